@@ -15,7 +15,6 @@ import importlib.util
 import math
 import re
 import sqlite3
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ import numpy as np
 
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, first_line
-from medtasks.core.files import file_sha256
+from medtasks.core.files import file_sha256, file_state
 from medtasks.core.settings import current_settings
 from medtasks.metrics.base import Array, MeanMetric, MetricUnavailableError
 
@@ -38,7 +37,6 @@ Pair: TypeAlias = tuple[str, str]
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 TOKENIZER = ("tokenizer.json", "vocab.json", "vocab.txt", "*.model")
-SCORING_FILES = ("*.json", "*.txt", "*.model", *WEIGHTS)
 BATCH = 64  # texts or pairs in one forward pass
 CHUNK = 256  # pairs between two writes to the cache; their embeddings are in memory
 LOCK_SECONDS = 60.0  # how long to wait for another process's transaction
@@ -72,44 +70,35 @@ def find_checkpoint(name: str, variable: str) -> Checkpoint:
                 f"{name} is neither a checkpoint directory nor a hub id (owner/name); name one in {variable}"
             )
         fix = f"run `hf download {name}`, or name a checkpoint directory in {variable}"
-        absent = MetricUnavailableError(f"the model {name} is not on this machine; {fix}")
-        from huggingface_hub import constants
+        from huggingface_hub import constants  # the client takes longer to import than scoring a few samples
 
-        if not (Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}").is_dir():
-            raise absent  # without the import of the hub's client, which takes longer than scoring a few samples
-        from huggingface_hub import errors, snapshot_download
-
-        try:
-            directory = Path(snapshot_download(name, local_files_only=True))
-        except errors.LocalEntryNotFoundError as error:
-            raise absent from error
+        cached = Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}"
+        if not (cached / "refs" / "main").is_file():
+            raise MetricUnavailableError(f"the model {name} is not on this machine; {fix}")
+        directory = cached / "snapshots" / (cached / "refs" / "main").read_text()
     kinds = {"config.json": ("config.json",), "tokenizer": TOKENIZER, "weights": WEIGHTS}
     for kind, patterns in kinds.items():
         if not any(path.is_file() for pattern in patterns for path in directory.glob(pattern)):
             raise MetricUnavailableError(f"{directory} contains no {kind} ({' or '.join(patterns)}); {fix}")
     if not is_local:
         return Checkpoint(directory, name, directory.name)
-    # weights count in full: a cached score of another fine-tuning would be a wrong score
-    files = {path for pattern in SCORING_FILES for path in directory.glob(pattern) if path.is_file()}
-    total = hashlib.sha256()
-    for path in sorted(files, key=lambda path: path.name):
-        facts = path.stat()
-        total.update(f"{path.name}\0{_file_digest(path, facts.st_size, facts.st_mtime_ns)}\n".encode())
-    return Checkpoint(directory, total.hexdigest()[:16], total.hexdigest())
+    patterns = ("*.json", "*.txt", "*.model", *WEIGHTS)
+    files = sorted({path for pattern in patterns for path in directory.glob(pattern) if path.is_file()})
+    identity = _fingerprint(tuple((path, file_state(path.stat())) for path in files))
+    return Checkpoint(directory, identity[:16], identity)
 
 
-@lru_cache(maxsize=256)
-def _file_digest(path: Path, _size: int, _changed: int) -> str:
-    return file_sha256(path)
+@lru_cache(maxsize=8)
+def _fingerprint(files: tuple[tuple[Path, tuple[int, ...]], ...]) -> str:
+    """Weights count in full: a cached score of another fine-tuning would be a wrong score."""
+    return hashlib.sha256("".join(f"{path.name}\0{file_sha256(path)}\n" for path, _ in files).encode()).hexdigest()
 
 
 def load_weights(auto_class: Any, config: Any, checkpoint: Checkpoint, optional: str | None = None) -> Any:
     """The model in single precision and evaluation mode, on the GPU if there is one.
 
-    Weights with the word ``optional`` in their name may be missing, because no score depends on them.
-
-    Raises:
-        MedtasksError: weights are missing (transformers would fill them with random numbers) or unreadable.
+    An error says which weights are missing: transformers would fill them with random numbers. Weights with the word
+    ``optional`` in their name may be missing, because no score depends on them.
     """
     import torch
 
@@ -162,7 +151,6 @@ class LearnedMetric(MeanMetric):
 
     def __init__(self, model: str) -> None:
         self._model = model
-        self._lock = threading.RLock()
         self._loaded: tuple[str, Any] | None = None
         self.model_calls = 0
 
@@ -180,9 +168,8 @@ class LearnedMetric(MeanMetric):
         """Why a package or the model is not on this machine, with the command that fixes it; offline."""
         for package in self.packages:
             if importlib.util.find_spec(package) is None:
-                return (
-                    f"the package {package.replace('_', '-')} is not installed; run `pip install 'medtasks[learned]'`"
-                )
+                name = package.replace("_", "-")
+                return f"the package {name} is not installed; run `pip install 'medtasks[learned]'`"
         try:
             self._checkpoint()
         except MetricUnavailableError as error:
@@ -203,25 +190,21 @@ class LearnedMetric(MeanMetric):
         reason = self.unavailable()
         if reason is not None:
             raise MetricUnavailableError(reason)
-        encodable = {
-            text: text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for pair in pairs for text in pair
-        }
-        asked = [(encodable[prediction], encodable[reference]) for prediction, reference in pairs]
-        with self._lock:
-            checkpoint = self._checkpoint()
-            key = f"{self.signature}|identity:{checkpoint.identity}"
-            known = kept_scores(key, list(dict.fromkeys(asked)))
-            fresh = sorted({pair for pair in asked if pair not in known}, key=lambda pair: (pair[1], pair[0]))
-            for begin in range(0, len(fresh), CHUNK):
-                chunk = fresh[begin : begin + CHUNK]
-                if self._loaded is None or self._loaded[0] != key:
-                    self._loaded = None  # frees the memory of the previous one
-                    self._loaded = (key, self._load(checkpoint))
-                computed = dict(zip(chunk, self._compute(self._loaded[1], chunk), strict=True))
-                if not all(map(math.isfinite, computed.values())):
-                    raise MedtasksError(f"{self.model}: {self.name} is not a finite number; check the weights")
-                keep_scores(key, computed)
-                known.update(computed)
+        asked = [(_encodable(prediction), _encodable(reference)) for prediction, reference in pairs]
+        checkpoint = self._checkpoint()
+        key = f"{self.signature}|identity:{checkpoint.identity}"
+        known = kept_scores(key, list(dict.fromkeys(asked)))
+        fresh = sorted({pair for pair in asked if pair not in known}, key=lambda pair: (pair[1], pair[0]))
+        for begin in range(0, len(fresh), CHUNK):
+            chunk = fresh[begin : begin + CHUNK]
+            if self._loaded is None or self._loaded[0] != key:
+                self._loaded = None  # frees the memory of the previous one
+                self._loaded = (key, self._load(checkpoint))
+            computed = dict(zip(chunk, self._compute(self._loaded[1], chunk), strict=True))
+            if not all(map(math.isfinite, computed.values())):
+                raise MedtasksError(f"{self.model}: {self.name} is not a finite number; check the weights")
+            keep_scores(key, computed)
+            known.update(computed)
         return np.array([known[pair] for pair in asked], dtype=np.float64)
 
     def _load(self, checkpoint: Checkpoint) -> Any:
@@ -272,20 +255,16 @@ def keep_scores(signature: str, scores: Mapping[Pair, float]) -> None:
 
 
 def _in_file(work: Callable[[sqlite3.Connection], T]) -> T | None:
-    """What ``work`` returns, in one transaction; several threads and processes may read and write at once.
+    """What ``work`` returns, in one transaction; several processes may read and write at once.
 
     None, with a warning, if the file is read-only, locked for too long or damaged, or the disk is full.
     """
     path = cache_root() / "learned" / "pairs.sqlite3"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with contextlib.closing(sqlite3.connect(path, timeout=LOCK_SECONDS)) as connection:
-            with contextlib.suppress(sqlite3.OperationalError):  # while another process switches the file to the log
-                connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = NORMAL")
+        with contextlib.closing(sqlite3.connect(path, timeout=LOCK_SECONDS)) as connection, connection:
             connection.execute(_TABLE)
-            with connection:
-                return work(connection)
+            return work(connection)
     except (OSError, sqlite3.Error) as error:
         text = f"{path}: the score cache cannot be used ({error}); if it is damaged, delete it"
         warnings.warn(text, RuntimeWarning, stacklevel=4)

@@ -1,8 +1,7 @@
 """BERTScore (Zhang et al. 2020) through the library ``bert-score``, and BLEURT (Sellam et al. 2020) in PyTorch.
 
-BLEURT is a BERT regression model of human ratings. The reference implementation needs TensorFlow, and the only port on
-the package registry is a release 0.0.1. The port is small: input as in the reference implementation, then transformers'
-``BertForSequenceClassification`` with one output.
+BLEURT is a BERT regression model of human ratings, whose reference implementation needs TensorFlow. The port is small:
+input as in the reference implementation, then transformers' ``BertForSequenceClassification`` with one output.
 """
 
 from __future__ import annotations
@@ -24,10 +23,8 @@ class BertScore(LearnedMetric):
     setting, and all scores change), and an empty or blank text scores 0 against any other (transformers 5 raises).
     Texts that are too long for the model are truncated, as in the library.
 
-    Args:
-        model: hub id or checkpoint directory; ``MEDTASKS_BERTSCORE_MODEL`` overrides it.
-        layer: whose output to compare, from 1; 17 is the library's choice for ``roberta-large``.
-            ``MEDTASKS_BERTSCORE_LAYER`` overrides it.
+    ``model`` is a hub id or checkpoint directory, ``layer`` the one whose output is compared, from 1; 17 is the
+    library's choice for ``roberta-large``. ``MEDTASKS_BERTSCORE_MODEL`` and ``MEDTASKS_BERTSCORE_LAYER`` override them.
     """
 
     name = "bertscore"
@@ -40,7 +37,6 @@ class BertScore(LearnedMetric):
 
     @property
     def layer(self) -> int:
-        """The environment variable's layer, else the constructor's."""
         return current_settings().bertscore_layer or self._layer
 
     @property
@@ -51,16 +47,9 @@ class BertScore(LearnedMetric):
         return sign(self.name, model=self._label(), layer=self.layer, **choices, **versions)
 
     def _load(self, checkpoint: Checkpoint) -> tuple[Any, Any, defaultdict[int, float]]:
-        """Model, tokenizer, and the weights of tokens: 1, special tokens 0, as in the library without IDF."""
-        from transformers import (
-            AutoConfig,
-            AutoModel,
-            AutoTokenizer,
-            GPT2Tokenizer,
-            GPT2TokenizerFast,
-            RobertaTokenizer,
-            RobertaTokenizerFast,
-        )
+        # with the weights of tokens: 1, special tokens 0, as in the library without IDF
+        import transformers
+        from transformers import AutoConfig, AutoModel, AutoTokenizer
 
         where = str(checkpoint.directory)
         config = AutoConfig.from_pretrained(where, local_files_only=True)
@@ -72,7 +61,8 @@ class BertScore(LearnedMetric):
         config.num_hidden_layers = self.layer  # the layers above are never needed
         model = load_weights(AutoModel, config, checkpoint, optional="pooler")
         tokenizer = AutoTokenizer.from_pretrained(where, local_files_only=True)
-        if isinstance(tokenizer, (GPT2Tokenizer, GPT2TokenizerFast, RobertaTokenizer, RobertaTokenizerFast)):
+        names = ("GPT2Tokenizer", "GPT2TokenizerFast", "RobertaTokenizer", "RobertaTokenizerFast")
+        if isinstance(tokenizer, tuple(getattr(transformers, name) for name in names)):
             tokenizer = AutoTokenizer.from_pretrained(where, local_files_only=True, add_prefix_space=True)
         positions = getattr(config, "max_position_embeddings", None)
         if positions is not None:
@@ -122,9 +112,8 @@ class Bleurt(LearnedMetric):
     longer side is truncated first. As in the reference implementation, special tokens in a text are ordinary
     characters, and empty texts are rated like any other.
 
-    Args:
-        model: hub id or directory of a transformers ``BertForSequenceClassification`` checkpoint with one label, by
-            default the community's conversion of ``bleurt-base-128``; ``MEDTASKS_BLEURT_MODEL`` overrides it.
+    ``model`` is a hub id or directory of a transformers ``BertForSequenceClassification`` checkpoint with one label, by
+    default the community's conversion of ``bleurt-base-128``; ``MEDTASKS_BLEURT_MODEL`` overrides it.
     """
 
     name = "bleurt"
