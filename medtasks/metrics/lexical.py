@@ -105,7 +105,6 @@ class Bleu(BatchMetric):
 
     @property
     def signature(self) -> str:
-        """Tokenizer, case, smoothing, order and the library's version."""
         version = package_version("sacrebleu")
         return sign(self.name, tok="13a", case="mixed", smooth="none", order=BLEU_ORDER, sacrebleu=version)
 
@@ -115,7 +114,7 @@ class Bleu(BatchMetric):
         return np.hstack([counts[:, 0, :2], counts[:, :, 2], counts[:, :, 0]]).astype(np.float64)
 
     def score(self, totals: Array) -> Array:
-        """Brevity penalty times the geometric mean of the four precisions, ``(..., 10) -> (...)``."""
+        """Brevity penalty times the geometric mean of the four precisions."""
         totals = np.asarray(totals, dtype=np.float64)
         matched, possible = totals[..., 2 : 2 + BLEU_ORDER], totals[..., 2 + BLEU_ORDER :]
         scored = np.asarray((matched > 0).all(axis=-1))  # an order without a match makes the product 0
@@ -159,9 +158,7 @@ class Chrf(BatchMetric):
 
     The column "CHRF++" of arXiv 2506.09958, table 6, was computed with word order 0, so it is comparable with ``chrf``.
 
-    Args:
-        name: ``chrf`` or ``chrf++``.
-        word_order: highest word n-gram order, 0 for chrF and 2 for chrF++.
+    ``word_order`` is the highest word n-gram order, 0 for chrF and 2 for chrF++.
     """
 
     def __init__(self, name: str, word_order: int) -> None:
@@ -171,7 +168,6 @@ class Chrf(BatchMetric):
 
     @property
     def signature(self) -> str:
-        """Orders, beta, case, white space, smoothing and the library's version."""
         orders = {"nc": CHAR_ORDER, "nw": self.word_order, "beta": BETA}
         version = package_version("sacrebleu")
         return sign(self.name, **orders, case="mixed", space="no", eff="yes", sacrebleu=version)
@@ -214,13 +210,11 @@ ROUGE_TOKEN = re.compile("[a-z0-9]+")
 
 
 class Rouge(BatchMetric, MeanMetric):
-    """Mean ROUGE F1 (0..1), Lin 2004, as ``rouge-score`` computes it without its Porter stemmer.
+    """Mean ROUGE F1 (0..1), Lin 2004, as ``rouge-score`` computes it without its Porter stemmer: ``rouge1``, ``rouge2``
+    or ``rougeL``.
 
     The mean is exact. HF ``evaluate`` reports the median of 1,000 bootstrap means instead, which is random in the
     fourth digit. Tokens are runs of ``[a-z0-9]`` in the lower-cased text; a side without a token scores 0.
-
-    Args:
-        name: ``rouge1``, ``rouge2`` or ``rougeL``.
 
     >>> Rouge("rouge1").statistics("two pink polyps", "two polyps").tolist()
     [0.8, 1.0]
@@ -231,11 +225,9 @@ class Rouge(BatchMetric, MeanMetric):
 
     @property
     def signature(self) -> str:
-        """Name, F1, stemming and the version of rouge-score that gives the same values; it need not be installed."""
-        return sign(f"{self.name}|f1", stem="no", rouge_score="0.1.2")
+        return sign(f"{self.name}|f1", stem="no", rouge_score="0.1.2")  # which gives the same values
 
     def table(self, pairs: Pairs) -> Array:
-        """``(F1, 1)``."""
         if self.name == "rougeL":
             sides = zip(*_rouge_tokens(pairs), strict=True)
             counts = np.array([(len(one), len(other), lcs_length(other, one)) for one, other in sides], dtype=np.int64)
@@ -261,7 +253,7 @@ def lcs_length(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
     """Length of the longest common subsequence of two token lists.
 
     Bit-parallel (Hyyrö 2004): a Python integer holds one row of the dynamic-programming table, with a zero bit wherever
-    the length grows, so a token of ``right`` costs one addition and a few logical operations.
+    the length grows.
 
     >>> lcs_length("a b c d".split(), "b x d".split())
     2

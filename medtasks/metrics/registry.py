@@ -48,11 +48,7 @@ PLUGIN = Plugin(metrics=_ALL)
 
 
 def get_metric(name: str) -> Metric:
-    """The metric of that name: of a package, the score of a rubric, or a kind of error that a task file declares.
-
-    Raises:
-        UsageError: there is no such metric.
-    """
+    """The metric of that name: of a package, the score of a rubric, or a kind of error that a task file declares."""
     metric = registered_metric(name) or _declared().get(name)
     if metric is not None:
         return metric
@@ -78,7 +74,7 @@ def _judged() -> dict[str, ItemScore]:
 
 @once
 def _declared() -> dict[str, ErrorRate]:
-    """The kinds of error that task files declare; of two with one name the first (`name_problem` reports the other)."""
+    """Kinds of error by name; of two with one name the first (`name_problem` reports the other)."""
     kinds = [kind for spec in load_specs().values() for kind in spec.metadata.errors]
     return {kind.name: declared_rate(kind) for kind in reversed(kinds)}
 

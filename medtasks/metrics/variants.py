@@ -5,11 +5,10 @@ Circular accuracy is CircularEval of MMBench (Liu et al. 2023, arXiv 2307.06281)
 only if every circular shift of its options is answered right. That models prefer letters whatever they stand for is
 from Zheng et al. 2023 (arXiv 2309.03882).
 
-That one prompt per task is not enough, and the scores of the mean and the best prompt, are from Mizrahi et al. 2024
-(arXiv 2401.00595). Sclar et al. 2024 (arXiv 2310.11324) report the spread over prompt formats. Sampling noise alone
-makes the best of several equal prompts look better than their mean, and their scores spread. Both biases go away if one
-half of the data measures what the other half has found, so the clusters are split in two halves, by a hash of their
-names. As each cluster stays in its half, this holds in every bootstrap resample as well.
+The scores of the mean and the best prompt are from Mizrahi et al. 2024 (arXiv 2401.00595), the spread over prompts from
+Sclar et al. 2024 (arXiv 2310.11324). Sampling noise alone makes the best of several equal prompts look better than
+their mean, and their scores spread. Both biases go away if one half of the data measures what the other half has found,
+so the clusters are split in two halves, by a hash of their names; each stays in its half in every bootstrap resample.
 """
 
 from __future__ import annotations
@@ -80,19 +79,15 @@ ORDER_SCORES: tuple[ItemScore, ...] = (
         higher_is_better=False,
     ),
 )
-"""The scores that `medtasks.catalog.task_model.ORDER_METRICS` names."""
 
 
 def half_of(cluster: str) -> int:
-    """The half that a cluster is in, 0 or 1."""
+    """0 or 1."""
     return hashlib.sha256(cluster.encode()).digest()[0] % 2
 
 
 def prompt_statistics(values: Sequence[Sequence[float]], half: int) -> Array:
-    """Statistics of one question by half and prompt: ``(value, 1)`` for each prompt, ``(0, 0)`` where none applies.
-
-    ``half`` is that of the question's cluster (:func:`half_of`).
-    """
+    """Statistics of one question by half (of its cluster) and prompt: ``(value, 1)``, ``(0, 0)`` where none applies."""
     rows = np.zeros((2, MOST_PROMPTS, 2))
     rows[half, : len(values)] = values
     return rows.reshape(-1)
@@ -153,4 +148,3 @@ PROMPT_SCORES: tuple[ItemScore, ...] = (
     item_mean(AGREEMENT, {"same": "option-under-every-prompt", "unparsed": "different"}),
     *(item_mean(prompt_metric(number), _SCORE) for number in range(1, MOST_PROMPTS + 1)),
 )
-"""The scores that `medtasks.catalog.task_model.prompt_metrics` names."""
