@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
+
+from tqdm import tqdm
 
 from medtasks.analysis.runs import Run, Runs, open, scored_of
 from medtasks.benchmarks.layouts import all_layouts
@@ -108,13 +109,14 @@ def rank(runs: AnyRuns, task: str, metric: str | None = None, *, demonstration: 
     label = next((one.label for one in headline if (one.task, one.metric) == (task, metric)), metric)
     layout = BoardLayout(benchmark, headline=(Column(task, metric, label),))
     made = board(runs, demonstration=demonstration, published=False, layouts=[layout])
+    tables = [one.tables[0] for one in made.benchmarks]
     rankings = [ranking for one in made.benchmarks for ranking in one.rankings]
     if not rankings:
         reasons = [one.reason for one in made.refused]
-        reasons += [reason for one in made.benchmarks for row in one.tables[0].apart for reason in row.reasons]
+        reasons += [reason for table in tables for row in table.apart for reason in row.reasons]
         raise UsageError(f"{task}, {metric}: no run can be ranked ({first_names(reasons) or 'none has this score'}).")
     (ranking,) = rankings
-    cells = {row.model: row.cells[ranking.column.key] for row in made.benchmarks[0].tables[0].rows}
+    cells = {row.model: row.cells[ranking.column.key] for row in tables[0].rows}
     rows = []
     for one in ranking.ranked:
         cell, unit = cells[one.model], ranking.column.unit
@@ -173,29 +175,28 @@ def board(
     """
     chosen = open(runs) if isinstance(runs, str | Path) else runs
     scored: list[ScoredRun] = []
-    unread: list[Refused] = []
+    refused: list[Refused] = []
+    for run in chosen:
+        if run.unfinished:
+            refused.append(Refused(folder=run.name, reason="it is unfinished: repeat its command"))
+        elif run._load is not None:
+            try:
+                scored.append(run.scored)
+            except MedtasksError as error:
+                refused.append(Refused(folder=run.name, reason=first_line(error)))
     finished = [run.path for run in chosen if run._load is None and run.path is not None]
     if finished:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # without ipywidgets a notebook gets a bar of text
-            from tqdm.auto import tqdm
         with tqdm(desc="reading results", delay=2, leave=False) as bar:  # none for work done within two seconds
 
             def update(done: int, total: int) -> None:
                 bar.total = total
                 bar.update(done - bar.n)
 
-            scored, unread = collect(finished, RunStore(cache_root() / "scores"), update)
-    for run in chosen:
-        if run._load is not None and not run.unfinished:
-            try:
-                scored.append(run.scored)
-            except MedtasksError as error:
-                unread.append(Refused(folder=run.name, reason=first_line(error)))
-    reason = "it is unfinished: repeat its command"
+            read, unread = collect(finished, RunStore(cache_root() / "scores"), update)
+        scored, refused = [*read, *scored], [*refused, *unread]
     made = build_board(
         scored,
-        [*(Refused(folder=run.name, reason=reason) for run in chosen if run.unfinished), *unread],
+        refused,
         title=title,
         models=None if models is None else read_by_model(Path(models), Described),
         demonstration=any(one.public.mini for one in scored) if demonstration is None else demonstration,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -36,9 +36,6 @@ from medtasks.verify.store import user_store
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-
-_LOG = "_samples_"
-"""Part of the names of the harness's own logs."""
 
 
 class _Tables:
@@ -74,25 +71,15 @@ class _Tables:
             for name, groups in entry.scores.breakdowns.items():
                 parts += [(name, group, scores) for group, scores in groups.items()]
             for breakdown, group, scores in parts:
+                place = {"run": run.name, "model": run.model, "task": entry.name}
+                place |= {"breakdown": breakdown, "group": group}
                 for metric, score in scores.metrics.items():
                     low, high = score.interval or (None, None)
                     least, most = score.bounds or (None, None)
-                    row = {
-                        **score.model_dump(include={"value", "answered", "judged", "chance", "incomplete", "reason"}),
-                        "run": run.name,
-                        "model": run.model,
-                        "task": entry.name,
-                        "metric": metric,
-                        "breakdown": breakdown,
-                        "group": group,
-                        "unit": unit_of(metric),
-                        "low": low,
-                        "high": high,
-                        "least": least,
-                        "most": most,
-                        "items": score.samples,
-                        "signature": part_signature(entry.signatures[metric], breakdown, group),
-                    }
+                    signature = part_signature(entry.signatures[metric], breakdown, group)
+                    row = place | {"metric": metric, "unit": unit_of(metric), "signature": signature}
+                    row |= {"low": low, "high": high, "least": least, "most": most, "items": score.samples}
+                    row |= score.model_dump(include={"value", "answered", "judged", "chance", "incomplete", "reason"})
                     rows.append(row)
         schema = pa.schema([(name, TYPES.get(name, pa.string())) for name in SCORES])
         return joined([pa.Table.from_pylist(rows, schema=schema)], SCORES)
@@ -217,33 +204,21 @@ def _each(of: Any) -> Sequence[Run]:
     return [of] if isinstance(of, Run) else list(of)
 
 
-class Runs(_Tables, Sequence[Run]):
+class Runs(tuple[Run, ...], _Tables):
     """Several runs; their tables have the rows of all, told apart by the columns ``run`` and ``model``."""
 
-    def __init__(self, runs: Sequence[Run]) -> None:
-        self._runs = tuple(runs)
-
-    @overload
-    def __getitem__(self, place: int) -> Run: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> Runs: ...
-
-    def __getitem__(self, place: int | slice) -> Run | Runs:
-        return Runs(self._runs[place]) if isinstance(place, slice) else self._runs[place]
-
-    def __len__(self) -> int:
-        return len(self._runs)
+    def __getitem__(self, place: Any) -> Any:
+        found = super().__getitem__(place)
+        return Runs(found) if isinstance(place, slice) else found
 
     def __repr__(self) -> str:
         return f"Runs({[run.name for run in self]})"
 
     def _repr_html_(self) -> str:
-        rows = [
-            (run.name, run.model, ", ".join(run.manifest.groups or run.manifest.tasks), run.manifest.created,
-             "unfinished" if run.unfinished else "")
-            for run in self
-        ]  # fmt: skip
+        rows = []
+        for run in self:
+            tasks = ", ".join(run.manifest.groups or run.manifest.tasks)
+            rows.append((run.name, run.model, tasks, run.manifest.created, "unfinished" if run.unfinished else ""))
         return TextTable(("run", "model", "tasks", "created", ""), rows)._repr_html_()
 
 
@@ -258,28 +233,25 @@ def open(*paths: str | Path) -> Runs:
     """
     if not paths:
         raise UsageError("open() needs a path; give a result directory (…_medtasks), or one that contains some.")
-    folders: list[Path] = []
-    unfinished: list[Path] = []
-    logged: list[HarnessRun] = []
+    runs: list[Run] = []
 
     def other(here: Path, names: list[str], files: list[str]) -> None:
-        if any(_LOG in name for name in files):
-            logged.extend(harness_runs(here, files))
-        unfinished.extend(here / name for name in names if (here / name / PLAN).is_file())
+        for log in harness_runs(here, files):
+            runs.append(Run(str(log.directory / log.stamp), None, partial(_logged, log)))
+        runs.extend(_unfinished(here / name) for name in names if (here / name / PLAN).is_file())
 
     for path in map(Path, paths):
         require_directory(path)
-        unfinished += [path] if is_unfinished(path) else []
-        folders += run_folders(path, other)
-    runs = [Run(str(folder), folder) for folder in folders]
-    runs += [Run(str(one), one, partial(score_unfinished, one, created=now())) for one in unfinished]
-    runs += [Run(str(one.directory / one.stamp), None, partial(_logged, one)) for one in logged]
-    found: dict[Path, Run] = {}
-    for run in runs:
-        found.setdefault(Path(run.name).resolve(), run)
+        runs += [_unfinished(path)] if is_unfinished(path) else []
+        runs += [Run(str(folder), folder) for folder in run_folders(path, other)]
+    found = {Path(run.name).resolve(): run for run in reversed(runs)}  # the first of several names
     if not found:
         raise UsageError(f"{paths[0]}: contains no result directory (…{SUFFIX}); give one, or a directory of some.")
-    return Runs([found[key] for key in sorted(found)])
+    return Runs(found[key] for key in sorted(found))
+
+
+def _unfinished(folder: Path) -> Run:
+    return Run(str(folder), folder, partial(score_unfinished, folder, created=now()))
 
 
 def _logged(run: HarnessRun) -> RunRecord:
