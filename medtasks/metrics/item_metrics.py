@@ -133,8 +133,8 @@ def declared_rate(kind: ErrorKind) -> ErrorRate:
     """
     choices = {"errors": _listed(kind, "answer"), "texts": NORMALISED}
     choices |= {} if kind.higher_is_better else UNANSWERED
-    more = {"harms": kind.harms, "higher_is_better": kind.higher_is_better}
-    return ErrorRate(kind.name, kind.label, cases=_listed(kind, "gold"), choices=choices, **more)
+    of, better = _listed(kind, "gold"), kind.higher_is_better
+    return ErrorRate(kind.name, kind.label, cases=of, harms=kind.harms, choices=choices, higher_is_better=better)
 
 
 def _listed(kind: ErrorKind, key: str) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from functools import cache, lru_cache
 from types import SimpleNamespace
+from typing import Any
 
 from medtasks.metrics import wordnet
 from medtasks.metrics.base import Array, BatchMetric, MeanMetric, Pairs, mean_table, package_version, sign, tokens_of
@@ -66,7 +67,7 @@ class Meteor(BatchMetric, MeanMetric):
             return [_Synset(map(_Lemma, stems & wordnet.synonyms(word)))]
 
         single = import_nltk().translate.meteor_score.single_meteor_score  # lower-cases words
-        choices = {"alpha": ALPHA, "beta": BETA, "gamma": GAMMA}
+        choices: dict[str, Any] = {"alpha": ALPHA, "beta": BETA, "gamma": GAMMA}
         choices |= {"stemmer": SimpleNamespace(stem=stem), "wordnet": SimpleNamespace(synsets=synsets)}
         return mean_table([single(one, other, **choices) for one, other in zip(references, predictions, strict=True)])
 
