@@ -74,12 +74,7 @@ def _cells(path: Path, response: str) -> Iterator[SourceRow]:
 
 
 def recognise(path: Path) -> Layout:
-    """The layout of the file ``path``.
-
-    Raises:
-        UsageError: it is not recognised.
-        DataError: the file cannot be read, or is empty.
-    """
+    """The layout of the file ``path``; a :class:`UsageError` if it is none of ours."""
     layout: Layout | None = None
     with reading(path, "check the path"):
         check_regular(path)
@@ -234,10 +229,6 @@ def predictions_in_rows(rows: Iterable[SourceRow], columns: Mapping[str, str]) -
     """The predictions in rows with their places; null means that a key is unknown, other columns are ignored.
 
     ``columns`` are the names of our columns in the rows, which are then required; by default they have our names.
-
-    Raises:
-        UsageError: a column is not one of ours.
-        DataError: a column is missing or is not a text, or a row does not identify its sample.
     """
     for column in columns:
         if column not in _COLUMNS:

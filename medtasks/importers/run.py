@@ -94,14 +94,11 @@ def scored_predictions(file: PredictionFile, store: RunStore, out: Path | None =
 
 
 def score_predictions(file: PredictionFile, created: str) -> Imported:
-    """The predictions in ``file``, scored.
-
-    A document without a prediction counts as unanswered and is not scored.
+    """The predictions in ``file``, scored. A document without a prediction counts as unanswered and is not scored.
 
     Raises:
         UsageError: the task is unknown, the layout needs a single task, or has its own columns; or verdicts are wanted,
             and no task is judged, or no prediction has one.
-        NotPreparedError: the benchmark is not prepared.
         DataError: the file does not follow its layout, predictions for a sample differ, or none matches a document.
     """
     leaves = leaf_tasks(file.task)
@@ -123,11 +120,8 @@ def score_rows(
     verdicts_of: str | None,
     created: str,
 ) -> Imported:
-    """Score predictions for a task or a group.
-
-    ``source`` has their name (``predictions``), ``layout`` and hash, for the manifest. ``verdicts_of`` names the judge
-    whose verdicts they have; without it, verdicts are ignored.
-    """
+    """Score predictions for a task or a group. ``source`` has their name (``predictions``), ``layout`` and hash, for
+    the manifest. ``verdicts_of`` names the judge whose verdicts they have; without it, verdicts are ignored."""
     documents = {name: task_documents(name, media=False) for name in leaf_tasks(task)}
     joined = join(predictions, [one for members in documents.values() for one in members], documents)
     if not joined.given:
@@ -177,10 +171,7 @@ def _with_given_verdicts(
     samples: Mapping[str, list[Sample]], given: Mapping[str, Sequence[Prediction]], judge: str, layout: str, model: str
 ) -> tuple[dict[str, list[Sample]], dict[str, RubricFacts]]:
     """``samples`` with the verdicts in their predictions, scored by each task's first rubric; facts for the manifest.
-
-    The judge is identified by its name and marked as imported, so these scores are not comparable with our own.
-    Verdicts that lack an aspect, or contradict each other on the same sample, do not count.
-    """
+    The judge is identified by its name and marked as imported, so these scores are not comparable with our own."""
     tasks_of: dict[str, list[str]] = {}
     for task in samples:
         for name in load_spec(task).metadata.rubrics[:1]:
@@ -201,12 +192,11 @@ def _with_given_verdicts(
             told = [row.verdict for row in given.get(document["sample_id"], ()) if row.verdict is not None]
             readings = [parse_verdict(json.dumps(verdict), rubric, document) for verdict in told]
             valid = [reading for reading in readings if isinstance(reading, Verdict)]
-            if not valid:
-                found = Verdict(unjudged=f"the file has no {'valid ' if readings else ''}verdict")
-            elif any(one.scores != valid[0].scores for one in valid):
-                found = Verdict(unjudged="the file has contradicting verdicts")
-            else:
+            found = Verdict(unjudged=f"the file has no {'valid ' if readings else ''}verdict")
+            if valid:
                 found = Verdict(scores=valid[0].scores, reasons=valid[0].reasons)
+            if any(one.scores != valid[0].scores for one in valid):
+                found = Verdict(unjudged="the file has contradicting verdicts")
             verdicts[judge].by_question[question.name] = found
         responses = combined_responses(rubric, "majority", questions, verdicts)
         facts = rubric_facts(
