@@ -33,7 +33,6 @@ from medtasks.leaderboard.verify.scored_run import RunStore, ScoredRun
 AnyRun: TypeAlias = Run | ScoredRun | str | Path
 """A run, or the path of a directory that contains one."""
 AnyRuns: TypeAlias = Runs | Sequence[Run] | str | Path
-TITLE = "medtasks leaderboard"
 
 
 def compare(
@@ -52,10 +51,6 @@ def compare(
         task: only this task or group.
         metric: only this metric.
         progress: called with (done, total).
-
-    Raises:
-        UsageError: the runs have no task in common, or lack ``task`` or ``metric``.
-        MedtasksError: a run cannot be read.
     """
     return compare_runs(scored_of(first), scored_of(second), task=task, metric=metric, progress=progress)
 
@@ -98,9 +93,6 @@ def rank(runs: AnyRuns, task: str, metric: str | None = None, *, demonstration: 
         task: a task or group.
         metric: by default the first headline score.
         demonstration: rank runs on miniature data; by default if there are any.
-
-    Raises:
-        UsageError: there is no such task or metric, or no run to rank by it.
     """
     metric = metric or default_metric(task)
     benchmark = load_spec(task).metadata.benchmark
@@ -134,11 +126,7 @@ class Board(BoardData):  # type: ignore[misc]
     """A leaderboard as data, the content of ``board.json``; a notebook shows its headline tables."""
 
     def latex(self, benchmark: str, table: str = "headline") -> str:
-        """A table of a benchmark in LaTeX (``booktabs``), as the board's own exports.
-
-        Raises:
-            UsageError: the board has no such table; the message lists those that it has.
-        """
+        """A table of a benchmark in LaTeX (``booktabs``), as the board's own exports."""
         known = {f"{content.name} of {one.name}": (one, content) for one in self.benchmarks for content in one.tables}
         if found := known.get(f"{table} of {benchmark}"):
             return str(as_latex(self, *found))
@@ -151,7 +139,7 @@ class Board(BoardData):  # type: ignore[misc]
 def board(
     runs: AnyRuns,
     *,
-    title: str = TITLE,
+    title: str = "medtasks leaderboard",
     models: str | Path | None = None,
     demonstration: bool | None = None,
     published: bool = True,
@@ -168,10 +156,6 @@ def board(
         published: show the papers' figures.
         prices: the file of prices.
         layouts: what is shown of each benchmark; by default the installed ones.
-
-    Raises:
-        UsageError: there is no run.
-        DataError: the file of models or prices cannot be read.
     """
     chosen = open(runs) if isinstance(runs, str | Path) else runs
     scored: list[ScoredRun] = []
@@ -217,11 +201,7 @@ class Picture:
     draw: Callable[[str], bytes] = field(repr=False)
 
     def save(self, path: str | Path) -> Path:
-        """Write the figure as SVG, PNG or PDF, by the file's suffix.
-
-        Raises:
-            UsageError: the suffix is another.
-        """
+        """Write the figure as SVG, PNG or PDF, by the file's suffix."""
         target = Path(path)
         kind = target.suffix.removeprefix(".")
         if kind not in FORMATS:
@@ -241,9 +221,6 @@ def plot(board: Board, name: str | None = None, benchmark: str | None = None) ->
         board: made by :func:`board`.
         name: of the figure; by default the first.
         benchmark: by default the first that has the figure.
-
-    Raises:
-        UsageError: there is no such figure; the message lists those of the board.
     """
     known = [(one.name, plot, figure) for one in board.benchmarks for plot, figure in figures_of(board, one).items()]
     fitting = [one for one in known if benchmark in (None, one[0]) and name in (None, one[1])]

@@ -42,12 +42,7 @@ class _Tables:
     """The tables of one run, or of several: then with the rows of all, without runs that lack the task or metric."""
 
     def samples(self, task: str | None = None) -> Table:
-        """The samples of all tasks, or of one task or group, a row each.
-
-        Raises:
-            UsageError: no run has the task.
-            DataError: a file cannot be read.
-        """
+        """The samples of all tasks, or of one task or group, a row each."""
         stored, parts = SampleTables(), []
         for run in _each(self):
             known = run.manifest.tasks
@@ -88,9 +83,6 @@ class _Tables:
         """What scores are made of, a row for each item and metric; by default of all tasks and metrics.
 
         A group has the items of its tasks, and metrics over several of them.
-
-        Raises:
-            UsageError: no run has the task or the metric.
         """
         parts: list[Any] = []
         for run in _each(self):
@@ -144,11 +136,7 @@ class Run(_Tables):
 
     @cached_property
     def manifest(self) -> RunManifest:
-        """Everything needed to repeat the run, and to tell whether two results are comparable.
-
-        Raises:
-            DataError: it cannot be read; names file and field.
-        """
+        """Everything needed to repeat the run, and to tell whether two results are comparable."""
         if self._record is not None:
             return self._record.manifest
         assert self.path is not None
@@ -161,11 +149,7 @@ class Run(_Tables):
 
     @cached_property
     def scored(self) -> ScoredRun:
-        """The run as a board scores it: from its responses, by the data and the rules of this machine.
-
-        Raises:
-            MedtasksError: it cannot be read or scored.
-        """
+        """The run as a board scores it: from its responses, by the data and the rules of this machine."""
         if self._record is None:
             assert self.path is not None
             return scored_run(self.path, user_store())
@@ -178,11 +162,7 @@ class Run(_Tables):
         return [*self._remarks, *self.scored.public.notes]
 
     def pictures(self, task: str, sample_id: str) -> list[Image]:
-        """What the model was shown of a sample of a task, in order, as PIL images of the data prepared here.
-
-        Raises:
-            MedtasksError: the data of the run are not prepared here, or have no such sample.
-        """
+        """What the model was shown of a sample of a task, in order, as PIL images of the data prepared here."""
         return list(pictures(task, sample_id, self.manifest))
 
     @property
@@ -260,12 +240,7 @@ def _logged(run: HarnessRun) -> RunRecord:
 
 
 def scored_of(run: Run | ScoredRun | str | Path) -> ScoredRun:
-    """The scored run; of a path, the only one at or below it.
-
-    Raises:
-        UsageError: the path contains no run, or several.
-        MedtasksError: the run cannot be read.
-    """
+    """The scored run; of a path, the only one at or below it."""
     if isinstance(run, Run):
         return run.scored
     return read_one(Path(run), cache_root()) if isinstance(run, str | Path) else run

@@ -40,11 +40,6 @@ def score(
         columns: other names of the columns, by ours.
         verdicts_of: also import their verdicts, as those of this judge.
         out: new directory in which the run is saved; by default it is only in memory.
-
-    Raises:
-        UsageError: there is no such benchmark or column, or ``out`` exists.
-        NotPreparedError: the data are not prepared.
-        DataError: a row has no response or no id, predictions for a sample differ, or none matches a document.
     """
     if isinstance(predictions, str | Path):
         path = Path(predictions)
@@ -102,11 +97,6 @@ def evaluate(
         limit: only so many documents of each task.
         batch_size: of the back-end.
         gen_kwargs: generation settings that replace those of the tasks, ``key=value`` with commas between them.
-
-    Raises:
-        UsageError: there is no such task, back-end or argument.
-        NotPreparedError: the data are not prepared.
-        MedtasksError: the evaluation failed.
     """
     from medtasks.harness import run_tasks
 

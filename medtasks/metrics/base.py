@@ -123,10 +123,8 @@ class Accuracy(MeanMetric):
 
 
 class ExactMatch(BatchMetric, MeanMetric):
-    """Share of predictions equal to their reference, lower-cased and stripped (0..1).
-
-    As the scripts behind table 6 of arXiv 2506.09958 compute it; the table itself leaves it out. Inner spacing and
-    punctuation count; two empty strings are equal.
+    """Share of predictions equal to their reference, lower-cased and stripped (0..1), as the scripts behind table 6 of
+    arXiv 2506.09958 compute it. Inner spacing and punctuation count; two empty strings are equal.
 
     >>> ExactMatch().statistics(" Two polyps.", "two polyps.").tolist()
     [1.0, 1.0]

@@ -93,11 +93,8 @@ class Bleu(BatchMetric):
     """Corpus BLEU (0..1): four orders, 13a tokens, case kept, no smoothing, one reference (Papineni et al. 2002).
 
     Statistics (width 10) are sacrebleu's: prediction length, reference length, four matched and four possible n-gram
-    counts. Without smoothing the score is 0 if an order has no match in the whole corpus, so BLEU of a single short
-    sample says little.
-
-    One deliberate difference from ``sacrebleu.BLEU``: like HF ``evaluate``, it does not strip trailing white space
-    before tokenization (this matters only for texts that end in a hyphen and a line break).
+    counts. The score is 0 if an order has no match in the whole corpus. Like HF ``evaluate``, and unlike sacrebleu, it
+    does not strip trailing white space before tokenization.
     """
 
     name = "bleu"
@@ -153,12 +150,8 @@ class Chrf(BatchMetric):
     """Corpus chrF (0..100), Popović 2015 and 2017: character orders 1–6, beta 2, white space and case as in sacrebleu.
 
     Statistics are sacrebleu's: for every order the n-gram counts of prediction and reference and the matches,
-    ``3 × (6 + word_order)`` numbers. The first 18 of ``chrf++`` are those of ``chrf``. Orders that either side lacks
-    are left out of the average (sacrebleu's effective order); if none is left, the score is 0.
-
-    The column "CHRF++" of arXiv 2506.09958, table 6, was computed with word order 0, so it is comparable with ``chrf``.
-
-    ``word_order`` is the highest word n-gram order, 0 for chrF and 2 for chrF++.
+    ``3 × (6 + word_order)`` numbers. Orders that either side lacks are left out of the average (sacrebleu's effective
+    order); if none is left, the score is 0. ``word_order`` is the highest word n-gram order, 0 for chrF, 2 for chrF++.
     """
 
     def __init__(self, name: str, word_order: int) -> None:
@@ -211,10 +204,9 @@ ROUGE_TOKEN = re.compile("[a-z0-9]+")
 
 class Rouge(BatchMetric, MeanMetric):
     """Mean ROUGE F1 (0..1), Lin 2004, as ``rouge-score`` computes it without its Porter stemmer: ``rouge1``, ``rouge2``
-    or ``rougeL``.
+    or ``rougeL``. HF ``evaluate`` reports the median of 1,000 bootstrap means instead.
 
-    The mean is exact. HF ``evaluate`` reports the median of 1,000 bootstrap means instead, which is random in the
-    fourth digit. Tokens are runs of ``[a-z0-9]`` in the lower-cased text; a side without a token scores 0.
+    Tokens are runs of ``[a-z0-9]`` in the lower-cased text; a side without a token scores 0.
 
     >>> Rouge("rouge1").statistics("two pink polyps", "two polyps").tolist()
     [0.8, 1.0]

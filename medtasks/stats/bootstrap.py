@@ -49,9 +49,8 @@ def joint_intervals(entries: Sequence[tuple[Array, Score]], *, resamples: int = 
     resample is a multinomial count per cluster; its totals are those counts times the clusters' summed statistics, and
     its score is ``score`` of the totals. Davison and Hinkley 1997, section 3.8; Efron 1979 for percentiles.
 
-    The result does not depend on the order of the rows or the number of threads: clusters are sorted by name, their
-    sums are correctly rounded, and only products of whole numbers, which are exact, use BLAS. The draws depend on the
-    number of clusters, resamples and seed alone, so those of many metrics and groups are made once.
+    The result does not depend on the order of the rows or the number of threads. The draws depend on the number of
+    clusters, resamples and seed alone, so those of many metrics and groups are made once.
 
     ``entries`` are totals ``(clusters, width)`` (`cluster_totals`) and their score. An interval has no bounds for fewer
     than two clusters, or if the score of a resample is undefined.

@@ -327,9 +327,8 @@ def detectable_difference(standard_error: float, clusters: int) -> float | None:
     """The minimum detectable difference: the smallest true one found at `LEVEL` with probability `POWER`.
 
     ``(t[1 - level/2] + t[power]) · standard_error`` with one fewer degrees of freedom than clusters (Bloom 1995), in
-    the unit of the standard error: 3.26 standard errors with 8 clusters, 2.80 with very many. With the standard error
-    of a difference it is valid for these two models, clusters and samples, without Holm's correction. None if the
-    smallest p-value, ``2^(1 - clusters)``, is above that level: then no difference is significant.
+    the unit of the standard error: 3.26 standard errors with 8 clusters, 2.80 with very many. It is valid without
+    Holm's correction. None if the smallest p-value, ``2^(1 - clusters)``, is above that level.
 
     >>> round(detectable_difference(1.0, 8), 4)
     3.2607

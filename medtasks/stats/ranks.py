@@ -18,8 +18,8 @@ def rank_intervals(scores: Array, *, higher_is_better: bool = True) -> list[tupl
 
     In a resample, models of equal score share all of their places: the first counts for the best rank and the last for
     the worst. The bounds are percentiles of these, rounded outwards to ranks that occurred (Goldstein and Spiegelhalter
-    1996). They show how stable the order is. Among models of nearly equal true score they are too short to be a
-    confidence set of the true rank (Xie, Singh and Zhang 2009); compare such models in pairs.
+    1996). Among models of nearly equal true score they are too short to be a confidence set of the true rank (Xie,
+    Singh and Zhang 2009).
 
     ``scores`` ``(models, resamples)`` are those of `joint_resamples`. A model without a finite score in every resample
     is not ranked (None) and takes no place.
