@@ -81,6 +81,7 @@ def _symbols(sides: Sequence[Sequence[Sequence[Hashable]]]) -> tuple[Integers, i
 
 
 BLEU_ORDER = 4
+SACREBLEU = package_version("sacrebleu")
 
 # ASCII words, without a dash after a digit, with at most one mark after each: their 13a tokens are the words and the
 # marks, and sacrebleu's tokenizer takes ten times as long.
@@ -99,11 +100,7 @@ class Bleu(BatchMetric):
 
     name = "bleu"
     width = 2 + 2 * BLEU_ORDER
-
-    @property
-    def signature(self) -> str:
-        version = package_version("sacrebleu")
-        return sign(self.name, tok="13a", case="mixed", smooth="none", order=BLEU_ORDER, sacrebleu=version)
+    signature = sign(name, tok="13a", case="mixed", smooth="none", order=BLEU_ORDER, sacrebleu=SACREBLEU)
 
     def table(self, pairs: Pairs) -> Array:
         """``(prediction length, reference length, 4 × matched, 4 × possible)`` in tokens and n-grams."""
@@ -158,12 +155,8 @@ class Chrf(BatchMetric):
         self.name = name
         self.word_order = word_order
         self.width = 3 * (CHAR_ORDER + word_order)
-
-    @property
-    def signature(self) -> str:
-        orders = {"nc": CHAR_ORDER, "nw": self.word_order, "beta": BETA}
-        version = package_version("sacrebleu")
-        return sign(self.name, **orders, case="mixed", space="no", eff="yes", sacrebleu=version)
+        orders = {"nc": CHAR_ORDER, "nw": word_order, "beta": BETA}
+        self.signature = sign(name, **orders, case="mixed", space="no", eff="yes", sacrebleu=SACREBLEU)
 
     def table(self, pairs: Pairs) -> Array:
         """``(prediction count, reference count, matches)`` for every order, character orders first."""
@@ -214,10 +207,7 @@ class Rouge(BatchMetric, MeanMetric):
 
     def __init__(self, name: str) -> None:
         self.name = name
-
-    @property
-    def signature(self) -> str:
-        return sign(f"{self.name}|f1", stem="no", rouge_score="0.1.2")  # which gives the same values
+        self.signature = sign(f"{name}|f1", stem="no", rouge_score="0.1.2")  # which gives the same values
 
     def table(self, pairs: Pairs) -> Array:
         if self.name == "rougeL":
