@@ -207,9 +207,6 @@ def open(*paths: str | Path) -> Runs:
 
     A path is a result directory (``…_medtasks``), a directory that contains some, at any depth, or an unfinished run.
     Runs with only lmms-eval's own logs are found, too.
-
-    Raises:
-        UsageError: no path is given, one is not a directory, or there is no run.
     """
     if not paths:
         raise UsageError("open() needs a path; give a result directory (…_medtasks), or one that contains some.")

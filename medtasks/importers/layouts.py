@@ -43,11 +43,7 @@ def read_predictions(path: Path, layout: Layout, columns: Mapping[str, str]) -> 
     """The predictions in ``path``, in the order of its lines.
 
     ``columns`` are the file's names for ``sample_id``, ``response``, ``task``, ``img_id`` and ``question`` in the
-    layouts with columns; by default the same.
-
-    Raises:
-        UsageError: a column is unknown, or columns are given for a layout that has its own.
-        DataError: the file cannot be read, has no rows, or a row is not in the layout; names file, line and field.
+    layouts with columns; by default the same. Errors name file, line and field.
     """
     if layout in ("jsonl", "json", "csv"):
         rows = _cells(path, columns.get("response", "response")) if layout == "csv" else read_jsonl(path)
@@ -276,7 +272,7 @@ def _of_vlmevalkit(row: Row, where: Where) -> Prediction:
     return Prediction(where, sample_id, keys, row["prediction"])
 
 
-def _sheet(path: Path, data: bytes) -> Iterator[SourceRow]:
+def _sheet(path: Path, data: bytes) -> list[SourceRow]:
     """The rows of a workbook's first sheet, by the names in its first row; ``line`` counts the sheet's rows."""
     from openpyxl import load_workbook  # type: ignore[import-untyped]
 
@@ -284,18 +280,17 @@ def _sheet(path: Path, data: bytes) -> Iterator[SourceRow]:
         book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
         rows = book.worksheets[0].iter_rows(values_only=True)
         names = [str(cell or "").strip() for cell in next(rows, ())]
+        empty = dict.fromkeys(filter(None, names), "")
         cells = []
         for row in rows:  # which may be 16,384 cells wide
             given = zip(names, row, strict=False)
-            cells.append({name: str(cell) for name, cell in given if name and cell is not None})
+            cells.append(empty | {name: str(cell) for name, cell in given if name and cell is not None})
     except Exception as error:  # zipfile, XML or openpyxl may raise anything
         raise DataError(f"{path}: not a readable workbook ({error}); save it again, or as .tsv.") from error
-    if not any(cells):
+    found = [(number, row) for number, row in enumerate(cells, start=2) if row != empty]
+    if not found:
         raise DataError(f"{path}: its first sheet has no row below the header; write or fetch it again.")
-    empty = dict.fromkeys(filter(None, names), "")
-    for number, filled in enumerate(cells, start=2):
-        if filled:
-            yield SourceRow(Where(path.name, number, unit="row"), {**empty, **filled})
+    return [SourceRow(Where(path.name, number, unit="row"), row) for number, row in found]
 
 
 # --- Inspect (`inspect eval`): its ``.eval`` archives and its ``.json`` files ---

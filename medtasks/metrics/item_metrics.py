@@ -92,7 +92,7 @@ UNANSWERED = {"unanswered": "left-out"}
 class ErrorRate(MeanMetric):
     """Occurrences divided by cases, 0..1. Statistics of an item: ``(occurrences, cases)``.
 
-    Cases depend on the gold answers alone, so that all models have the same ones.
+    Cases depend on the gold answers alone, so that all models have the same ones. ``timing`` is as for `ItemScore`.
 
     Args:
         name: the column name.
@@ -101,7 +101,6 @@ class ErrorRate(MeanMetric):
         harms: whether the error could harm a patient if nobody noticed it.
         higher_is_better: True for the rate of a correct outcome, such as sensitivity.
         choices: other choices that can change the score, for the signature.
-        timing: fields of a task's ``metadata.timing`` that the rate depends on.
     """
 
     bounds = (0.0, 1.0)

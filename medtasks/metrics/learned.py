@@ -37,11 +37,7 @@ CHUNK = 256  # pairs whose embeddings are in memory
 
 def find_checkpoint(name: str, variable: str) -> tuple[Path, str]:
     """The directory of the checkpoint called ``name``, a directory or a hub id, and its label in signatures: the hub
-    id, or the first 16 hex digits of the fingerprint. Messages suggest ``variable`` to name another.
-
-    Raises:
-        MetricUnavailableError: it is not on this machine, or lacks configuration, tokenizer or weights.
-    """
+    id, or the first 16 hex digits of the fingerprint. Raises `MetricUnavailableError`, which suggests ``variable``."""
     directory, fix = Path(name).expanduser(), f"name a complete checkpoint directory in {variable}"
     is_local = directory.is_dir()
     if not is_local:
@@ -138,7 +134,6 @@ class LearnedMetric(MeanMetric):
 
     @property
     def signature(self) -> str:
-        """Metric, model and versions; see the subclasses."""
         raise NotImplementedError
 
     def unavailable(self) -> str | None:
@@ -158,12 +153,7 @@ class LearnedMetric(MeanMetric):
         return np.array([self.scores([(prediction, reference)])[0], 1.0])
 
     def scores(self, pairs: Sequence[Pair]) -> Array:
-        """Scores, float64 of shape ``(n,)``, of n pairs (prediction, reference).
-
-        Raises:
-            MetricUnavailableError: a package or the model is absent.
-            MedtasksError: the checkpoint cannot be loaded, or a score is not a finite number.
-        """
+        """Scores, float64 of shape ``(n,)``, of n pairs (prediction, reference)."""
         reason = self.unavailable()
         if reason is not None:
             raise MetricUnavailableError(reason)

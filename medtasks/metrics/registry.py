@@ -116,7 +116,5 @@ def unit_of(metric: str) -> Unit:
     if metric in _NAMED:
         return _NAMED[metric]
     parts = get_metric(metric).signature.split("|")[1:]
-    for part in parts:
-        if part in _SCALES:
-            return _SCALES[part]
-    return "score" if any(part.startswith("scale:") for part in parts) else "fraction"
+    scales = [_SCALES.get(part, "score") for part in parts if part.startswith("scale:") or part in _SCALES]
+    return scales[0] if scales else "fraction"
