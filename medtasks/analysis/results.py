@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -24,7 +24,7 @@ from medtasks.leaderboard.board.models import Described, read_by_model
 from medtasks.leaderboard.board.numbers import column_note, finding, interval, number
 from medtasks.leaderboard.board.usage import Price
 from medtasks.leaderboard.exports.tables import as_latex, as_markdown
-from medtasks.leaderboard.figures.plots import figures_of
+from medtasks.leaderboard.figures.plots import Figure, figures_of
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.rank.compare import Comparison, compare_runs
 from medtasks.leaderboard.rank.planning import ICC, SHARES, Plan, default_metric, plan_task
@@ -193,12 +193,19 @@ def board(
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure of a board: its ``name`` there, and ``alt``, what it shows in words; ``draw`` makes a file's content in
-    a format."""
+    """A figure of a board: its ``name`` there, and ``alt``, what it shows in words."""
 
     name: str
     alt: str
-    draw: Callable[[str], bytes] = field(repr=False)
+    _board: Board = field(repr=False)
+    _figure: Figure = field(repr=False)
+
+    def draw(self, kind: str) -> bytes:
+        """The content of a file in a format: svg, png or pdf."""
+        from medtasks.leaderboard.figures.draw import draw  # matplotlib takes a second to import
+
+        content: bytes = draw(self._board, self._figure, (kind,))[kind]
+        return content
 
     def save(self, path: str | Path) -> Path:
         """Write the figure as SVG, PNG or PDF, by the file's suffix."""
@@ -229,11 +236,4 @@ def plot(board: Board, name: str | None = None, benchmark: str | None = None) ->
         listed = first_names((f"{plot} of {of}" for of, plot, _ in near), 12) or "none"
         raise UsageError(f"plot {name or ''} of {benchmark or 'any benchmark'}: not on this board, which has {listed}.")
     figure = fitting[0][2]
-
-    def drawn(kind: str) -> bytes:
-        from medtasks.leaderboard.figures.draw import draw  # matplotlib takes a second to import
-
-        content: bytes = draw(board, figure, (kind,))[kind]
-        return content
-
-    return Picture(figure.plot.name, figure.alt, drawn)
+    return Picture(figure.plot.name, figure.alt, board, figure)

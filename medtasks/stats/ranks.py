@@ -7,7 +7,6 @@ from itertools import count, product
 from string import ascii_lowercase
 
 import numpy as np
-import numpy.typing as npt
 
 from medtasks.metrics.base import Array
 from medtasks.stats.bootstrap import TAILS
@@ -24,7 +23,7 @@ def rank_intervals(scores: Array, *, higher_is_better: bool = True) -> list[tupl
     ``scores`` ``(models, resamples)`` are those of `joint_resamples`. A model without a finite score in every resample
     is not ranked (None) and takes no place.
     """
-    defined: npt.NDArray[np.bool_] = np.isfinite(scores).all(axis=1)
+    defined = np.asarray(np.isfinite(scores).all(axis=1))
     signed = scores if higher_is_better else -scores
     found: list[tuple[int, int] | None] = []
     for own, ranked in zip(signed, defined.tolist(), strict=True):
