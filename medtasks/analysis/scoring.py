@@ -46,10 +46,10 @@ def score(
         file = PredictionFile(path, recognise(path), benchmark, columns or {}, model, verdicts_of)
         found = score_predictions(file, now())
     else:
-        read = predictions_in_rows(_rows(predictions), columns or {})
+        file = PredictionFile(Path("from Python"), "python", benchmark, columns or {}, model, verdicts_of)
+        read = predictions_in_rows(_rows(predictions), file.columns)
         content = canonical_json([[one.sample_id, dict(one.keys), one.response] for one in read])
-        source = {"predictions": "from Python", "layout": "python", "sha256": short_hash(content)}
-        found = score_rows(read, benchmark, source, model=model, verdicts_of=verdicts_of, created=now())
+        found = score_rows(read, file, short_hash(content), now())
     saved = None if out is None else write_run(Path(out), found.run)
     return Run("" if saved is None else str(saved), saved, lambda: found.run, found.joined.notes)
 

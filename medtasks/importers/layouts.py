@@ -39,7 +39,7 @@ _SAMPLES = re.compile(r"_samples_(?P<task>[A-Za-z0-9_]+)\.jsonl$")
 Row: TypeAlias = Mapping[str, Any]
 
 
-def read_predictions(path: Path, layout: Layout, columns: Mapping[str, str]) -> list[Prediction]:
+def read_predictions(path: Path, layout: str, columns: Mapping[str, str]) -> list[Prediction]:
     """The predictions in ``path``, in the order of its lines.
 
     ``columns`` are the file's names for ``sample_id``, ``response``, ``task``, ``img_id`` and ``question`` in the
