@@ -96,8 +96,7 @@ def rank(runs: AnyRuns, task: str, metric: str | None = None, *, demonstration: 
     """
     metric = metric or default_metric(task)
     benchmark = load_spec(task).metadata.benchmark
-    usual = all_layouts().get(benchmark)
-    headline = () if usual is None else usual.headline
+    headline: Sequence[Column] = getattr(all_layouts().get(benchmark), "headline", ())
     label = next((one.label for one in headline if (one.task, one.metric) == (task, metric)), metric)
     layout = BoardLayout(benchmark, headline=(Column(task, metric, label),))
     made = board(runs, demonstration=demonstration, published=False, layouts=[layout])

@@ -126,19 +126,14 @@ def _of_text(path: Path) -> Layout | None:
 
 
 def _response(where: Where, field: str, found: object) -> str:
-    """The one text in ``found``, which may be nested in lists; several repeats must be scored one at a time."""
-    texts, waiting = [], [found]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, list):
-            waiting.extend(item)
-        elif is_text(item):
-            texts.append(item)
-        else:
-            raise wrong(where, field, item, "the text of a response")
-    if len(texts) != 1:
-        raise wrong(where, field, found, f"one response for the sample, not {len(texts)}")
-    return texts[0]
+    """The text in ``found``, which may be nested in lists of one; several repeats must be scored one at a time."""
+    while isinstance(found, list) and len(found) == 1:
+        found = found[0]
+    if isinstance(found, list):
+        raise wrong(where, field, found, f"one response for the sample, not {len(found)}")
+    if not is_text(found):
+        raise wrong(where, field, found, "the text of a response")
+    return found
 
 
 def _known_texts(row: Row, columns: Mapping[str, str], where: Where) -> dict[str, str]:

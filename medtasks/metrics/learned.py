@@ -78,13 +78,8 @@ def load_weights(auto_class: Any, config: Any, directory: Path, optional: str | 
 
     try:
         with no_progress_bars():
-            model, report = auto_class.from_pretrained(
-                str(directory),
-                config=config,
-                dtype=torch.float32,
-                local_files_only=True,
-                output_loading_info=True,
-            )
+            options = {"dtype": torch.float32, "local_files_only": True, "output_loading_info": True}
+            model, report = auto_class.from_pretrained(str(directory), config=config, **options)
     except Exception as error:  # transformers, safetensors and pickle raise a dozen unrelated types
         raise MedtasksError(f"{directory}: the model cannot be loaded: {first_line(error)}") from error
     missing = sorted(key for key in map(str, report.get("missing_keys", ())) if optional is None or optional not in key)
