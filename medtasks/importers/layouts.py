@@ -91,11 +91,7 @@ def recognise(path: Path) -> Layout:
 
 
 def task_in_name(path: Path) -> str | None:
-    """The task that lmms-eval wrote into the name of a sample file.
-
-    >>> task_in_name(Path("20260101_000000_samples_mi_cxr_icr.jsonl"))
-    'mi_cxr_icr'
-    """
+    """The task that lmms-eval wrote into the name of a sample file."""
     match = _SAMPLES.search(path.name)
     return match["task"] if match else None
 

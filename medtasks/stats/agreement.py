@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -14,7 +15,6 @@ from medtasks.core.schema import Frozen
 from medtasks.stats.bootstrap import TAILS, cluster_draws
 
 Integers: TypeAlias = npt.NDArray[np.int64]
-Level = Literal["nominal", "ordinal"]
 
 ONE_CATEGORY = "all ratings are of one category, so agreement beyond chance is undefined"
 
@@ -88,7 +88,7 @@ def fleiss_kappa(ratings: Ratings) -> float | str:
     return 1 - disagreeing * total / ((raters - 1) * chance) if chance else ONE_CATEGORY
 
 
-def krippendorff_alpha(ratings: Ratings, level: Level) -> float | str:
+def krippendorff_alpha(ratings: Ratings, level: Literal["nominal", "ordinal"]) -> float | str:
     """Krippendorff's alpha, ``1 - D_o / D_e``, of raters who may have left out ratings; each item has at least two.
 
     ``D_o`` is the mean squared difference of ratings of one item, ``D_e`` that of any two ratings, by the coincidence
@@ -161,17 +161,16 @@ def agreement_interval(
     value, items = value_of(None), ratings.items
     if isinstance(value, str):
         return Coefficient(units=items, reason=value)
+    made = partial(Coefficient, value=value, units=items)
     names, cluster_of = np.unique([*clusters], return_inverse=True)
     if len(names) < 2:
-        reason = f"found {len(names)} cluster, an interval needs at least 2"
-        return Coefficient(value=value, units=items, reason=reason)
+        return made(reason=f"found {len(names)} cluster, an interval needs at least 2")
     drawn = [value_of(row[cluster_of]) for block in cluster_draws(len(names), resamples, seed) for row in block]
     defined = [one for one in drawn if not isinstance(one, str)]
     if len(defined) < resamples:
-        reason = f"the agreement is undefined in {resamples - len(defined)} of {resamples} resamples"
-        return Coefficient(value=value, units=items, reason=reason)
+        return made(reason=f"the agreement is undefined in {resamples - len(defined)} of {resamples} resamples")
     low, high = np.quantile(defined, TAILS).tolist()
-    return Coefficient(value=value, low=low, high=high, units=items)
+    return made(low=low, high=high)
 
 
 def _squared(scale: Sequence[float] | Integers) -> npt.NDArray[np.float64]:
