@@ -188,20 +188,11 @@ class _Position(ReleaseRow):
 def _of_lmms_eval(row: Row, where: Where) -> Prediction:
     """From the raw response if it differs from the filtered one: then the line has ``resps``.
 
-    lmms-eval 0.7.3 omits the document from its lines (other versions may not). Without it, a line is identified by
-    ``doc_id``, its position among the task's documents; with ``target`` and the first medium, matching can detect that
-    the documents are different ones.
+    lmms-eval omits the document, so a line is identified by ``doc_id``, its position among the task's documents; with
+    ``target`` and the first medium, matching can detect that the documents are different ones.
     """
     field = "resps" if row.get("resps") is not None else "filtered_resps"
     response = _response(where, field, row.get(field))
-    doc = row.get("doc")
-    if doc is not None:
-        if not isinstance(doc, dict):
-            raise wrong(where, "doc", doc, "the document as an object")
-        keys = _known_texts(doc, {name: name for name in ("sample_id", "img_id", "question")}, where)
-        sample_id = keys.pop("sample_id", None)
-        if sample_id is not None or len(keys) == 2:
-            return Prediction(where, sample_id, keys, response)
     place = parse_row(_Position, row, where)
     media = {"input_media": place.input_media[0]} if place.input_media else {}
     return Prediction(where, None, {"doc_id": str(place.doc_id), "target": place.target, **media}, response)
