@@ -19,7 +19,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_
 from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.core.exits import exit_with_sentence
 from medtasks.harness.model import adapter_facts, fingerprint_of
-from medtasks.metrics.learned._metric import HUB_ID, no_progress_bars
+from medtasks.metrics.learned import HUB_ID, no_progress_bars
 from medtasks.runs.replies import Reply
 
 from ._answering import Answering

@@ -23,7 +23,7 @@ from medtasks.metrics.registry import get_metric
 from medtasks.runs.comparisons import compare_statistics
 from medtasks.runs.signature import format_signature, parse_signature
 from medtasks.runs.table import without_value
-from medtasks.stats.bootstrap import joint_resamples
+from medtasks.stats.bootstrap import cluster_totals, joint_resamples
 from medtasks.stats.paired import (
     PairedDifference,
     clustered_score,
@@ -104,12 +104,13 @@ def rank_models(
     # items that count for no model, and their clusters, are not resampled
     kept = np.any([counted[model] for model in order], axis=0) if order else np.zeros(len(clusters), dtype=bool)
     inside = [clusters[row] for row in np.flatnonzero(kept).tolist()]
-    drawn = joint_resamples([(zeroed[model][kept], score) for model in order], inside, resamples=resamples, seed=SEED)
+    number = {name: code for code, name in enumerate(sorted({*clusters}))}
+    codes = np.array([number[name] for name in clusters], dtype=np.int64)
+    sums = [(cluster_totals(zeroed[model][kept], codes[kept]), score) for model in order]
+    drawn = joint_resamples(sums, resamples=resamples, seed=SEED)
     bounds = rank_intervals(drawn, higher_is_better=column.higher_is_better)
 
     # every pair, over the items that count for both; most pairs have all items in common
-    number = {name: code for code, name in enumerate(sorted({*clusters}))}
-    codes = np.array([number[name] for name in clusters], dtype=np.int64)
     own = {model: clustered_score(tables[model][counted[model]], codes[counted[model]], score) for model in order}
     found = []
     for first, second in combinations(order, 2):
@@ -147,8 +148,8 @@ def rank_models(
             Ranked(
                 model=model,
                 rank=1 + sum(sign * values[other] > sign * values[model] for other in order),
-                best=bound.best,
-                worst=bound.worst,
+                best=bound and bound[0],
+                worst=bound and bound[1],
                 letters=letters[model],
             )
             for model, bound in zip(order, bounds, strict=True)

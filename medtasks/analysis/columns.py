@@ -9,12 +9,8 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from medtasks.core.errors import UsageError
-from medtasks.core.tables import TextTable
 from medtasks.leaderboard.view.parquet import SAMPLES as STORED
 from medtasks.runs.table import ABSENT, AWAITING, FAILED, PENDING, PRESENT
-
-SHOWN = 10
-"""Rows shown by a notebook."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +38,7 @@ class Table:
         return f"Table of {len(self):,} rows: {', '.join(self.arrow.column_names)}"
 
     def _repr_html_(self) -> str:
-        rows = [[_text(value) for value in row.values()] for row in self.arrow.slice(0, SHOWN).to_pylist()]
-        notes = [f"{len(self):,} rows"] if len(self) > SHOWN else []
-        return TextTable(self.arrow.column_names, rows, notes=notes)._repr_html_()
+        return f"{self.arrow.slice(0, 10).to_pandas()._repr_html_()}<p>{len(self):,} rows</p>"
 
 
 _RUN = {
@@ -116,8 +110,3 @@ def joined(parts: Sequence[Any], descriptions: Mapping[str, str], asked: str | N
         return field.with_metadata({"description": descriptions.get(field.name) or descriptions[prefix]})
 
     return Table(found.cast(pa.schema(map(described, found.schema))))
-
-
-def _text(value: object) -> str:
-    text = "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
-    return text if len(text) <= 80 else f"{text[:79]}…"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
+
+from tqdm import tqdm
 
 from medtasks.analysis.runs import Run, Runs, open, scored_of
 from medtasks.benchmarks.layouts import all_layouts
@@ -23,7 +24,7 @@ from medtasks.leaderboard.board.models import Described, read_by_model
 from medtasks.leaderboard.board.numbers import column_note, finding, interval, number
 from medtasks.leaderboard.board.usage import Price
 from medtasks.leaderboard.exports.tables import as_latex, as_markdown
-from medtasks.leaderboard.figures.plots import figures_of
+from medtasks.leaderboard.figures.plots import Figure, figures_of
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.rank.compare import Comparison, compare_runs
 from medtasks.leaderboard.rank.planning import ICC, SHARES, Plan, default_metric, plan_task
@@ -32,7 +33,6 @@ from medtasks.leaderboard.verify.scored_run import RunStore, ScoredRun
 AnyRun: TypeAlias = Run | ScoredRun | str | Path
 """A run, or the path of a directory that contains one."""
 AnyRuns: TypeAlias = Runs | Sequence[Run] | str | Path
-TITLE = "medtasks leaderboard"
 
 
 def compare(
@@ -51,10 +51,6 @@ def compare(
         task: only this task or group.
         metric: only this metric.
         progress: called with (done, total).
-
-    Raises:
-        UsageError: the runs have no task in common, or lack ``task`` or ``metric``.
-        MedtasksError: a run cannot be read.
     """
     return compare_runs(scored_of(first), scored_of(second), task=task, metric=metric, progress=progress)
 
@@ -97,24 +93,21 @@ def rank(runs: AnyRuns, task: str, metric: str | None = None, *, demonstration: 
         task: a task or group.
         metric: by default the first headline score.
         demonstration: rank runs on miniature data; by default if there are any.
-
-    Raises:
-        UsageError: there is no such task or metric, or no run to rank by it.
     """
     metric = metric or default_metric(task)
     benchmark = load_spec(task).metadata.benchmark
-    usual = all_layouts().get(benchmark)
-    headline = () if usual is None else usual.headline
+    headline: Sequence[Column] = getattr(all_layouts().get(benchmark), "headline", ())
     label = next((one.label for one in headline if (one.task, one.metric) == (task, metric)), metric)
     layout = BoardLayout(benchmark, headline=(Column(task, metric, label),))
     made = board(runs, demonstration=demonstration, published=False, layouts=[layout])
+    tables = [one.tables[0] for one in made.benchmarks]
     rankings = [ranking for one in made.benchmarks for ranking in one.rankings]
     if not rankings:
         reasons = [one.reason for one in made.refused]
-        reasons += [reason for one in made.benchmarks for row in one.tables[0].apart for reason in row.reasons]
+        reasons += [reason for table in tables for row in table.apart for reason in row.reasons]
         raise UsageError(f"{task}, {metric}: no run can be ranked ({first_names(reasons) or 'none has this score'}).")
     (ranking,) = rankings
-    cells = {row.model: row.cells[ranking.column.key] for row in made.benchmarks[0].tables[0].rows}
+    cells = {row.model: row.cells[ranking.column.key] for row in tables[0].rows}
     rows = []
     for one in ranking.ranked:
         cell, unit = cells[one.model], ranking.column.unit
@@ -132,11 +125,7 @@ class Board(BoardData):  # type: ignore[misc]
     """A leaderboard as data, the content of ``board.json``; a notebook shows its headline tables."""
 
     def latex(self, benchmark: str, table: str = "headline") -> str:
-        """A table of a benchmark in LaTeX (``booktabs``), as the board's own exports.
-
-        Raises:
-            UsageError: the board has no such table; the message lists those that it has.
-        """
+        """A table of a benchmark in LaTeX (``booktabs``), as the board's own exports."""
         known = {f"{content.name} of {one.name}": (one, content) for one in self.benchmarks for content in one.tables}
         if found := known.get(f"{table} of {benchmark}"):
             return str(as_latex(self, *found))
@@ -149,7 +138,7 @@ class Board(BoardData):  # type: ignore[misc]
 def board(
     runs: AnyRuns,
     *,
-    title: str = TITLE,
+    title: str = "medtasks leaderboard",
     models: str | Path | None = None,
     demonstration: bool | None = None,
     published: bool = True,
@@ -166,36 +155,31 @@ def board(
         published: show the papers' figures.
         prices: the file of prices.
         layouts: what is shown of each benchmark; by default the installed ones.
-
-    Raises:
-        UsageError: there is no run.
-        DataError: the file of models or prices cannot be read.
     """
     chosen = open(runs) if isinstance(runs, str | Path) else runs
     scored: list[ScoredRun] = []
-    unread: list[Refused] = []
+    refused: list[Refused] = []
+    for run in chosen:
+        if run.unfinished:
+            refused.append(Refused(folder=run.name, reason="it is unfinished: repeat its command"))
+        elif run._load is not None:
+            try:
+                scored.append(run.scored)
+            except MedtasksError as error:
+                refused.append(Refused(folder=run.name, reason=first_line(error)))
     finished = [run.path for run in chosen if run._load is None and run.path is not None]
     if finished:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # without ipywidgets a notebook gets a bar of text
-            from tqdm.auto import tqdm
         with tqdm(desc="reading results", delay=2, leave=False) as bar:  # none for work done within two seconds
 
             def update(done: int, total: int) -> None:
                 bar.total = total
                 bar.update(done - bar.n)
 
-            scored, unread = collect(finished, RunStore(cache_root() / "scores"), update)
-    for run in chosen:
-        if run._load is not None and not run.unfinished:
-            try:
-                scored.append(run.scored)
-            except MedtasksError as error:
-                unread.append(Refused(folder=run.name, reason=first_line(error)))
-    reason = "it is unfinished: repeat its command"
+            read, unread = collect(finished, RunStore(cache_root() / "scores"), update)
+        scored, refused = [*read, *scored], [*refused, *unread]
     made = build_board(
         scored,
-        [*(Refused(folder=run.name, reason=reason) for run in chosen if run.unfinished), *unread],
+        refused,
         title=title,
         models=None if models is None else read_by_model(Path(models), Described),
         demonstration=any(one.public.mini for one in scored) if demonstration is None else demonstration,
@@ -208,19 +192,22 @@ def board(
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure of a board: its ``name`` there, and ``alt``, what it shows in words; ``draw`` makes a file's content in
-    a format."""
+    """A figure of a board: its ``name`` there, and ``alt``, what it shows in words."""
 
     name: str
     alt: str
-    draw: Callable[[str], bytes] = field(repr=False)
+    _board: Board = field(repr=False)
+    _figure: Figure = field(repr=False)
+
+    def draw(self, kind: str) -> bytes:
+        """The content of a file in a format: svg, png or pdf."""
+        from medtasks.leaderboard.figures.draw import draw  # matplotlib takes a second to import
+
+        content: bytes = draw(self._board, self._figure, (kind,))[kind]
+        return content
 
     def save(self, path: str | Path) -> Path:
-        """Write the figure as SVG, PNG or PDF, by the file's suffix.
-
-        Raises:
-            UsageError: the suffix is another.
-        """
+        """Write the figure as SVG, PNG or PDF, by the file's suffix."""
         target = Path(path)
         kind = target.suffix.removeprefix(".")
         if kind not in FORMATS:
@@ -240,9 +227,6 @@ def plot(board: Board, name: str | None = None, benchmark: str | None = None) ->
         board: made by :func:`board`.
         name: of the figure; by default the first.
         benchmark: by default the first that has the figure.
-
-    Raises:
-        UsageError: there is no such figure; the message lists those of the board.
     """
     known = [(one.name, plot, figure) for one in board.benchmarks for plot, figure in figures_of(board, one).items()]
     fitting = [one for one in known if benchmark in (None, one[0]) and name in (None, one[1])]
@@ -251,11 +235,4 @@ def plot(board: Board, name: str | None = None, benchmark: str | None = None) ->
         listed = first_names((f"{plot} of {of}" for of, plot, _ in near), 12) or "none"
         raise UsageError(f"plot {name or ''} of {benchmark or 'any benchmark'}: not on this board, which has {listed}.")
     figure = fitting[0][2]
-
-    def drawn(kind: str) -> bytes:
-        from medtasks.leaderboard.figures.draw import draw  # matplotlib takes a second to import
-
-        content: bytes = draw(board, figure, (kind,))[kind]
-        return content
-
-    return Picture(figure.plot.name, figure.alt, drawn)
+    return Picture(figure.plot.name, figure.alt, board, figure)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -37,20 +37,12 @@ from medtasks.verify.store import user_store
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-_LOG = "_samples_"
-"""Part of the names of the harness's own logs."""
-
 
 class _Tables:
     """The tables of one run, or of several: then with the rows of all, without runs that lack the task or metric."""
 
     def samples(self, task: str | None = None) -> Table:
-        """The samples of all tasks, or of one task or group, a row each.
-
-        Raises:
-            UsageError: no run has the task.
-            DataError: a file cannot be read.
-        """
+        """The samples of all tasks, or of one task or group, a row each."""
         stored, parts = SampleTables(), []
         for run in _each(self):
             known = run.manifest.tasks
@@ -74,25 +66,15 @@ class _Tables:
             for name, groups in entry.scores.breakdowns.items():
                 parts += [(name, group, scores) for group, scores in groups.items()]
             for breakdown, group, scores in parts:
+                place = {"run": run.name, "model": run.model, "task": entry.name}
+                place |= {"breakdown": breakdown, "group": group}
                 for metric, score in scores.metrics.items():
                     low, high = score.interval or (None, None)
                     least, most = score.bounds or (None, None)
-                    row = {
-                        **score.model_dump(include={"value", "answered", "judged", "chance", "incomplete", "reason"}),
-                        "run": run.name,
-                        "model": run.model,
-                        "task": entry.name,
-                        "metric": metric,
-                        "breakdown": breakdown,
-                        "group": group,
-                        "unit": unit_of(metric),
-                        "low": low,
-                        "high": high,
-                        "least": least,
-                        "most": most,
-                        "items": score.samples,
-                        "signature": part_signature(entry.signatures[metric], breakdown, group),
-                    }
+                    signature = part_signature(entry.signatures[metric], breakdown, group)
+                    row = place | {"metric": metric, "unit": unit_of(metric), "signature": signature}
+                    row |= {"low": low, "high": high, "least": least, "most": most, "items": score.samples}
+                    row |= score.model_dump(include={"value", "answered", "judged", "chance", "incomplete", "reason"})
                     rows.append(row)
         schema = pa.schema([(name, TYPES.get(name, pa.string())) for name in SCORES])
         return joined([pa.Table.from_pylist(rows, schema=schema)], SCORES)
@@ -101,9 +83,6 @@ class _Tables:
         """What scores are made of, a row for each item and metric; by default of all tasks and metrics.
 
         A group has the items of its tasks, and metrics over several of them.
-
-        Raises:
-            UsageError: no run has the task or the metric.
         """
         parts: list[Any] = []
         for run in _each(self):
@@ -157,11 +136,7 @@ class Run(_Tables):
 
     @cached_property
     def manifest(self) -> RunManifest:
-        """Everything needed to repeat the run, and to tell whether two results are comparable.
-
-        Raises:
-            DataError: it cannot be read; names file and field.
-        """
+        """Everything needed to repeat the run, and to tell whether two results are comparable."""
         if self._record is not None:
             return self._record.manifest
         assert self.path is not None
@@ -174,11 +149,7 @@ class Run(_Tables):
 
     @cached_property
     def scored(self) -> ScoredRun:
-        """The run as a board scores it: from its responses, by the data and the rules of this machine.
-
-        Raises:
-            MedtasksError: it cannot be read or scored.
-        """
+        """The run as a board scores it: from its responses, by the data and the rules of this machine."""
         if self._record is None:
             assert self.path is not None
             return scored_run(self.path, user_store())
@@ -191,11 +162,7 @@ class Run(_Tables):
         return [*self._remarks, *self.scored.public.notes]
 
     def pictures(self, task: str, sample_id: str) -> list[Image]:
-        """What the model was shown of a sample of a task, in order, as PIL images of the data prepared here.
-
-        Raises:
-            MedtasksError: the data of the run are not prepared here, or have no such sample.
-        """
+        """What the model was shown of a sample of a task, in order, as PIL images of the data prepared here."""
         return list(pictures(task, sample_id, self.manifest))
 
     @property
@@ -217,33 +184,21 @@ def _each(of: Any) -> Sequence[Run]:
     return [of] if isinstance(of, Run) else list(of)
 
 
-class Runs(_Tables, Sequence[Run]):
+class Runs(tuple[Run, ...], _Tables):
     """Several runs; their tables have the rows of all, told apart by the columns ``run`` and ``model``."""
 
-    def __init__(self, runs: Sequence[Run]) -> None:
-        self._runs = tuple(runs)
-
-    @overload
-    def __getitem__(self, place: int) -> Run: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> Runs: ...
-
-    def __getitem__(self, place: int | slice) -> Run | Runs:
-        return Runs(self._runs[place]) if isinstance(place, slice) else self._runs[place]
-
-    def __len__(self) -> int:
-        return len(self._runs)
+    def __getitem__(self, place: Any) -> Any:
+        found = super().__getitem__(place)
+        return Runs(found) if isinstance(place, slice) else found
 
     def __repr__(self) -> str:
         return f"Runs({[run.name for run in self]})"
 
     def _repr_html_(self) -> str:
-        rows = [
-            (run.name, run.model, ", ".join(run.manifest.groups or run.manifest.tasks), run.manifest.created,
-             "unfinished" if run.unfinished else "")
-            for run in self
-        ]  # fmt: skip
+        rows = []
+        for run in self:
+            tasks = ", ".join(run.manifest.groups or run.manifest.tasks)
+            rows.append((run.name, run.model, tasks, run.manifest.created, "unfinished" if run.unfinished else ""))
         return TextTable(("run", "model", "tasks", "created", ""), rows)._repr_html_()
 
 
@@ -252,34 +207,28 @@ def open(*paths: str | Path) -> Runs:
 
     A path is a result directory (``…_medtasks``), a directory that contains some, at any depth, or an unfinished run.
     Runs with only lmms-eval's own logs are found, too.
-
-    Raises:
-        UsageError: no path is given, one is not a directory, or there is no run.
     """
     if not paths:
         raise UsageError("open() needs a path; give a result directory (…_medtasks), or one that contains some.")
-    folders: list[Path] = []
-    unfinished: list[Path] = []
-    logged: list[HarnessRun] = []
+    runs: list[Run] = []
 
     def other(here: Path, names: list[str], files: list[str]) -> None:
-        if any(_LOG in name for name in files):
-            logged.extend(harness_runs(here, files))
-        unfinished.extend(here / name for name in names if (here / name / PLAN).is_file())
+        for log in harness_runs(here, files):
+            runs.append(Run(str(log.directory / log.stamp), None, partial(_logged, log)))
+        runs.extend(_unfinished(here / name) for name in names if (here / name / PLAN).is_file())
 
     for path in map(Path, paths):
         require_directory(path)
-        unfinished += [path] if is_unfinished(path) else []
-        folders += run_folders(path, other)
-    runs = [Run(str(folder), folder) for folder in folders]
-    runs += [Run(str(one), one, partial(score_unfinished, one, created=now())) for one in unfinished]
-    runs += [Run(str(one.directory / one.stamp), None, partial(_logged, one)) for one in logged]
-    found: dict[Path, Run] = {}
-    for run in runs:
-        found.setdefault(Path(run.name).resolve(), run)
+        runs += [_unfinished(path)] if is_unfinished(path) else []
+        runs += [Run(str(folder), folder) for folder in run_folders(path, other)]
+    found = {Path(run.name).resolve(): run for run in reversed(runs)}  # the first of several names
     if not found:
         raise UsageError(f"{paths[0]}: contains no result directory (…{SUFFIX}); give one, or a directory of some.")
-    return Runs([found[key] for key in sorted(found)])
+    return Runs(found[key] for key in sorted(found))
+
+
+def _unfinished(folder: Path) -> Run:
+    return Run(str(folder), folder, partial(score_unfinished, folder, created=now()))
 
 
 def _logged(run: HarnessRun) -> RunRecord:
@@ -288,12 +237,7 @@ def _logged(run: HarnessRun) -> RunRecord:
 
 
 def scored_of(run: Run | ScoredRun | str | Path) -> ScoredRun:
-    """The scored run; of a path, the only one at or below it.
-
-    Raises:
-        UsageError: the path contains no run, or several.
-        MedtasksError: the run cannot be read.
-    """
+    """The scored run; of a path, the only one at or below it."""
     if isinstance(run, Run):
         return run.scored
     return read_one(Path(run), cache_root()) if isinstance(run, str | Path) else run

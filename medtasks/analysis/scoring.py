@@ -11,6 +11,7 @@ from medtasks.catalog.records import Where
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import UsageError
 from medtasks.core.files import canonical_json, short_hash
+from medtasks.data.sources import SourceRow
 from medtasks.importers.layouts import predictions_in_rows, recognise
 from medtasks.importers.run import PredictionFile, score_predictions, score_rows
 from medtasks.runs.manifest import now
@@ -39,46 +40,37 @@ def score(
         columns: other names of the columns, by ours.
         verdicts_of: also import their verdicts, as those of this judge.
         out: new directory in which the run is saved; by default it is only in memory.
-
-    Raises:
-        UsageError: there is no such benchmark or column, or ``out`` exists.
-        NotPreparedError: the data are not prepared.
-        DataError: a row has no response or no id, predictions for a sample differ, or none matches a document.
     """
     if isinstance(predictions, str | Path):
         path = Path(predictions)
         file = PredictionFile(path, recognise(path), benchmark, columns or {}, model, verdicts_of)
         found = score_predictions(file, now())
     else:
-        rows = enumerate(_rows(predictions), start=1)
-        read = predictions_in_rows(
-            ((Where("predictions", place, unit="row"), row) for place, row in rows), columns or {}
-        )
+        file = PredictionFile(Path("from Python"), "python", benchmark, columns or {}, model, verdicts_of)
+        read = predictions_in_rows(_rows(predictions), file.columns)
         content = canonical_json([[one.sample_id, dict(one.keys), one.response] for one in read])
-        source = {"predictions": "from Python", "layout": "python", "sha256": short_hash(content)}
-        found = score_rows(read, benchmark, source, model=model, verdicts_of=verdicts_of, created=now())
+        found = score_rows(read, file, short_hash(content), now())
     saved = None if out is None else write_run(Path(out), found.run)
     return Run("" if saved is None else str(saved), saved, lambda: found.run, found.joined.notes)
 
 
-def _rows(predictions: Any) -> Iterator[Mapping[str, Any]]:
+def _rows(predictions: Any) -> Iterator[SourceRow]:
     if hasattr(predictions, "__arrow_c_stream__"):
         import pyarrow as pa  # type: ignore[import-untyped]
 
-        yield from pa.table(predictions).to_pylist()
-        return
+        predictions = pa.table(predictions).to_pylist()
     if isinstance(predictions, Mapping) or not isinstance(predictions, Iterable):
         raise UsageError(
             f"predictions are of type {type(predictions).__name__}, expected a data frame, an iterable of mappings "
             "with `sample_id` and `response`, or the path of a file."
         )
     for place, row in enumerate(predictions, start=1):
+        where = Where("predictions", place, unit="row")
         if not isinstance(row, Mapping):
             raise UsageError(
-                f"predictions, row {place}: is of type {type(row).__name__}, expected a mapping with `sample_id` and "
-                "`response`."
+                f"{where}: is of type {type(row).__name__}, expected a mapping with `sample_id` and `response`."
             )
-        yield row
+        yield SourceRow(where, row)
 
 
 def evaluate(
@@ -105,11 +97,6 @@ def evaluate(
         limit: only so many documents of each task.
         batch_size: of the back-end.
         gen_kwargs: generation settings that replace those of the tasks, ``key=value`` with commas between them.
-
-    Raises:
-        UsageError: there is no such task, back-end or argument.
-        NotPreparedError: the data are not prepared.
-        MedtasksError: the evaluation failed.
     """
     from medtasks.harness import run_tasks
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,7 +17,6 @@ from medtasks.core.tables import grouped_notes, p_text, signed_interval
 from medtasks.core.text import counted, first_names, printable
 
 if TYPE_CHECKING:
-    from medtasks.importers.layouts import Layout
     from medtasks.leaderboard.verify.scored_run import ScoredRun
     from medtasks.runs.comparisons import Paired
     from medtasks.runs.record import RunRecord
@@ -73,7 +72,7 @@ def score(
             raise UsageError(f"--column {entry}: expected FIELD=COLUMN, e.g. response=model_output.")
         columns[field] = name
     with without_garbage_collection(afterwards=False):
-        file = PredictionFile(results, cast("Layout", layout), task, columns, model, verdicts_of)
+        file = PredictionFile(results, layout, task, columns, model, verdicts_of)
         scored = scored_predictions(file, user_store(), out)
     if as_json:
         counts = {what: count for what, count in scored.predictions.items() if what != "with_verdict"}

@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import json
 import re
+import struct
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path, PureWindowsPath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, Field
 
@@ -16,10 +17,9 @@ from medtasks.catalog.records import ReleaseRow, Where, is_text, parse_row, text
 from medtasks.core.errors import DataError, UsageError, reading
 from medtasks.core.files import MAX_JSON_BYTES, check_regular, read_lines
 from medtasks.core.schema import expects
-from medtasks.data.release import open_archive
-from medtasks.data.sources import content_of, read_csv_rows, read_jsonl, separator_of
-from medtasks.importers.inspect_log import read_inspect
-from medtasks.importers.matching import Prediction, identifying
+from medtasks.data.release import open_archive, read_member
+from medtasks.data.sources import SourceRow, content_of, read_csv_rows, read_json, read_jsonl, separator_of
+from medtasks.importers.matching import Prediction
 
 Layout = Literal["ms-swift", "jsonl", "json", "csv", "lmms-eval", "vlmevalkit", "inspect"]
 LAYOUTS: Mapping[Layout, str] = {
@@ -36,46 +36,41 @@ LAYOUTS: Mapping[Layout, str] = {
 _SAMPLES = re.compile(r"_samples_(?P<task>[A-Za-z0-9_]+)\.jsonl$")
 
 
-def read_predictions(path: Path, layout: Layout, columns: Mapping[str, str]) -> list[Prediction]:
+Row: TypeAlias = Mapping[str, Any]
+
+
+def read_predictions(path: Path, layout: str, columns: Mapping[str, str]) -> list[Prediction]:
     """The predictions in ``path``, in the order of its lines.
 
-    Args:
-        path: the file.
-        layout: ``ms-swift`` (as the Kvasir-VQA-x1 authors publish theirs), ``lmms-eval`` (the harness's
-            ``*_samples_<task>.jsonl``), ``vlmevalkit`` (its spreadsheets), ``inspect`` (logs of Inspect), or rows with
-            columns: ``jsonl``, ``json`` (one array, such as Kvasir-VQA-x1's ``*_eval.json``), ``csv``.
-        columns: for rows with columns, the file's names for ``sample_id``, ``response``, ``task``, ``img_id`` and
-            ``question``; by default the same.
-
-    Raises:
-        UsageError: a column is unknown, or columns are given for a layout that has its own.
-        DataError: the file cannot be read, has no rows, or a row is not in the layout; names file, line and field.
+    ``columns`` are the file's names for ``sample_id``, ``response``, ``task``, ``img_id`` and ``question`` in the
+    layouts with columns; by default the same. Errors name file, line and field.
     """
-    if layout in ("jsonl", "json"):
-        return predictions_in_rows(read_jsonl(path), columns)
-    if layout == "csv":
-        return predictions_in_rows(_cells(path, columns.get("response", "response")), columns)
+    if layout in ("jsonl", "json", "csv"):
+        rows = _cells(path, columns.get("response", "response")) if layout == "csv" else read_jsonl(path)
+        return predictions_in_rows(rows, columns)
     if columns:
         raise UsageError(f"layout {layout} has its own fields; leave the columns out, or choose jsonl, json or csv.")
-    if layout in ("vlmevalkit", "inspect"):
-        return read_vlmevalkit(path) if layout == "vlmevalkit" else read_inspect(path)
-    parse = parse_ms_swift_line if layout == "ms-swift" else parse_harness_line
-    return [parse(row, where) for where, row in read_jsonl(path)]
+    readers: dict[str, tuple[Callable[[Path], Iterable[SourceRow]], Callable[[Row, Where], Prediction]]] = {
+        "ms-swift": (read_jsonl, _of_ms_swift),
+        "lmms-eval": (read_jsonl, _of_lmms_eval),
+        "vlmevalkit": (_vlmevalkit_rows, _of_vlmevalkit),
+        "inspect": (_inspect_samples, _of_inspect),
+    }
+    read, parse = readers[layout]
+    predictions = [parse(row, where) for where, row in read(path)]
+    if not predictions:
+        raise DataError(f"{path}: the log has no samples; write it with its samples (`--log-samples`).")
+    return predictions
 
 
-def _cells(path: Path, response: str) -> Iterator[tuple[Where, Mapping[str, Any]]]:
+def _cells(path: Path, response: str) -> Iterator[SourceRow]:
     """The rows of a CSV file: an empty cell is an empty response, or an unknown key."""
     for where, row in read_csv_rows(path):
-        yield where, {name: cell if name == response or cell.strip() else None for name, cell in row.items()}
+        yield SourceRow(where, {name: cell if name == response or cell.strip() else None for name, cell in row.items()})
 
 
 def recognise(path: Path) -> Layout:
-    """The layout of the file ``path``.
-
-    Raises:
-        UsageError: it is not recognised.
-        DataError: the file cannot be read, or is empty.
-    """
+    """The layout of the file ``path``; a :class:`UsageError` if it is none of ours."""
     layout: Layout | None = None
     with reading(path, "check the path"):
         check_regular(path)
@@ -96,11 +91,7 @@ def recognise(path: Path) -> Layout:
 
 
 def task_in_name(path: Path) -> str | None:
-    """The task that lmms-eval wrote into the name of a sample file.
-
-    >>> task_in_name(Path("20260101_000000_samples_mi_cxr_icr.jsonl"))
-    'mi_cxr_icr'
-    """
+    """The task that lmms-eval wrote into the name of a sample file."""
     match = _SAMPLES.search(path.name)
     return match["task"] if match else None
 
@@ -131,24 +122,25 @@ def _of_text(path: Path) -> Layout | None:
 
 
 def _response(where: Where, field: str, found: object) -> str:
-    """The one text in ``found``, which may be nested in lists; several repeats must be scored one at a time."""
-    texts, waiting = [], [found]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, list):
-            waiting.extend(item)
-        elif is_text(item):
-            texts.append(item)
-        else:
-            raise wrong(where, field, item, "the text of a response")
-    if len(texts) != 1:
-        raise wrong(where, field, found, f"one response for the sample, not {len(texts)}")
-    return texts[0]
+    """The text in ``found``, which may be nested in lists of one; several repeats must be scored one at a time."""
+    while isinstance(found, list) and len(found) == 1:
+        found = found[0]
+    if isinstance(found, list):
+        raise wrong(where, field, found, f"one response for the sample, not {len(found)}")
+    if not is_text(found):
+        raise wrong(where, field, found, "the text of a response")
+    return found
 
 
-def _known_texts(row: Mapping[str, Any], columns: Mapping[str, str], where: Where) -> dict[str, str]:
+def _known_texts(row: Row, columns: Mapping[str, str], where: Where) -> dict[str, str]:
     """The texts of the ``columns`` (by the key that each is) that are neither missing nor null."""
     return {key: text_field(row, column, where) for key, column in columns.items() if row.get(column) is not None}
+
+
+def _identifying(row: Row, **others: str) -> dict[str, str]:
+    """The texts in another tool's row that identify its sample, and those of ``others`` (its names by our keys)."""
+    names = {name: name for name in ("sample_id", "img_id", "question", "task")} | others
+    return {key: row[name].strip() for key, name in names.items() if is_text(row.get(name)) and row[name].strip()}
 
 
 Unicode = Annotated[str, expects("a text", is_text)]
@@ -164,13 +156,9 @@ class _SwiftRow(ReleaseRow):
     images: Annotated[list[Any], expects("a list of one image", lambda value: type(value) is list and len(value) == 1)]
 
 
-def parse_ms_swift_line(row: Mapping[str, Any], where: Where) -> Prediction:
-    """The prediction in a line with ``images``, ``messages`` and perhaps ``response``.
-
-    The image id is the stem of the one image's path, the question the last user message without its ``<image>``.
-    ``response`` takes precedence over the assistant's message, which in some files is the reference; so a
-    ``response`` of null is an error.
-    """
+def _of_ms_swift(row: Row, where: Where) -> Prediction:
+    """``response`` takes precedence over the assistant's message, which in some files is the reference; so a
+    ``response`` of null is an error."""
     given = parse_row(_SwiftRow, row, where)
     asked = [message.content for message in given.messages if message.role == "user"]
     question = asked[-1].replace("<image>", " ").strip() if asked else ""
@@ -183,14 +171,12 @@ def parse_ms_swift_line(row: Mapping[str, Any], where: Where) -> Prediction:
     if not stem:
         raise wrong(where, "images[0]", image, "a path that ends in <img_id>.jpg")
     last = given.messages[-1]
-    response = last.content
-    if "response" in row:
-        if row["response"] is None:
-            raise wrong(where, "response", "null", "the model's text, or no such field")
-        response = _response(where, "response", row["response"])
-    elif last.role != "assistant":
+    if "response" not in row and last.role != "assistant":
         raise wrong(where, "messages", row["messages"], "the assistant's message at the end, or a field `response`")
-    return Prediction(where, None, {"img_id": stem, "question": question}, response)
+    response = row.get("response", last.content)
+    if response is None:
+        raise wrong(where, "response", "null", "the model's text, or no such field")
+    return Prediction(where, None, {"img_id": stem, "question": question}, _response(where, "response", response))
 
 
 class _Position(ReleaseRow):
@@ -199,25 +185,16 @@ class _Position(ReleaseRow):
     input_media: tuple[Unicode, ...] = Field((), strict=False)
 
 
-def parse_harness_line(row: Mapping[str, Any], where: Where) -> Prediction:
-    """The prediction in a line of the harness, from the raw response if it differs from the filtered one.
+def _of_lmms_eval(row: Row, where: Where) -> Prediction:
+    """From the raw response if it differs from the filtered one: then the line has ``resps``.
 
-    lmms-eval 0.7.3 omits the document from its lines (other versions may not), and ``resps`` if it equals
-    ``filtered_resps``. Without a document, a line is identified by ``doc_id``, its position among the task's documents;
-    with ``target`` and the first medium, matching can detect that the documents are different ones.
+    lmms-eval omits the document, so a line is identified by ``doc_id``, its position among the task's documents; with
+    ``target`` and the first medium, matching can detect that the documents are different ones.
     """
     field = "resps" if row.get("resps") is not None else "filtered_resps"
     response = _response(where, field, row.get(field))
-    doc = row.get("doc")
-    if doc is not None:
-        if not isinstance(doc, dict):
-            raise wrong(where, "doc", doc, "the document as an object")
-        keys = _known_texts(doc, {name: name for name in ("sample_id", "img_id", "question")}, where)
-        sample_id = keys.pop("sample_id", None)
-        if sample_id is not None or len(keys) == 2:
-            return Prediction(where, sample_id, keys, response)
     place = parse_row(_Position, row, where)
-    media = {"medium": place.input_media[0]} if place.input_media else {}
+    media = {"input_media": place.input_media[0]} if place.input_media else {}
     return Prediction(where, None, {"doc_id": str(place.doc_id), "target": place.target, **media}, response)
 
 
@@ -226,16 +203,10 @@ _JUDGED = frozenset({"eval_json", "original"})
 """Fields of Kvasir-VQA-x1's ``*_eval.json``, in which ``answer`` is the reference; other files may differ."""
 
 
-def predictions_in_rows(
-    rows: Iterable[tuple[Where, Mapping[str, Any]]], columns: Mapping[str, str]
-) -> list[Prediction]:
+def predictions_in_rows(rows: Iterable[SourceRow], columns: Mapping[str, str]) -> list[Prediction]:
     """The predictions in rows with their places; null means that a key is unknown, other columns are ignored.
 
     ``columns`` are the names of our columns in the rows, which are then required; by default they have our names.
-
-    Raises:
-        UsageError: a column is not one of ours.
-        DataError: a column is missing or is not a text, or a row does not identify its sample.
     """
     for column in columns:
         if column not in _COLUMNS:
@@ -262,57 +233,122 @@ def predictions_in_rows(
     return predictions
 
 
-def read_vlmevalkit(path: Path) -> list[Prediction]:
-    """The predictions in VLMEvalKit's ``.xlsx``, ``.tsv`` or ``.csv`` file; the format is detected from its content.
-
-    ``index`` is the tool's sample id; ``sample_id``, ``img_id`` and ``image_path`` identify the sample better, if the
-    dataset has such a column. An empty cell of ``prediction`` is an empty response.
-
-    Raises:
-        DataError: the file cannot be read, or a row lacks ``prediction`` or does not identify its sample.
-    """
+def _vlmevalkit_rows(path: Path) -> Iterable[SourceRow]:
+    """The rows of VLMEvalKit's ``.xlsx``, ``.tsv`` or ``.csv`` file; the format is detected from its content."""
     data = content_of(path)
-    predictions = []
-    for where, row in _sheet(path, data) if data.startswith(b"PK") else read_csv_rows(path):
-        if "prediction" not in row:
-            raise wrong(where, "prediction", None, f"it among {', '.join(map(repr, sorted(row)[:12]))}")
-        keys = identifying(row)
-        sample_id = keys.pop("sample_id", None)
-        image = row.get("image_path", "").strip()
-        if image and "img_id" not in keys and not image.startswith("["):
-            keys["img_id"] = PureWindowsPath(image).stem
-        for key, column in (("id", "index"), ("target", "answer")):
-            if row.get(column, "").strip():
-                keys[key] = row[column].strip()
-        if sample_id is None and not {"id", "question"} & keys.keys():
-            raise wrong(where, "index", None, "it, or `sample_id`")
-        predictions.append(Prediction(where, sample_id, keys, row["prediction"]))
-    return predictions
+    return _sheet(path, data) if data.startswith(b"PK") else read_csv_rows(path)
 
 
-def _sheet(path: Path, data: bytes) -> Iterator[tuple[Where, Mapping[str, str]]]:
+def _of_vlmevalkit(row: Row, where: Where) -> Prediction:
+    """``index`` is the tool's sample id; ``sample_id``, ``img_id`` and ``image_path`` identify the sample better, if
+    the dataset has such a column. An empty cell of ``prediction`` is an empty response."""
+    if "prediction" not in row:
+        raise wrong(where, "prediction", None, f"it among {', '.join(map(repr, sorted(row)[:12]))}")
+    keys = _identifying(row, id="index", target="answer")
+    image = row.get("image_path", "").strip()
+    if image and not image.startswith("["):
+        keys.setdefault("img_id", PureWindowsPath(image).stem)
+    sample_id = keys.pop("sample_id", None)
+    if sample_id is None and not {"id", "question"} & keys.keys():
+        raise wrong(where, "index", None, "it, or `sample_id`")
+    return Prediction(where, sample_id, keys, row["prediction"])
+
+
+def _sheet(path: Path, data: bytes) -> list[SourceRow]:
     """The rows of a workbook's first sheet, by the names in its first row; ``line`` counts the sheet's rows."""
     from openpyxl import load_workbook  # type: ignore[import-untyped]
 
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            unpacked = sum(member.file_size for member in archive.infolist())
-        if unpacked > MAX_JSON_BYTES:
-            raise DataError(f"{path}: has {unpacked:,} bytes unpacked, more than the limit of {MAX_JSON_BYTES:,}.")
         book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
         rows = book.worksheets[0].iter_rows(values_only=True)
         names = [str(cell or "").strip() for cell in next(rows, ())]
+        empty = dict.fromkeys(filter(None, names), "")
         cells = []
         for row in rows:  # which may be 16,384 cells wide
             given = zip(names, row, strict=False)
-            cells.append({name: str(cell) for name, cell in given if name and cell is not None})
-    except DataError:
-        raise
+            cells.append(empty | {name: str(cell) for name, cell in given if name and cell is not None})
     except Exception as error:  # zipfile, XML or openpyxl may raise anything
         raise DataError(f"{path}: not a readable workbook ({error}); save it again, or as .tsv.") from error
-    if not any(cells):
+    found = [(number, row) for number, row in enumerate(cells, start=2) if row != empty]
+    if not found:
         raise DataError(f"{path}: its first sheet has no row below the header; write or fetch it again.")
-    empty = dict.fromkeys(filter(None, names), "")
-    for number, filled in enumerate(cells, start=2):
-        if filled:
-            yield Where(path.name, number, unit="row"), {**empty, **filled}
+    return [SourceRow(Where(path.name, number, unit="row"), row) for number, row in found]
+
+
+# --- Inspect (`inspect eval`): its ``.eval`` archives and its ``.json`` files ---
+
+_ZSTANDARD = 93
+
+
+def _inspect_samples(path: Path) -> Iterator[SourceRow]:
+    if zipfile.is_zipfile(path):
+        with open_archive(path) as archive:
+            for name in sorted(archive.namelist()):
+                if name.startswith("samples/") and name.endswith(".json"):
+                    yield from read_json(_member(path, archive, name), f"{path.name}/{name}")
+        return
+    samples = next(read_jsonl(path)).row.get("samples")
+    if not isinstance(samples, list):
+        raise DataError(f"{path}: has no list `samples`, so it is not an Inspect log; choose another layout.")
+    for number, sample in enumerate(samples, start=1):
+        where = Where(path.name, number, unit="row")
+        if not isinstance(sample, dict):
+            raise wrong(where, "samples", sample, "a sample as an object")
+        yield SourceRow(where, sample)
+
+
+def _member(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
+    """The content of a member; Inspect compresses with Zstandard, which ``zipfile`` supports from Python 3.14."""
+    member = archive.getinfo(name)
+    if member.compress_type != _ZSTANDARD:
+        return read_member(archive, name)
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+    try:
+        with path.open("rb") as stream:
+            stream.seek(member.header_offset + 26)  # the lengths of name and extra field, which follow
+            stream.seek(sum(struct.unpack("<HH", stream.read(4))), 1)
+            packed = stream.read(member.compress_size)
+        with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as unpacked:
+            data: bytes = unpacked.read(MAX_JSON_BYTES + 1)
+    except (OSError, struct.error, ValueError) as error:
+        raise DataError(f"{path}: member {name} is damaged ({error}); fetch the log again.") from error
+    if len(data) > MAX_JSON_BYTES:
+        raise DataError(f"{path}: member {name} has more than the {MAX_JSON_BYTES:,} bytes allowed.")
+    return data
+
+
+def _of_inspect(row: Row, where: Where) -> Prediction:
+    """A sample is identified by ``sample_id`` in its metadata, its id or its input. One that ended in an error has no
+    response and counts as failed."""
+    if row.get("epoch", 1) != 1:
+        raise wrong(where, "epoch", row["epoch"], "1; score the epochs one by one")
+    metadata, name, asked = row.get("metadata"), row.get("id"), row.get("input")
+    if isinstance(asked, list):  # messages, of which the user's last one has the question
+        users = [message for message in asked if isinstance(message, dict) and message.get("role") == "user"]
+        asked = users[-1].get("content") if users else None
+    keys = _identifying({"question": _text(asked), "target": row.get("target")}, target="target")
+    keys |= _identifying(metadata) if isinstance(metadata, dict) else {}
+    if not isinstance(name, bool) and isinstance(name, (str, int)):
+        keys["id"] = str(name)
+    sample_id, error = keys.pop("sample_id", None), row.get("error")
+    if error is not None:
+        reason = error.get("message") if isinstance(error, dict) else error
+        return Prediction(where, sample_id, keys, "", failed=str(reason or "error"))
+    output: Any = row.get("output")
+    try:
+        response = _text(output["choices"][0]["message"]["content"])
+    except (TypeError, LookupError):
+        response = None
+    if response is None:
+        raise wrong(where, "output", output, "the model's message in `choices`")
+    return Prediction(where, sample_id, keys, response)
+
+
+def _text(content: Any) -> str | None:
+    """A message's text, which may be in parts; None if there is none."""
+    if is_text(content):
+        return content
+    parts = [part.get("text") for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    texts = [part for part in parts if is_text(part)]
+    return "\n".join(texts) if texts else None

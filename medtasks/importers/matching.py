@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
-from medtasks.catalog.records import Where, is_text
+from medtasks.catalog.records import Where
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.schema import shown
 from medtasks.core.text import counted, first_names
@@ -20,7 +20,7 @@ class Prediction:
     """One response, its place in the file, and what identifies the sample that it answers.
 
     ``keys`` may have ``img_id`` and ``question``, ``task``, ``id`` (the other tool's sample id), ``target`` (its
-    reference answer), and for a harness line ``doc_id`` (position among the task's documents) and ``medium``.
+    reference answer), and for a harness line ``doc_id`` (position among the task's documents) and ``input_media``.
     ``verdict`` is a judge's verdict on the response, ``failed`` the reason why there is no response.
     """
 
@@ -32,19 +32,12 @@ class Prediction:
     failed: str | None = None
 
 
-def identifying(row: Mapping[str, Any]) -> dict[str, str]:
-    """The texts in another tool's row that identify its sample."""
-    names = ("sample_id", "img_id", "question", "task")
-    return {name: row[name].strip() for name in names if is_text(row.get(name)) and row[name].strip()}
-
-
 @dataclass(frozen=True)
 class Joined:
     """Predictions by sample, and the rest; ids are in the order of the documents, predictions in that of the file.
 
-    All predictions ``given`` for a sample have the same response. ``ambiguous`` samples share their key with others,
-    and were answered in order; ``strange`` predictions fit a sample with another reference answer than the file's,
-    ``others`` are for other tasks.
+    All predictions ``given`` for a sample have the same response. ``ambiguous`` samples share their key with others;
+    ``strange`` predictions fit a sample with another reference answer than the file's, ``others`` are for other tasks.
     """
 
     given: dict[str, list[Prediction]]
@@ -101,22 +94,17 @@ def join(
 
     ``predictions`` are in the order of their file, ``documents`` in the task's. Predictions that name a task which is
     not among ``tasks`` are set aside; by default, none is.
-
-    Raises:
-        UsageError: there are no documents, or two of them share a sample id (documents of several tasks).
-        DataError: two different responses to one sample, several documents with the same key but a different number of
-            predictions, or a harness line for other documents; names the places.
     """
     index = _Index(documents)
-    given: dict[str, list[Prediction]] = {sample_id: [] for sample_id in index.positions}
+    given: dict[str, list[Prediction]] = {sample_id: [] for sample_id in index.by_id}
     shared: dict[tuple[str, ...], list[Prediction]] = defaultdict(list)
-    unmatched, strange, others, repeats = [], [], [], set()
+    unmatched, strange, others, repeats = [], [], [], []
     for one in predictions:
         if tasks and "task" in one.keys and one.keys["task"] not in tasks:
             others.append(one)
             continue
-        matching = index.fitting(one)
-        fitting = index.with_reference(matching, one)
+        matching = index.matching(one)
+        fitting = tuple(sample_id for sample_id in matching if index.has_reference(sample_id, one))
         if not matching:
             unmatched.append(one)
         elif not fitting:
@@ -146,13 +134,13 @@ def join(
                     f"{one.where}: the response to sample {sample_id} differs from that in {several[0].where}; keep "
                     "one of them, or give the task of each."
                 )
-            repeats.add(id(one))
+            repeats.append(one)
     by_order = {sample_id for group in shared for sample_id in group}
     return Joined(
         given={sample_id: found for sample_id, found in given.items() if found},
         missing=[sample_id for sample_id, found in given.items() if not found],
         unmatched=unmatched,
-        duplicates=[one for one in predictions if id(one) in repeats],
+        duplicates=sorted(repeats, key=lambda one: (one.where.file, one.where.line)),
         ambiguous=[sample_id for sample_id in given if sample_id in by_order],
         strange=strange,
         others=others,
@@ -163,44 +151,40 @@ class _Index:
     """The documents by each of the keys."""
 
     def __init__(self, documents: Sequence[Mapping[str, Any]]) -> None:
-        if not documents:
-            raise UsageError("there are no documents to match predictions with; choose a task that has some.")
         self.documents = documents
-        self.positions: dict[str, int] = {}
-        self.by_question: dict[tuple[str, str], tuple[str, ...]] = {}
-        self.by_text: dict[str, tuple[str, ...]] = {}
-        for number, document in enumerate(documents):
+        self.by_id: dict[str, Mapping[str, Any]] = {}
+        self.by_question: dict[tuple[str, str], list[str]] = defaultdict(list)
+        self.by_text: dict[str, list[str]] = defaultdict(list)
+        for document in documents:
             sample_id = document["sample_id"]
-            if sample_id in self.positions:
+            if sample_id in self.by_id:
                 raise UsageError(f"sample id {sample_id} is duplicated; join predictions with one task at a time.")
-            self.positions[sample_id] = number
+            self.by_id[sample_id] = document
             question = _normalised(str(document.get("question", "")))
-            self.by_text[question] = (*self.by_text.get(question, ()), sample_id)
+            self.by_text[question].append(sample_id)
             media = document.get("media") or []
             image = document.get("img_id") or (PurePosixPath(media[0]).stem if len(media) == 1 else "")
             if image:
-                key = _normalised(image), question
-                self.by_question[key] = (*self.by_question.get(key, ()), sample_id)
+                self.by_question[_normalised(image), question].append(sample_id)
 
-    def fitting(self, one: Prediction) -> tuple[str, ...]:
+    def matching(self, one: Prediction) -> Sequence[str]:
         """Sample ids of the documents that ``one`` may answer."""
-        if one.sample_id is not None:
-            return (one.sample_id,) if one.sample_id in self.positions else ()
         if "doc_id" in one.keys:
             return self._at_position(one)
-        if one.keys.get("id") in self.positions:
-            return (one.keys["id"],)
+        named = one.sample_id or one.keys.get("id", "")
+        if one.sample_id is not None or named in self.by_id:
+            return [named] if named in self.by_id else []
         question = _normalised(one.keys.get("question", ""))
         if {"img_id", "question"} <= one.keys.keys():
             if not self.by_question:
                 raise DataError(
                     f"{one.where}: no sample_id, and the task's documents have no img_id; give the sample_id."
                 )
-            return self.by_question.get((_normalised(one.keys["img_id"]), question), ())
-        found = self.by_text.get(question, ())
+            return self.by_question.get((_normalised(one.keys["img_id"]), question), [])
+        found = self.by_text.get(question, [])
         if len(found) < 2:
             return found
-        numbered = tuple(sample_id for sample_id in found if sample_id.endswith(f"-{one.keys.get('id')}"))
+        numbered = [sample_id for sample_id in found if sample_id.endswith(f"-{one.keys.get('id')}")]
         if len(numbered) != 1:
             raise DataError(
                 f"{one.where}: its question is asked in {len(found)} samples ({', '.join(found[:3])}, …), and it "
@@ -208,35 +192,29 @@ class _Index:
             )
         return numbered
 
-    def with_reference(self, sample_ids: tuple[str, ...], one: Prediction) -> tuple[str, ...]:
-        """The ``sample_ids`` whose reference answer is the file's, if it has one."""
+    def has_reference(self, sample_id: str, one: Prediction) -> bool:
+        """Whether the document's reference answer is the file's, or the file has none."""
         if "target" not in one.keys or "doc_id" in one.keys:
-            return sample_ids
-        target, fitting = _normalised(one.keys["target"]).casefold(), []
-        for sample_id in sample_ids:  # a reference answer is written as it is, or an option's text for its letter
-            document = self.documents[self.positions[sample_id]]
-            options = document.get("choices")
-            answers = [document["target"], options.get(document["target"]) if isinstance(options, Mapping) else None]
-            if target in {_normalised(str(answer)).casefold() for answer in answers if answer is not None}:
-                fitting.append(sample_id)
-        return tuple(fitting)
+            return True
+        document = self.by_id[sample_id]  # its answer is written as it is, or an option's text for its letter
+        options = document.get("choices")
+        answers = [document["target"], options.get(document["target"]) if isinstance(options, Mapping) else None]
+        target = _normalised(one.keys["target"]).casefold()
+        return any(target == _normalised(str(answer)).casefold() for answer in answers if answer is not None)
 
-    def _at_position(self, one: Prediction) -> tuple[str, ...]:
+    def _at_position(self, one: Prediction) -> list[str]:
         number = int(one.keys["doc_id"])
         if number >= len(self.documents):
-            return ()
+            return []
         document = self.documents[number]
-        checks = [("target", one.keys["target"], [str(document["target"])])]
-        if "medium" in one.keys and document["media"]:
-            checks.append(("input_media", one.keys["medium"], document["media"]))
-        for name, found, expected in checks:
-            if found not in expected:
+        for name, expected in {"target": [str(document["target"])], "input_media": document["media"]}.items():
+            if name in one.keys and expected and one.keys[name] not in expected:
                 raise DataError(
-                    f"{one.where}: field `{name}` is {shown(found)}, expected {shown(expected[0])} of document "
-                    f"{number} ({document['sample_id']}); the line belongs to another task or to other data: give the "
-                    "correct task, or prepare the data that the predictions were made on."
+                    f"{one.where}: field `{name}` is {shown(one.keys[name])}, expected {shown(expected[0])} of "
+                    f"document {number} ({document['sample_id']}); the line belongs to another task or to other data: "
+                    "give the correct task, or prepare the data that the predictions were made on."
                 )
-        return (document["sample_id"],)
+        return [document["sample_id"]]
 
 
 def _normalised(text: str) -> str:

@@ -14,7 +14,7 @@ from medtasks.catalog.spec import inner_groups, leaf_tasks, load_spec
 from medtasks.core.errors import DataError, UsageError, reading
 from medtasks.core.files import canonical_json, check_regular, file_sha256
 from medtasks.core.settings import current_settings
-from medtasks.importers.layouts import Layout, read_predictions
+from medtasks.importers.layouts import read_predictions
 from medtasks.importers.matching import Joined, Prediction, join
 from medtasks.judge.ensemble import same_family
 from medtasks.judge.pipeline import Verdicts
@@ -65,10 +65,13 @@ class Imported:
 
 @dataclass(frozen=True)
 class PredictionFile:
-    """A file of predictions for ``task``, with the options of ``medtasks score`` that affect what is printed."""
+    """Predictions for ``task``, with the options of ``medtasks score`` that affect what is printed.
+
+    ``verdicts_of`` names the judge whose verdicts they have; without it, verdicts are ignored.
+    """
 
     path: Path
-    layout: Layout
+    layout: str
     task: str
     columns: Mapping[str, str] = field(default_factory=dict)
     model: str = "unknown"
@@ -76,18 +79,13 @@ class PredictionFile:
 
 
 def scored_predictions(file: PredictionFile, store: RunStore, out: Path | None = None) -> RunRecord:
-    """The scored run of the predictions, kept by what decides the scores; also written to the new directory ``out``.
-
-    Raises:
-        MedtasksError: as :func:`score_predictions`, or ``out`` exists.
-    """
+    """The scored run of the predictions, kept by what decides the scores; also written to the new directory ``out``."""
     options = [file.path.name, file.layout, file.task, dict(file.columns), file.model, file.verdicts_of]
     with reading(file.path, "check the path"):
         check_regular(file.path)
         content = canonical_json([file_sha256(file.path), options, str(current_settings())])
     key = store.key_of(content, lambda: (leaf_tasks(file.task), {}))
-    found = store.read_run(key, own=True) if out is None else None
-    if found is not None:
+    if out is None and (found := store.read_run(key, own=True)) is not None:
         return found
     run = score_predictions(file, now()).run
     if out is not None:
@@ -99,47 +97,26 @@ def scored_predictions(file: PredictionFile, store: RunStore, out: Path | None =
 
 
 def score_predictions(file: PredictionFile, created: str) -> Imported:
-    """The predictions in ``file``, scored.
-
-    A document without a prediction counts as unanswered and is not scored.
-
-    Raises:
-        UsageError: the task is unknown, the layout needs a single task, or has its own columns; or verdicts are wanted,
-            and no task is judged, or no prediction has one.
-        NotPreparedError: the benchmark is not prepared.
-        DataError: the file does not follow its layout, predictions for a sample differ, or none matches a document.
-    """
+    """The predictions in ``file``, scored. A document without a prediction counts as unanswered and is not scored."""
     leaves = leaf_tasks(file.task)
     if file.layout == "lmms-eval" and len(leaves) > 1:
         raise UsageError(
             f"--task {file.task}: the harness logs each task in a file of its own; name one of {leaves[0]}, …."
         )
     read = read_predictions(file.path, file.layout, file.columns)
-    source = {"predictions": file.path.name, "layout": file.layout, "sha256": file_sha256(file.path)}
-    return score_rows(read, file.task, source, model=file.model, verdicts_of=file.verdicts_of, created=created)
+    return score_rows(read, file, file_sha256(file.path), created)
 
 
-def score_rows(
-    predictions: Sequence[Prediction],
-    task: str,
-    source: Mapping[str, str],
-    *,
-    model: str,
-    verdicts_of: str | None,
-    created: str,
-) -> Imported:
-    """Score predictions for ``task`` (a task or a group).
-
-    ``source`` has their name (``predictions``), ``layout`` and hash, for the manifest. ``verdicts_of`` names the judge
-    whose verdicts they have; by default verdicts are ignored.
-    """
+def score_rows(predictions: Sequence[Prediction], file: PredictionFile, sha256: str, created: str) -> Imported:
+    """Predictions for a task or a group, as they were read from ``file``, scored."""
+    task = file.task
     documents = {name: task_documents(name, media=False) for name in leaf_tasks(task)}
     joined = join(predictions, [one for members in documents.values() for one in members], documents)
     if not joined.given:
         near = joined.strange
         but = f" ({len(near):,} match except for the reference answer, such as {near[0].where})" if near else ""
         raise DataError(
-            f"{source['predictions']}: none of its {len(predictions) - len(joined.others)} predictions matches a "
+            f"{file.path.name}: none of its {len(predictions) - len(joined.others)} predictions matches a "
             f"document of {task}{but}; check --task and the prepared data, or map the columns with --column."
         )
     samples: dict[str, list[Sample]] = {}
@@ -149,8 +126,7 @@ def score_rows(
         spec = load_spec(name)
         answered = []
         for document in members:
-            if document["sample_id"] in joined.given:
-                given = joined.given[document["sample_id"]][0]
+            for given in joined.given.get(document["sample_id"], ())[:1]:
                 reply = Reply(given.response).checked() if given.failed is None else Reply.failure(given.failed)
                 answered.append(Answered(document, (reply,), prompt_hash=UNKNOWN_PROMPT))
         if answered:
@@ -161,14 +137,14 @@ def score_rows(
             update = {"prompt_hash": UNKNOWN_PROMPT, "template": "", "protocol_hash": known}
             facts[name] = made.model_copy(update=update)
     judge: dict[str, RubricFacts] = {}
-    if verdicts_of is not None:
-        samples, judge = _with_given_verdicts(samples, joined.given, verdicts_of, source["layout"], model)
+    if file.verdicts_of is not None:
+        samples, judge = _with_given_verdicts(samples, joined.given, file.verdicts_of, file)
     groups = {name: tuple(leaf for leaf in leaf_tasks(name) if leaf in samples) for name in inner_groups(task)}
     manifest = RunManifest(
         created=created,
         processes=1,
         versions=versions(),
-        model={"model": model, **source},
+        model={"model": file.model, "predictions": file.path.name, "layout": file.layout, "sha256": sha256},
         settings={},
         tasks=facts,
         groups={name: members for name, members in groups.items() if members},
@@ -180,13 +156,10 @@ def score_rows(
 
 
 def _with_given_verdicts(
-    samples: Mapping[str, list[Sample]], given: Mapping[str, Sequence[Prediction]], judge: str, layout: str, model: str
+    samples: Mapping[str, list[Sample]], given: Mapping[str, Sequence[Prediction]], judge: str, file: PredictionFile
 ) -> tuple[dict[str, list[Sample]], dict[str, RubricFacts]]:
     """``samples`` with the verdicts in their predictions, scored by each task's first rubric; facts for the manifest.
-
-    The judge is identified by its name and marked as imported, so these scores are not comparable with our own.
-    Verdicts that lack an aspect, or contradict each other on the same sample, do not count.
-    """
+    The judge is identified by its name and marked as imported, so these scores are not comparable with our own."""
     tasks_of: dict[str, list[str]] = {}
     for task in samples:
         for name in load_spec(task).metadata.rubrics[:1]:
@@ -195,8 +168,8 @@ def _with_given_verdicts(
         raise UsageError(f"no task of {', '.join(samples)} is judged; leave --verdicts-of out.")
     if not any(prediction.verdict for several in given.values() for prediction in several):
         raise UsageError("no prediction of the file has a verdict (`eval_json`); leave --verdicts-of out.")
-    warning = same_family(judge, model)
-    described = {"model": judge, IMPORTED: layout}
+    warning = same_family(judge, file.model)
+    described = {"model": judge, IMPORTED: file.layout}
     judged, known = dict(samples), dict[str, RubricFacts]()
     for name, tasks in tasks_of.items():
         rubric = load_rubric(name)
@@ -204,16 +177,14 @@ def _with_given_verdicts(
         verdicts = {judge: Verdicts()}
         for question in questions:
             document = question.document
-            rows = given.get(document["sample_id"], ())
-            told = [row.verdict for row in rows if row.verdict is not None]
+            told = [row.verdict for row in given.get(document["sample_id"], ()) if row.verdict is not None]
             readings = [parse_verdict(json.dumps(verdict), rubric, document) for verdict in told]
             valid = [reading for reading in readings if isinstance(reading, Verdict)]
-            if not valid:
-                found = Verdict(unjudged=f"the file has no {'valid ' if readings else ''}verdict")
-            elif any(one.scores != valid[0].scores for one in valid):
-                found = Verdict(unjudged="the file has contradicting verdicts")
-            else:
+            found = Verdict(unjudged=f"the file has no {'valid ' if readings else ''}verdict")
+            if valid:
                 found = Verdict(scores=valid[0].scores, reasons=valid[0].reasons)
+            if any(one.scores != valid[0].scores for one in valid):
+                found = Verdict(unjudged="the file has contradicting verdicts")
             verdicts[judge].by_question[question.name] = found
         responses = combined_responses(rubric, "majority", questions, verdicts)
         facts = rubric_facts(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -29,20 +29,14 @@ class MetricUnavailableError(MedtasksError):
 class Installed:
     """Base of the metrics that need nothing beyond the installed packages, and whose larger score is better."""
 
+    name: str
     higher_is_better = True
 
     def unavailable(self) -> str | None:
-        """None."""
         return None
 
-
-class OfItems(Installed):
-    """Base of the metrics that are computed from whole items, or by a judge."""
-
-    name: str
-
-    def statistics(self, prediction: str, reference: str) -> NoReturn:  # noqa: ARG002
-        """Raises :class:`UsageError`: an item's value is not computed from one pair of texts."""
+    def statistics(self, prediction: str, reference: str) -> Array:  # noqa: ARG002
+        """Raises :class:`UsageError`, unless a subclass computes them: an item's value does not come from one pair."""
         raise UsageError(
             f"{self.name} cannot be computed from one prediction and one reference, expected a whole item or a judge's "
             "verdict"
@@ -57,7 +51,6 @@ class BatchMetric(Installed):
         raise NotImplementedError
 
     def statistics(self, prediction: str, reference: str) -> Array:
-        """Sufficient statistics of one sample, ``(width,)``; raises as :meth:`table`."""
         row: Array = self.table(((prediction, reference),))[0]
         return row
 
@@ -76,7 +69,6 @@ class MeanMetric(Installed):
     width = 2
 
     def score(self, totals: Array) -> Array:
-        """Mean score ``(...)`` of totals ``(..., 2)``."""
         totals = np.asarray(totals, dtype=np.float64)
         return means(totals[..., 0], totals[..., 1])
 
@@ -127,15 +119,12 @@ class Accuracy(MeanMetric):
     signature = sign(name, compare="letter", unparsed="wrong")
 
     def statistics(self, prediction: str, reference: str) -> Array:
-        """``(1 if the letters are the same else 0, 1)``."""
         return np.array([float(prediction == reference), 1.0])
 
 
 class ExactMatch(BatchMetric, MeanMetric):
-    """Share of predictions equal to their reference, lower-cased and stripped (0..1).
-
-    As the scripts behind table 6 of arXiv 2506.09958 compute it; the table itself leaves it out. Inner spacing and
-    punctuation count; two empty strings are equal.
+    """Share of predictions equal to their reference, lower-cased and stripped (0..1), as the scripts behind table 6 of
+    arXiv 2506.09958 compute it. Inner spacing and punctuation count; two empty strings are equal.
 
     >>> ExactMatch().statistics(" Two polyps.", "two polyps.").tolist()
     [1.0, 1.0]
@@ -145,17 +134,11 @@ class ExactMatch(BatchMetric, MeanMetric):
     signature = sign(name, case="lower", strip="yes")
 
     def table(self, pairs: Pairs) -> Array:
-        """``(1 if equal else 0, 1)``."""
         return mean_table([one.strip().lower() == other.strip().lower() for one, other in pairs])
 
 
 def corpus_score(metric: Metric, statistics: Array) -> float:
-    """The score of all samples, whose statistics are ``(n, metric.width)``.
-
-    Raises:
-        UsageError: the shape does not fit, or there is no sample (an empty corpus does not score 0).
-        DataError: a statistic is not a finite number.
-    """
+    """The score of all samples, whose statistics are ``(n, metric.width)``; an empty corpus does not score 0."""
     statistics = np.asarray(statistics, dtype=np.float64)
     if statistics.ndim != 2 or statistics.shape[1] != metric.width:
         raise UsageError(f"{metric.name}: statistics have shape {statistics.shape}, expected (n, {metric.width})")
@@ -165,11 +148,7 @@ def corpus_score(metric: Metric, statistics: Array) -> float:
 
 
 def totals(statistics: Array) -> Array:
-    """Column sums ``(width,)`` of ``(n, width)``, correctly rounded, so that the order of the rows does not matter.
-
-    Raises:
-        DataError: a statistic is not a finite number.
-    """
+    """Column sums ``(width,)`` of ``(n, width)``, correctly rounded, so that the order of the rows does not matter."""
     statistics = np.asarray(statistics, dtype=np.float64)
     check_finite(statistics)
     if not len(statistics):

@@ -111,32 +111,28 @@ class _Options:
     def __init__(self, choices: Sequence[str], answers: Sequence[str]) -> None:
         lettered = zip(map(_OWN_LETTER.fullmatch, choices), string.ascii_uppercase, strict=False)
         texts = [match["text"] for match, own in lettered if match and match["letter"] == own]
-        self._texts = texts if len(texts) == len(choices) else [*choices]
         self._lettered = len(choices)
-        self._index()
+        self._index(texts if len(texts) == len(choices) else choices)
         raw = list(choices)
         known = [raw.index(answer) if answer in raw else self.one(answer) for answer in answers]
         missing = [answer for answer, index in zip(answers, known, strict=True) if index is None]
-        self._texts += missing
-        self._index()
+        self._index([*self._texts, *missing])
         found = [self.one(answer) if index is None else index for answer, index in zip(answers, known, strict=True)]
         self.expected = frozenset(self._same[index] for index in found if index is not None)
 
-    def _index(self) -> None:
-        forms = [normalise(text) for text in self._texts]
+    def _index(self, texts: Sequence[str]) -> None:
+        self._texts = texts
         self._form: Callable[[str], str] = normalise
-        if "" in forms or len(set(forms)) < len(set(self._texts)):  # they differ only in what `normalise` removes
+        self._forms = [normalise(text) for text in texts]
+        if "" in self._forms or len({*self._forms}) < len({*texts}):  # they differ only in what `normalise` removes
             self._form = _verbatim
-            forms = [_verbatim(text) for text in self._texts]
+            self._forms = [_verbatim(text) for text in texts]
         self._place: dict[str, int] = {}
-        self._same = [
-            self._place.setdefault(form or text, place)
-            for place, (form, text) in enumerate(zip(forms, self._texts, strict=True))
-        ]
-        self._forms = forms
-        letters = any(len(form) == 1 and form.isalpha() for form in map(normalise, self._texts[: self._lettered]))
+        names = [form or text for form, text in zip(self._forms, texts, strict=True)]
+        self._same = [self._place.setdefault(name, place) for place, name in enumerate(names)]
+        letters = any(len(form) == 1 and form.isalpha() for form in map(normalise, texts[: self._lettered]))
         self._letters = "" if letters else string.ascii_uppercase[: self._lettered]
-        self._longest = 1 + max((len(_SEPARATOR.findall(text)) for text in self._texts), default=0)
+        self._longest = 1 + max((len(_SEPARATOR.findall(text)) for text in texts), default=0)
 
     def single(self, text: str) -> frozenset[int] | None:
         """The one option that the whole of ``text`` is."""
@@ -148,23 +144,17 @@ class _Options:
         edges = [0, *(edge for match in _SEPARATOR.finditer(text) for edge in match.span()), len(text)]
         pieces = zip(edges[::2], edges[1::2], strict=True)  # between separators
         spans = [(begin, end) for begin, end in pieces if _counts(text[begin:end])]
-        steps: list[tuple[int, int] | None] = [None] * len(spans)
+        tails: list[frozenset[int] | None] = [None] * len(spans) + [
+            frozenset()
+        ]  # what each span and those after it are
         for first in reversed(range(len(spans))):
             for last in reversed(range(first, min(len(spans), first + self._longest + 1))):
-                if last + 1 < len(spans) and steps[last + 1] is None:
-                    continue
-                index = self.one(text[spans[first][0] : spans[last][1]])
-                if index is not None:
-                    steps[first] = (index, last + 1)
+                tail = tails[last + 1]
+                index = None if tail is None else self.one(text[spans[first][0] : spans[last][1]])
+                if tail is not None and index is not None:
+                    tails[first] = tail | {index}
                     break
-        chosen, position = set(), 0
-        while position < len(spans):
-            step = steps[position]
-            if step is None:
-                return None
-            chosen.add(step[0])
-            position = step[1]
-        return frozenset(chosen) or None
+        return tails[0] or None
 
     def one(self, text: str) -> int | None:
         """The option that ``text`` is by its text, its letter or both; None for anything else."""
@@ -236,19 +226,19 @@ def _selected(response: str, read: _Read) -> frozenset[int] | None:
     for label, end in zip(labels, ends, strict=False):
         explicit = label["sign"] or label["colon"] or label["above"]
         rank = _SAID if not explicit else _FINAL if label["final"] else _LABELLED
-        if _counts(plain[label.end() : end]):
-            segments.append((rank, plain[label.end() : end]))
+        text = plain[label.end() : end]
+        if _counts(text):
+            segments.append((rank, _lines(text, read, at_end=False)))
     if not segments:
         return _lines(plain, read, at_end=True)
-    top = max(rank for rank, _ in segments)
-    deciding = max(place for place, (rank, _) in enumerate(segments) if rank == top)
-    selections = [_lines(text, read, at_end=False) for _, text in segments]
+    top, deciding = max((rank, place) for place, (rank, _) in enumerate(segments))
+    answer = segments[deciding][1]
     others = {
         selection
-        for place, ((rank, _), selection) in enumerate(zip(segments, selections, strict=True))
+        for place, (rank, selection) in enumerate(segments)
         if selection is not None and (rank == top or place > deciding)
     }
-    return selections[deciding] if others == {selections[deciding]} else None
+    return answer if others == {answer} else None
 
 
 def _lines(text: str, read: _Read, at_end: bool) -> frozenset[int] | None:

@@ -30,11 +30,7 @@ REASONS = ("no_probabilities", "no_answer", "no_letter_token", "missing", "sever
 
 @cache
 def case(percent: int, *, right: bool) -> tuple[float, ...]:
-    """Statistics of one item: by percent, the number of items, then the number of right ones.
-
-    Raises:
-        UsageError: the percentage is not a whole number from 0 to 100.
-    """
+    """Statistics of one item: by percent, the number of items, then the number of right ones."""
     if percent not in range(LEVELS):
         raise UsageError(f"a confidence is {percent} percent, expected 0 to 100")
     row = [0.0] * 2 * LEVELS
@@ -48,7 +44,7 @@ def cases(totals: Array) -> tuple[Array, Array]:
 
 
 def _occurring(totals: Array) -> tuple[Array, Array, npt.NDArray[np.int64]]:
-    """As :func:`cases` for the percents that occur, which are few in a small set of answers, and these percents."""
+    """:func:`cases` for the percents that occur, which are few in a small set of answers, and these percents."""
     counts, right = cases(totals)
     occurs: npt.NDArray[np.bool_] = np.asarray(counts.reshape(-1, LEVELS).any(axis=0))
     occurs[0] |= not occurs.any()

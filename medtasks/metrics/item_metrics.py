@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from medtasks.catalog.task_model import ErrorKind
-from medtasks.metrics.base import Array, MeanMetric, OfItems, sign
+from medtasks.metrics.base import Array, Installed, MeanMetric, sign
 from medtasks.metrics.closed_answer import NORMALISED, normalise
 from medtasks.metrics.closed_answer import VERSION as CLOSED_VERSION
 from medtasks.metrics.streaming import DUE, EXPECTED_TIME, LAW, TOLERANCE, WEIGHTS
@@ -26,18 +26,12 @@ CLOSED = {"closed": f"exact-match-v{CLOSED_VERSION}", "early": "no_alert-or-unce
 
 
 @dataclass(frozen=True, eq=False)
-class ItemScore(OfItems):
-    """A score of the summed statistics of items, or of judged samples.
+class ItemScore(Installed):
+    """A score of the summed statistics of items, or of judged samples; NaN if nothing was measured.
 
-    Args:
-        name: the column name.
-        width: length of an item's statistics.
-        score: ``(..., width) -> (...)``, float64; NaN if nothing was measured.
-        choices: other choices that can change the score, for the signature.
-        higher_is_better: whether a larger score is a better one.
-        timing: fields of a task's ``metadata.timing`` that the metric depends on; their values are in its reported
-            signature.
-        bounds: least and greatest score, if they are not 0 and 1.
+    ``choices`` can change the score and are in the signature. ``timing`` are fields of a task's ``metadata.timing``
+    that the metric depends on; their values are in its reported signature. ``bounds`` are the least and the greatest
+    score, if they are not 0 and 1.
     """
 
     name: str
@@ -51,16 +45,11 @@ class ItemScore(OfItems):
 
     @cached_property
     def signature(self) -> str:
-        """Name and choices."""
         return sign(self.name, **self.choices)
 
 
 def item_mean(name: str, choices: Mapping[str, str] | None = None, **more: Any) -> ItemScore:
-    """The mean, over the items that have one, of a value computed elsewhere (`medtasks.metrics.streaming`).
-
-    An item's statistics are ``(value, 1)``, or ``(0, 0)`` if the metric does not apply to it. ``more``: as for
-    `ItemScore`.
-    """
+    """The mean of the values of items: statistics ``(value, 1)``, or ``(0, 0)`` if the metric does not apply."""
     return ItemScore(name, 2, MeanMetric().score, {"mean": "items", **(choices or {})}, **more)
 
 
@@ -90,22 +79,20 @@ ITEM_METRICS: tuple[ItemScore, ...] = (
     item_mean("signed_delay", {"unit": "s", "missed": "left-out", **_LEFT_OUT}, higher_is_better=False),
     item_mean("invalid_rate", higher_is_better=False),
 )
-"""Scores of streaming items, 0..1 except ``signed_delay``: seconds, over items with a positive response and a t*.
-
-Those that end in ``_stream_length`` are under that law whatever the task declares; ``content_fallback`` counts closed
-answers as the optional fallback judge does. A signed mean is best at 0; its ``higher_is_better`` means only that late
-is worse than early. Items timed in frames have no seconds: their delay is None.
-"""
+"""Scores of streaming items (`medtasks.metrics.streaming`), 0..1 except ``signed_delay``: seconds, over items with a
+positive response and a t*. Those that end in ``_stream_length`` are under that law whatever the task declares;
+``content_fallback`` counts closed answers as the optional fallback judge does. A signed mean is best at 0; its
+``higher_is_better`` means only that late is worse than early."""
 
 UNANSWERED = {"unanswered": "left-out"}
 """Part of the signature of rates over the cases with an answer."""
 
 
 @dataclass(frozen=True, eq=False)
-class ErrorRate(OfItems, MeanMetric):
+class ErrorRate(MeanMetric):
     """Occurrences divided by cases, 0..1. Statistics of an item: ``(occurrences, cases)``.
 
-    Cases depend on the gold answers alone, so that all models have the same ones.
+    Cases depend on the gold answers alone, so that all models have the same ones. ``timing`` is as for `ItemScore`.
 
     Args:
         name: the column name.
@@ -113,8 +100,7 @@ class ErrorRate(OfItems, MeanMetric):
         cases: what is counted in the denominator, one hyphenated word; part of the signature.
         harms: whether the error could harm a patient if nobody noticed it.
         higher_is_better: True for the rate of a correct outcome, such as sensitivity.
-        choices: as for `ItemScore`.
-        timing: as for `ItemScore`.
+        choices: other choices that can change the score, for the signature.
     """
 
     bounds = (0.0, 1.0)
@@ -130,7 +116,6 @@ class ErrorRate(OfItems, MeanMetric):
 
     @cached_property
     def signature(self) -> str:
-        """Name, cases and choices."""
         return sign(self.name, ratio="of-sums", cases=self.cases, **self.choices)
 
 
@@ -145,15 +130,10 @@ def declared_rate(kind: ErrorKind) -> ErrorRate:
     >>> declared_rate(kind).signature.partition("|texts:")[0]
     'missed|ratio:of-sums|cases:gold=polyp|errors:answer=not(polyp,lesion)'
     """
-    unanswered = {} if kind.higher_is_better else UNANSWERED
-    return ErrorRate(
-        kind.name,
-        kind.label,
-        cases=_listed(kind, "gold"),
-        harms=kind.harms,
-        choices={"errors": _listed(kind, "answer"), "texts": NORMALISED, **unanswered},
-        higher_is_better=kind.higher_is_better,
-    )
+    choices = {"errors": _listed(kind, "answer"), "texts": NORMALISED}
+    choices |= {} if kind.higher_is_better else UNANSWERED
+    of, better = _listed(kind, "gold"), kind.higher_is_better
+    return ErrorRate(kind.name, kind.label, cases=of, harms=kind.harms, choices=choices, higher_is_better=better)
 
 
 def _listed(kind: ErrorKind, key: str) -> str:

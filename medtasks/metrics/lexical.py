@@ -81,6 +81,7 @@ def _symbols(sides: Sequence[Sequence[Sequence[Hashable]]]) -> tuple[Integers, i
 
 
 BLEU_ORDER = 4
+SACREBLEU = package_version("sacrebleu")
 
 # ASCII words, without a dash after a digit, with at most one mark after each: their 13a tokens are the words and the
 # marks, and sacrebleu's tokenizer takes ten times as long.
@@ -93,21 +94,13 @@ class Bleu(BatchMetric):
     """Corpus BLEU (0..1): four orders, 13a tokens, case kept, no smoothing, one reference (Papineni et al. 2002).
 
     Statistics (width 10) are sacrebleu's: prediction length, reference length, four matched and four possible n-gram
-    counts. Without smoothing the score is 0 if an order has no match in the whole corpus, so BLEU of a single short
-    sample says little.
-
-    One deliberate difference from ``sacrebleu.BLEU``: like HF ``evaluate``, it does not strip trailing white space
-    before tokenization (this matters only for texts that end in a hyphen and a line break).
+    counts. The score is 0 if an order has no match in the whole corpus. Like HF ``evaluate``, and unlike sacrebleu, it
+    does not strip trailing white space before tokenization.
     """
 
     name = "bleu"
     width = 2 + 2 * BLEU_ORDER
-
-    @property
-    def signature(self) -> str:
-        """Tokenizer, case, smoothing, order and the library's version."""
-        version = package_version("sacrebleu")
-        return sign(self.name, tok="13a", case="mixed", smooth="none", order=BLEU_ORDER, sacrebleu=version)
+    signature = sign(name, tok="13a", case="mixed", smooth="none", order=BLEU_ORDER, sacrebleu=SACREBLEU)
 
     def table(self, pairs: Pairs) -> Array:
         """``(prediction length, reference length, 4 × matched, 4 × possible)`` in tokens and n-grams."""
@@ -115,7 +108,7 @@ class Bleu(BatchMetric):
         return np.hstack([counts[:, 0, :2], counts[:, :, 2], counts[:, :, 0]]).astype(np.float64)
 
     def score(self, totals: Array) -> Array:
-        """Brevity penalty times the geometric mean of the four precisions, ``(..., 10) -> (...)``."""
+        """Brevity penalty times the geometric mean of the four precisions."""
         totals = np.asarray(totals, dtype=np.float64)
         matched, possible = totals[..., 2 : 2 + BLEU_ORDER], totals[..., 2 + BLEU_ORDER :]
         scored = np.asarray((matched > 0).all(axis=-1))  # an order without a match makes the product 0
@@ -154,27 +147,16 @@ class Chrf(BatchMetric):
     """Corpus chrF (0..100), Popović 2015 and 2017: character orders 1–6, beta 2, white space and case as in sacrebleu.
 
     Statistics are sacrebleu's: for every order the n-gram counts of prediction and reference and the matches,
-    ``3 × (6 + word_order)`` numbers. The first 18 of ``chrf++`` are those of ``chrf``. Orders that either side lacks
-    are left out of the average (sacrebleu's effective order); if none is left, the score is 0.
-
-    The column "CHRF++" of arXiv 2506.09958, table 6, was computed with word order 0, so it is comparable with ``chrf``.
-
-    Args:
-        name: ``chrf`` or ``chrf++``.
-        word_order: highest word n-gram order, 0 for chrF and 2 for chrF++.
+    ``3 × (6 + word_order)`` numbers. Orders that either side lacks are left out of the average (sacrebleu's effective
+    order); if none is left, the score is 0. ``word_order`` is the highest word n-gram order, 0 for chrF, 2 for chrF++.
     """
 
     def __init__(self, name: str, word_order: int) -> None:
         self.name = name
         self.word_order = word_order
         self.width = 3 * (CHAR_ORDER + word_order)
-
-    @property
-    def signature(self) -> str:
-        """Orders, beta, case, white space, smoothing and the library's version."""
-        orders = {"nc": CHAR_ORDER, "nw": self.word_order, "beta": BETA}
-        version = package_version("sacrebleu")
-        return sign(self.name, **orders, case="mixed", space="no", eff="yes", sacrebleu=version)
+        orders = {"nc": CHAR_ORDER, "nw": word_order, "beta": BETA}
+        self.signature = sign(name, **orders, case="mixed", space="no", eff="yes", sacrebleu=SACREBLEU)
 
     def table(self, pairs: Pairs) -> Array:
         """``(prediction count, reference count, matches)`` for every order, character orders first."""
@@ -214,13 +196,10 @@ ROUGE_TOKEN = re.compile("[a-z0-9]+")
 
 
 class Rouge(BatchMetric, MeanMetric):
-    """Mean ROUGE F1 (0..1), Lin 2004, as ``rouge-score`` computes it without its Porter stemmer.
+    """Mean ROUGE F1 (0..1), Lin 2004, as ``rouge-score`` computes it without its Porter stemmer: ``rouge1``, ``rouge2``
+    or ``rougeL``. HF ``evaluate`` reports the median of 1,000 bootstrap means instead.
 
-    The mean is exact. HF ``evaluate`` reports the median of 1,000 bootstrap means instead, which is random in the
-    fourth digit. Tokens are runs of ``[a-z0-9]`` in the lower-cased text; a side without a token scores 0.
-
-    Args:
-        name: ``rouge1``, ``rouge2`` or ``rougeL``.
+    Tokens are runs of ``[a-z0-9]`` in the lower-cased text; a side without a token scores 0.
 
     >>> Rouge("rouge1").statistics("two pink polyps", "two polyps").tolist()
     [0.8, 1.0]
@@ -228,14 +207,9 @@ class Rouge(BatchMetric, MeanMetric):
 
     def __init__(self, name: str) -> None:
         self.name = name
-
-    @property
-    def signature(self) -> str:
-        """Name, F1, stemming and the version of rouge-score that gives the same values; it need not be installed."""
-        return sign(f"{self.name}|f1", stem="no", rouge_score="0.1.2")
+        self.signature = sign(f"{name}|f1", stem="no", rouge_score="0.1.2")  # which gives the same values
 
     def table(self, pairs: Pairs) -> Array:
-        """``(F1, 1)``."""
         if self.name == "rougeL":
             sides = zip(*_rouge_tokens(pairs), strict=True)
             counts = np.array([(len(one), len(other), lcs_length(other, one)) for one, other in sides], dtype=np.int64)
@@ -261,7 +235,7 @@ def lcs_length(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
     """Length of the longest common subsequence of two token lists.
 
     Bit-parallel (Hyyrö 2004): a Python integer holds one row of the dynamic-programming table, with a zero bit wherever
-    the length grows, so a token of ``right`` costs one addition and a few logical operations.
+    the length grows.
 
     >>> lcs_length("a b c d".split(), "b x d".split())
     2

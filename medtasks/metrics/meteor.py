@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from types import SimpleNamespace
+from typing import Any
 
 from medtasks.metrics import wordnet
 from medtasks.metrics.base import Array, BatchMetric, MeanMetric, Pairs, mean_table, package_version, sign, tokens_of
@@ -28,11 +29,9 @@ CONTRACTION = re.compile("cannot|gimme|gonna|gotta|lemme|wanna")  # which NLTK s
 class Meteor(BatchMetric, MeanMetric):
     """Mean METEOR (0..1): exact, Porter stem, then WordNet 3.0 synonym matches (Lavie and Agarwal 2007).
 
-    Per sample it is ``nltk.translate.meteor_score.single_meteor_score`` with alpha 0.9, beta 3, gamma 0.5.
-    A pair without a match scores 0; that includes an empty prediction or reference (and both empty).
-
-    Words that the stem stage leaves unmatched stay stems, so a synonym counts only if it equals the other side's stem.
-    NLTK, and therefore the published scores, work this way.
+    Per sample it is ``nltk.translate.meteor_score.single_meteor_score`` with alpha 0.9, beta 3, gamma 0.5. A pair
+    without a match scores 0, as do empty texts. Words that the stem stage leaves unmatched stay stems, so a synonym
+    counts only if it equals the other side's stem: NLTK, and therefore the published scores, work this way.
 
     If NLTK's ``punkt_tab`` data are installed, texts are split into sentences before tokenization, as
     ``nltk.word_tokenize`` does; otherwise a text is tokenized as one line. The signature says which.
@@ -42,21 +41,11 @@ class Meteor(BatchMetric, MeanMetric):
 
     @property
     def signature(self) -> str:
-        """Parameters, tokens, sentence splitter, library, dictionary (``wordnet:absent`` without one)."""
-        absent = self.unavailable() is not None
-        return sign(
-            self.name,
-            alpha=ALPHA,
-            beta=BETA,
-            gamma=GAMMA,
-            tok="treebank",
-            split=sentence_splitter(),
-            nltk=package_version("nltk"),
-            wordnet="absent" if absent else f"{wordnet.VERSION}-{wordnet.fingerprint()}",
-        )
+        choices = {"alpha": ALPHA, "beta": BETA, "gamma": GAMMA, "tok": "treebank", "split": sentence_splitter()}
+        found = "absent" if self.unavailable() is not None else f"{wordnet.VERSION}-{wordnet.fingerprint()}"
+        return sign(self.name, **choices, nltk=package_version("nltk"), wordnet=found)
 
     def unavailable(self) -> str | None:
-        """Why WordNet 3.0 cannot be read, with the commands that fix it."""
         return wordnet.unavailable()
 
     def note(self) -> str | None:
@@ -67,11 +56,7 @@ class Meteor(BatchMetric, MeanMetric):
         return f"{self.name}: {NO_SPLITTER if splitter == 'none' else f'sentences are split by NLTK {splitter}'}"
 
     def table(self, pairs: Pairs) -> Array:
-        """``(METEOR, 1)``.
-
-        Raises:
-            MetricUnavailableError: WordNet is absent (no other score is given under this name).
-        """
+        """``(METEOR, 1)``; raises `MetricUnavailableError` without WordNet: no other score is given under this name."""
         wordnet.corpus()  # an absent dictionary is an error even for pairs that would not look a word up
         predictions, references = tokens_of(pairs, word_tokens)
         stem = _stem()
@@ -81,15 +66,10 @@ class Meteor(BatchMetric, MeanMetric):
         def synsets(word: str) -> list[_Synset]:  # as one, because NLTK only forms the union of their lemma names
             return [_Synset(map(_Lemma, stems & wordnet.synonyms(word)))]
 
-        single = partial(
-            import_nltk().translate.meteor_score.single_meteor_score,  # lower-cases words
-            stemmer=SimpleNamespace(stem=stem),
-            wordnet=SimpleNamespace(synsets=synsets),
-            alpha=ALPHA,
-            beta=BETA,
-            gamma=GAMMA,
-        )
-        return mean_table([single(one, other) for one, other in zip(references, predictions, strict=True)])
+        single = import_nltk().translate.meteor_score.single_meteor_score  # lower-cases words
+        choices: dict[str, Any] = {"alpha": ALPHA, "beta": BETA, "gamma": GAMMA}
+        choices |= {"stemmer": SimpleNamespace(stem=stem), "wordnet": SimpleNamespace(synsets=synsets)}
+        return mean_table([single(one, other, **choices) for one, other in zip(references, predictions, strict=True)])
 
 
 def word_tokens(text: str) -> list[str]:
@@ -103,7 +83,7 @@ def word_tokens(text: str) -> list[str]:
 
 @cache
 def sentence_splitter() -> str:
-    """``punkt_tab`` if NLTK can split sentences here, else ``none``; determined once per process."""
+    """``punkt_tab`` if NLTK can split sentences here, else ``none``."""
     if find_nltk_data("tokenizers/punkt_tab") is None:
         return "none"
     try:
@@ -125,5 +105,4 @@ class _Synset(list[_Lemma]):
 
 @cache
 def _stem() -> Callable[[str], str]:
-    """NLTK's Porter stemmer; a word is stemmed once."""
     return lru_cache(maxsize=2**17)(import_nltk().PorterStemmer().stem)

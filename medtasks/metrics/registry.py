@@ -4,7 +4,7 @@ task files declare."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from medtasks.catalog.rubric import score_owners, usable_rubrics
 from medtasks.catalog.spec import load_specs
 from medtasks.core.errors import UsageError
 from medtasks.core.schema import unknown
-from medtasks.metrics.base import Accuracy, Array, BatchMetric, ExactMatch, Metric
+from medtasks.metrics.base import Accuracy, Array, ExactMatch, Metric
 from medtasks.metrics.confidence import CONFIDENCE_METRICS
 from medtasks.metrics.item_metrics import ITEM_METRICS, NO_OPTION, ErrorRate, ItemScore, declared_rate, judged_mean
 from medtasks.metrics.learned import LEARNED
@@ -23,36 +23,23 @@ from medtasks.metrics.lexical import Bleu, Chrf, Rouge
 from medtasks.metrics.meteor import Meteor
 from medtasks.metrics.variants import ORDER_SCORES, PROMPT_SCORES
 
-LEXICAL: tuple[str, ...] = ("rouge1", "rouge2", "rougeL", "meteor", "chrf", "chrf++", "bleu", "exact_match")
-"""The text-overlap metrics, in table order."""
-
-_ALL: tuple[Metric, ...] = (
-    Rouge("rouge1"),
-    Rouge("rouge2"),
-    Rouge("rougeL"),
+_TEXTS: tuple[Any, ...] = (
+    *map(Rouge, ("rouge1", "rouge2", "rougeL")),
     Meteor(),
     Chrf("chrf", word_order=0),
     Chrf("chrf++", word_order=2),
     Bleu(),
     ExactMatch(),
-    Accuracy(),
-    *LEARNED.values(),
-    *ITEM_METRICS,
-    *ORDER_SCORES,
-    *PROMPT_SCORES,
-    NO_OPTION,
-    *CONFIDENCE_METRICS,
 )
-PLUGIN = Plugin(metrics=_ALL)
+_OF_ITEMS: tuple[Metric, ...] = (*ITEM_METRICS, *ORDER_SCORES, *PROMPT_SCORES, NO_OPTION, *CONFIDENCE_METRICS)
+PLUGIN = Plugin(metrics=(*_TEXTS, Accuracy(), *LEARNED.values(), *_OF_ITEMS))
 """One instance of each, since metrics are stateless."""
+LEXICAL = tuple(metric.name for metric in _TEXTS)
+"""The text-overlap metrics, in table order."""
 
 
 def get_metric(name: str) -> Metric:
-    """The metric of that name: of a package, the score of a rubric, or a kind of error that a task file declares.
-
-    Raises:
-        UsageError: there is no such metric.
-    """
+    """The metric of that name: of a package, the score of a rubric, or a kind of error that a task file declares."""
     metric = registered_metric(name) or _declared().get(name)
     if metric is not None:
         return metric
@@ -78,7 +65,7 @@ def _judged() -> dict[str, ItemScore]:
 
 @once
 def _declared() -> dict[str, ErrorRate]:
-    """The kinds of error that task files declare; of two with one name the first (`name_problem` reports the other)."""
+    """Kinds of error by name; of two with one name the first (`name_problem` reports the other)."""
     kinds = [kind for spec in load_specs().values() for kind in spec.metadata.errors]
     return {kind.name: declared_rate(kind) for kind in reversed(kinds)}
 
@@ -89,12 +76,11 @@ CHUNK = 256  # pairs at a time: so few that the arrays of their n-grams stay in 
 def lexical_statistics(pairs: Sequence[tuple[str, str]], metrics: Sequence[str] = LEXICAL) -> dict[str, Array]:
     """Sufficient statistics ``(n, width)`` of n pairs (prediction, reference), under those of some `LEXICAL` metrics
     that can be computed here."""
-    computed = [metric for metric in map(get_metric, metrics) if metric.unavailable() is None]
+    computed = [metric for metric in _TEXTS if metric.name in metrics and metric.unavailable() is None]
     parts = {metric.name: [np.zeros((0, metric.width))] for metric in computed}
     for begin in range(0, len(pairs), CHUNK):
         chunk = tuple(pairs[begin : begin + CHUNK])
         for metric in computed:
-            assert isinstance(metric, BatchMetric)
             parts[metric.name].append(metric.table(chunk))
     return {name: np.concatenate(tables) for name, tables in parts.items()}
 
@@ -120,7 +106,5 @@ def unit_of(metric: str) -> Unit:
     if metric in _NAMED:
         return _NAMED[metric]
     parts = get_metric(metric).signature.split("|")[1:]
-    for part in parts:
-        if part in _SCALES:
-            return _SCALES[part]
-    return "score" if any(part.startswith("scale:") for part in parts) else "fraction"
+    scales = [_SCALES.get(part, "score") for part in parts if part.startswith("scale:") or part in _SCALES]
+    return scales[0] if scales else "fraction"

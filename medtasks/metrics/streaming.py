@@ -42,13 +42,9 @@ Score = TypeVar("Score", float, Array)
 
 @dataclass(frozen=True)
 class Stream:
-    """The rounds of one streaming item, and how their times are scored.
+    """The rounds of one streaming item, and how their times are scored; a :class:`DataError` if they cannot be true.
 
     All times share one unit (seconds, or frame indices); those that the item's record gives are the first turn's.
-
-    Raises:
-        DataError: there is no turn, times do not increase or are not finite, the tolerance is negative, a content is
-            not in 0..1, or an invalid response is positive or has a content other than 0.
     """
 
     turns: tuple[Turn, ...]
@@ -79,27 +75,21 @@ class Stream:
 
     @property
     def query_time(self) -> float:
-        """t_q, where every round's window begins.
-
-        An image sequence counts frames, and its question may be timed in seconds: then the stream starts with it.
-        """
+        """t_q, where every round's window begins. An image sequence counts frames, and its question may be timed in
+        seconds: then the stream starts with its first round."""
         return min(self.turns[0].query_time, self.turns[0].time)
 
 
 def expected_time(stream: Stream) -> float | None:
-    """t*: the record's, else the first answerable round's t_c; None if no round ever becomes answerable.
-
-    Section 5.5, "Responsiveness"; the fallback is our interpretation (`EXPECTED_TIME`).
-    """
+    """t* (section 5.5, "Responsiveness"): the record's, else the first answerable round's t_c, which is our
+    interpretation; None if no round ever becomes answerable."""
     given = stream.turns[0].expected_time
     return next((turn.time for turn in stream.turns if turn.answerable), None) if given is None else given
 
 
 def tolerance(stream: Stream) -> float:
-    """δ of equation 7: the record's, else `Timing.default_tolerance`.
-
-    A single round has no gap; half its distance from the query is used instead, which may be 0.
-    """
+    """δ of equation 7: the record's, else `Timing.default_tolerance`. A single round has no gap; half its distance from
+    the query is used instead, which may be 0."""
     given = stream.turns[0].tolerance
     if given is not None:
         return given
@@ -123,9 +113,6 @@ def responsiveness(stream: Stream) -> float:
     penalized; here R falls linearly to 0, ``1 - (|t̂ - t*| - δ) / d``, with the d of `Timing`: by default δ, so that R
     is 0 from 2δ on. With d = 0, R is 0 outside the tolerance. If nothing ever becomes answerable (no t*), silence is
     the timely response: 1 without a positive (Table 4), else 0 (our interpretation).
-
-    An answer at 8 s that was due at 4 s, with δ = 2.5 s, has ``1 - (4 - 2.5) / 2.5 = 0.4`` and, under the law over the
-    length of 10 s, ``1 - (4 - 2.5) / 10 = 0.85``.
     """
     responded, due = first_positive(stream), expected_time(stream)
     if due is None:
@@ -141,10 +128,8 @@ def responsiveness(stream: Stream) -> float:
 
 
 def under_stream_length(stream: Stream) -> Stream:
-    """The item under the other law: R reaches 0 only at the stream's length beyond the tolerance.
-
-    Scores under both laws show whether a ranking depends on our reading of the paper.
-    """
+    """The item under the other law, which shows whether a ranking depends on our reading of the paper: R reaches 0
+    only at the stream's length beyond the tolerance."""
     return replace(stream, timing=stream.timing.model_copy(update={"law": "stream-length", "scale": 1.0}))
 
 
@@ -196,8 +181,5 @@ def invalid_share(turns: Sequence[Turn]) -> float:
 
 
 def overall(content: Score, responsiveness: Score) -> Score:
-    """O = 0.7 C + 0.3 R of a streaming item, numbers or arrays alike (equation 10).
-
-    A single-turn item has no R; its O is C (equation 9).
-    """
+    """O = 0.7 C + 0.3 R of a streaming item (equation 10). A single-turn item has no R; its O is C (equation 9)."""
     return CONTENT_WEIGHT * content + RESPONSIVENESS_WEIGHT * responsiveness

@@ -1,15 +1,8 @@
 """Scores of questions that are asked several times, with their options in several orders or with several paraphrased
-prompts (`medtasks.benchmarks.variants`).
+prompts (`medtasks.benchmarks.variants`; docs/metrics.md has the definitions, and their sources).
 
-Circular accuracy is CircularEval of MMBench (Liu et al. 2023, arXiv 2307.06281): a question counts as right
-only if every circular shift of its options is answered right. That models prefer letters whatever they stand for is
-from Zheng et al. 2023 (arXiv 2309.03882).
-
-That one prompt per task is not enough, and the scores of the mean and the best prompt, are from Mizrahi et al. 2024
-(arXiv 2401.00595). Sclar et al. 2024 (arXiv 2310.11324) report the spread over prompt formats. Sampling noise alone
-makes the best of several equal prompts look better than their mean, and their scores spread. Both biases go away if one
-half of the data measures what the other half has found, so the clusters are split in two halves, by a hash of their
-names. As each cluster stays in its half, this holds in every bootstrap resample as well.
+The clusters are split in two halves, by a hash of their names: what one half of the data has found (the best prompt, a
+spread), the other half measures, so that sampling noise makes neither look larger than it is.
 """
 
 from __future__ import annotations
@@ -58,9 +51,8 @@ def preference_of_letter(statistics: Array, position: int) -> Array:
 def letter_preference(totals: Array) -> Array:
     """How far the letters chosen are from those of a model that prefers none: total variation distance, 0..1.
 
-    Over all rotations of a question each option is shown at each letter, and a seeded subset draws them at random. A
-    model that reads the options therefore chooses each of a question's k letters in 1/k of its answers, whatever it
-    believes. Responses without exactly one selectable option are left out.
+    Over all rotations of a question each option is shown at each letter: a model that reads the options chooses each of
+    its k letters in 1/k of its answers. Responses without exactly one selectable option are left out.
 
     >>> float(letter_preference(letter_statistics([(0, place) for place in range(4)], range(4))))
     0.75
@@ -80,19 +72,15 @@ ORDER_SCORES: tuple[ItemScore, ...] = (
         higher_is_better=False,
     ),
 )
-"""The scores that `medtasks.catalog.task_model.ORDER_METRICS` names."""
 
 
 def half_of(cluster: str) -> int:
-    """The half that a cluster is in, 0 or 1."""
+    """0 or 1."""
     return hashlib.sha256(cluster.encode()).digest()[0] % 2
 
 
 def prompt_statistics(values: Sequence[Sequence[float]], half: int) -> Array:
-    """Statistics of one question by half and prompt: ``(value, 1)`` for each prompt, ``(0, 0)`` where none applies.
-
-    ``half`` is that of the question's cluster (:func:`half_of`).
-    """
+    """Statistics of one question by half (of its cluster) and prompt: ``(value, 1)``, ``(0, 0)`` where none applies."""
     rows = np.zeros((2, MOST_PROMPTS, 2))
     rows[half, : len(values)] = values
     return rows.reshape(-1)
@@ -125,8 +113,7 @@ def prompt_spread(totals: Array) -> Array:
     """Standard deviation of the prompts' scores, without the part that sampling noise adds.
 
     The variance is estimated by the covariance, over the k prompts, of their scores in one half of the clusters with
-    those in the other (divided by k - 1). Its expectation is the variance of the prompts' true scores. A negative
-    estimate counts as 0.
+    those in the other (divided by k - 1). A negative estimate counts as 0.
 
     >>> rows = [prompt_statistics([(1, 1), (0, 1)], half) for half in (0, 1)]
     >>> round(float(prompt_spread(np.sum(rows, axis=0))), 4)  # the standard deviation of 1 and 0
@@ -153,4 +140,3 @@ PROMPT_SCORES: tuple[ItemScore, ...] = (
     item_mean(AGREEMENT, {"same": "option-under-every-prompt", "unparsed": "different"}),
     *(item_mean(prompt_metric(number), _SCORE) for number in range(1, MOST_PROMPTS + 1)),
 )
-"""The scores that `medtasks.catalog.task_model.prompt_metrics` names."""

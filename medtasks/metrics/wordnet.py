@@ -1,11 +1,9 @@
 """Finds and reads WordNet 3.0 on this machine, offline: NLTK's data, or a dictionary directory.
 
-NLTK itself is imported as cheaply as it can be, and its directories are searched without it: the import takes longer
-than scoring a few hundred answers.
-
-NLTK's reader takes neither Debian's packages nor another directory (named by ``MEDTASKS_WORDNET``): they lack its
-``lexnames`` table and are outside the directories that it reads. It also loads the whole dictionary, for the few
-hundred words that responses have. So words are looked up here, in the files.
+NLTK's reader takes neither Debian's packages nor another directory (named by ``MEDTASKS_WORDNET``), and it loads the
+whole dictionary for the few hundred words that responses have. So words are looked up here, in the files. NLTK itself
+is imported as cheaply as it can be, and its directories are searched without it: the import takes longer than scoring a
+few hundred answers.
 """
 
 from __future__ import annotations
@@ -47,10 +45,7 @@ def corpus() -> Any:
     """The directory of WordNet 3.0, a `pathlib.Path` or, in an archive, a `zipfile.Path`.
 
     Searched in this order: the directory named by ``MEDTASKS_WORDNET``, NLTK's data (unpacked or zip), Debian's
-    packages. The result is cached per value of the variable, so scoring does not touch the disk.
-
-    Raises:
-        MetricUnavailableError: there is none, it is incomplete, or of another version.
+    packages. Raises `MetricUnavailableError` if there is none, it is incomplete, or of another version.
     """
     found = _found(os.environ.get(VARIABLE))
     if isinstance(found, str):
@@ -60,7 +55,7 @@ def corpus() -> Any:
 
 @cache
 def _found(named: str | None) -> Any:
-    """`corpus`, or why there is none."""
+    """`corpus`, or why there is none; cached, so that scoring does not touch the disk."""
     found: Any = Path(named) if named else find_nltk_data("corpora/wordnet") or DEBIAN_DIRECTORY
     if not named and not found.is_dir():
         return f"WordNet {VERSION} is not on this machine; {FIX}"
@@ -118,28 +113,23 @@ def fingerprint() -> str:
 def _fingerprint(corpus: Any) -> str:
     """`fingerprint`, kept in the user's cache for files of the same sizes and times: reading them takes 0.5 s."""
     files = [corpus / name for name in FILES] if isinstance(corpus, Path) else [Path(corpus.root.filename)]
-    states = [file_state(file.stat()) for file in files]
-    kept = cache_root() / "wordnet" / short_hash(json.dumps(states))
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        text = kept.read_text(encoding="ascii")
-        if re.fullmatch("[0-9a-f]{8}", text):
-            return text
+    kept = cache_root() / "wordnet" / short_hash(json.dumps([file_state(file.stat()) for file in files]))
+    with contextlib.suppress(OSError):
+        return kept.read_text()
     digest = hashlib.sha256()
     for part in PARTS_OF_SPEECH:
         fields = (line.split("|", 1)[0].split() for line in _lines(corpus, f"data.{part}") if not line.startswith(" "))
         synsets = sorted(" ".join([entry[2], *sorted(_lemmas(entry))]) for entry in fields)
         irregular = sorted(line.strip() for line in _lines(corpus, f"{part}.exc"))
         digest.update("\n".join([part, *synsets, *irregular]).encode())
-    found = digest.hexdigest()[:8]
     with contextlib.suppress(OSError):  # a home directory that cannot be written
         kept.parent.mkdir(parents=True, exist_ok=True)
         with replaced(kept) as partial:
-            partial.write_text(found, encoding="ascii")
-    return found
+            partial.write_text(digest.hexdigest()[:8])
+    return digest.hexdigest()[:8]
 
 
 def _lines(corpus: Any, name: str) -> list[str]:
-    """The lines of a file of the dictionary, in a directory or an archive."""
     text: str = (corpus / name).read_text(encoding="utf-8")
     return text.splitlines()
 
@@ -150,11 +140,8 @@ def _lemmas(fields: list[str]) -> list[str]:
 
 
 def import_nltk() -> Any:
-    """NLTK; without SciPy and scikit-learn, which are most of the import and only serve its collocations, parsers and
-    classifiers.
-
-    That needs a single thread: another one may be importing them.
-    """
+    """NLTK; without SciPy and scikit-learn, which are most of the import, unless another thread may be importing them.
+    They only serve its collocations, parsers and classifiers."""
     alone = "nltk" not in sys.modules and threading.active_count() == 1
     hidden = [name for name in ("scipy", "scipy.stats", "sklearn") if alone and name not in sys.modules]
     for name in hidden:
@@ -180,12 +167,10 @@ def nltk_folders() -> list[Path]:
 
 def find_nltk_data(name: str) -> Path | zipfile.Path | None:
     """The directory ``name``, such as ``corpora/wordnet``, unpacked or in an archive of that name; None without one."""
-    candidates = [folder / name for folder in nltk_folders()]
-    for folder in candidates:
+    for folder in (folder / name for folder in nltk_folders()):
+        archive = folder.with_name(f"{folder.name}.zip")
         if folder.is_dir():
             return folder
-    for folder in candidates:
-        archive = folder.with_name(f"{folder.name}.zip")
         if archive.is_file():
             return zipfile.Path(archive, f"{folder.name}/")
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -14,7 +15,6 @@ from medtasks.core.schema import Frozen
 from medtasks.stats.bootstrap import TAILS, cluster_draws
 
 Integers: TypeAlias = npt.NDArray[np.int64]
-Level = Literal["nominal", "ordinal"]
 
 ONE_CATEGORY = "all ratings are of one category, so agreement beyond chance is undefined"
 
@@ -40,7 +40,6 @@ class Ratings:
 
     @property
     def items(self) -> int:
-        """Number of items."""
         return int(self.counts.sum())
 
     def per_item(self) -> Integers:
@@ -89,7 +88,7 @@ def fleiss_kappa(ratings: Ratings) -> float | str:
     return 1 - disagreeing * total / ((raters - 1) * chance) if chance else ONE_CATEGORY
 
 
-def krippendorff_alpha(ratings: Ratings, level: Level) -> float | str:
+def krippendorff_alpha(ratings: Ratings, level: Literal["nominal", "ordinal"]) -> float | str:
     """Krippendorff's alpha, ``1 - D_o / D_e``, of raters who may have left out ratings; each item has at least two.
 
     ``D_o`` is the mean squared difference of ratings of one item, ``D_e`` that of any two ratings, by the coincidence
@@ -112,8 +111,7 @@ def krippendorff_alpha(ratings: Ratings, level: Level) -> float | str:
 def spearman(ratings: Ratings) -> float | str:
     """Spearman's rank correlation of two raters who rated every item: Pearson's of the mid-ranks (Spearman 1904).
 
-    As ``scipy.stats.spearmanr``, but on integers (doubled, centred ranks), so that neither the order of the items nor
-    of the raters changes the last digit and equal rankings give exactly 1.
+    As ``scipy.stats.spearmanr``, but on integers (doubled, centred ranks), so that no order changes the last digit.
     """
     items, ranks = ratings.items, []
     if items < 2:
@@ -152,11 +150,9 @@ def agreement_interval(
     depend on the order of the items.
 
     A percentile interval is not centred: if the coefficient is strongly biased (few clusters, values near 1) it may
-    be entirely on one side of the value. There are no bounds (but a reason) for fewer than two clusters, or if the
-    coefficient is undefined for all items or in a resample.
+    be entirely on one side of the value.
     """
     codes, kind_of = np.unique(ratings.codes, axis=1, return_inverse=True)
-    kind_of = kind_of.reshape(-1)  # numpy 2.0 alone keeps the axis
 
     def value_of(weights: npt.NDArray[np.float64] | None) -> float | str:
         counts = np.bincount(kind_of, weights=weights, minlength=codes.shape[1]).astype(np.int64)
@@ -165,24 +161,22 @@ def agreement_interval(
     value, items = value_of(None), ratings.items
     if isinstance(value, str):
         return Coefficient(units=items, reason=value)
-    names = {name: number for number, name in enumerate(sorted(set(clusters)))}
+    made = partial(Coefficient, value=value, units=items)
+    names, cluster_of = np.unique([*clusters], return_inverse=True)
     if len(names) < 2:
-        reason = f"found {len(names)} cluster, an interval needs at least 2"
-        return Coefficient(value=value, units=items, reason=reason)
-    cluster_of = np.array([names[name] for name in clusters])
+        return made(reason=f"found {len(names)} cluster, an interval needs at least 2")
     drawn = [value_of(row[cluster_of]) for block in cluster_draws(len(names), resamples, seed) for row in block]
     defined = [one for one in drawn if not isinstance(one, str)]
     if len(defined) < resamples:
-        reason = f"the agreement is undefined in {resamples - len(defined)} of {resamples} resamples"
-        return Coefficient(value=value, units=items, reason=reason)
-    low, high = np.quantile(defined, TAILS)
-    return Coefficient(value=value, low=float(low), high=float(high), units=items)
+        return made(reason=f"the agreement is undefined in {resamples - len(defined)} of {resamples} resamples")
+    low, high = np.quantile(defined, TAILS).tolist()
+    return made(low=low, high=high)
 
 
 def _squared(scale: Sequence[float] | Integers) -> npt.NDArray[np.float64]:
     """Squared distances on a scale, as shares of the largest."""
     numbers = np.array(scale, dtype=np.float64)
-    distances = np.abs(np.subtract.outer(numbers, numbers))
+    distances = np.subtract.outer(numbers, numbers)
     squared: npt.NDArray[np.float64] = (distances / (distances.max() or 1)) ** 2
     return squared
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -48,76 +49,52 @@ def joint_intervals(entries: Sequence[tuple[Array, Score]], *, resamples: int = 
     resample is a multinomial count per cluster; its totals are those counts times the clusters' summed statistics, and
     its score is ``score`` of the totals. Davison and Hinkley 1997, section 3.8; Efron 1979 for percentiles.
 
-    The result does not depend on the order of the rows or the number of threads: clusters are sorted by name, their
-    sums are correctly rounded, and only products of whole numbers, which are exact, use BLAS. The draws depend on the
-    number of clusters, resamples and seed alone, so those of many metrics and groups are made once.
+    The result does not depend on the order of the rows or the number of threads. The draws depend on the number of
+    clusters, resamples and seed alone, so those of many metrics and groups are made once.
 
-    ``entries`` are totals ``(clusters, width)`` (`cluster_totals`) and their score; ``seed`` is that of numpy's PCG64.
-    An interval has no bounds for fewer than two clusters, or if the score of a resample is undefined.
-
-    Raises:
-        UsageError: ``resamples`` is below 1, or the seed is negative.
+    ``entries`` are totals ``(clusters, width)`` (`cluster_totals`) and their score. An interval has no bounds for fewer
+    than two clusters, or if the score of a resample is undefined.
     """
-    # a task's scores are often those of one of its groups
-    distinct: dict[tuple[Score, tuple[int, ...], bytes], int] = {}
-    places = [
-        distinct.setdefault((score, sums.shape, sums.tobytes()), number) for number, (sums, score) in enumerate(entries)
-    ]
-    by_size: dict[int, list[int]] = {}
-    for number in distinct.values():
-        by_size.setdefault(len(entries[number][0]), []).append(number)
+    keys = [(score, sums.shape, sums.tobytes()) for sums, score in entries]
+    distinct = dict(zip(keys, entries, strict=True))  # a task's scores are often those of one of its groups
+    by_size = defaultdict(list)
+    for key, (sums, _) in distinct.items():
+        by_size[len(sums)].append(key)
 
-    def resampled(numbers: list[int]) -> list[Interval]:
-        clusters = len(entries[numbers[0]][0])
+    def resampled(clusters: int) -> list[Interval]:
+        alike = [distinct[key] for key in by_size[clusters]]
         if clusters < 2:
             few = f"found {clusters} cluster{'s' * (clusters != 1)}, an interval needs at least 2"
-            return [Interval(None, None, few)] * len(numbers)
-        scores = _resampled_scores([entries[number] for number in numbers], resamples, seed)
-        undefined = np.count_nonzero(~np.isfinite(scores), axis=1)
-        ends = np.full((len(scores), 2), np.nan)
-        if not undefined.all():
-            ends[undefined == 0] = np.quantile(scores[undefined == 0], TAILS, axis=1).T
+            return [Interval(None, None, few)] * len(alike)
+        scores = joint_resamples(alike, resamples=resamples, seed=seed)
+        undefined = np.count_nonzero(~np.isfinite(scores), axis=1).tolist()
+        ends = np.quantile(np.nan_to_num(scores), TAILS, axis=1).T.tolist()
+        reasons = [f"the score is undefined in {count} of {resamples} resamples" for count in undefined]
         return [
-            Interval(None, None, f"the score is undefined in {count} of {resamples} resamples")
-            if count
-            else Interval(low, high)
-            for count, (low, high) in zip(undefined.tolist(), ends.tolist(), strict=True)
+            Interval(None, None, reason) if count else Interval(low, high)
+            for (low, high), count, reason in zip(ends, undefined, reasons, strict=True)
         ]
 
-    found: dict[int, Interval] = {}
+    found: dict[object, Interval] = {}
     with ThreadPoolExecutor(THREADS) as pool:  # NumPy draws without Python's global lock
-        for numbers, intervals in zip(by_size.values(), pool.map(resampled, by_size.values()), strict=True):
-            found.update(zip(numbers, intervals, strict=True))
-    return [found[place] for place in places]
-
-
-def joint_resamples(
-    entries: Sequence[tuple[Array, Score]], clusters: Sequence[str], *, resamples: int = 1000, seed: int = 0
-) -> Array:
-    """Scores ``(entries, resamples)`` of several models on the same samples, in the same resamples of whole clusters;
-    NaN where undefined, and with fewer than two clusters.
-
-    ``entries`` are statistics ``(n, width)``, rows in the same order of samples, and their score; widths may differ.
-    The draws are those of `joint_intervals` (same clusters, resamples and seed), so an entry's scores depend neither on
-    its neighbours nor on their order.
-
-    Raises:
-        UsageError: shapes or arguments do not fit.
-        DataError: a statistic is not a finite number.
-    """
-    members = _members(clusters)
-    sums = [(_summed(np.asarray(statistics, dtype=np.float64), members), score) for statistics, score in entries]
-    return _resampled_scores(sums, resamples, seed)
+        for size, intervals in zip(by_size, pool.map(resampled, by_size), strict=True):
+            found.update(zip(by_size[size], intervals, strict=True))
+    return [found[key] for key in keys]
 
 
 def cluster_totals(statistics: Array, clusters: Clusters) -> Array:
-    """Summed statistics per cluster, ``(k, width)``, clusters in the order of their names.
-
-    Raises:
-        UsageError: not one cluster name per row of statistics.
-        DataError: a statistic is not a finite number.
-    """
-    return _summed(np.asarray(statistics, dtype=np.float64), _members(clusters))
+    """Summed statistics per cluster, ``(k, width)``, clusters in the order of their names; one cluster per row."""
+    statistics = np.asarray(statistics, dtype=np.float64)
+    if isinstance(clusters, np.ndarray):
+        codes = clusters
+    else:
+        number = {name: code for code, name in enumerate(sorted(set(clusters)))}
+        codes = np.array([number[name] for name in clusters], dtype=np.int64)
+    if statistics.ndim != 2 or len(statistics) != len(codes):
+        raise UsageError(f"{len(codes)} cluster names for statistics of shape {statistics.shape}, expected (n, width)")
+    check_finite(statistics)
+    order = np.argsort(codes, kind="stable")
+    return segment_sums(statistics[order], np.flatnonzero(np.diff(codes[order], prepend=-1)))
 
 
 def clustered_standard_error(statistics: Array, clusters: Clusters) -> float | None:
@@ -125,13 +102,8 @@ def clustered_standard_error(statistics: Array, clusters: Clusters) -> float | N
 
     For statistics ``(sum, count)``: the linearized ratio estimator, ``sqrt(k/(k-1) · Σ (S_c - m·N_c)²) / N``
     over the k clusters (Cochran 1977, section 6).
-
-    Raises:
-        UsageError: the statistics are not of width 2.
     """
     sums = cluster_totals(statistics, clusters)
-    if sums.shape[1] != 2:
-        raise UsageError(f"statistics have width {sums.shape[1]}, a mean-type metric has 2")
     count = len(sums)
     samples = math.fsum(sums[:, 1])
     if count < 2 or samples <= 0:
@@ -141,35 +113,20 @@ def clustered_standard_error(statistics: Array, clusters: Clusters) -> float | N
     return math.sqrt(count / (count - 1) * residuals) / samples
 
 
-def _members(clusters: Clusters) -> tuple[Rows, Rows]:
-    """The rows in the order of their clusters' names, and where each cluster begins among them."""
-    if isinstance(clusters, np.ndarray):
-        codes = clusters
-    else:
-        number = {name: code for code, name in enumerate(sorted(set(clusters)))}
-        codes = np.array([number[name] for name in clusters], dtype=np.int64)
-    order = np.argsort(codes, kind="stable")
-    return order, np.flatnonzero(np.diff(codes[order], prepend=-1))
+def joint_resamples(entries: Sequence[tuple[Array, Score]], *, resamples: int = 1000, seed: int = 0) -> Array:
+    """Scores ``(entries, resamples)`` of several models on the same samples, in the same resamples of whole clusters;
+    NaN where undefined, and with fewer than two clusters.
 
-
-def _summed(statistics: Array, members: tuple[Rows, Rows]) -> Array:
-    """Sums of the clusters' rows, for all clusters at once."""
-    order, begins = members
-    if statistics.ndim != 2 or len(statistics) != len(order):
-        raise UsageError(f"{len(order)} cluster names for statistics of shape {statistics.shape}, expected (n, width)")
-    check_finite(statistics)
-    return segment_sums(statistics[order], begins)
-
-
-def _resampled_scores(entries: Sequence[tuple[Array, Score]], resamples: int, seed: int) -> Array:
-    """Scores ``(entries, resamples)`` of tables of cluster totals; NaN for fewer than two clusters."""
+    ``entries`` are totals of the same clusters and their score, as for `joint_intervals`, whose draws these are; widths
+    may differ. An entry's scores depend neither on its neighbours nor on their order.
+    """
     found = np.full((len(entries), resamples), np.nan)
     count = len(entries[0][0]) if entries else 0
     if count < 2:
         return found
-    alike: dict[tuple[Score, int], list[int]] = {}
+    alike: dict[tuple[Score, int], list[int]] = defaultdict(list)
     for number, (table, score) in enumerate(entries):
-        alike.setdefault((score, table.shape[1]), []).append(number)
+        alike[score, table.shape[1]].append(number)
     stacks = []  # tables of one score and width side by side: their resamples are scored in one call
     for (score, width), numbers in alike.items():
         most = max(1, STACK // width)
@@ -208,10 +165,6 @@ def _products(drawn: Array, table: Array) -> Array:
 
 def cluster_draws(count: int, resamples: int, seed: int) -> Iterator[Array]:
     """How often each cluster is drawn, in blocks ``(resamples, clusters)`` of limited size."""
-    if resamples < 1:
-        raise UsageError(f"resamples is {resamples}, expected 1 or more")
-    if seed < 0:
-        raise UsageError(f"seed is {seed}, expected 0 or more")
     if count * resamples <= BLOCK:
         yield _drawn_once(count, resamples, seed).astype(np.float64)
         return

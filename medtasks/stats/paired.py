@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, Field
 
-from medtasks.core.errors import UsageError
 from medtasks.metrics.base import Array, totals
 from medtasks.stats.bootstrap import CONFIDENCE, TAILS, Clusters, Score, cluster_totals
 
@@ -76,12 +75,7 @@ class PairedDifference(BaseModel, frozen=True):
 
 
 def clustered_score(statistics: Array, clusters: Clusters, score: Score) -> ClusteredScore:
-    """One side of a comparison, of statistics ``(n, width)``.
-
-    Raises:
-        UsageError: shapes do not fit.
-        DataError: a statistic is not a finite number.
-    """
+    """One side of a comparison, of statistics ``(n, width)``."""
     table = np.asarray(statistics, dtype=np.float64)
     counted = cluster_totals(np.column_stack([table, np.ones(len(table))]), clusters)
     sums = np.ascontiguousarray(counted[:, :-1])
@@ -91,28 +85,20 @@ def clustered_score(statistics: Array, clusters: Clusters, score: Score) -> Clus
 
 
 def paired_difference(first: ClusteredScore, second: ClusteredScore) -> PairedDifference:
-    """Whether two models differ in a corpus score, on the same samples in the same clusters.
+    """Whether two models differ in a corpus score, on the same samples in the same clusters (docs/statistics.md).
 
     *Test.* If the models do not differ, their answers to a cluster are exchangeable. Swapping them flips the sign of
     the cluster's contribution: the score with the first model's statistics of this cluster minus the score with the
     second's, with all other clusters fixed at the average of the two models. Swaps leave that average unchanged, so the
-    sign-flip test of the sum (`sign_flip_p`) is exact for every score of summed statistics, BLEU and
-    chrF as well as means, for any number of clusters of any size. For a mean over the same items, a cluster's
-    contribution is its difference divided by the number of items; in general the sum is the difference up to terms of
-    third order.
-    For models that are equal only on average the test needs many clusters (Canay, Romano and Shaikh 2017). No
-    difference is significant at the 5 % level with fewer than 6 clusters.
+    sign-flip test of the sum (`sign_flip_p`) is exact for every score of summed statistics, for any number of clusters
+    of any size. For a mean over the same items, a cluster's contribution is its difference divided by the number of
+    items; in general the sum is the difference up to terms of third order. For models that are equal only on average
+    the test needs many clusters (Canay, Romano and Shaikh 2017).
 
-    *Interval.* The differences that the same test does not reject (`_accepted`), so none with fewer than 6 clusters: it
-    contains 0 if and only if the p-value is above 5 %, and that of a mean never goes beyond the differences in single
-    clusters. ``standard_error`` is that of the jackknife over clusters (Efron and Tibshirani 1993, chapter 11).
-    docs/statistics.md has size, power and coverage.
-
-    Raises:
-        UsageError: the two do not have the same clusters and metric.
+    *Interval.* The differences that the same test does not reject (`_accepted`): it contains 0 if and only if the
+    p-value is above 5 %. ``standard_error`` is that of the jackknife over clusters (Efron and Tibshirani 1993, chapter
+    11).
     """
-    if first.sums.shape != second.sums.shape:
-        raise UsageError(f"the two have sums of shapes {first.sums.shape} and {second.sums.shape}, expected equal ones")
     count = len(first.sums)
     difference = first.value - second.value
     made = partial(
@@ -147,9 +133,9 @@ def _accepted(added: Array, weights: Array, difference: float, p_value: float) -
 
     If the true difference is d, a cluster with the share w of the items ``added`` d·w to the difference, and what
     remains is as likely to have the other sign. Changing signs leaves a sum as far from 0 if and only if d lies beyond
-    the mean of the clusters that are changed, so d is rejected if it lies beyond all but 2.5 % of the
-    means of subsets of clusters. Many clusters have too many subsets: then the sum of random signs is taken to have its
-    normal distribution, corrected for kurtosis (Cornish and Fisher 1938).
+    the mean of the clusters that are changed, so d is rejected if it lies beyond all but 2.5 % of the means of subsets
+    of clusters. For many clusters the sum of random signs is taken to have its normal distribution, corrected for
+    kurtosis (Cornish and Fisher 1938).
     """
     clusters = int(np.count_nonzero(weights))
     level = 1 - CONFIDENCE
@@ -200,13 +186,10 @@ def sign_flip_p(differences: Array) -> float:
     """Two-sided p-value of ``|Σ differences|`` where each difference is as likely to have the other sign.
 
     Fisher 1935 (section 21), here with one difference per cluster: the share of the ``2^k`` sign assignments to the k
-    differences that are not 0 whose sum is at least as far from 0. It is at least ``2^(1 - k)``. For differences of -1,
-    0 and 1 it is the exact McNemar test.
-
-    All sign assignments are counted for up to 26 clusters and, because equal differences are counted together, for
-    most binary scores of one question per cluster. Beyond that, the share is computed by the saddlepoint approximation
-    (Robinson 1982, formula of Lugannani and Rice 1980), which keeps its relative error in the tail: 1 % is typical, 10
-    % occurs if a few clusters outweigh all others. ``differences`` ``(clusters,)`` are in any unit and order.
+    differences that are not 0 whose sum is at least as far from 0. For differences of -1, 0 and 1 it is the exact
+    McNemar test. All sign assignments are counted for up to 26 clusters and, because equal differences are counted
+    together, for most binary scores. Beyond that, the share is computed by the saddlepoint approximation (Robinson
+    1982, formula of Lugannani and Rice 1980).
 
     >>> sign_flip_p(np.array([4.0, 4, 4, 3]))  # 2 of 16: the least with four clusters
     0.125
@@ -306,13 +289,12 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Adjusted p-values: rejecting those of at most α keeps the chance of any false rejection in the table at most α.
 
     In ascending order, the i-th of m (from 0) is multiplied by ``m - i``, and made at least as large as those before it
-    and at most 1 (Holm 1979); tests may depend on each other. None and NaN are tests that could not be computed: they
-    are kept and ignored.
+    and at most 1 (Holm 1979). None is a test that could not be computed: it is kept and ignored.
 
     >>> holm([0.01, None, 0.04, 0.03])
     [0.03, None, 0.06, 0.06]
     """
-    made = sorted((p, place) for place, p in enumerate(p_values) if p is not None and not math.isnan(p))
+    made = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
     adjusted = list(p_values)
     largest = 0.0
     for rank, (p, place) in enumerate(made):
@@ -322,11 +304,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
 
 def student_quantile(chance: float, freedom: int) -> float:
-    """The quantile of Student's t with ``freedom`` degrees of freedom.
-
-    >>> round(student_quantile(0.975, 3), 3)
-    3.182
-    """
+    """The quantile of Student's t with ``freedom`` degrees of freedom."""
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, chance))
@@ -335,15 +313,10 @@ def student_quantile(chance: float, freedom: int) -> float:
 def student_interval(values: Sequence[float]) -> dict[str, Any]:
     """Mean, sample standard deviation, and the interval of the mean by Student's t with n - 1 degrees of freedom.
 
-    Raises:
-        UsageError: there are fewer than two values.
-
     >>> [round(number, 4) for number in student_interval([1.0, 2.0, 3.0])["interval"]]
     [-0.4841, 4.4841]
     """
     count = len(values)
-    if count < 2:
-        raise UsageError(f"a spread needs at least 2 runs, found {count}")
     mean = math.fsum(values) / count
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (count - 1))
     reach = student_quantile(TAILS[1], count - 1) * deviation / math.sqrt(count)
@@ -354,10 +327,8 @@ def detectable_difference(standard_error: float, clusters: int) -> float | None:
     """The minimum detectable difference: the smallest true one found at `LEVEL` with probability `POWER`.
 
     ``(t[1 - level/2] + t[power]) · standard_error`` with one fewer degrees of freedom than clusters (Bloom 1995), in
-    the unit of the standard error: 3.26 standard errors with 8 clusters, 2.80 with very many. The actual power of the
-    sign-flip test at that difference is 0.76 to 0.81 from 7 clusters on and 0.63 with 6 (docs/statistics.md). With the
-    standard error of a difference it is valid for these two models, clusters and samples, without Holm's correction.
-    None if the smallest p-value, ``2^(1 - clusters)``, is above that level: then no difference is significant.
+    the unit of the standard error: 3.26 standard errors with 8 clusters, 2.80 with very many. It is valid without
+    Holm's correction. None if the smallest p-value, ``2^(1 - clusters)``, is above that level.
 
     >>> round(detectable_difference(1.0, 8), 4)
     3.2607

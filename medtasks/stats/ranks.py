@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import count, product
 from string import ascii_lowercase
 
@@ -13,39 +12,29 @@ from medtasks.metrics.base import Array
 from medtasks.stats.bootstrap import TAILS
 
 
-@dataclass(frozen=True)
-class RankInterval:
-    """From the best rank, 1 or more, to the worst; None for a model that was not ranked, for the given ``reason``."""
-
-    best: int | None
-    worst: int | None
-    reason: str | None = None
-
-
-def rank_intervals(scores: Array, *, higher_is_better: bool = True) -> list[RankInterval]:
-    """The interval of each model's rank when all models are scored in the same resamples.
+def rank_intervals(scores: Array, *, higher_is_better: bool = True) -> list[tuple[int, int] | None]:
+    """The best and the worst rank of each model when all are scored in the same resamples.
 
     In a resample, models of equal score share all of their places: the first counts for the best rank and the last for
     the worst. The bounds are percentiles of these, rounded outwards to ranks that occurred (Goldstein and Spiegelhalter
-    1996). They show how stable the order is. Among models of nearly equal true score they are too short to be a
-    confidence set of the true rank (Xie, Singh and Zhang 2009); compare such models in pairs.
+    1996). Among models of nearly equal true score they are too short to be a confidence set of the true rank (Xie,
+    Singh and Zhang 2009).
 
     ``scores`` ``(models, resamples)`` are those of `joint_resamples`. A model without a finite score in every resample
-    is not ranked and takes no place.
+    is not ranked (None) and takes no place.
     """
-    undefined = np.count_nonzero(~np.isfinite(scores), axis=1)
+    defined = np.asarray(np.isfinite(scores).all(axis=1))
     signed = scores if higher_is_better else -scores
-    ranked, found = signed[undefined == 0], []
-    for own, missing in zip(signed, undefined.tolist(), strict=True):
-        if missing:
-            reason = f"the score is undefined in {missing} of {scores.shape[1]} resamples"
-            found.append(RankInterval(None, None, reason))
+    found: list[tuple[int, int] | None] = []
+    for own, ranked in zip(signed, defined.tolist(), strict=True):
+        if not ranked:
+            found.append(None)
             continue
-        first = 1 + np.count_nonzero(ranked > own, axis=0)
-        last = np.count_nonzero(ranked >= own, axis=0)
+        first = 1 + np.count_nonzero(signed[defined] > own, axis=0)
+        last = np.count_nonzero(signed[defined] >= own, axis=0)
         best = np.quantile(first, TAILS[0], method="lower")
         worst = np.quantile(last, 1 - TAILS[0], method="higher")
-        found.append(RankInterval(int(best), int(worst)))
+        found.append((int(best), int(worst)))
     return found
 
 
@@ -53,10 +42,9 @@ def compact_letters(different: Iterable[tuple[str, str]], order: Sequence[str]) 
     """Letters for each model: two models share one if and only if they are not significantly different.
 
     The compact letter display of Piepho 2004. His insert-and-absorb algorithm may need exponentially many intermediate
-    letters (100 models, one random pair in ten different), so letters are grown instead, as in Gramm et al. 2007: from
-    the first two models without a common letter, by every model, best first, that does not differ from a holder. Then
-    letters whose every pair shares another letter are dropped, starting with the last (Piepho's sweep, for whole
-    letters). ``order`` are the models, best first; each has at least one letter, the first "a". After "z" comes "aa".
+    letters, so letters are grown instead, as in Gramm et al. 2007: from the first two models without a common letter,
+    by every model, best first, that does not differ from a holder. Then letters whose every pair shares another letter
+    are dropped, starting with the last. ``order`` are the models, best first; after "z" comes "aa".
     """
     place = {name: number for number, name in enumerate(order)}
     near = [set(range(len(order))) - {number} for number in range(len(order))]

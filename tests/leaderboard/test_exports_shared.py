@@ -30,7 +30,7 @@ from medtasks.benchmarks import layouts
 from medtasks.cli.app import app
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.data.store import open_prepared
-from medtasks.importers.inspect_log import read_inspect
+from medtasks.importers.layouts import read_predictions
 from medtasks.runs.record import read_manifest, read_run
 
 GOOD = Invented("lab/Good-7B", "noisy_oracle", seed=1, accuracy=0.8)
@@ -246,7 +246,9 @@ def test_inspect_reads_the_logs_and_finds_our_scores(tmp_path: Path) -> None:
             assert score["value"] == (totals[name]["score"].value if "score" in totals[name] else None)
             if score["interval"] is not None:
                 assert [totals[name][end].value for end in ("ci95_low", "ci95_high")] == score["interval"]
-        predictions = {one.sample_id: one.response for one in read_inspect(path)}  # and so does our own reader
+        predictions = {
+            one.sample_id: one.response for one in read_predictions(path, "inspect", {})
+        }  # our own reader, too
         assert predictions == {name: sample.responses[0] for name, sample in ours.items()}
 
 

@@ -261,7 +261,6 @@ def test_columns_can_have_other_names_and_must_be_there_and_known(tmp_path: Path
         ("lmms-eval", {"doc_id": 0, "target": "B", "resps": []}, "not 0"),
         ("lmms-eval", {"doc_id": True, "target": "B", "resps": "a"}, "`doc_id` is True"),
         ("lmms-eval", {"doc_id": 0, "resps": "a"}, "`target` is missing"),
-        ("lmms-eval", {"doc": [], "resps": "a"}, "`doc` is "),
         ("lmms-eval", {"doc_id": 0, "target": "B", "resps": "a", "input_media": "x"}, "`input_media` is 'x'"),
     ],
 )
@@ -325,12 +324,12 @@ def test_errors_of_whole_files_name_the_place(
         read(path, layout)
 
 
-def test_a_harness_line_gives_the_raw_response_and_the_document_s_id_or_place(tmp_path: Path) -> None:
-    row = {"doc_id": 3, "doc": {"sample_id": "s"}, "resps": [["(A)"]], "filtered_resps": ["A"]}
-    assert one_line(tmp_path, "lmms-eval", row) == Prediction(Where("p.jsonl", 1), "s", {}, "(A)")
+def test_a_harness_line_gives_the_raw_response_and_the_document_s_place(tmp_path: Path) -> None:
+    row = {"doc_id": 3, "target": "B", "resps": [["(A)"]], "filtered_resps": ["A"]}
+    assert one_line(tmp_path, "lmms-eval", row).response == "(A)"
     row = {"doc_id": 10**9, "target": "B", "filtered_resps": "A", "input_media": ["x.jpg", "y.jpg"]}
     found = one_line(tmp_path, "lmms-eval", row)
-    assert (found.keys, found.response) == ({"doc_id": str(10**9), "target": "B", "medium": "x.jpg"}, "A")
+    assert (found.keys, found.response) == ({"doc_id": str(10**9), "target": "B", "input_media": "x.jpg"}, "A")
     assert join([found], task_documents(TASK)).unmatched == [found]
 
 
@@ -522,7 +521,6 @@ def test_predictions_are_joined_with_documents(
          "line 1: no sample_id, and the task's documents have no img_id"),
         ([Prediction(Where("p", 1), None, {"id": "7", "question": "Why?"}, "x")], ASKED_TWICE,
          r"its question is asked in 2 samples \(tel-1, tel-2, …\)"),
-        ([], [], "no documents"),
         ([], [TWO[0], TWO[0]], "one task at a time"),
     ],
 )  # fmt: skip

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from scipy import stats
 
-from medtasks.core.errors import UsageError
 from medtasks.stats.paired import detectable_difference, holm, sign_flip_p, student_interval
 
 
@@ -20,10 +17,8 @@ def test_the_interval_of_runs_is_students(values: list[float]) -> None:
     assert found["interval"] == pytest.approx(reference)
 
 
-def test_equal_runs_and_one_run() -> None:
+def test_equal_runs() -> None:
     assert student_interval([0.2] * 4)["interval"] == pytest.approx((0.2, 0.2))
-    with pytest.raises(UsageError, match=r"^a spread needs at least 2 runs, found 1$"):
-        student_interval([0.5])
 
 
 def detectable(error: float, clusters: int = 1_000_000) -> float:
@@ -53,10 +48,7 @@ def test_where_nothing_can_be_found_no_difference_is_named() -> None:
 
 
 def test_tests_that_were_not_made_are_kept_and_do_not_count() -> None:
-    found = holm([None, 0.02, math.nan, 0.03])
-    assert found[0] is None
-    assert math.isnan(found[2])  # type: ignore[arg-type]
-    assert [found[1], found[3]] == pytest.approx([0.04, 0.04])
+    assert holm([None, 0.02, None, 0.03]) == [None, 0.04, None, 0.04]
 
 
 def test_holm_agrees_with_statsmodels() -> None:

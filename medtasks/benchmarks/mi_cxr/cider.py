@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from medtasks.metrics.base import MeanMetric, OfItems, package_version, sign
+from medtasks.metrics.base import MeanMetric, package_version, sign
 from medtasks.metrics.wordnet import import_nltk
 
 MAX_ORDER = 4
@@ -101,7 +101,7 @@ def _grams(tokens: Sequence[str]) -> Iterable[_Gram]:
     )
 
 
-class Cider(OfItems, MeanMetric):
+class Cider(MeanMetric):
     """Mean CIDEr-D over samples (0..10), whose document frequencies come from all references of the task.
 
     A sample's score is :meth:`CiderCorpus.score` of the task's corpus, whichever samples were run together. Bootstrap

@@ -12,8 +12,7 @@ from tiny_checkpoints import LONG, PAIRS, SENTENCES, tiny_bleurt
 from transformers import AutoTokenizer, BertForSequenceClassification
 
 from medtasks.core.errors import MedtasksError
-from medtasks.metrics.learned import Bleurt
-from medtasks.metrics.learned.models import kept_tokens
+from medtasks.metrics.learned import Bleurt, kept_tokens
 
 pytestmark = pytest.mark.slow
 
