@@ -18,12 +18,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.machinery import PathFinder
-from importlib.metadata import EntryPoint, distributions, entry_points
+from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
 import medtasks.templates
-from medtasks.core.errors import first_line
 from medtasks.core.text import one_line
 
 GROUP = "medtasks.tasks"
@@ -55,7 +54,6 @@ class LeftOut:
 
     @property
     def place(self) -> str:
-        """File and line, if known."""
         return f"{self.file}{f', line {self.line}' if self.line else ''}"
 
     def warn(self) -> None:
@@ -108,7 +106,6 @@ class TaskPackage:
 
     @property
     def ours(self) -> bool:
-        """Whether it is part of medtasks."""
         return self.distribution == OURS
 
     @property
@@ -167,7 +164,7 @@ def find_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
     ]
     left_out: list[LeftOut] = []
     taken = {path.stem: package.known_as for package in used for path in package.task_files()}
-    for *_, distribution, version, value in sorted(_entry_points(left_out)):
+    for *_, distribution, version, value in sorted(map(_by_installation, entry_points(group=GROUP))):
         file = ""
         try:
             package = _read(value, distribution, version)
@@ -189,36 +186,22 @@ def find_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
     return tuple(used), tuple(left_out)
 
 
-def _entry_points(left_out: list[LeftOut]) -> Iterator[tuple[float, str, str, str, str, str]]:
-    """Time of installation, normalised name and name of each entry point, then its distribution, the version, and its
-    value; distributions whose metadata cannot be read are added to ``left_out``.
+def _by_installation(point: EntryPoint) -> tuple[float, str, str, str, str, str]:
+    """Time of installation, normalised name of the distribution and name of the entry point, by which they are sorted,
+    then the distribution, its version, and the value.
 
     In the order of installation, no new package disables an older one. The time is that of the metadata, which
     installers write last.
     """
-    points: list[EntryPoint] = []
-    try:
-        points += entry_points(group=GROUP)
-    except Exception:  # one distribution's unreadable file fails the call for all
-        for distribution in distributions():
-            try:
-                points += distribution.entry_points.select(group=GROUP)
-            except Exception as error:
-                owner = Path(str(distribution.locate_file(""))) / str(getattr(distribution, "_path", ""))
-                why = f"its entry points cannot be read ({first_line(error)}); reinstall or uninstall it."
-                left_out.append(LeftOut(owner.name, "", why, str(owner)))
-    for point in points:
-        metadata: dict[str, str] = {}
-        with suppress(Exception):
-            metadata = dict(point.dist.metadata.items()) if point.dist else {}  # type: ignore[attr-defined]
-        name, version = metadata.get("Name") or point.name, metadata.get("Version") or "unknown"
-        installed = 0.0
-        for file in (point.dist.files if point.dist else None) or ():
-            if file.name in ("METADATA", "PKG-INFO"):
-                with suppress(OSError):
-                    installed = Path(str(file.locate())).parent.stat().st_mtime
-                    break
-        yield installed, name.lower().replace("_", "-"), point.name, name, version, point.value
+    assert point.dist is not None  # as for all that `entry_points` returns
+    metadata = dict(point.dist.metadata.items())  # type: ignore[attr-defined]
+    name, version, installed = metadata.get("Name", point.name), metadata.get("Version", "unknown"), 0.0
+    for file in point.dist.files or ():
+        if file.name in ("METADATA", "PKG-INFO"):
+            with suppress(OSError):  # a list of sources has it twice, one of them not installed
+                installed = Path(str(file.locate())).parent.stat().st_mtime
+                break
+    return installed, name.lower().replace("_", "-"), point.name, name, version, point.value
 
 
 def _read(value: str, distribution: str, version: str) -> TaskPackage:
