@@ -136,9 +136,9 @@ def load_spec(name: str) -> TaskSpec:
         raise UsageError(f"task {name!r} is unknown{near}; `medtasks list --all` shows all tasks.")
     if left_out := code_left_out(owner_of(path)):
         raise MedtasksError(f"task {name!r} cannot be used, because {left_out}")
-    source, file, defects = read_installed(path)
-    errors = [one for one in defects if one.severity == "error"]
-    if file is None or errors:
+    source = read_installed(path)
+    errors = [one for one in source.defects if one.severity == "error"]
+    if errors:
         first = errors[0]
         more = f" ({len(errors) - 1} more: medtasks validate {path})" if len(errors) > 1 else ""
         raise MedtasksError(f"{first.file}, line {first.line}: {first.message}{more}")
@@ -148,7 +148,7 @@ def load_spec(name: str) -> TaskSpec:
         name=name,
         kind=source.kind,
         path=path,
-        metadata=file.metadata,
+        metadata=source.file.metadata,
         members=tuple(source.entries("task")),
         template=settings.get("template"),
         stage1_template=settings.get("stage1_template"),

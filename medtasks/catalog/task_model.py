@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from medtasks.catalog.task_source import FunctionName, TaskSource, read_into
-from medtasks.core.findings import Finding
+from medtasks.catalog.task_source import FunctionName, TaskSource, read_source
 from medtasks.core.schema import expects, problems, shown, suggestion
 from medtasks.core.text import first_names
 
@@ -378,36 +377,27 @@ _METADATA_CODES = {"extra_forbidden": "MT108", "missing": "MT111"}
 _UNREADABLE = {"MT101", "MT102", "MT104", "MT105"}
 
 
-class TaskReading(NamedTuple):
-    """A task or group file: its source, its typed content (None if it does not match the schema), its defects."""
-
-    source: TaskSource
-    file: TaskFile | GroupFile | None
-    defects: list[Finding]
-
-
-def read_task(path: Path) -> TaskReading:
+def read_task(path: Path) -> TaskSource:
     """Read and check a task or group file. Never raises.
 
     Nothing is said about the keys of a file if a part of it cannot be read.
     """
-    source = TaskSource(path)
-    source.content = read_into(source, path)
-    defects = list(source.defects)
+    source = read_source(path)
+    defects, kind = source.defects, source.kind
     if any(defect.code in _UNREADABLE or defect.field == "include" for defect in defects):
-        return TaskReading(source, None, defects)
-    if ("group" in source.content) != (source.kind == "group"):
-        content, folder = ("a task", "the benchmark's directory") if source.kind == "group" else ("a group", "groups/")
-        message = f"this is {content}, expected a {source.kind} because of its directory"
+        return source
+    if ("group" in source.content) != (kind == "group"):
+        content, folder = ("a task", "the benchmark's directory") if kind == "group" else ("a group", "groups/")
+        message = f"this is {content}, expected a {kind} because of its directory"
         defects.append(source.finding("MT115", message, "group", fix=f"move the file to {folder}"))
-        return TaskReading(source, None, defects)
-    name = source.content.get(source.kind)
+        return source
+    name = source.content.get(kind)
     if isinstance(name, str) and name != source.name:
-        message = f"field `{source.kind}` is {shown(name)}, expected {source.name!r}, the name of the file"
-        defects.append(source.finding("MT106", message, source.kind))
-    model: type[TaskFile | GroupFile] = GroupFile if source.kind == "group" else TaskFile
+        message = f"field `{kind}` is {shown(name)}, expected {source.name!r}, the name of the file"
+        defects.append(source.finding("MT106", message, kind))
+    model: type[TaskFile | GroupFile] = GroupFile if kind == "group" else TaskFile
     try:
-        file = model.model_validate(source.content)
+        source.file = model.model_validate(source.content)
     except ValidationError as error:
         found = list(problems(error, model))
         unknown_keys = [one.keys for one in found if one.kind == "extra_forbidden"]
@@ -419,11 +409,10 @@ def read_task(path: Path) -> TaskReading:
             codes = _METADATA_CODES if one.keys[0] == "metadata" and len(one.keys) > 1 else _CODES
             code = one.kind if one.kind.startswith("MT") else codes.get(one.kind, "MT109")
             defects.append(source.finding(code, one.message, *one.keys))
-        return TaskReading(source, None, defects)
+        return source
     known = Generation.model_fields
-    for key in source.block("generation_kwargs"):
-        if key not in known:
-            message = f"field `generation_kwargs.{key[:80]}` is not a setting that back-ends share"
-            message += f"{suggestion(key, known)}, expected one of {first_names(known, 8)}"
-            defects.append(source.finding("MT117", message, "generation_kwargs", key))
-    return TaskReading(source, file, defects)
+    for key in [key for key in source.block("generation_kwargs") if key not in known]:
+        message = f"field `generation_kwargs.{key[:80]}` is not a setting that back-ends share"
+        message += f"{suggestion(key, known)}, expected one of {first_names(known, 8)}"
+        defects.append(source.finding("MT117", message, "generation_kwargs", key))
+    return source

@@ -145,7 +145,7 @@ class _Behaviour:
 
     def __init__(self, spec: TaskSpec, benchmark: Benchmark, documents: Documents) -> None:
         self._spec, self._benchmark, self._documents = spec, benchmark, documents
-        self._source = read_installed(spec.path).source
+        self._source = read_installed(spec.path)
         self.report = TaskReport(self._source, len(documents))
         self.report.place = self._source.place("process_results")
         self._cases: dict[str, dict[str, tuple[float, ...]]] = {}

@@ -15,6 +15,7 @@ from medtasks.catalog.prompts import template_variables
 from medtasks.catalog.registry import all_benchmarks, place_of, plugin_of
 from medtasks.catalog.spec import load_spec
 from medtasks.catalog.task_model import GroupFile, TaskFile
+from medtasks.catalog.task_source import read_source
 from medtasks.core.errors import MedtasksError, NoRowsError, NotPreparedError, UsageError, first_line
 from medtasks.core.findings import Finding, Place, failed, finding
 from medtasks.core.schema import suggestion
@@ -77,13 +78,13 @@ def validate(
         if not _is_shared(path):
             findings = checks.check(path)
             found.tasks += findings
-            included |= {file.resolve() for file in files.read(path).source.files}
+            included |= {file.resolve() for file in files.read(path).files}
             if failed([one for one in findings if one.code < "MT500"]):
                 faulty.add(owner_of(path))
         if progress is not None:
             progress(number, len(paths))
     for path in (one for one in given if _is_shared(one) and one.resolve() not in included):
-        found.tasks += files.read(path).source.defects
+        found.tasks += read_source(path).defects
         message = "no task file that was checked includes this shared part"
         found.tasks.append(finding("MT118", path.stem, message, Place(path, 1)))
     packages = dict.fromkeys(owner_of(path) for path in paths if path in files.known.values())
@@ -208,9 +209,9 @@ class _Checks:
 
     def check(self, path: Path) -> list[Finding]:
         """Findings about a task or group file; the names in it are checked once the schema accepts it."""
-        source, file, defects = self._files.read(path)
-        report = TaskReport(source)
-        report.add(*defects)
+        source = self._files.read(path)
+        file, report = source.file, TaskReport(source)
+        report.add(*source.defects)
         if source.name in harness_names():
             message = f"lmms-eval has {source.name!r} already, which --tasks runs instead of this {source.kind}"
             report.key("MT138", message, source.kind)

@@ -46,13 +46,13 @@ class Files:
         found = [name for name in names if name in self.known]
         for name in found:
             path = self.known[name]
-            members = self.read(path).source.entries("task") if kind_of(path) == "group" else []
+            members = self.read(path).entries("task") if kind_of(path) == "group" else []
             found += [one for one in members if isinstance(one, str) and one in self.known and one not in found]
         return list(dict.fromkeys(found))
 
     def benchmark_of(self, name: str) -> str:
         """The benchmark that a task or group names; empty if it is faulty and names none."""
-        named = self.read(self.known[name]).source.block("metadata").get("benchmark")
+        named = self.read(self.known[name]).block("metadata").get("benchmark")
         return named if isinstance(named, str) else ""
 
 
