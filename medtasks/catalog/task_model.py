@@ -59,11 +59,7 @@ Names = Annotated[tuple[Name, ...], Field(strict=False), AfterValidator(_distinc
 AnyText = Annotated[str, expects("a string", _is_text)]
 Function = Annotated[FunctionName, expects("`!function` with a dotted name", lambda one: isinstance(one, FunctionName))]
 NameOrFunction = Annotated[str, expects("a string or `!function`", lambda one: isinstance(one, str) and one.strip())]
-Choices = Annotated[
-    Any, expects("a string, a list, a mapping or `!function`", lambda one: isinstance(one, str | list | dict))
-]
 Tags = Annotated[Any, expects("none, a string or a list", lambda one: _is_name(one) or isinstance(one, list))]
-Mapping = dict[str, Any]
 Count = Annotated[int, Field(ge=1)]
 FromZero = Annotated[int, Field(ge=0)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -304,22 +300,7 @@ class TaskFile(_Keys):
     reasoning_tags: Tags = _ABSENT
     task_alias: Name = _ABSENT
     tag: NameOrNames = _ABSENT
-    dataset_name: Name = _ABSENT
-    dataset_kwargs: Mapping = _ABSENT
-    training_split: Name = _ABSENT
-    validation_split: Name = _ABSENT
-    fewshot_split: Name = _ABSENT
-    full_docs: bool = _ABSENT
-    process_results_use_image: bool = _ABSENT
-    doc_to_choice: Choices = _ABSENT
-    description: AnyText = _ABSENT
-    target_delimiter: AnyText = _ABSENT
-    fewshot_delimiter: AnyText = _ABSENT
-    fewshot_config: Mapping = _ABSENT
-    num_fewshot: FromZero = _ABSENT
-    model_specific_generation_kwargs: Mapping = _ABSENT
-    model_specific_target_kwargs: Mapping = _ABSENT
-    auto_strip_thinking: bool = _ABSENT
+    dataset_kwargs: dict[str, Any] = _ABSENT
 
     @model_validator(mode="after")
     def _without_contradictions(self) -> TaskFile:
@@ -362,7 +343,6 @@ class GroupFile(_Keys):
     task: Annotated[Names, Field(min_length=1)]
     metadata: Metadata
     group_alias: Name = _ABSENT
-    aggregate_metric_list: Annotated[list[Any], Field(min_length=1)] = _ABSENT
 
     @model_validator(mode="after")
     def _without_contradictions(self) -> GroupFile:

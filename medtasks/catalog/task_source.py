@@ -27,8 +27,8 @@ class FunctionName(str):
 
 @dataclass
 class TaskSource:
-    """One task or group file: ``content`` is empty if it cannot be read, ``files`` are itself and those it includes, and
-    ``file`` is the content as `TaskFile` or `GroupFile`, None if it does not match that schema."""
+    """One task or group file: ``content`` is empty if it cannot be read, ``files`` are itself and those it includes,
+    and ``file`` is the content as `TaskFile` or `GroupFile`, None if it does not match that schema."""
 
     path: Path
     content: dict[str, Any] = field(default_factory=dict)
