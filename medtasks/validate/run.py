@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -184,13 +183,10 @@ def _is_task_file(path: Path) -> bool:
 
 
 class _Checks:
-    """Checks files one by one."""
-
     def __init__(self, files: Files, quick: bool) -> None:
         self._files, self._quick = files, quick
         self._described: set[str] = set()
         self._unusable: set[str] = set()
-        self._reported: dict[str, set[tuple[str, ...]]] = defaultdict(set)
         self._media: dict[str, MediaCheck] = {}
 
     def check_prepared(self, name: str) -> list[Finding]:
@@ -233,7 +229,7 @@ class _Checks:
         templates = check_templates(file, benchmark, documents, report)
         if benchmark is None or not documents:
             return report.findings()
-        report.documents, report.reported = len(documents), self._reported[benchmark.name]
+        report.documents = len(documents)
         # its media are decoded only if the benchmark's data are checked
         media = self._media.setdefault(benchmark.name, MediaCheck(open_prepared(benchmark.name), decode=False))
         check_rows(documents, benchmark, templates, report, media)
