@@ -31,7 +31,6 @@ from medtasks.validate.report import TaskReport
 from medtasks.validate.tasks import Files, task_rows
 
 _COUNTED = re.compile(r"[\d,]+ of [\d,]+ documents, first .*?: ")
-_KEY_OF_A_TASK_FILE = re.compile(rb"^(?:task|group|include|dataset_path|metric_list)[ \t]*:", re.MULTILINE)
 
 
 @dataclass
@@ -158,7 +157,7 @@ def _is_shared(path: Path) -> bool:
 
 
 def _files_at(path: Path, known: Mapping[str, Path]) -> list[Path]:
-    """The task files at a path: those below ``tasks`` directories, or all that look like one."""
+    """The task files at a path: those below ``tasks`` directories or, if there are none, all but rubrics."""
     if path.is_file():
         return [path]
     if not path.is_dir():
@@ -167,19 +166,11 @@ def _files_at(path: Path, known: Mapping[str, Path]) -> list[Path]:
     below = [one for one in sorted(path.rglob("*.y*ml")) if one.suffix in (".yaml", ".yml") and one.is_file()]
     folders = {one: one.relative_to(path).parts[:-1] for one in below}
     visible = [one for one in below if not any(name.startswith(".") for name in folders[one])]
-    files = [one for one in visible if "tasks" in (path.resolve().name, *folders[one])]
-    if not files:
-        files = [one for one in visible if "rubrics" not in folders[one] and _is_task_file(one)]
+    in_tasks = [one for one in visible if "tasks" in (path.resolve().name, *folders[one])]
+    files = in_tasks or [one for one in visible if "rubrics" not in folders[one]]
     if not files:
         raise UsageError(f"{path}: contains no task file; name the directory of the benchmark's YAML files.")
     return files
-
-
-def _is_task_file(path: Path) -> bool:
-    try:
-        return kind_of(path) == "group" or bool(_KEY_OF_A_TASK_FILE.search(path.read_bytes()))
-    except OSError:
-        return True  # the check of the file reports what is wrong with it
 
 
 class _Checks:
