@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, TypeAlias
+
+from medtasks.core.findings import Place
 
 ALL_GROUPS = "*"
 """As a column's ``group``: one column per group of the breakdown in the results, sorted."""
@@ -16,11 +19,11 @@ PlotKind: TypeAlias = Literal["bars", "heatmap", "letters", "paired", "radar", "
 class _Placed:
     """A part of a layout; ``place`` is the file and line that made it, for messages."""
 
-    place: tuple[str, int] = field(default=("", 0), init=False, repr=False, compare=False)
+    place: Place | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         caller = sys._getframe(2)  # 0 is this method, 1 the generated one
-        object.__setattr__(self, "place", (caller.f_code.co_filename, caller.f_lineno))
+        object.__setattr__(self, "place", Place(Path(caller.f_code.co_filename), caller.f_lineno))
 
 
 @dataclass(frozen=True)

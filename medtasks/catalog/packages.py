@@ -23,41 +23,30 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import medtasks.templates
+from medtasks.core.findings import Place
 from medtasks.core.text import one_line
 
 GROUP = "medtasks.tasks"
-"""The entry-point group."""
-
 OURS = "medtasks"
-
 SHARED = ("medtasks.answers", "medtasks.metrics.registry")
 """The modules of the filters and metrics that benchmarks share."""
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A package, or one ``part`` of it, that is not used; ``why`` is a sentence with the fix.
-
-    ``file`` and ``line`` give the place, if known.
-    """
+    """A package, or one ``part`` of it, that is not used; ``why`` is a sentence with the fix."""
 
     owner: str
     part: str
     why: str
-    file: str = ""
-    line: int | None = None
+    place: Place | None = None
 
     def __str__(self) -> str:
-        place = f" ({self.place})" if self.file and self.file not in self.why else ""
+        place = f" ({self.place})" if self.place and str(self.place.file) not in self.why else ""
         what = f"{self.part} of {self.owner}" if self.part else self.owner
         return f"{what} is left out: {self.why}{place}"
 
-    @property
-    def place(self) -> str:
-        return f"{self.file}{f', line {self.line}' if self.line else ''}"
-
     def warn(self) -> None:
-        """Print it to standard error."""
         warn(str(self))
 
 
@@ -75,7 +64,6 @@ def without_warnings() -> Iterator[None]:
 
 
 def warn(text: str) -> None:
-    """Print a warning about an unused package or part to standard error."""
     if not _QUIET.get():
         print(f"medtasks: {one_line(text)}", file=sys.stderr, flush=True)
 
@@ -96,7 +84,7 @@ class TaskPackage:
 
     @property
     def owner(self) -> str:
-        """Distribution and version, for tables and messages."""
+        """Distribution and version."""
         return f"{self.distribution} {self.version}"
 
     @property
@@ -141,18 +129,15 @@ class TaskPackage:
             if self.prefix and not path.is_relative_to(self.template_folder):
                 name = path.relative_to(self.templates).as_posix()
                 why = f"it is outside templates/{self.prefix}/; move it there."
-                yield LeftOut(self.owner, f"template {name}", why, str(path))
+                yield LeftOut(self.owner, f"template {name}", why, Place(path, 1))
         for path in sorted(self.rubrics.glob("*.yaml")):
             if not self.owns(path.stem):
                 why = f"its name must start with that of the package; call it {self.prefix}_{path.stem}."
-                yield LeftOut(self.owner, f"rubric {path.stem}", why, str(path))
+                yield LeftOut(self.owner, f"rubric {path.stem}", why, Place(path, 1))
 
 
 def find_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
-    """Ours, then every usable installed package, in the order of installation; and what is not used.
-
-    A package is left out if it cannot be found, has no tasks or rubrics, or has a module or task name taken already.
-    """
+    """Ours, then every usable installed package, in the order of installation; and what is not used."""
     benchmarks = import_module("medtasks.benchmarks")
     root, templates = Path(benchmarks.__path__[0]), Path(medtasks.templates.__path__[0])
     # the modules with the filters and metrics that benchmarks share, then one package per benchmark directory
@@ -165,20 +150,19 @@ def find_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
     left_out: list[LeftOut] = []
     taken = {path.stem: package.known_as for package in used for path in package.task_files()}
     for *_, distribution, version, value in sorted(map(_by_installation, entry_points(group=GROUP))):
-        file = ""
+        place = None
         try:
             package = _read(value, distribution, version)
             names = {path.stem: path for path in package.task_files()}
-            for other in used:
-                if other.module == package.module:
-                    why = f"its module {package.module} belongs to {other.known_as}; uninstall one of them."
-                    raise LookupError(why)
+            owner = next((other.known_as for other in used if other.module == package.module), None)
+            if owner is not None:
+                raise LookupError(f"its module {package.module} belongs to {owner}; uninstall one of them.")
             clash = next((name for name in names if name in taken), None)
             if clash is not None:
-                file = str(names[clash])
+                place = Place(names[clash], 1)
                 raise LookupError(f"its task {clash} is already defined by {taken[clash]}; rename one of them.")
         except LookupError as error:
-            left_out.append(LeftOut(f"{distribution} {version}", "", str(error.args[0]), file))
+            left_out.append(LeftOut(f"{distribution} {version}", "", str(error.args[0]), place))
             continue
         taken |= dict.fromkeys(names, package.owner)
         used.append(package)
@@ -210,15 +194,14 @@ def _read(value: str, distribution: str, version: str) -> TaskPackage:
     Its module is found without importing any package above it, as `find_spec` alone would.
     """
     module = value.partition(":")[0].partition("[")[0].strip()
-    first, *rest = module.split(".")
-    if not all(part.isidentifier() for part in (first, *rest)):
+    names = module.split(".")
+    if not all(map(str.isidentifier, names)):
         raise LookupError(f"its entry point is {value[:80]!r}, expected the name of a module; correct it.")
     try:
-        spec = find_spec(first)
-        for number in range(1, len(rest) + 1):
+        spec = find_spec(names[0])
+        for number in range(2, len(names) + 1):
             inside = spec.submodule_search_locations if spec is not None else None
-            name = ".".join([first, *rest[:number]])
-            spec = PathFinder.find_spec(name, inside) if inside is not None else None
+            spec = PathFinder.find_spec(".".join(names[:number]), inside) if inside is not None else None
     except (ImportError, ValueError, AttributeError) as error:
         raise LookupError(f"its module {module} cannot be found ({error}); check its entry point.") from error
     if spec is None:

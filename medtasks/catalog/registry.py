@@ -95,9 +95,7 @@ def _loaded(package: TaskPackage) -> tuple[Plugin, LeftOut | None]:
     except (Exception, SystemExit) as error:  # another package's code may raise anything, even when only inspected
         if package.ours:
             raise
-        place = raised_at(error.__cause__ or error)
-        where = (str(place.file), place.line) if place else ()
-        left_out = LeftOut(package.owner, "", first_line(error), *where)
+        left_out = LeftOut(package.owner, "", first_line(error), raised_at(error.__cause__ or error))
         left_out.warn()
         return Plugin(), left_out
 

@@ -24,6 +24,7 @@ from medtasks.catalog.packages import LeftOut, without_warnings
 from medtasks.catalog.registry import all_benchmarks, code_left_out, everything_left_out, get_benchmark, plugin_of
 from medtasks.cli.console import Json, plain_help, progress, table, write, write_json
 from medtasks.core.errors import MedtasksError, NotPreparedError
+from medtasks.core.findings import Place
 from medtasks.core.text import counted, one_line
 from medtasks.data.preparation import Bars, Out, PictureOptions, parameters_of, prepare_package
 from medtasks.data.prepared import Prepared, coverage_lines, data_root, is_mini
@@ -201,7 +202,7 @@ def _task_packages() -> Iterator[Check]:
                     try:
                         load(path.stem)
                     except MedtasksError as error:
-                        left_out.append(LeftOut(package.owner, f"{word} {path.stem}", str(error), str(path)))
+                        left_out.append(LeftOut(package.owner, f"{word} {path.stem}", str(error), Place(path, 1)))
         left_out += layouts_left_out(package)
         groups = sum(path.parent.name == "groups" for path in tasks)
         counts = {
@@ -219,7 +220,7 @@ def _task_packages() -> Iterator[Check]:
         whole = [one.why for one in own if not one.part]
         state = "left out" if whole else "partly" if own else "ok"
         yield Check(owner, state, whole[0] if whole else contents.get(owner, ""))
-        yield from (Check(f"  {one.part}", "left out", one.why, one.place) for one in own if one.part)
+        yield from (Check(f"  {one.part}", "left out", one.why, str(one.place or "")) for one in own if one.part)
 
 
 def _metrics() -> Iterator[Check]:

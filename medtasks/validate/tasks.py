@@ -22,7 +22,7 @@ from medtasks.catalog.spec import read_installed
 from medtasks.catalog.task_model import AGGREGATIONS, GroupFile, MetricEntry, TaskFile, read_task
 from medtasks.catalog.task_source import FunctionName
 from medtasks.core.errors import MedtasksError
-from medtasks.core.findings import Finding, Place, failed, finding
+from medtasks.core.findings import Finding, failed, finding
 from medtasks.core.schema import Keys, shown, suggestion, unknown
 from medtasks.core.text import first_names
 from medtasks.metrics.base import Metric
@@ -65,11 +65,10 @@ def check_packages(packages: Collection[TaskPackage], faulty: Collection[TaskPac
     left_out = [part for part in everything_left_out() if part.owner in owners]
     causes = {part.owner for part in left_out} | {package.owner for package in faulty}
     left_out += [part for package in packages if package.owner not in causes for part in layouts_left_out(package)]
-    findings = []
-    for part in left_out:
-        place = Place(Path(part.file), part.line or 1) if part.file else None
-        findings.append(finding("MT150", part.owner, f"{part.part or 'the package'} is left out: {part.why}", place))
-    return findings
+    return [
+        finding("MT150", one.owner, f"{one.part or 'the package'} is left out: {one.why}", one.place)
+        for one in left_out
+    ]
 
 
 def check_metadata(file: TaskFile | GroupFile, known: Mapping[str, Path], report: TaskReport) -> None:
