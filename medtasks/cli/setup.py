@@ -132,8 +132,6 @@ def fetch(
 
 
 class Check(NamedTuple):
-    """A row of the report."""
-
     what: str
     state: str
     found: str
@@ -174,19 +172,19 @@ def _installed() -> Iterator[Check]:
             else:
                 yield Check(name, "broken", "absent", fix)
             continue
-        if not wanted.contains(found, prereleases=True):
+        if wanted.contains(found, prereleases=True):
+            yield Check(name, "ok", found)
+        else:
             yield Check(name, "broken", f"{found}, expected {wanted}", fix)
-            continue
-        yield Check(name, "ok", found)
-        if name == "lmms-eval" and any(one.name == "medtasks" for one in entry_points(group="lmms_eval.models")):
-            yield Check("task hook", "ok", "lmms_eval lists our tasks")
-        elif name == "lmms-eval":
-            missing = "entry point lmms_eval.models is not registered"
-            yield Check("task hook", "broken", missing, "pip install medtasks")
+    if any(one.name == "medtasks" for one in entry_points(group="lmms_eval.models")):
+        yield Check("task hook", "ok", "lmms_eval lists our tasks")
+    else:
+        missing = "entry point lmms_eval.models is not registered"
+        yield Check("task hook", "broken", missing, "pip install medtasks")
 
 
 def _task_packages() -> Iterator[Check]:
-    """Other packages with tasks: what they provide, and which parts are left out."""
+    """What other packages with tasks provide, and which of their parts are left out."""
     from medtasks.benchmarks.layouts import layouts_left_out
     from medtasks.catalog.rubric import load_rubric
     from medtasks.catalog.spec import load_spec
