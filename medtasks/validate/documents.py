@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import SequenceMatcher
 from fractions import Fraction
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +51,6 @@ _KINDS: Mapping[str, Any] = {
     "mapping": Mapping,
     "list": (list, tuple),
 }
-
-SIMILAR = 0.95
-"""Minimum share of common characters for two options to be nearly equal."""
 
 ENOUGH = 50
 """Minimum number of questions for checking the correct answers for bias."""
@@ -119,9 +114,11 @@ def _check_options(document: Document, benchmark: Benchmark, report: TaskReport)
     elif len(options) > 1 and len(set(texts)) == 1:
         report.count("MT312", document, f"all options are {shown(texts[0])}, expected different ones")
     else:
-        for (one, first), (two, second) in combinations(zip(options, texts, strict=True), 2):
-            if _similar(first, second):
-                message = f"options {one[0]} and {two[0]} are nearly equal ({shown(first)})"
+        names: dict[str, str] = {}  # by text without marks, except for those that make another option
+        for (name, _), text in zip(options, texts, strict=True):
+            bare = folded("".join(one if one.isalnum() or one in "+-<>=/%" else " " for one in text))
+            if names.setdefault(bare, name) != name:
+                message = f"options {names[bare]} and {name} are nearly equal ({shown(text)})"
                 report.count("MT313", document, message)
                 break
     letters = benchmark.options
@@ -131,15 +128,15 @@ def _check_options(document: Document, benchmark: Benchmark, report: TaskReport)
     if not options or not isinstance(target, str) or not target.strip():
         return
     if isinstance(choices, Mapping):
-        right, names = target in choices, first_names((name for name, _ in options), 8)
+        right, known = target in choices, first_names((name for name, _ in options), 8)
     else:
         guesses = document.get("guesses")
         also = [*guesses] if isinstance(guesses, (list, tuple)) else []
         allowed = {*texts, *(folded(str(text)) for text in (*also, document.get("abstention", "")))}
-        right, names = all(folded(part) in allowed for part in target.split("; ")), "the options"
+        right, known = all(folded(part) in allowed for part in target.split("; ")), "the options"
         right = right or folded(target) in allowed
     if not right:
-        report.count("MT307", document, f"the answer is {shown(target)}, expected one of {names}")
+        report.count("MT307", document, f"the answer is {shown(target)}, expected one of {known}")
 
 
 def _check_among_each_other(documents: Documents, benchmark: Benchmark, report: TaskReport) -> None:
@@ -177,22 +174,6 @@ def options_of(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     if isinstance(options, Sequence) and not isinstance(options, str):
         return [(str(number), str(text)) for number, text in enumerate(options, start=1)]
     return []
-
-
-def _similar(first: str, second: str) -> bool:
-    """Whether texts differ only by marks or misspelling; a different number or word makes a different option."""
-    bare = ["".join(one if one.isalnum() or one in "+-<>=/%" else " " for one in text) for text in (first, second)]
-    if folded(bare[0]) == folded(bare[1]):
-        return True
-    match = SequenceMatcher(None, first, second, autojunk=False)
-    if match.quick_ratio() < SIMILAR or match.ratio() < SIMILAR:
-        return False
-    words, others = first.split(), second.split()
-    return len(words) == len(others) and all(
-        not any(map(str.isdigit, word + other)) and SequenceMatcher(None, word, other, autojunk=False).ratio() >= 0.9
-        for word, other in zip(words, others, strict=True)
-        if word != other
-    )
 
 
 def _check_bias(documents: Documents, report: TaskReport) -> None:

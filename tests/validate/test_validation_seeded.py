@@ -115,7 +115,7 @@ DOCUMENT_DEFECTS: list[tuple[str, str, Change, str]] = [
     ("only one option", "MT311", _first(choices={"E": "none"}), MCQ),
     ("all options equal", "MT312", _first(choices=dict.fromkeys("ABCDE", "no change")), MCQ),
     ("options differ in case", "MT313", _choices(A="Left lung", B="left  lung"), MCQ),
-    ("option misspelt", "MT313", _choices(A=LONG, B=LONG.replace("gal", "ggal")), MCQ),
+    ("options differ in marks", "MT313", _choices(A=LONG, B=f"{LONG}."), MCQ),
     ("right answer is always A", "MT314", _many(lambda _: {"target": "A"}), MCQ),
     ("right answer is the longest", "MT315", _many(_longest_is_right), MCQ),
     ("blank option", "MT316", _choices(B=" "), MCQ),
