@@ -73,7 +73,6 @@ _RULES = (
     Rule("MT137", "error", "rows belong to another benchmark", "correct one of them"),
     Rule("MT138", "error", "name is taken by lmms-eval", "rename it"),
     Rule("MT140", "error", "description of the benchmark is incomplete", "add it to Benchmark"),
-    Rule("MT141", "note", "benchmark does not state language or intended use", "add it to Benchmark"),
     Rule("MT142", "warning", "no cluster key", "name a field of the documents, such as `cluster`"),
     Rule("MT143", "error", "options cannot be rotated, or prompts not varied"),
     Rule("MT144", "error", "confidences cannot be compared with answers", "name a metric that is"),

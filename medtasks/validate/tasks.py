@@ -117,14 +117,11 @@ def _metric(name: str) -> Metric | None:
 
 def check_description(benchmark: Benchmark, report: TaskReport) -> None:
     """Report what a benchmark's description lacks: what is needed to cite, use and trust it."""
-    for code, fields in (
-        ("MT140", ("title", "version", "licence", "source", "paper", "prepare", "cluster")),
-        ("MT141", ("language", "intended_use")),
-    ):
-        for field in fields:
-            if not str(getattr(benchmark, field)).strip():
-                message = f"benchmark {benchmark.name} does not state `{field}`, expected text"
-                report.key(code, message, "metadata", "benchmark")
+    texts = ("title", "version", "licence", "source", "paper", "prepare", "cluster", "language", "intended_use")
+    for field in texts:
+        if not str(getattr(benchmark, field)).strip():
+            message = f"benchmark {benchmark.name} does not state `{field}`, expected text"
+            report.key("MT140", message, "metadata", "benchmark")
     for field in sorted(benchmark.visible_fields & GOLD_FIELDS):
         message = f"`visible_fields` of benchmark {benchmark.name} has {field!r}, expected no field that gives the "
         report.key("MT215", f"{message}answer away", "metadata", "benchmark")
