@@ -58,17 +58,12 @@ def task_directory() -> Path:
 
 @once
 def task_files() -> dict[str, Path]:
-    """The file of every task and group, ours and other packages', by name, in the order of names.
-
-    A file's stem is its task's name, groups are in ``groups/`` (:func:`kind_of`), and shared parts start with an
-    underscore, so that the harness can list tasks without parsing any YAML (target S6).
-    """
+    """The file of every task and group by name, sorted: a file's stem, so that tasks are listed without reading YAML."""
     paths = [path for package in task_packages() for path in package.task_files()]
     return {path.stem: path for path in sorted(paths, key=lambda path: path.stem)}
 
 
 def kind_of(path: Path) -> Literal["task", "group"]:
-    """Whether a file is a task or a group: groups are in ``groups/``."""
     return "group" if path.parent.name == "groups" else "task"
 
 

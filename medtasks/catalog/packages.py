@@ -55,7 +55,7 @@ _QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 
 @contextmanager
 def without_warnings() -> Iterator[None]:
-    """Suppress warnings in the block, for commands that report what is left out themselves."""
+    """Print no warnings in the block: the command reports what is left out itself."""
     token = _QUIET.set(True)
     try:
         yield
@@ -89,7 +89,7 @@ class TaskPackage:
 
     @property
     def known_as(self) -> str:
-        """``medtasks``, or distribution and version of another package, for messages about a name that it has."""
+        """``medtasks``, or distribution and version of another package."""
         return OURS if self.ours else self.owner
 
     @property

@@ -32,10 +32,7 @@ MOST_TEXT = 4_000_000
 
 
 def template_folders() -> tuple[Path, ...]:
-    """The directories searched for templates, in this order: the overlay, if set; ours; other packages'.
-
-    In another package's directory, only templates under its module's name are used (:mod:`medtasks.catalog.packages`).
-    """
+    """The directories searched for templates, in this order: the overlay, if set; ours; other packages'."""
     return (*overlay(), *dict.fromkeys(package.templates for package in task_packages() if package.templates.is_dir()))
 
 
@@ -50,7 +47,6 @@ def overlay() -> tuple[Path, ...]:
 
 
 def prompt_environment() -> ImmutableSandboxedEnvironment:
-    """The sandbox in which prompts are rendered."""
     return _environment(overlay())
 
 
@@ -105,7 +101,7 @@ def template_path(template: str) -> Path:
 
 
 def template_source(template: str) -> str:
-    """Source text of ``template``; raises :class:`UsageError` if there is none."""
+    """Its text; raises :class:`UsageError` if there is none."""
     return _source(template)[0]
 
 
@@ -177,7 +173,6 @@ def _parsed(template: str, source: str) -> nodes.Template:
 
 
 def _malformed(template: str, error: Exception) -> MedtasksError:
-    """The error for a template that cannot be parsed; ``error`` may be of any kind."""
     problem = str(error) if isinstance(error, TemplateError) else first_line(error)
     if isinstance(error, TemplateSyntaxError):
         error.name = template  # Jinja does not know it

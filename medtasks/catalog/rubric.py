@@ -58,7 +58,6 @@ _LOOK_ALIKE = str.maketrans("АВЕСТХІаеіԁсхтвΑΒΕΙΝΤΧαոɡ�
 
 
 def rubric_names() -> tuple[str, ...]:
-    """Names of all rubrics, ours and other packages', sorted."""
     return tuple(sorted(_files()))
 
 
@@ -88,8 +87,7 @@ def usable_rubrics() -> tuple[Rubric, ...]:
 
 
 def load_rubric(name: str) -> Rubric:
-    """The rubric called ``name``, with the templates in use; raises `MedtasksError` as :func:`read_rubric`, also if the
-    name of a metric lacks the package's prefix, and `UsageError` if there is no such rubric."""
+    """The rubric called ``name``; raises `UsageError` if there is none, `MedtasksError` if it is not valid."""
     return _load(name, overlay())
 
 
@@ -111,8 +109,7 @@ def _load(name: str, overlay: tuple[Path, ...]) -> Rubric:
 
 
 def read_rubric(path: Path) -> Rubric:
-    """The rubric in the YAML file ``path``; raises `MedtasksError`, with the field, if it is none, or if its template
-    uses a field that is not in ``sees``."""
+    """The rubric in the YAML file ``path``; raises `MedtasksError`, with the field, if it is not valid."""
     try:
         rubric = Rubric.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     except ValidationError as error:
@@ -206,10 +203,7 @@ def occurrences_of(rubric: Rubric, document: Mapping[str, Any]) -> tuple[int, ..
 
 
 def verdict_schema(rubric: Rubric, document: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON schema of a verdict on ``document``, in the strict form that structured output requires.
-
-    With reasons, each aspect is an object whose reason comes before its score, so that the score follows from it.
-    """
+    """JSON schema of a verdict on ``document``, in the strict form that structured output requires."""
     return _schema(aspects_of(rubric, document), rubric.reasons)
 
 
@@ -219,7 +213,7 @@ def _schema(aspects: tuple[Aspect, ...], reasons: bool) -> dict[str, Any]:
         return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
 
     scores: dict[str, Any] = {aspect.name: {"type": "integer", "enum": [*aspect.scale]} for aspect in aspects}
-    if reasons:
+    if reasons:  # before the score, so that the score follows from it
         scores = {name: strict({"reason": {"type": "string"}, "score": score}) for name, score in scores.items()}
     return strict(scores)
 
@@ -299,9 +293,8 @@ def delimited(response: str) -> str:
 def judge_prompt(rubric: Rubric, sample_fields: Mapping[str, Any], response: str) -> str:
     """The prompt about ``response``: the template, rendered with the fields that the rubric allows.
 
-    The response is data between delimiters (:func:`delimited`); apart from it and the code in the
-    delimiters, the prompt is the same for every response to the sample. Raises `DataError` if the sample lacks a field,
-    `MedtasksError` if the template cannot be rendered, or does not show the response exactly once and unchanged.
+    Apart from the response and the code in its delimiters, it is the same for every response to the sample. Raises
+    `DataError` if the sample lacks a field, `MedtasksError` if the template does not show the response once, unchanged.
     """
     asked = _in_prompt(aspects_of(rubric, sample_fields), rubric.reasons)
     seen = {field: neutral_fields(_field(rubric, sample_fields, field)) for field in rubric.sees}
@@ -317,8 +310,6 @@ def judge_prompt(rubric: Rubric, sample_fields: Mapping[str, Any], response: str
 
 def total(rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, float]) -> dict[str, float]:
     """The totals of valid ``scores`` of one response, with the value of each aspect (caps applied).
-
-    One judge gives whole numbers; means of several judges may be between them.
 
     ``weighted_total``: ``total`` = 100 · Σ w s / Σ w max, and each aspect as 100 · s / max.
     ``mean_of_maximum``: ``total`` = Σ s / Σ max in 0..1, and each aspect as s / max.

@@ -22,10 +22,7 @@ from medtasks.core.schema import suggestion
 
 
 class TaskSpec(BaseModel, frozen=True):
-    """One task or group, as defined in its YAML file.
-
-    ``members`` are a group's tasks and groups; ``resolved`` is the whole content with includes merged.
-    """
+    """One task or group; ``resolved`` is the whole content of its file with includes merged."""
 
     name: str
     kind: Literal["task", "group"]
@@ -42,12 +39,10 @@ class TaskSpec(BaseModel, frozen=True):
 
     @property
     def benchmark(self) -> Benchmark:
-        """The benchmark that ``metadata.benchmark`` names."""
         return get_benchmark(self.metadata.benchmark)
 
     @property
     def filter(self) -> FilterInfo:
-        """The filter of the responses."""
         return get_filter(self.filters[-1])
 
     @property
@@ -71,8 +66,7 @@ class TaskSpec(BaseModel, frozen=True):
 
     @property
     def templates(self) -> tuple[str, ...]:
-        """Every template of the task: of the system prompt and the first stage, its own, and the further ones of
-        ``metadata.prompts``."""
+        """Every template of the task, in the order of use."""
         named = (self.system_template, self.stage1_template, self.template, *self.metadata.prompts)
         return tuple(dict.fromkeys(filter(None, named)))
 
@@ -95,7 +89,6 @@ class TaskSpec(BaseModel, frozen=True):
 
 
 def _own_names(value: Any) -> Any:
-    """``value`` with every function named without its module."""
     if isinstance(value, FunctionName):
         return value.rpartition(".")[2]
     if isinstance(value, dict):
@@ -109,11 +102,7 @@ read_installed = once(read_task)
 
 @once
 def load_specs() -> dict[str, TaskSpec]:
-    """All tasks and groups by name.
-
-    A faulty file of another package is left out with a warning; :mod:`medtasks.catalog.registry` warns about packages
-    whose code cannot be used.
-    """
+    """All tasks and groups by name; a faulty file of another package is left out with a warning."""
     specs = {}
     for name, path in task_files().items():
         try:

@@ -82,8 +82,6 @@ PROMPT_METRICS = ("worst_prompt", "best_prompt", "prompt_spread", "prompt_agreem
 """Scores that every task with ``metadata.prompts`` has (`medtasks.metrics.variants`)."""
 
 MOST_PROMPTS = 10
-"""The largest number of prompts."""
-
 VARIANTS = "medtasks.benchmarks.variants"
 """The module whose attribute ``TASK`` is the rows of a task that asks each question several times."""
 
@@ -100,10 +98,7 @@ def prompt_metrics(prompts: int) -> tuple[str, ...]:
 
 
 class OptionOrder(_Keys):
-    """``metadata.options``: every question is asked with its options in several orders, which are circular shifts.
-
-    ``rotations`` is their number per question: ``all``, or a subset drawn with ``seed``.
-    """
+    """``metadata.options``: every question is asked with its options in several orders, which are circular shifts."""
 
     order: Literal["circular"]
     rotations: Annotated[
@@ -114,11 +109,9 @@ class OptionOrder(_Keys):
 
 
 class Confidence(_Keys):
-    """``metadata.confidence``: whether the answers' confidences fit how often they are right.
+    """``metadata.confidence``: whether the answers' confidences fit how often ``correct`` says they are right.
 
-    ``of`` is the confidence: the probability of the chosen option letter (``option``), the mean probability of the
-    response's tokens (``answer``), or what the response says (``stated``). ``correct`` is the metric, 0 or 1 for each
-    answer, that decides whether it is right.
+    ``of`` is the probability of the option letter, the mean of those of the response's tokens, or what it says.
     """
 
     of: Literal["option", "answer", "stated"]
@@ -132,10 +125,8 @@ HALF_GAP = "half-smallest-gap"
 class Timing(_Keys):
     """``metadata.timing``: how the time of a stream's first positive response is scored.
 
-    Responsiveness is 1 within the tolerance δ and falls linearly beyond it, early and late alike, to 0 at ``scale``
-    times δ (``law: tolerance``) or times the stream's length (``law: stream-length``) beyond it. ``default_tolerance``
-    is the δ of a stream whose record has none: half the smallest gap between its rounds, or a number in the stream's
-    unit of time (seconds, or frame indices).
+    Responsiveness is 1 within the tolerance δ and falls linearly, early and late alike, to 0 at ``scale`` times δ or
+    the stream's length beyond it. ``default_tolerance`` is the δ of a record without one, in the stream's unit of time.
     """
 
     law: Literal["tolerance", "stream-length"] = "tolerance"
@@ -150,12 +141,7 @@ class Timing(_Keys):
 
 
 class ErrorKind(_Keys):
-    """One entry of ``metadata.errors``: a rate of errors among the questions in which they could occur.
-
-    ``gold``, or ``gold_other_than``, are the gold answers of those questions, ``answer``, or ``answer_other_than``, the
-    answers that are the error: texts, also of options, never letters. ``harms``: whether the error could harm a patient
-    if nobody noticed it. With ``higher_is_better`` the rate is one of correct answers, such as sensitivity.
-    """
+    """One entry of ``metadata.errors``: a rate of errors among the questions in which they could occur."""
 
     name: Name
     label: Name
@@ -178,12 +164,7 @@ class ErrorKind(_Keys):
 
 
 class Metadata(_Keys):
-    """The ``metadata`` block: ``pooled`` are a group's metrics beyond those of its tasks, ``learned`` are metrics that
-    a model computes over all samples at once, ``rubrics`` those by which a judge may score the responses (the first is
-    always shown), ``compare_with`` is the task or group that asks the same questions in the plain way. ``options`` asks
-    those questions with their options in several orders, ``prompts`` with several templates, the plain one first, and
-    ``confidence`` adds scores of the answers' confidences, ``errors`` rates of kinds of error, and ``timing`` declares
-    how the times of responses to streams are scored."""
+    """The ``metadata`` block."""
 
     version: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     benchmark: Name
@@ -200,8 +181,8 @@ class Metadata(_Keys):
     errors: Annotated[tuple[ErrorKind, ...], Field(strict=False), AfterValidator(_distinct)] = ()
 
     @property
-    def varied(self) -> str | None:
-        """The key that asks each question several times; None if neither is set."""
+    def varied(self) -> Literal["options", "prompts"] | None:
+        """The key that asks each question several times, if one is set."""
         return "options" if self.options is not None else "prompts" if self.prompts else None
 
 
@@ -276,8 +257,6 @@ def _one_pipeline(value: tuple[Pipeline, ...]) -> tuple[Pipeline, ...]:
 
 
 class TaskFile(_Keys):
-    """A task."""
-
     task: Name
     dataset_path: Name
     test_split: Name
@@ -337,8 +316,6 @@ class TaskFile(_Keys):
 
 
 class GroupFile(_Keys):
-    """A group."""
-
     group: Name
     task: Annotated[Names, Field(min_length=1)]
     metadata: Metadata
