@@ -58,7 +58,7 @@ def task_directory() -> Path:
 
 @once
 def task_files() -> dict[str, Path]:
-    """The file of every task and group by name, sorted: a file's stem, so that tasks are listed without reading YAML."""
+    """The file of every task and group by name, which is its stem: tasks are listed without reading any YAML."""
     paths = [path for package in task_packages() for path in package.task_files()]
     return {path.stem: path for path in sorted(paths, key=lambda path: path.stem)}
 
