@@ -221,10 +221,8 @@ def compare(
         found = compare_two(*runs, task=task, metric=metric, progress=bar)
     used = [used_by(one, known, task) for one in runs]
     if as_json:
-        from pydantic_core import to_jsonable_python
-
         usage = [{**usage.model_dump(mode="json"), **({} if cost is None else {"cost": cost})} for usage, cost in used]
-        write_json({**to_jsonable_python(found), "usage": dict(zip(("first", "second"), usage, strict=True))})
+        write_json({**vars(found), "usage": dict(zip(("first", "second"), usage, strict=True))})
         return
     names = [f"{one.public.model_facts.get('name', one.model)} ({one.public.folder})" for one in runs]
     write(f"A: {printable(names[0])}\nB: {printable(names[1])}\n")

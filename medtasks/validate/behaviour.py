@@ -39,12 +39,12 @@ from medtasks.validate.report import TaskReport
 
 MOST = 200
 """The number of documents per task that are checked."""
-
 FEW = 5
 """With fewer items, a trivial answer may match a correct one by chance, and is not reported."""
 
 _MESSY_DOCUMENTS = 2
 _RESAMPLES = 20
+_TOLERANCE = 1e-9
 _CODE = "fix the code that scores it"
 
 _TRIVIAL = {
@@ -66,8 +66,6 @@ _MESSY: Mapping[str, str] = {
     "control": "\x00\x1b[31mA\x07\r\n\u2028B\ufeff",
 }
 """Malformed responses as models sometimes give them, by kind."""
-
-_TOLERANCE = 1e-9
 
 _REACHED = {
     **dict.fromkeys(("accuracy", "exact_match", "rouge1", "rougeL", "content", "content_closed", "overall"), 1.0),

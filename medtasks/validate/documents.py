@@ -31,7 +31,6 @@ _GOLD_FIELDS = """
 """
 GOLD_FIELDS = frozenset(_GOLD_FIELDS.split())
 """Document fields that contain or give away the expected answer."""
-
 LONG = 12
 """Minimum length of a text whose occurrence in a question or prompt is no coincidence."""
 
@@ -54,16 +53,13 @@ _KINDS: Mapping[str, Any] = {
 
 ENOUGH = 50
 """Minimum number of questions for checking the correct answers for bias."""
-
 UNLIKELY = 0.001
 """p value below which an uneven distribution of the correct positions is reported."""
-
 LONGEST_SHARE = 0.6
 """Share of questions whose correct answer is the longest, above which length gives it away."""
 
 
 def check_documents(documents: Documents, benchmark: Benchmark, report: TaskReport) -> None:
-    """Report the defects of one task's documents."""
     for document in documents:
         _check_fields(document, benchmark, report)
         _check_options(document, benchmark, report)
@@ -72,7 +68,6 @@ def check_documents(documents: Documents, benchmark: Benchmark, report: TaskRepo
 
 
 def _check_fields(document: Document, benchmark: Benchmark, report: TaskReport) -> None:
-    """The fields that every document has, its question and its answer, each for itself."""
     for field, (words, wrong, empty) in _FIELDS.items():
         value: Any = document.get(field)
         fits = isinstance(value, (list, tuple) if field == "media" else str)
@@ -102,7 +97,6 @@ def _check_fields(document: Document, benchmark: Benchmark, report: TaskReport) 
 
 
 def _check_options(document: Document, benchmark: Benchmark, report: TaskReport) -> None:
-    """The options, and whether the answer is one of them."""
     options, choices, target = options_of(document), document.get("choices"), document.get("target")
     texts = [folded(text) for _, text in options]
     if len(options) == 1 or (not options and isinstance(choices, Mapping)):
@@ -242,13 +236,11 @@ class MediaCheck:
     """
 
     def __init__(self, prepared: Prepared, decode: bool) -> None:
-        self._prepared = prepared
-        self._decode = decode
+        self._prepared, self._decode = prepared, decode
         self._times: dict[Path, dict[int, Fraction]] = {}
         self._decoded: set[tuple[str, ...]] = set()
 
     def __call__(self, document: Document, template: str, report: TaskReport) -> None:
-        """Report what is wrong with the media of ``document``."""
         is_window = {"window_end", "times", "frames"} <= set(document)
         try:
             if is_window:
@@ -271,10 +263,7 @@ class MediaCheck:
         if doc["frames"]:
             path = self._prepared.media_path(doc["media"][0])
             if path not in self._times:
-                try:
-                    index = read_index(path)
-                except MedtasksError as error:
-                    raise MediaError(str(error)) from error
+                index = read_index(path)
                 self._times[path] = dict(zip(index.pts, index.times, strict=True))
             for pts, time in zip(doc["frames"], doc["times"], strict=True):
                 true = self._times[path].get(pts)
@@ -291,10 +280,10 @@ class MediaCheck:
             return
         try:
             content = doc_to_messages(doc, {"template": template})[-1]["content"]
-        except MediaError:
-            raise
-        except MedtasksError:  # the check of the prompts reports it
-            return
+        except MedtasksError as error:
+            if isinstance(error, MediaError):
+                raise
+            return  # the check of the prompts reports it
         parts = [part for part in content if part["type"] == "image"]
         if len(parts) != len(chosen):
             yield f"{len(parts)} pictures are shown, {len(chosen)} were chosen"

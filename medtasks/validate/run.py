@@ -43,7 +43,6 @@ class Findings:
 
     @property
     def all(self) -> list[Finding]:
-        """All findings, those about data first."""
         return [*(one for findings in self.data.values() for one in findings), *self.tasks]
 
 
@@ -283,7 +282,7 @@ def _source_place(benchmark: Benchmark, error: BaseException | None = None) -> P
 def check_rows(
     documents: Documents, benchmark: Benchmark, templates: Mapping[str, str], report: TaskReport, media: MediaCheck
 ) -> None:
-    """Report the defects of one task's documents and, if ``templates`` has the task's, of their prompts and media."""
+    """Report the defects of documents and, if ``templates`` has the task's, of their prompts and media."""
     check_documents(documents, benchmark, report)
     template = templates.get("template")
     if template is None:
