@@ -21,18 +21,17 @@ from contextlib import suppress
 from math import fsum
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import ValidationError
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from medtasks.catalog.contents import once, task_packages
 from medtasks.catalog.packages import LeftOut, TaskPackage
 from medtasks.catalog.prompts import overlay, render, template_hash, template_variables
-from medtasks.catalog.scales import PROVIDED, RESERVED, Aspect, Rubric
 from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.core.files import short_hash
-from medtasks.core.schema import first_problem
+from medtasks.core.schema import Frozen, first_problem
 
 # raised when prompts or verdicts change for a reason outside the YAML and the template
 FORMAT = 1
@@ -55,6 +54,123 @@ _TOKENS = re.compile(
 _HIDDEN = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
 # letters of other scripts that look like those of the delimiter words
 _LOOK_ALIKE = str.maketrans("АВЕСТХІаеіԁсхтвΑΒΕΙΝΤΧαոɡցıᴇɴᴅʙɢɪᴄᴀᴛх", "abectxiaeidcxtbabeintxanggiendbgicatx")
+
+
+# keys of a verdict and of its totals, not allowed as names of aspects
+RESERVED = frozenset({"partial", "reason", "score", "strict", "total"})
+# available to every template besides the sample's fields
+PROVIDED = frozenset({"aspects", "form", "response"})
+
+
+class Aspect(BaseModel, frozen=True, extra="forbid"):
+    """One scale of whole numbers; ``anchors`` explains each score, ``guidance`` what is judged."""
+
+    name: Annotated[str, Field(min_length=1)]
+    minimum: int = 0
+    maximum: int = 1
+    weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1
+    guidance: str = ""
+    anchors: dict[int, str] = {}
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.minimum, self.maximum, self.guidance))  # a dict of anchors has no hash
+
+    @model_validator(mode="after")
+    def _whole_scale(self) -> Aspect:
+        if not 0 <= self.minimum < self.maximum <= 100:
+            raise ValueError(f"the scale {self.minimum} to {self.maximum} must be increasing and within 0 to 100")
+        if self.anchors and sorted(self.anchors) != list(self.scale):
+            raise ValueError(f"anchors are given for {sorted(self.anchors)}, expected one for each of {[*self.scale]}")
+        return self
+
+    @property
+    def scale(self) -> range:
+        return range(self.minimum, self.maximum + 1)
+
+    @property
+    def binary(self) -> bool:
+        return (self.minimum, self.maximum) == (0, 1)
+
+
+class CapStep(Frozen):
+    """If the capping aspect's score is ``at_most`` this, the capped one counts at most ``limit``."""
+
+    at_most: int
+    limit: int
+
+
+class Cap(Frozen):
+    """The score of ``by`` limits that of ``aspect``; the first step that applies decides."""
+
+    aspect: str
+    by: str
+    steps: Annotated[tuple[CapStep, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _rising(self) -> Cap:
+        bounds = [step.at_most for step in self.steps]
+        if bounds != sorted(set(bounds)):
+            raise ValueError(f"the steps' `at_most` are {bounds}, expected increasing numbers")
+        limits = [step.limit for step in self.steps]
+        if limits != sorted(limits):
+            raise ValueError(f"the steps' `limit` are {limits}, expected non-decreasing numbers")
+        return self
+
+
+class Rubric(Frozen):
+    """The questions to a judge, and how its scores are counted.
+
+    Attributes:
+        sees: the only fields of a sample, besides the response, that may be in the prompt.
+        media: whether vision judges are shown the images.
+        aspects: the fixed aspects; or
+        aspects_from: a field of the sample with a list of names of 0/1 aspects.
+        texts_from: a field with the record's own text per aspect, as a mapping or its JSON, in place of our anchors.
+        metrics: metric name to the value it averages: an aspect or ``total``; for a ``per_aspect`` rubric ``strict``,
+            ``partial``, ``aspects``, which weights every aspect of every sample equally, or ``occurrences``, which
+            counts an aspect as often as the sample's list names it.
+        benchmarks: those whose tasks may be judged with this rubric although they do not name it.
+    """
+
+    name: str
+    version: int
+    title: str
+    template: str
+    sees: tuple[str, ...]
+    media: bool = False
+    aspects: tuple[Aspect, ...] = ()
+    aspects_from: str | None = None
+    texts_from: str | None = None
+    reasons: bool
+    aggregation: Literal["weighted_total", "mean_of_maximum", "per_aspect"]
+    cap: Cap | None = None
+    benchmarks: tuple[str, ...] = ()
+    metrics: Annotated[dict[str, str], Field(min_length=1)]
+
+    @property
+    def best(self) -> float:
+        """The best value of every metric: 100 for a weighted total, else 1."""
+        return 100.0 if self.aggregation == "weighted_total" else 1.0
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Rubric:
+        names = [aspect.name for aspect in self.aspects]
+        if bool(names) == bool(self.aspects_from):
+            raise ValueError("a rubric has either `aspects` or `aspects_from`")
+        if len(set(names)) < len(names) or RESERVED & set(names):
+            raise ValueError(f"aspects {names} must differ from each other and from {sorted(RESERVED)}")
+        if names and not any(aspect.weight for aspect in self.aspects):
+            raise ValueError("no aspect has a weight above 0")
+        if self.cap and not {self.cap.aspect, self.cap.by} <= set(names):
+            raise ValueError(f"`cap` names {self.cap.aspect!r} and {self.cap.by!r}, expected two of {names}")
+        over_aspects = {"aspects", "occurrences", "strict", "partial"}
+        known = over_aspects if self.aggregation == "per_aspect" else {"total", *names}
+        if strange := sorted(set(self.metrics.values()) - known):
+            raise ValueError(f"`metrics` use {strange}, expected some of {sorted(known)}")
+        unseen = {self.aspects_from, self.texts_from} - {None, *self.sees}
+        if unseen or PROVIDED & set(self.sees):
+            raise ValueError(f"`sees` lacks {sorted(map(str, unseen))} or names one of {sorted(PROVIDED)}")
+        return self
 
 
 def rubric_names() -> tuple[str, ...]:
