@@ -95,24 +95,20 @@ def render(template: str, **variables: Any) -> str:
 
 def template_path(template: str) -> Path:
     """The file of ``template``, the first in :func:`template_folders`; raises :class:`UsageError` if there is none."""
-    return Path(_source(template)[1])
-
-
-def template_source(template: str) -> str:
-    """Its text; raises :class:`UsageError` if there is none."""
-    return _source(template)[0]
-
-
-def _source(template: str) -> tuple[str, str]:
     environment = prompt_environment()
     assert environment.loader is not None
     try:
-        text, path, _ = environment.loader.get_source(environment, template)
+        _, path, _ = environment.loader.get_source(environment, template)
     except UnicodeDecodeError as error:
         raise _malformed(template, error) from error
     except (TemplateNotFound, OSError, ValueError) as error:
         raise _absent(template) from error
-    return text, str(path)
+    return Path(str(path))
+
+
+def template_source(template: str) -> str:
+    """Its text; raises :class:`UsageError` if there is none."""
+    return template_path(template).read_text(encoding="utf-8")
 
 
 def _absent(template: str) -> UsageError:

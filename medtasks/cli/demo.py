@@ -73,7 +73,7 @@ def _stub_judge(settings: Path) -> Iterator[None]:
 
 
 def groups() -> list[str]:
-    """The main groups of our benchmarks; those of installed packages are not in the demo."""
+    """The main groups of our benchmarks."""
     ours = [package.module for package in task_packages() if package.ours and any(package.task_files())]
     return [module.rpartition(".")[2] for module in ours]
 

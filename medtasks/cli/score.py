@@ -267,14 +267,13 @@ def _compare_pairs(pairs: Sequence[str], group: str | None, metric: str | None, 
     columns = ("group", "metric", "pairs", "better", "worse", "equal", "sign p", "Wilcoxon p", "lowest possible p")
     table(columns, signs)
     write(
-        "  One difference per pair and task, over the items with a value in both runs; p is two-sided, not corrected."
+        "  One difference per pair and task, over the items with a value in both runs; p is two-sided, not corrected.",
+        "  A task with few items counts as much as one with many; differences of one pair are not independent.",
     )
-    write("  A task with few items counts as much as one with many; differences of one pair are not independent.")
     write(*grouped_notes(reasons))
 
 
 def _read_runs(folders: Iterable[Path]) -> list[ScoredRun]:
-    """The one run in each of the directories, with a progress bar."""
     from medtasks.leaderboard.rank.compare import read_one
 
     with progress("reading results"):

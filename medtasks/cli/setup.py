@@ -85,7 +85,6 @@ app.command("package")(_typed(_package))
 
 
 def report(prepared: Prepared) -> None:
-    """Print what was prepared, and how it differs from what was published."""
     manifest = prepared.manifest
     counts = manifest.counts
     write(
