@@ -94,14 +94,10 @@ def names_of(package: str, benchmark: str | None = None) -> Names:
             f"benchmark name {chosen!r}: expected at most {_MOST} lower-case letters and digits, words joined by '_', "
             "such as acme_dots; choose another with --benchmark."
         )
+    taken = "lmms-eval, and --tasks would run that one" if chosen in harness_names() else ""
     for other in task_packages():
         if chosen in {path.stem for path in other.task_files()} | {one.name for one in plugin_of(other).benchmarks}:
-            raise UsageError(
-                f"benchmark name {chosen!r} is taken by {other.known_as}; choose another with --benchmark."
-            )
-    if chosen in harness_names():
-        raise UsageError(
-            f"benchmark name {chosen!r} is taken by lmms-eval, and --tasks would run that one; choose another "
-            "with --benchmark."
-        )
+            taken = other.known_as
+    if taken:
+        raise UsageError(f"benchmark name {chosen!r} is taken by {taken}; choose another with --benchmark.")
     return Names(package, module, chosen)
