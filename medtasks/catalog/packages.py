@@ -47,7 +47,9 @@ class LeftOut:
         return f"{what} is left out: {self.why}{place}"
 
     def warn(self) -> None:
-        warn(str(self))
+        """Print it to standard error, but not within :func:`without_warnings`."""
+        if not _QUIET.get():
+            print(f"medtasks: {one_line(str(self))}", file=sys.stderr, flush=True)
 
 
 _QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
@@ -61,11 +63,6 @@ def without_warnings() -> Iterator[None]:
         yield
     finally:
         _QUIET.reset(token)
-
-
-def warn(text: str) -> None:
-    if not _QUIET.get():
-        print(f"medtasks: {one_line(text)}", file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)

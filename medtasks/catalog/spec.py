@@ -10,8 +10,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.contents import once, owner_of, resolve, task_files
-from medtasks.catalog.packages import warn
+from medtasks.catalog.contents import kind_of, once, owner_of, resolve, task_files
+from medtasks.catalog.packages import LeftOut
 from medtasks.catalog.prompts import template_hash
 from medtasks.catalog.registry import FilterInfo, code_left_out, filter_name, get_benchmark, get_filter
 from medtasks.catalog.task_model import ORDER_METRICS, Metadata, prompt_metrics, read_task
@@ -105,13 +105,14 @@ def load_specs() -> dict[str, TaskSpec]:
     """All tasks and groups by name; a faulty file of another package is left out with a warning."""
     specs = {}
     for name, path in task_files().items():
+        package = owner_of(path)
         try:
-            if code_left_out(owner_of(path)) is None:
+            if code_left_out(package) is None:
                 specs[name] = load_spec(name)
         except MedtasksError as error:
-            if owner_of(path).ours:
+            if package.ours:
                 raise
-            warn(f"left out: {error}")
+            LeftOut(package.owner, f"{kind_of(path)} {name}", str(error)).warn()
     return specs
 
 
