@@ -88,11 +88,8 @@ class Evaluation:
                 task.OUTPUT_TYPE = task.config.output_type = "generate_until_multi_round"
             if SYSTEM_PROMPT in task_presentation(self._lm, spec):
                 task.lmms_eval_specific_kwargs = {**task.lmms_eval_specific_kwargs, SYSTEM_IN_TEXT: True}
-                name = backend_name(self._lm)
-                message = (
-                    f"medtasks: {spec.name}: {name} takes no system prompt; the task's is put before the question."
-                )
-                print(message, file=sys.stderr, flush=True)
+                message = f"{backend_name(self._lm)} takes no system prompt; the task's is put before the question."
+                print(f"medtasks: {spec.name}: {message}", file=sys.stderr, flush=True)
         plan = self._plan()
         folder = self._checkpoint(plan.manifest)
         _agree_with_first(folder)
