@@ -16,9 +16,6 @@ from medtasks.catalog.task_source import FunctionName, TaskSource, read_source
 from medtasks.core.schema import expects, problems, shown, suggestion
 from medtasks.core.text import first_names
 
-AGGREGATIONS = frozenset({"mean", "median", "bypass"})
-"""The harness's named aggregations that apply to one number per sample."""
-
 _ABSENT: Any = None
 """Default of an optional key; an explicit null is refused."""
 
@@ -216,7 +213,7 @@ class MetricEntry(_Keys):
     """One entry of ``metric_list``."""
 
     metric: Name
-    aggregation: NameOrFunction
+    aggregation: Function
     higher_is_better: bool
 
 
@@ -359,6 +356,11 @@ def read_task(path: Path) -> TaskSource:
         found = list(problems(error, model))
         unknown_keys = [one.keys for one in found if one.kind == "extra_forbidden"]
         for one in found:
+            # a list is too short without the items that are reported
+            if one.kind == "too_short" and any(
+                other.keys[: len(one.keys)] == one.keys for other in found if other != one
+            ):
+                continue
             if one.kind == "missing" and any(
                 keys[:-1] == one.keys[:-1] and suggestion(keys[-1], [str(one.keys[-1])]) for keys in unknown_keys
             ):
