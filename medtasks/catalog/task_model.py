@@ -354,13 +354,11 @@ def read_task(path: Path) -> TaskSource:
         source.file = model.model_validate(source.content)
     except ValidationError as error:
         found = list(problems(error, model))
+        lists = {one.keys[:length] for one in found for length in range(len(one.keys))}
         unknown_keys = [one.keys for one in found if one.kind == "extra_forbidden"]
         for one in found:
-            # a list is too short without the items that are reported
-            if one.kind == "too_short" and any(
-                other.keys[: len(one.keys)] == one.keys for other in found if other != one
-            ):
-                continue
+            if one.kind == "too_short" and one.keys in lists:
+                continue  # without the items that are wrong, which are reported
             if one.kind == "missing" and any(
                 keys[:-1] == one.keys[:-1] and suggestion(keys[-1], [str(one.keys[-1])]) for keys in unknown_keys
             ):
