@@ -18,11 +18,10 @@ from typer.core import TyperGroup
 from typing_extensions import Unpack
 
 from medtasks.catalog.contents import task_packages
-from medtasks.catalog.packages import LeftOut, without_warnings
-from medtasks.catalog.registry import all_benchmarks, code_left_out, everything_left_out, get_benchmark, plugin_of
+from medtasks.catalog.packages import without_warnings
+from medtasks.catalog.registry import all_benchmarks, everything_left_out, get_benchmark, plugin_of
 from medtasks.cli.console import Json, plain_help, progress, table, write, write_json
 from medtasks.core.errors import MedtasksError, NotPreparedError
-from medtasks.core.findings import Place
 from medtasks.core.text import counted
 from medtasks.data.preparation import Bars, Out, PictureOptions, parameters_of, prepare_package
 from medtasks.data.prepared import Prepared, coverage_lines, data_root, is_mini
@@ -153,24 +152,13 @@ def _installed() -> Iterator[Check]:
 
 
 def _task_packages() -> Iterator[Check]:
-    """What other packages with tasks provide, and which of their parts are left out."""
-    from medtasks.benchmarks.layouts import layouts_left_out
-    from medtasks.catalog.rubric import load_rubric
-    from medtasks.catalog.spec import load_spec
+    """What other packages with tasks provide, and what of it is not used."""
     from medtasks.harness.installed import taken_names
 
     left_out = [*everything_left_out(), *taken_names()]
     contents = {}
     for package in (one for one in task_packages() if not one.ours):
-        plugin, tasks, rubrics = plugin_of(package), [*package.task_files()], [*package.rubric_files()]
-        if code_left_out(package) is None:
-            for word, load, paths in (("task", load_spec, tasks), ("rubric", load_rubric, rubrics)):
-                for path in paths:
-                    try:
-                        load(path.stem)
-                    except MedtasksError as error:
-                        left_out.append(LeftOut(package.owner, f"{word} {path.stem}", str(error), Place(path, 1)))
-        left_out += layouts_left_out(package)
+        plugin, tasks = plugin_of(package), package.task_files()
         groups = sum(path.parent.name == "groups" for path in tasks)
         counts = {
             "benchmark": len(plugin.benchmarks),
@@ -178,7 +166,7 @@ def _task_packages() -> Iterator[Check]:
             "group": groups,
             "filter": len(plugin.filters),
             "metric": len(plugin.metrics),
-            "rubric": len(rubrics),
+            "rubric": len(package.rubric_files()),
             "board layout": len(plugin.layouts),
         }
         contents[package.owner] = ", ".join(counted(count, word) for word, count in counts.items() if count)
