@@ -115,7 +115,6 @@ _RULES = (
     Rule("MT317", "warning", "document has no media", "fix the record"),
     Rule("MT318", "error", "option letters are not those of the benchmark", "rename them"),
     Rule("MT319", "warning", "same question, different answers", "keep the right one"),
-    Rule("MT320", "error", "document belongs to another benchmark", "use the rows of the task's benchmark"),
     Rule("MT321", "error", "document cannot be written as JSON", "use strings, finite numbers, lists and mappings"),
     Rule("MT322", "error", "field has several types", "use one type in `documents`"),
     Rule("MT323", "warning", "question contains its answer", "reword the question"),

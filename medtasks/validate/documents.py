@@ -78,9 +78,6 @@ def _check_fields(document: Document, benchmark: Benchmark, report: TaskReport) 
         elif empty and not (value.strip() if isinstance(value, str) else value):
             content = "a picture or video" if field == "media" else "text"
             report.count(empty, document, f"`{field}` is empty, expected {content}", field)
-    if document.get("benchmark") != benchmark.name:
-        message = f"`benchmark` is {shown(document.get('benchmark'))}, expected {benchmark.name!r}"
-        report.count("MT320", document, message, "benchmark")
     question, target = document.get("question"), document.get("target")
     if "question" in document and (not isinstance(question, str) or not question.strip()):
         report.count("MT310", document, f"`question` is {shown(question)}, expected a non-empty string", "question")

@@ -122,7 +122,6 @@ DOCUMENT_DEFECTS: list[tuple[str, str, Change, str]] = [
     ("no media", "MT317", _first(media=[]), MCQ),
     ("option too many", "MT318", _choices(F="none"), MCQ),
     ("two answers to one question", "MT319", _second_like_first("target"), KVASIR),
-    ("document of another benchmark", "MT320", _first(benchmark="med_cmr"), MCQ),
     ("not a number", "MT321", _first(weight=float("nan")), MCQ),
     ("half a surrogate pair", "MT321", _first(note="\ud800"), MCQ),
     ("number and text", "MT322", lambda rows: [{**rows[0], "age": 7}, {**rows[1], "age": "7"}], MCQ),
