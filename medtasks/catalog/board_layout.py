@@ -31,8 +31,7 @@ class Column(_Placed):
     """One score: a metric of a task or group, over all of its items or over one group of a breakdown.
 
     Args:
-        task: the task's or group's name, as in ``lmms-eval --tasks``.
-        metric: a metric of that task.
+        task: a task or group.
         label: the heading; with ``group=ALL_GROUPS`` each group's name is used instead.
         breakdown: name of one of the benchmark's breakdowns; None for all items.
         group: a group of it, or `ALL_GROUPS`; None for all items.
@@ -63,15 +62,12 @@ class Plot(_Placed):
 
     Args:
         name: part of URLs and file names: lower case, digits, hyphens.
-        title: the figure's heading.
         kind: ``bars`` (columns × models, with intervals; ``chance`` draws the benchmark's chance level), ``heatmap``
             (columns × models), ``radar`` (columns are the axes), ``paired`` (each column beside its counterpart in
             ``against``), ``letters`` (how often each letter was chosen and correct in the columns' tasks), ``timeline``
             (rounds of streaming items of the columns' tasks).
-        columns: what is drawn.
         against: only for ``paired``; as many as ``columns``.
         ranks: a heat map of (rank - 1) / (models - 1), best 0, ties averaged, instead of values.
-        chance: whether bars show the chance level.
         note: one sentence below the figure.
     """
 
@@ -90,10 +86,8 @@ class BoardLayout(_Placed):
     """The board layout of a benchmark.
 
     Args:
-        benchmark: its name.
         headline: the scores by which models are ranked and compared; the first one orders the board.
         tables: all other scores.
-        plots: figures.
         shows: which part of a sample may be published: ``nothing`` (only ids, extracted options and scores), ``text``
             (also questions, references and responses) or ``media``.
         why: why no more than ``shows`` may be published, in a sentence.
