@@ -81,7 +81,6 @@ class TaskPackage:
 
     @property
     def owner(self) -> str:
-        """Distribution and version."""
         return f"{self.distribution} {self.version}"
 
     @property
@@ -108,11 +107,9 @@ class TaskPackage:
         return not self.prefix or name.startswith(f"{self.prefix}_")
 
     def task_files(self) -> list[Path]:
-        """Its task and group files, sorted by path."""
         return sorted([*self.tasks.glob("*/[!_]*.yaml"), *self.tasks.glob("*/groups/*.yaml")])
 
     def rubric_files(self) -> list[Path]:
-        """Its rubric files, sorted by name."""
         return [path for path in sorted(self.rubrics.glob("*.yaml")) if self.owns(path.stem)]
 
     @property

@@ -49,7 +49,6 @@ class FilterInfo:
 
     @property
     def name(self) -> str:
-        """The class's name."""
         return self.kind.__name__
 
 
@@ -125,7 +124,6 @@ def _parts(kind: str) -> Iterator[tuple[Any, TaskPackage]]:
 
 @once
 def all_benchmarks() -> Mapping[str, Benchmark]:
-    """Every benchmark by name, ours first."""
     return {benchmark.name: benchmark for benchmark, _ in _parts("benchmarks")}
 
 
@@ -157,12 +155,11 @@ def filter_name(path: str) -> str:
 @once
 def get_filter(name: str) -> FilterInfo:
     """The filter with this name (:func:`filter_name`) or dotted name; raises :class:`MedtasksError` without one."""
-    known: dict[str, FilterInfo] = {}
-    for part, _ in _parts("filters"):
-        known[filter_name(f"{part.kind.__module__}.{part.name}")] = part
+    known = {filter_name(f"{part.kind.__module__}.{part.name}"): part for part, _ in _parts("filters")}
     if filter_name(name) not in known:
         raise MedtasksError(f"{unknown('filter', name, known)}.")
-    return known[filter_name(name)]
+    found: FilterInfo = known[filter_name(name)]
+    return found
 
 
 @once

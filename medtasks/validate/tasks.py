@@ -57,10 +57,8 @@ class Files:
 
 
 def check_packages(packages: Collection[TaskPackage], faulty: Collection[TaskPackage]) -> list[Finding]:
-    """Findings about ``packages``, or parts of them, that are left out.
-
-    The board layouts of those with ``faulty`` files are not checked: they may show what is missing only for that.
-    """
+    """Findings about ``packages``, or parts of them, that are left out; those with ``faulty`` files may show in their
+    board layouts what is missing only for that."""
     owners = {package.owner for package in packages}
     left_out = [part for part in everything_left_out() if part.owner in owners]
     causes = {part.owner for part in left_out} | {package.owner for package in faulty}
@@ -128,10 +126,9 @@ def check_description(benchmark: Benchmark, report: TaskReport) -> None:
 
 
 def imported(name: str) -> Any:
-    """The object that the dotted ``name`` refers to, imported from an installed package.
+    """The object that the dotted ``name`` refers to; raises `LookupError` with the reason.
 
     A task file may come from anywhere: it must not run a file of the current directory, or a module of Python itself.
-    Raises `LookupError` with the reason.
     """
     package = name.partition(".")[0]
     guests = {one.module.partition(".")[0] for one in task_packages()}
@@ -144,11 +141,8 @@ _distributed = functools.cache(packages_distributions)  # reads the files of eve
 
 
 def check_functions(file: TaskFile, report: TaskReport) -> None:
-    """Report every ``!function`` of a task file, its filters and its metrics that cannot be used.
-
-    None if no code of its package can be used, which :func:`check_packages` reports once.
-    """
-    if code_left_out(owner_of(report.source.path)):
+    """Report every ``!function`` of a task file, its filters and its metrics that cannot be used."""
+    if code_left_out(owner_of(report.source.path)):  # which `check_packages` reports once
         return
     for key, name in file:
         if isinstance(name, FunctionName) and (key != "process_docs" or file.metadata.varied is None):
