@@ -91,8 +91,8 @@ def validate(
 
 
 def _once(findings: Sequence[Finding]) -> list[Finding]:
-    """One finding for each cause (a defect of documents; the code, template or file at fault), sorted by place; it names
-    the other tasks that have the cause."""
+    """One finding for each cause: a defect of documents, or the code, template or file at fault; by place. It names the
+    other tasks that have the cause."""
     causes: dict[tuple[object, ...], list[Finding]] = {}
     places = {f"{one.file}, line {one.line}" for one in findings if one.severity == "error"}
     for one in findings:
