@@ -173,26 +173,23 @@ class Rubric(Frozen):
         return self
 
 
-def rubric_names() -> tuple[str, ...]:
-    return tuple(sorted(_files()))
+@once
+def rubric_files() -> dict[str, tuple[TaskPackage, Path]]:
+    """The package and the file of every rubric by name."""
+    return {path.stem: (package, path) for package in task_packages() for path in package.rubric_files()}
 
 
 @once
 def score_owners() -> dict[str, str]:
     """The package of each score that a valid rubric names: ``medtasks``, or distribution and version of another one."""
-    return {score: _files()[rubric.name][0].known_as for rubric in usable_rubrics() for score in rubric.metrics}
-
-
-@once
-def _files() -> dict[str, tuple[TaskPackage, Path]]:
-    return {path.stem: (package, path) for package in task_packages() for path in package.rubric_files()}
+    return {score: rubric_files()[rubric.name][0].known_as for rubric in usable_rubrics() for score in rubric.metrics}
 
 
 @once
 def usable_rubrics() -> tuple[Rubric, ...]:
     """All valid rubrics; an invalid one of another package is left out with one sentence on standard error."""
     found = []
-    for name, (package, path) in _files().items():
+    for name, (package, path) in rubric_files().items():
         try:
             found.append(load_rubric(name))
         except MedtasksError as error:
@@ -210,9 +207,9 @@ def load_rubric(name: str) -> Rubric:
 @once
 def _load(name: str, overlay: tuple[Path, ...]) -> Rubric:
     del overlay  # part of the key, since the template is checked
-    files = _files()
+    files = rubric_files()
     if name not in files:
-        raise UsageError(f"rubric {name!r} is unknown; choose from {', '.join(rubric_names())}.")
+        raise UsageError(f"rubric {name!r} is unknown; choose from {', '.join(sorted(files))}.")
     package, path = files[name]
     rubric = read_rubric(path)
     foreign = [metric for metric in rubric.metrics if not package.owns(metric)]

@@ -17,7 +17,7 @@ from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.contents import kind_of, owner_of, resolve, task_files, task_packages
 from medtasks.catalog.packages import TaskPackage
 from medtasks.catalog.registry import all_benchmarks, code_left_out, everything_left_out, filter_name, get_filter
-from medtasks.catalog.rubric import load_rubric, rubric_names
+from medtasks.catalog.rubric import load_rubric, rubric_files
 from medtasks.catalog.spec import read_installed
 from medtasks.catalog.task_model import GroupFile, MetricEntry, TaskFile, read_task
 from medtasks.catalog.task_source import FunctionName
@@ -80,7 +80,7 @@ def check_metadata(file: TaskFile | GroupFile, known: Mapping[str, Path], report
         message = unknown("task or group", metadata.compare_with, sorted(known))
         report.key("MT131", message, "metadata", "compare_with")
     lists: list[tuple[str, str, Collection[str]]] = [
-        ("MT126", "rubrics", rubric_names()),
+        ("MT126", "rubrics", rubric_files()),
         ("MT129", "learned", LEARNED),
     ]
     if benchmark is not None:
