@@ -33,7 +33,7 @@ from medtasks.catalog.benchmark import (
 from medtasks.catalog.board_layout import ALL_GROUPS, BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.records import Record, Where, build, distinct, text_field, texts_by_key, wrong
 from medtasks.catalog.registry import FilterInfo, Plugin
-from medtasks.catalog.scales import Aspect, Rubric
+from medtasks.catalog.rubric import Aspect, Rubric
 from medtasks.core.errors import DataError, MediaError, MedtasksError, UsageError
 from medtasks.data.release import Release
 from medtasks.data.sources import read_jsonl

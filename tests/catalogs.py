@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from medtasks.catalog.contents import _CURRENT, Catalog
+import pytest
+
+from medtasks.catalog import contents
 from medtasks.catalog.packages import TaskPackage
 
 
 @contextmanager
-def fresh(packages: tuple[TaskPackage, ...] | None = None) -> Iterator[Catalog]:
-    made, before = Catalog(), list(_CURRENT)
-    made.packages = made.packages if packages is None else packages
-    _CURRENT[:] = [made]
-    try:
-        yield made
-    finally:
-        _CURRENT[:] = before
+def fresh(packages: tuple[TaskPackage, ...] | None = None) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        if packages is not None:
+            patch.setattr(contents, "find_packages", lambda: (packages, ()))
+        contents.forget()
+        try:
+            yield
+        finally:
+            contents.forget()

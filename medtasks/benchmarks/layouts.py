@@ -265,7 +265,7 @@ def _left_out(layout: BoardLayout, package: TaskPackage) -> LeftOut | None:
         problem = layout, first_line(error)
     if problem is None:
         return None
-    return LeftOut(package.owner, f"board layout {layout.benchmark}", f"{problem[1]}; correct it.", *problem[0].place)
+    return LeftOut(package.owner, f"board layout {layout.benchmark}", f"{problem[1]}; correct it.", problem[0].place)
 
 
 _Problem: TypeAlias = tuple[BoardLayout | LayoutTable | Plot | Column, str]

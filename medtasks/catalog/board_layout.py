@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, TypeAlias
+
+from medtasks.core.findings import Place
 
 ALL_GROUPS = "*"
 """As a column's ``group``: one column per group of the breakdown in the results, sorted."""
@@ -16,11 +19,11 @@ PlotKind: TypeAlias = Literal["bars", "heatmap", "letters", "paired", "radar", "
 class _Placed:
     """A part of a layout; ``place`` is the file and line that made it, for messages."""
 
-    place: tuple[str, int] = field(default=("", 0), init=False, repr=False, compare=False)
+    place: Place | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         caller = sys._getframe(2)  # 0 is this method, 1 the generated one
-        object.__setattr__(self, "place", (caller.f_code.co_filename, caller.f_lineno))
+        object.__setattr__(self, "place", Place(Path(caller.f_code.co_filename), caller.f_lineno))
 
 
 @dataclass(frozen=True)
@@ -28,8 +31,7 @@ class Column(_Placed):
     """One score: a metric of a task or group, over all of its items or over one group of a breakdown.
 
     Args:
-        task: the task's or group's name, as in ``lmms-eval --tasks``.
-        metric: a metric of that task.
+        task: a task or group.
         label: the heading; with ``group=ALL_GROUPS`` each group's name is used instead.
         breakdown: name of one of the benchmark's breakdowns; None for all items.
         group: a group of it, or `ALL_GROUPS`; None for all items.
@@ -60,15 +62,12 @@ class Plot(_Placed):
 
     Args:
         name: part of URLs and file names: lower case, digits, hyphens.
-        title: the figure's heading.
         kind: ``bars`` (columns × models, with intervals; ``chance`` draws the benchmark's chance level), ``heatmap``
             (columns × models), ``radar`` (columns are the axes), ``paired`` (each column beside its counterpart in
             ``against``), ``letters`` (how often each letter was chosen and correct in the columns' tasks), ``timeline``
             (rounds of streaming items of the columns' tasks).
-        columns: what is drawn.
         against: only for ``paired``; as many as ``columns``.
         ranks: a heat map of (rank - 1) / (models - 1), best 0, ties averaged, instead of values.
-        chance: whether bars show the chance level.
         note: one sentence below the figure.
     """
 
@@ -87,10 +86,8 @@ class BoardLayout(_Placed):
     """The board layout of a benchmark.
 
     Args:
-        benchmark: its name.
         headline: the scores by which models are ranked and compared; the first one orders the board.
         tables: all other scores.
-        plots: figures.
         shows: which part of a sample may be published: ``nothing`` (only ids, extracted options and scores), ``text``
             (also questions, references and responses) or ``media``.
         why: why no more than ``shows`` may be published, in a sentence.

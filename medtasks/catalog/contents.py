@@ -14,50 +14,41 @@ from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 import medtasks
-from medtasks.catalog.packages import TaskPackage, find_packages
+from medtasks.catalog.packages import LeftOut, TaskPackage, find_packages
 from medtasks.core.errors import GuestCodeError, first_line
 from medtasks.core.findings import Place
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-
-class Catalog:
-    """The packages in use, and what is left out, of which each is said once on standard error."""
-
-    def __init__(self) -> None:
-        self.packages, self.left_out = find_packages()
-        self.values: dict[tuple[Any, ...], Any] = {}
-        for part in self.left_out:
-            part.warn()
-
-
-_CURRENT: list[Catalog] = []  # not a ContextVar: the harness's threads have no context
-
-
-def current() -> Catalog:
-    """The catalog of this process, made on first use."""
-    if not _CURRENT:
-        _CURRENT.append(Catalog())
-    return _CURRENT[-1]
+_KEPT: list[Any] = []
 
 
 def once(function: Callable[P, R]) -> Callable[P, R]:
     """Compute ``function`` once per catalog for the same arguments, which must be hashable; errors are not kept."""
+    kept = functools.cache(function)
+    _KEPT.append(kept)
+    return cast(Callable[P, R], kept)
 
-    @functools.wraps(function)
-    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-        values, key = current().values, (function, args, *kwargs.items())
-        if key not in values:
-            values.setdefault(key, function(*args, **kwargs))
-        return cast(R, values[key])
 
-    return wrapper
+def forget() -> None:
+    """Begin another catalog: look for packages again when one is next asked for, and read them again."""
+    for kept in _KEPT:
+        kept.cache_clear()
+
+
+@once
+def packages_found() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
+    """The packages in use, and what is left out, of which each is said once on standard error."""
+    packages, left_out = find_packages()
+    for part in left_out:
+        part.warn()
+    return packages, left_out
 
 
 def task_packages() -> tuple[TaskPackage, ...]:
-    """The packages of the current catalog."""
-    return current().packages
+    """The packages in use, ours first."""
+    return packages_found()[0]
 
 
 def task_directory() -> Path:
@@ -67,17 +58,12 @@ def task_directory() -> Path:
 
 @once
 def task_files() -> dict[str, Path]:
-    """The file of every task and group, ours and other packages', by name, in the order of names.
-
-    A file's stem is its task's name, groups are in ``groups/`` (:func:`kind_of`), and shared parts start with an
-    underscore, so that the harness can list tasks without parsing any YAML (target S6).
-    """
+    """The file of every task and group by name, which is its stem: tasks are listed without reading any YAML."""
     paths = [path for package in task_packages() for path in package.task_files()]
     return {path.stem: path for path in sorted(paths, key=lambda path: path.stem)}
 
 
 def kind_of(path: Path) -> Literal["task", "group"]:
-    """Whether a file is a task or a group: groups are in ``groups/``."""
     return "group" if path.parent.name == "groups" else "task"
 
 

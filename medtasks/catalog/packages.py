@@ -18,49 +18,38 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.machinery import PathFinder
-from importlib.metadata import EntryPoint, distributions, entry_points
+from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
 import medtasks.templates
-from medtasks.core.errors import first_line
+from medtasks.core.findings import Place
 from medtasks.core.text import one_line
 
 GROUP = "medtasks.tasks"
-"""The entry-point group."""
-
 OURS = "medtasks"
-
 SHARED = ("medtasks.answers", "medtasks.metrics.registry")
 """The modules of the filters and metrics that benchmarks share."""
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A package, or one ``part`` of it, that is not used; ``why`` is a sentence with the fix.
-
-    ``file`` and ``line`` give the place, if known.
-    """
+    """A package, or one ``part`` of it, that is not used; ``why`` is a sentence with the fix."""
 
     owner: str
     part: str
     why: str
-    file: str = ""
-    line: int | None = None
+    place: Place | None = None
 
     def __str__(self) -> str:
-        place = f" ({self.place})" if self.file and self.file not in self.why else ""
+        place = f" ({self.place})" if self.place and str(self.place.file) not in self.why else ""
         what = f"{self.part} of {self.owner}" if self.part else self.owner
         return f"{what} is left out: {self.why}{place}"
 
-    @property
-    def place(self) -> str:
-        """File and line, if known."""
-        return f"{self.file}{f', line {self.line}' if self.line else ''}"
-
     def warn(self) -> None:
-        """Print it to standard error."""
-        warn(str(self))
+        """Print it to standard error, but not within :func:`without_warnings`."""
+        if not _QUIET.get():
+            print(f"medtasks: {one_line(str(self))}", file=sys.stderr, flush=True)
 
 
 _QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
@@ -68,18 +57,12 @@ _QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 
 @contextmanager
 def without_warnings() -> Iterator[None]:
-    """Suppress warnings in the block, for commands that report what is left out themselves."""
+    """Print no warnings in the block: the command reports what is left out itself."""
     token = _QUIET.set(True)
     try:
         yield
     finally:
         _QUIET.reset(token)
-
-
-def warn(text: str) -> None:
-    """Print a warning about an unused package or part to standard error."""
-    if not _QUIET.get():
-        print(f"medtasks: {one_line(text)}", file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)
@@ -98,17 +81,15 @@ class TaskPackage:
 
     @property
     def owner(self) -> str:
-        """Distribution and version, for tables and messages."""
         return f"{self.distribution} {self.version}"
 
     @property
     def known_as(self) -> str:
-        """``medtasks``, or distribution and version of another package, for messages about a name that it has."""
+        """``medtasks``, or distribution and version of another package."""
         return OURS if self.ours else self.owner
 
     @property
     def ours(self) -> bool:
-        """Whether it is part of medtasks."""
         return self.distribution == OURS
 
     @property
@@ -126,11 +107,9 @@ class TaskPackage:
         return not self.prefix or name.startswith(f"{self.prefix}_")
 
     def task_files(self) -> list[Path]:
-        """Its task and group files, sorted by path."""
         return sorted([*self.tasks.glob("*/[!_]*.yaml"), *self.tasks.glob("*/groups/*.yaml")])
 
     def rubric_files(self) -> list[Path]:
-        """Its rubric files, sorted by name."""
         return [path for path in sorted(self.rubrics.glob("*.yaml")) if self.owns(path.stem)]
 
     @property
@@ -144,18 +123,15 @@ class TaskPackage:
             if self.prefix and not path.is_relative_to(self.template_folder):
                 name = path.relative_to(self.templates).as_posix()
                 why = f"it is outside templates/{self.prefix}/; move it there."
-                yield LeftOut(self.owner, f"template {name}", why, str(path))
+                yield LeftOut(self.owner, f"template {name}", why, Place(path, 1))
         for path in sorted(self.rubrics.glob("*.yaml")):
             if not self.owns(path.stem):
                 why = f"its name must start with that of the package; call it {self.prefix}_{path.stem}."
-                yield LeftOut(self.owner, f"rubric {path.stem}", why, str(path))
+                yield LeftOut(self.owner, f"rubric {path.stem}", why, Place(path, 1))
 
 
 def find_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
-    """Ours, then every usable installed package, in the order of installation; and what is not used.
-
-    A package is left out if it cannot be found, has no tasks or rubrics, or has a module or task name taken already.
-    """
+    """Ours, then every usable installed package, in the order of installation; and what is not used."""
     benchmarks = import_module("medtasks.benchmarks")
     root, templates = Path(benchmarks.__path__[0]), Path(medtasks.templates.__path__[0])
     # the modules with the filters and metrics that benchmarks share, then one package per benchmark directory
@@ -167,21 +143,20 @@ def find_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
     ]
     left_out: list[LeftOut] = []
     taken = {path.stem: package.known_as for package in used for path in package.task_files()}
-    for *_, distribution, version, value in sorted(_entry_points(left_out)):
-        file = ""
+    for *_, distribution, version, value in sorted(map(_by_installation, entry_points(group=GROUP))):
+        place = None
         try:
             package = _read(value, distribution, version)
             names = {path.stem: path for path in package.task_files()}
-            for other in used:
-                if other.module == package.module:
-                    why = f"its module {package.module} belongs to {other.known_as}; uninstall one of them."
-                    raise LookupError(why)
+            owner = next((other.known_as for other in used if other.module == package.module), None)
+            if owner is not None:
+                raise LookupError(f"its module {package.module} belongs to {owner}; uninstall one of them.")
             clash = next((name for name in names if name in taken), None)
             if clash is not None:
-                file = str(names[clash])
+                place = Place(names[clash], 1)
                 raise LookupError(f"its task {clash} is already defined by {taken[clash]}; rename one of them.")
         except LookupError as error:
-            left_out.append(LeftOut(f"{distribution} {version}", "", str(error.args[0]), file))
+            left_out.append(LeftOut(f"{distribution} {version}", "", str(error.args[0]), place))
             continue
         taken |= dict.fromkeys(names, package.owner)
         used.append(package)
@@ -189,36 +164,22 @@ def find_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
     return tuple(used), tuple(left_out)
 
 
-def _entry_points(left_out: list[LeftOut]) -> Iterator[tuple[float, str, str, str, str, str]]:
-    """Time of installation, normalised name and name of each entry point, then its distribution, the version, and its
-    value; distributions whose metadata cannot be read are added to ``left_out``.
+def _by_installation(point: EntryPoint) -> tuple[float, str, str, str, str, str]:
+    """Time of installation, normalised name of the distribution and name of the entry point, by which they are sorted,
+    then the distribution, its version, and the value.
 
     In the order of installation, no new package disables an older one. The time is that of the metadata, which
     installers write last.
     """
-    points: list[EntryPoint] = []
-    try:
-        points += entry_points(group=GROUP)
-    except Exception:  # one distribution's unreadable file fails the call for all
-        for distribution in distributions():
-            try:
-                points += distribution.entry_points.select(group=GROUP)
-            except Exception as error:
-                owner = Path(str(distribution.locate_file(""))) / str(getattr(distribution, "_path", ""))
-                why = f"its entry points cannot be read ({first_line(error)}); reinstall or uninstall it."
-                left_out.append(LeftOut(owner.name, "", why, str(owner)))
-    for point in points:
-        metadata: dict[str, str] = {}
-        with suppress(Exception):
-            metadata = dict(point.dist.metadata.items()) if point.dist else {}  # type: ignore[attr-defined]
-        name, version = metadata.get("Name") or point.name, metadata.get("Version") or "unknown"
-        installed = 0.0
-        for file in (point.dist.files if point.dist else None) or ():
-            if file.name in ("METADATA", "PKG-INFO"):
-                with suppress(OSError):
-                    installed = Path(str(file.locate())).parent.stat().st_mtime
-                    break
-        yield installed, name.lower().replace("_", "-"), point.name, name, version, point.value
+    assert point.dist is not None  # as for all that `entry_points` returns
+    metadata = dict(point.dist.metadata.items())  # type: ignore[attr-defined]
+    name, version, installed = metadata.get("Name", point.name), metadata.get("Version", "unknown"), 0.0
+    for file in point.dist.files or ():
+        if file.name in ("METADATA", "PKG-INFO"):
+            with suppress(OSError):  # a list of sources has it twice, one of them not installed
+                installed = Path(str(file.locate())).parent.stat().st_mtime
+                break
+    return installed, name.lower().replace("_", "-"), point.name, name, version, point.value
 
 
 def _read(value: str, distribution: str, version: str) -> TaskPackage:
@@ -227,15 +188,14 @@ def _read(value: str, distribution: str, version: str) -> TaskPackage:
     Its module is found without importing any package above it, as `find_spec` alone would.
     """
     module = value.partition(":")[0].partition("[")[0].strip()
-    first, *rest = module.split(".")
-    if not all(part.isidentifier() for part in (first, *rest)):
+    names = module.split(".")
+    if not all(map(str.isidentifier, names)):
         raise LookupError(f"its entry point is {value[:80]!r}, expected the name of a module; correct it.")
     try:
-        spec = find_spec(first)
-        for number in range(1, len(rest) + 1):
+        spec = find_spec(names[0])
+        for number in range(2, len(names) + 1):
             inside = spec.submodule_search_locations if spec is not None else None
-            name = ".".join([first, *rest[:number]])
-            spec = PathFinder.find_spec(name, inside) if inside is not None else None
+            spec = PathFinder.find_spec(".".join(names[:number]), inside) if inside is not None else None
     except (ImportError, ValueError, AttributeError) as error:
         raise LookupError(f"its module {module} cannot be found ({error}); check its entry point.") from error
     if spec is None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 from collections.abc import MutableMapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +23,14 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from medtasks.catalog.contents import once, task_packages
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.files import short_hash
-from medtasks.core.settings import current_settings, using
+from medtasks.core.settings import current_settings
 
 MOST_TEXT = 4_000_000
 """Maximum length of a prompt, in characters."""
 
 
 def template_folders() -> tuple[Path, ...]:
-    """The directories searched for templates, in this order: the overlay, if set; ours; other packages'.
-
-    In another package's directory, only templates under its module's name are used (:mod:`medtasks.catalog.packages`).
-    """
+    """The directories searched for templates, in this order: the overlay, if set; ours; other packages'."""
     return (*overlay(), *dict.fromkeys(package.templates for package in task_packages() if package.templates.is_dir()))
 
 
@@ -50,7 +45,6 @@ def overlay() -> tuple[Path, ...]:
 
 
 def prompt_environment() -> ImmutableSandboxedEnvironment:
-    """The sandbox in which prompts are rendered."""
     return _environment(overlay())
 
 
@@ -101,24 +95,20 @@ def render(template: str, **variables: Any) -> str:
 
 def template_path(template: str) -> Path:
     """The file of ``template``, the first in :func:`template_folders`; raises :class:`UsageError` if there is none."""
-    return Path(_source(template)[1])
-
-
-def template_source(template: str) -> str:
-    """Source text of ``template``; raises :class:`UsageError` if there is none."""
-    return _source(template)[0]
-
-
-def _source(template: str) -> tuple[str, str]:
     environment = prompt_environment()
     assert environment.loader is not None
     try:
-        text, path, _ = environment.loader.get_source(environment, template)
+        _, path, _ = environment.loader.get_source(environment, template)
     except UnicodeDecodeError as error:
         raise _malformed(template, error) from error
     except (TemplateNotFound, OSError, ValueError) as error:
         raise _absent(template) from error
-    return text, str(path)
+    return Path(str(path))
+
+
+def template_source(template: str) -> str:
+    """Its text; raises :class:`UsageError` if there is none."""
+    return template_path(template).read_text(encoding="utf-8")
 
 
 def _absent(template: str) -> UsageError:
@@ -126,18 +116,6 @@ def _absent(template: str) -> UsageError:
     folders = (*overlay(), packages[0].templates, *(one.template_folder for one in packages if not one.ours))
     looked = ", ".join(map(str, folders))
     return UsageError(f"template {template!r} is in none of {looked}; check the task's `template`.")
-
-
-def overlay_diff(template: str) -> str:
-    """The overlay's changes to ``template`` and everything it includes, as a unified diff; empty if there are none."""
-    lines: list[str] = []
-    for name, (changed, _) in sorted(template_parts(template).items()):
-        shipped = ""
-        with using(templates=None), suppress(UsageError):
-            shipped = template_source(name)
-        before, after = (text.splitlines(keepends=True) for text in (shipped, changed))
-        lines += difflib.unified_diff(before, after, f"shipped/{name}", f"overlay/{name}")
-    return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
 
 
 def template_parts(template: str) -> dict[str, tuple[str, nodes.Template]]:
@@ -161,7 +139,6 @@ def template_parts(template: str) -> dict[str, tuple[str, nodes.Template]]:
 
 
 def template_variables(template: str) -> set[str]:
-    """Names of the variables that ``template`` and everything it includes use."""
     return set().union(*(meta.find_undeclared_variables(tree) for _, tree in template_parts(template).values()))
 
 
@@ -177,7 +154,6 @@ def _parsed(template: str, source: str) -> nodes.Template:
 
 
 def _malformed(template: str, error: Exception) -> MedtasksError:
-    """The error for a template that cannot be parsed; ``error`` may be of any kind."""
     problem = str(error) if isinstance(error, TemplateError) else first_line(error)
     if isinstance(error, TemplateSyntaxError):
         error.name = template  # Jinja does not know it

@@ -84,7 +84,7 @@ M = TypeVar("M", bound=ReleaseRow)
 
 
 def parse_row(model: type[M], row: Mapping[str, Any], where: Where) -> M:
-    """``row`` as ``model`` checks it; raises :class:`DataError` with place, field, found, expected and fix."""
+    """``row`` as ``model`` checks it; raises :class:`DataError` as :func:`build` does."""
     return build(model.model_validate, where, obj=row)
 
 

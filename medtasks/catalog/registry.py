@@ -17,7 +17,7 @@ from typing import Any
 
 from medtasks.catalog.benchmark import Benchmark, Metric
 from medtasks.catalog.board_layout import BoardLayout
-from medtasks.catalog.contents import current, once, raised_at, raised_in, task_packages
+from medtasks.catalog.contents import once, packages_found, raised_at, raised_in, task_packages
 from medtasks.catalog.packages import OURS, LeftOut, TaskPackage
 from medtasks.core.errors import GuestCodeError, MedtasksError, UsageError, first_line
 from medtasks.core.findings import Place
@@ -49,7 +49,6 @@ class FilterInfo:
 
     @property
     def name(self) -> str:
-        """The class's name."""
         return self.kind.__name__
 
 
@@ -73,55 +72,47 @@ class Plugin:
 
 
 @once
-def _loaded(package: TaskPackage) -> Plugin | LeftOut:
+def _loaded(package: TaskPackage) -> tuple[Plugin, LeftOut | None]:
     """The parts of a package, or why none of them can be used."""
     try:
         try:
             with redirect_stdout(sys.stderr):  # what it prints must not get into a command's output
                 module = import_module(package.module)
         except (Exception, SystemExit) as error:
-            if package.ours:
-                raise
             why = f"{first_line(error)[:300].rstrip('.')}; fix or uninstall it"
             raise MedtasksError(f"{package.module} cannot be imported {raised_in(error)}: {why}.") from error
         plugin = getattr(module, "PLUGIN", None)
-        if plugin is None:
-            named = [name for name, value in vars(module).items() if isinstance(value, Plugin)]
-            if named:
-                message = f"{package.module} has a Plugin named {named[0]}; rename it to PLUGIN."
-                raise GuestCodeError(message, Place(Path(str(module.__file__)), 1))
-            return Plugin()
-        if not isinstance(plugin, Plugin):
+        named = [name for name, value in vars(module).items() if isinstance(value, Plugin)]
+        if plugin is None and named:
+            message = f"{package.module} has a Plugin named {named[0]}; rename it to PLUGIN."
+            raise GuestCodeError(message, Place(Path(str(module.__file__)), 1))
+        if not isinstance(plugin, Plugin | None):
             raise MedtasksError(f"{package.module}.PLUGIN is a {type(plugin).__name__}, expected medtasks.api.Plugin.")
-        if not package.ours:
+        if plugin is not None and not package.ours:
             _refuse_taken(package, plugin)
-        return plugin
+        return plugin or Plugin(), None
     except (Exception, SystemExit) as error:  # another package's code may raise anything, even when only inspected
         if package.ours:
             raise
-        place = raised_at(error.__cause__ or error)
-        where = (str(place.file), place.line) if place else ()
-        left_out = LeftOut(package.owner, "", first_line(error), *where)
+        left_out = LeftOut(package.owner, "", first_line(error), raised_at(error.__cause__ or error))
         left_out.warn()
-        return left_out
+        return Plugin(), left_out
 
 
 def plugin_of(package: TaskPackage) -> Plugin:
     """The parts of the package; none if it is left out."""
-    loaded = _loaded(package)
-    return loaded if isinstance(loaded, Plugin) else Plugin()
+    return _loaded(package)[0]
 
 
 def code_left_out(package: TaskPackage) -> LeftOut | None:
     """Why the package cannot be used at all, not even its tasks; None if it can."""
-    loaded = _loaded(package)
-    return loaded if isinstance(loaded, LeftOut) else None
+    return _loaded(package)[1]
 
 
 @once
 def everything_left_out() -> tuple[LeftOut, ...]:
     """Packages and files of packages that are not used."""
-    return (*current().left_out, *filter(None, map(code_left_out, task_packages())))
+    return (*packages_found()[1], *filter(None, map(code_left_out, task_packages())))
 
 
 def _parts(kind: str) -> Iterator[tuple[Any, TaskPackage]]:
@@ -133,7 +124,6 @@ def _parts(kind: str) -> Iterator[tuple[Any, TaskPackage]]:
 
 @once
 def all_benchmarks() -> Mapping[str, Benchmark]:
-    """Every benchmark by name, ours first."""
     return {benchmark.name: benchmark for benchmark, _ in _parts("benchmarks")}
 
 
@@ -165,12 +155,11 @@ def filter_name(path: str) -> str:
 @once
 def get_filter(name: str) -> FilterInfo:
     """The filter with this name (:func:`filter_name`) or dotted name; raises :class:`MedtasksError` without one."""
-    known: dict[str, FilterInfo] = {}
-    for part, _ in _parts("filters"):
-        known[filter_name(f"{part.kind.__module__}.{part.name}")] = part
+    known = {filter_name(f"{part.kind.__module__}.{part.name}"): part for part, _ in _parts("filters")}
     if filter_name(name) not in known:
         raise MedtasksError(f"{unknown('filter', name, known)}.")
-    return known[filter_name(name)]
+    found: FilterInfo = known[filter_name(name)]
+    return found
 
 
 @once

@@ -21,18 +21,17 @@ from contextlib import suppress
 from math import fsum
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import ValidationError
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from medtasks.catalog.contents import once, task_packages
 from medtasks.catalog.packages import LeftOut, TaskPackage
 from medtasks.catalog.prompts import overlay, render, template_hash, template_variables
-from medtasks.catalog.scales import PROVIDED, RESERVED, Aspect, Rubric
 from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.core.files import short_hash
-from medtasks.core.schema import first_problem
+from medtasks.core.schema import Frozen, first_problem
 
 # raised when prompts or verdicts change for a reason outside the YAML and the template
 FORMAT = 1
@@ -57,27 +56,140 @@ _HIDDEN = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
 _LOOK_ALIKE = str.maketrans("АВЕСТХІаеіԁсхтвΑΒΕΙΝΤΧαոɡցıᴇɴᴅʙɢɪᴄᴀᴛх", "abectxiaeidcxtbabeintxanggiendbgicatx")
 
 
-def rubric_names() -> tuple[str, ...]:
-    """Names of all rubrics, ours and other packages', sorted."""
-    return tuple(sorted(_files()))
+# keys of a verdict and of its totals, not allowed as names of aspects
+RESERVED = frozenset({"partial", "reason", "score", "strict", "total"})
+# available to every template besides the sample's fields
+PROVIDED = frozenset({"aspects", "form", "response"})
+
+
+class Aspect(BaseModel, frozen=True, extra="forbid"):
+    """One scale of whole numbers; ``anchors`` explains each score, ``guidance`` what is judged."""
+
+    name: Annotated[str, Field(min_length=1)]
+    minimum: int = 0
+    maximum: int = 1
+    weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1
+    guidance: str = ""
+    anchors: dict[int, str] = {}
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.minimum, self.maximum, self.guidance))  # a dict of anchors has no hash
+
+    @model_validator(mode="after")
+    def _whole_scale(self) -> Aspect:
+        if not 0 <= self.minimum < self.maximum <= 100:
+            raise ValueError(f"the scale {self.minimum} to {self.maximum} must be increasing and within 0 to 100")
+        if self.anchors and sorted(self.anchors) != list(self.scale):
+            raise ValueError(f"anchors are given for {sorted(self.anchors)}, expected one for each of {[*self.scale]}")
+        return self
+
+    @property
+    def scale(self) -> range:
+        return range(self.minimum, self.maximum + 1)
+
+    @property
+    def binary(self) -> bool:
+        return (self.minimum, self.maximum) == (0, 1)
+
+
+class CapStep(Frozen):
+    """If the capping aspect's score is ``at_most`` this, the capped one counts at most ``limit``."""
+
+    at_most: int
+    limit: int
+
+
+class Cap(Frozen):
+    """The score of ``by`` limits that of ``aspect``; the first step that applies decides."""
+
+    aspect: str
+    by: str
+    steps: Annotated[tuple[CapStep, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _rising(self) -> Cap:
+        bounds = [step.at_most for step in self.steps]
+        if bounds != sorted(set(bounds)):
+            raise ValueError(f"the steps' `at_most` are {bounds}, expected increasing numbers")
+        limits = [step.limit for step in self.steps]
+        if limits != sorted(limits):
+            raise ValueError(f"the steps' `limit` are {limits}, expected non-decreasing numbers")
+        return self
+
+
+class Rubric(Frozen):
+    """The questions to a judge, and how its scores are counted.
+
+    Attributes:
+        sees: the only fields of a sample, besides the response, that may be in the prompt.
+        media: whether vision judges are shown the images.
+        aspects: the fixed aspects; or
+        aspects_from: a field of the sample with a list of names of 0/1 aspects.
+        texts_from: a field with the record's own text per aspect, as a mapping or its JSON, in place of our anchors.
+        metrics: metric name to the value it averages: an aspect or ``total``; for a ``per_aspect`` rubric ``strict``,
+            ``partial``, ``aspects``, which weights every aspect of every sample equally, or ``occurrences``, which
+            counts an aspect as often as the sample's list names it.
+        benchmarks: those whose tasks may be judged with this rubric although they do not name it.
+    """
+
+    name: str
+    version: int
+    title: str
+    template: str
+    sees: tuple[str, ...]
+    media: bool = False
+    aspects: tuple[Aspect, ...] = ()
+    aspects_from: str | None = None
+    texts_from: str | None = None
+    reasons: bool
+    aggregation: Literal["weighted_total", "mean_of_maximum", "per_aspect"]
+    cap: Cap | None = None
+    benchmarks: tuple[str, ...] = ()
+    metrics: Annotated[dict[str, str], Field(min_length=1)]
+
+    @property
+    def best(self) -> float:
+        """The best value of every metric: 100 for a weighted total, else 1."""
+        return 100.0 if self.aggregation == "weighted_total" else 1.0
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Rubric:
+        names = [aspect.name for aspect in self.aspects]
+        if bool(names) == bool(self.aspects_from):
+            raise ValueError("a rubric has either `aspects` or `aspects_from`")
+        if len(set(names)) < len(names) or RESERVED & set(names):
+            raise ValueError(f"aspects {names} must differ from each other and from {sorted(RESERVED)}")
+        if names and not any(aspect.weight for aspect in self.aspects):
+            raise ValueError("no aspect has a weight above 0")
+        if self.cap and not {self.cap.aspect, self.cap.by} <= set(names):
+            raise ValueError(f"`cap` names {self.cap.aspect!r} and {self.cap.by!r}, expected two of {names}")
+        over_aspects = {"aspects", "occurrences", "strict", "partial"}
+        known = over_aspects if self.aggregation == "per_aspect" else {"total", *names}
+        if strange := sorted(set(self.metrics.values()) - known):
+            raise ValueError(f"`metrics` use {strange}, expected some of {sorted(known)}")
+        unseen = {self.aspects_from, self.texts_from} - {None, *self.sees}
+        if unseen or PROVIDED & set(self.sees):
+            raise ValueError(f"`sees` lacks {sorted(map(str, unseen))} or names one of {sorted(PROVIDED)}")
+        return self
+
+
+@once
+def rubric_files() -> dict[str, tuple[TaskPackage, Path]]:
+    """The package and the file of every rubric by name."""
+    return {path.stem: (package, path) for package in task_packages() for path in package.rubric_files()}
 
 
 @once
 def score_owners() -> dict[str, str]:
     """The package of each score that a valid rubric names: ``medtasks``, or distribution and version of another one."""
-    return {score: _files()[rubric.name][0].known_as for rubric in usable_rubrics() for score in rubric.metrics}
-
-
-@once
-def _files() -> dict[str, tuple[TaskPackage, Path]]:
-    return {path.stem: (package, path) for package in task_packages() for path in package.rubric_files()}
+    return {score: rubric_files()[rubric.name][0].known_as for rubric in usable_rubrics() for score in rubric.metrics}
 
 
 @once
 def usable_rubrics() -> tuple[Rubric, ...]:
     """All valid rubrics; an invalid one of another package is left out with one sentence on standard error."""
     found = []
-    for name, (package, path) in _files().items():
+    for name, (package, path) in rubric_files().items():
         try:
             found.append(load_rubric(name))
         except MedtasksError as error:
@@ -88,17 +200,16 @@ def usable_rubrics() -> tuple[Rubric, ...]:
 
 
 def load_rubric(name: str) -> Rubric:
-    """The rubric called ``name``, with the templates in use; raises `MedtasksError` as :func:`read_rubric`, also if the
-    name of a metric lacks the package's prefix, and `UsageError` if there is no such rubric."""
+    """The rubric called ``name``; raises `UsageError` if there is none, `MedtasksError` if it is not valid."""
     return _load(name, overlay())
 
 
 @once
 def _load(name: str, overlay: tuple[Path, ...]) -> Rubric:
     del overlay  # part of the key, since the template is checked
-    files = _files()
+    files = rubric_files()
     if name not in files:
-        raise UsageError(f"rubric {name!r} is unknown; choose from {', '.join(rubric_names())}.")
+        raise UsageError(f"rubric {name!r} is unknown; choose from {', '.join(sorted(files))}.")
     package, path = files[name]
     rubric = read_rubric(path)
     foreign = [metric for metric in rubric.metrics if not package.owns(metric)]
@@ -111,8 +222,7 @@ def _load(name: str, overlay: tuple[Path, ...]) -> Rubric:
 
 
 def read_rubric(path: Path) -> Rubric:
-    """The rubric in the YAML file ``path``; raises `MedtasksError`, with the field, if it is none, or if its template
-    uses a field that is not in ``sees``."""
+    """The rubric in the YAML file ``path``; raises `MedtasksError`, with the field, if it is not valid."""
     try:
         rubric = Rubric.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     except ValidationError as error:
@@ -206,10 +316,7 @@ def occurrences_of(rubric: Rubric, document: Mapping[str, Any]) -> tuple[int, ..
 
 
 def verdict_schema(rubric: Rubric, document: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON schema of a verdict on ``document``, in the strict form that structured output requires.
-
-    With reasons, each aspect is an object whose reason comes before its score, so that the score follows from it.
-    """
+    """JSON schema of a verdict on ``document``, in the strict form that structured output requires."""
     return _schema(aspects_of(rubric, document), rubric.reasons)
 
 
@@ -219,7 +326,7 @@ def _schema(aspects: tuple[Aspect, ...], reasons: bool) -> dict[str, Any]:
         return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
 
     scores: dict[str, Any] = {aspect.name: {"type": "integer", "enum": [*aspect.scale]} for aspect in aspects}
-    if reasons:
+    if reasons:  # before the score, so that the score follows from it
         scores = {name: strict({"reason": {"type": "string"}, "score": score}) for name, score in scores.items()}
     return strict(scores)
 
@@ -299,9 +406,8 @@ def delimited(response: str) -> str:
 def judge_prompt(rubric: Rubric, sample_fields: Mapping[str, Any], response: str) -> str:
     """The prompt about ``response``: the template, rendered with the fields that the rubric allows.
 
-    The response is data between delimiters (:func:`delimited`); apart from it and the code in the
-    delimiters, the prompt is the same for every response to the sample. Raises `DataError` if the sample lacks a field,
-    `MedtasksError` if the template cannot be rendered, or does not show the response exactly once and unchanged.
+    Apart from the response and the code in its delimiters, it is the same for every response to the sample. Raises
+    `DataError` if the sample lacks a field, `MedtasksError` if the template does not show the response once, unchanged.
     """
     asked = _in_prompt(aspects_of(rubric, sample_fields), rubric.reasons)
     seen = {field: neutral_fields(_field(rubric, sample_fields, field)) for field in rubric.sees}
@@ -317,8 +423,6 @@ def judge_prompt(rubric: Rubric, sample_fields: Mapping[str, Any], response: str
 
 def total(rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, float]) -> dict[str, float]:
     """The totals of valid ``scores`` of one response, with the value of each aspect (caps applied).
-
-    One judge gives whole numbers; means of several judges may be between them.
 
     ``weighted_total``: ``total`` = 100 · Σ w s / Σ w max, and each aspect as 100 · s / max.
     ``mean_of_maximum``: ``total`` = Σ s / Σ max in 0..1, and each aspect as s / max.

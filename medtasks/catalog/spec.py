@@ -10,8 +10,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.contents import once, owner_of, resolve, task_files
-from medtasks.catalog.packages import warn
+from medtasks.catalog.contents import kind_of, once, owner_of, resolve, task_files
+from medtasks.catalog.packages import LeftOut
 from medtasks.catalog.prompts import template_hash
 from medtasks.catalog.registry import FilterInfo, code_left_out, filter_name, get_benchmark, get_filter
 from medtasks.catalog.task_model import ORDER_METRICS, Metadata, prompt_metrics, read_task
@@ -22,10 +22,7 @@ from medtasks.core.schema import suggestion
 
 
 class TaskSpec(BaseModel, frozen=True):
-    """One task or group, as defined in its YAML file.
-
-    ``members`` are a group's tasks and groups; ``resolved`` is the whole content with includes merged.
-    """
+    """One task or group; ``resolved`` is the whole content of its file with includes merged."""
 
     name: str
     kind: Literal["task", "group"]
@@ -42,12 +39,10 @@ class TaskSpec(BaseModel, frozen=True):
 
     @property
     def benchmark(self) -> Benchmark:
-        """The benchmark that ``metadata.benchmark`` names."""
         return get_benchmark(self.metadata.benchmark)
 
     @property
     def filter(self) -> FilterInfo:
-        """The filter of the responses."""
         return get_filter(self.filters[-1])
 
     @property
@@ -71,8 +66,7 @@ class TaskSpec(BaseModel, frozen=True):
 
     @property
     def templates(self) -> tuple[str, ...]:
-        """Every template of the task: of the system prompt and the first stage, its own, and the further ones of
-        ``metadata.prompts``."""
+        """Every template of the task, in the order of use."""
         named = (self.system_template, self.stage1_template, self.template, *self.metadata.prompts)
         return tuple(dict.fromkeys(filter(None, named)))
 
@@ -95,7 +89,6 @@ class TaskSpec(BaseModel, frozen=True):
 
 
 def _own_names(value: Any) -> Any:
-    """``value`` with every function named without its module."""
     if isinstance(value, FunctionName):
         return value.rpartition(".")[2]
     if isinstance(value, dict):
@@ -109,20 +102,17 @@ read_installed = once(read_task)
 
 @once
 def load_specs() -> dict[str, TaskSpec]:
-    """All tasks and groups by name.
-
-    A faulty file of another package is left out with a warning; :mod:`medtasks.catalog.registry` warns about packages
-    whose code cannot be used.
-    """
+    """All tasks and groups by name; a faulty file of another package is left out with a warning."""
     specs = {}
     for name, path in task_files().items():
+        package = owner_of(path)
         try:
-            if code_left_out(owner_of(path)) is None:
+            if code_left_out(package) is None:
                 specs[name] = load_spec(name)
         except MedtasksError as error:
-            if owner_of(path).ours:
+            if package.ours:
                 raise
-            warn(f"left out: {error}")
+            LeftOut(package.owner, f"{kind_of(path)} {name}", str(error)).warn()
     return specs
 
 
@@ -136,9 +126,9 @@ def load_spec(name: str) -> TaskSpec:
         raise UsageError(f"task {name!r} is unknown{near}; `medtasks list --all` shows all tasks.")
     if left_out := code_left_out(owner_of(path)):
         raise MedtasksError(f"task {name!r} cannot be used, because {left_out}")
-    source, file, defects = read_installed(path)
-    errors = [one for one in defects if one.severity == "error"]
-    if file is None or errors:
+    source = read_installed(path)
+    errors = [one for one in source.defects if one.severity == "error"]
+    if errors:
         first = errors[0]
         more = f" ({len(errors) - 1} more: medtasks validate {path})" if len(errors) > 1 else ""
         raise MedtasksError(f"{first.file}, line {first.line}: {first.message}{more}")
@@ -148,7 +138,7 @@ def load_spec(name: str) -> TaskSpec:
         name=name,
         kind=source.kind,
         path=path,
-        metadata=file.metadata,
+        metadata=source.file.metadata,
         members=tuple(source.entries("task")),
         template=settings.get("template"),
         stage1_template=settings.get("stage1_template"),

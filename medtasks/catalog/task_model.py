@@ -7,18 +7,14 @@ from __future__ import annotations
 
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from medtasks.catalog.task_source import FunctionName, TaskSource, read_into
-from medtasks.core.findings import Finding
+from medtasks.catalog.task_source import FunctionName, TaskSource, read_source
 from medtasks.core.schema import expects, problems, shown, suggestion
 from medtasks.core.text import first_names
-
-AGGREGATIONS = frozenset({"mean", "median", "bypass"})
-"""The harness's named aggregations that apply to one number per sample."""
 
 _ABSENT: Any = None
 """Default of an optional key; an explicit null is refused."""
@@ -60,11 +56,7 @@ Names = Annotated[tuple[Name, ...], Field(strict=False), AfterValidator(_distinc
 AnyText = Annotated[str, expects("a string", _is_text)]
 Function = Annotated[FunctionName, expects("`!function` with a dotted name", lambda one: isinstance(one, FunctionName))]
 NameOrFunction = Annotated[str, expects("a string or `!function`", lambda one: isinstance(one, str) and one.strip())]
-Choices = Annotated[
-    Any, expects("a string, a list, a mapping or `!function`", lambda one: isinstance(one, str | list | dict))
-]
 Tags = Annotated[Any, expects("none, a string or a list", lambda one: _is_name(one) or isinstance(one, list))]
-Mapping = dict[str, Any]
 Count = Annotated[int, Field(ge=1)]
 FromZero = Annotated[int, Field(ge=0)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -87,8 +79,6 @@ PROMPT_METRICS = ("worst_prompt", "best_prompt", "prompt_spread", "prompt_agreem
 """Scores that every task with ``metadata.prompts`` has (`medtasks.metrics.variants`)."""
 
 MOST_PROMPTS = 10
-"""The largest number of prompts."""
-
 VARIANTS = "medtasks.benchmarks.variants"
 """The module whose attribute ``TASK`` is the rows of a task that asks each question several times."""
 
@@ -105,10 +95,7 @@ def prompt_metrics(prompts: int) -> tuple[str, ...]:
 
 
 class OptionOrder(_Keys):
-    """``metadata.options``: every question is asked with its options in several orders, which are circular shifts.
-
-    ``rotations`` is their number per question: ``all``, or a subset drawn with ``seed``.
-    """
+    """``metadata.options``: every question is asked with its options in several orders, which are circular shifts."""
 
     order: Literal["circular"]
     rotations: Annotated[
@@ -119,11 +106,9 @@ class OptionOrder(_Keys):
 
 
 class Confidence(_Keys):
-    """``metadata.confidence``: whether the answers' confidences fit how often they are right.
+    """``metadata.confidence``: whether the answers' confidences fit how often ``correct`` says they are right.
 
-    ``of`` is the confidence: the probability of the chosen option letter (``option``), the mean probability of the
-    response's tokens (``answer``), or what the response says (``stated``). ``correct`` is the metric, 0 or 1 for each
-    answer, that decides whether it is right.
+    ``of`` is the probability of the option letter, the mean of those of the response's tokens, or what it says.
     """
 
     of: Literal["option", "answer", "stated"]
@@ -137,10 +122,8 @@ HALF_GAP = "half-smallest-gap"
 class Timing(_Keys):
     """``metadata.timing``: how the time of a stream's first positive response is scored.
 
-    Responsiveness is 1 within the tolerance δ and falls linearly beyond it, early and late alike, to 0 at ``scale``
-    times δ (``law: tolerance``) or times the stream's length (``law: stream-length``) beyond it. ``default_tolerance``
-    is the δ of a stream whose record has none: half the smallest gap between its rounds, or a number in the stream's
-    unit of time (seconds, or frame indices).
+    Responsiveness is 1 within the tolerance δ and falls linearly, early and late alike, to 0 at ``scale`` times δ or
+    the stream's length beyond it. ``default_tolerance`` is the δ of a record without one, in the stream's unit of time.
     """
 
     law: Literal["tolerance", "stream-length"] = "tolerance"
@@ -155,12 +138,7 @@ class Timing(_Keys):
 
 
 class ErrorKind(_Keys):
-    """One entry of ``metadata.errors``: a rate of errors among the questions in which they could occur.
-
-    ``gold``, or ``gold_other_than``, are the gold answers of those questions, ``answer``, or ``answer_other_than``, the
-    answers that are the error: texts, also of options, never letters. ``harms``: whether the error could harm a patient
-    if nobody noticed it. With ``higher_is_better`` the rate is one of correct answers, such as sensitivity.
-    """
+    """One entry of ``metadata.errors``: a rate of errors among the questions in which they could occur."""
 
     name: Name
     label: Name
@@ -183,12 +161,7 @@ class ErrorKind(_Keys):
 
 
 class Metadata(_Keys):
-    """The ``metadata`` block: ``pooled`` are a group's metrics beyond those of its tasks, ``learned`` are metrics that
-    a model computes over all samples at once, ``rubrics`` those by which a judge may score the responses (the first is
-    always shown), ``compare_with`` is the task or group that asks the same questions in the plain way. ``options`` asks
-    those questions with their options in several orders, ``prompts`` with several templates, the plain one first, and
-    ``confidence`` adds scores of the answers' confidences, ``errors`` rates of kinds of error, and ``timing`` declares
-    how the times of responses to streams are scored."""
+    """The ``metadata`` block."""
 
     version: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     benchmark: Name
@@ -205,8 +178,8 @@ class Metadata(_Keys):
     errors: Annotated[tuple[ErrorKind, ...], Field(strict=False), AfterValidator(_distinct)] = ()
 
     @property
-    def varied(self) -> str | None:
-        """The key that asks each question several times; None if neither is set."""
+    def varied(self) -> Literal["options", "prompts"] | None:
+        """The key that asks each question several times, if one is set."""
         return "options" if self.options is not None else "prompts" if self.prompts else None
 
 
@@ -240,7 +213,7 @@ class MetricEntry(_Keys):
     """One entry of ``metric_list``."""
 
     metric: Name
-    aggregation: NameOrFunction
+    aggregation: Function
     higher_is_better: bool
 
 
@@ -281,8 +254,6 @@ def _one_pipeline(value: tuple[Pipeline, ...]) -> tuple[Pipeline, ...]:
 
 
 class TaskFile(_Keys):
-    """A task."""
-
     task: Name
     dataset_path: Name
     test_split: Name
@@ -305,22 +276,7 @@ class TaskFile(_Keys):
     reasoning_tags: Tags = _ABSENT
     task_alias: Name = _ABSENT
     tag: NameOrNames = _ABSENT
-    dataset_name: Name = _ABSENT
-    dataset_kwargs: Mapping = _ABSENT
-    training_split: Name = _ABSENT
-    validation_split: Name = _ABSENT
-    fewshot_split: Name = _ABSENT
-    full_docs: bool = _ABSENT
-    process_results_use_image: bool = _ABSENT
-    doc_to_choice: Choices = _ABSENT
-    description: AnyText = _ABSENT
-    target_delimiter: AnyText = _ABSENT
-    fewshot_delimiter: AnyText = _ABSENT
-    fewshot_config: Mapping = _ABSENT
-    num_fewshot: FromZero = _ABSENT
-    model_specific_generation_kwargs: Mapping = _ABSENT
-    model_specific_target_kwargs: Mapping = _ABSENT
-    auto_strip_thinking: bool = _ABSENT
+    dataset_kwargs: dict[str, Any] = _ABSENT
 
     @model_validator(mode="after")
     def _without_contradictions(self) -> TaskFile:
@@ -357,13 +313,10 @@ class TaskFile(_Keys):
 
 
 class GroupFile(_Keys):
-    """A group."""
-
     group: Name
     task: Annotated[Names, Field(min_length=1)]
     metadata: Metadata
     group_alias: Name = _ABSENT
-    aggregate_metric_list: Annotated[list[Any], Field(min_length=1)] = _ABSENT
 
     @model_validator(mode="after")
     def _without_contradictions(self) -> GroupFile:
@@ -378,40 +331,34 @@ _METADATA_CODES = {"extra_forbidden": "MT108", "missing": "MT111"}
 _UNREADABLE = {"MT101", "MT102", "MT104", "MT105"}
 
 
-class TaskReading(NamedTuple):
-    """A task or group file: its source, its typed content (None if it does not match the schema), its defects."""
-
-    source: TaskSource
-    file: TaskFile | GroupFile | None
-    defects: list[Finding]
-
-
-def read_task(path: Path) -> TaskReading:
+def read_task(path: Path) -> TaskSource:
     """Read and check a task or group file. Never raises.
 
     Nothing is said about the keys of a file if a part of it cannot be read.
     """
-    source = TaskSource(path)
-    source.content = read_into(source, path)
-    defects = list(source.defects)
+    source = read_source(path)
+    defects, kind = source.defects, source.kind
     if any(defect.code in _UNREADABLE or defect.field == "include" for defect in defects):
-        return TaskReading(source, None, defects)
-    if ("group" in source.content) != (source.kind == "group"):
-        content, folder = ("a task", "the benchmark's directory") if source.kind == "group" else ("a group", "groups/")
-        message = f"this is {content}, expected a {source.kind} because of its directory"
+        return source
+    if ("group" in source.content) != (kind == "group"):
+        content, folder = ("a task", "the benchmark's directory") if kind == "group" else ("a group", "groups/")
+        message = f"this is {content}, expected a {kind} because of its directory"
         defects.append(source.finding("MT115", message, "group", fix=f"move the file to {folder}"))
-        return TaskReading(source, None, defects)
-    name = source.content.get(source.kind)
+        return source
+    name = source.content.get(kind)
     if isinstance(name, str) and name != source.name:
-        message = f"field `{source.kind}` is {shown(name)}, expected {source.name!r}, the name of the file"
-        defects.append(source.finding("MT106", message, source.kind))
-    model: type[TaskFile | GroupFile] = GroupFile if source.kind == "group" else TaskFile
+        message = f"field `{kind}` is {shown(name)}, expected {source.name!r}, the name of the file"
+        defects.append(source.finding("MT106", message, kind))
+    model: type[TaskFile | GroupFile] = GroupFile if kind == "group" else TaskFile
     try:
-        file = model.model_validate(source.content)
+        source.file = model.model_validate(source.content)
     except ValidationError as error:
         found = list(problems(error, model))
+        lists = {one.keys[:length] for one in found for length in range(len(one.keys))}
         unknown_keys = [one.keys for one in found if one.kind == "extra_forbidden"]
         for one in found:
+            if one.kind == "too_short" and one.keys in lists:
+                continue  # without the items that are wrong, which are reported
             if one.kind == "missing" and any(
                 keys[:-1] == one.keys[:-1] and suggestion(keys[-1], [str(one.keys[-1])]) for keys in unknown_keys
             ):
@@ -419,11 +366,10 @@ def read_task(path: Path) -> TaskReading:
             codes = _METADATA_CODES if one.keys[0] == "metadata" and len(one.keys) > 1 else _CODES
             code = one.kind if one.kind.startswith("MT") else codes.get(one.kind, "MT109")
             defects.append(source.finding(code, one.message, *one.keys))
-        return TaskReading(source, None, defects)
+        return source
     known = Generation.model_fields
-    for key in source.block("generation_kwargs"):
-        if key not in known:
-            message = f"field `generation_kwargs.{key[:80]}` is not a setting that back-ends share"
-            message += f"{suggestion(key, known)}, expected one of {first_names(known, 8)}"
-            defects.append(source.finding("MT117", message, "generation_kwargs", key))
-    return TaskReading(source, file, defects)
+    for key in [key for key in source.block("generation_kwargs") if key not in known]:
+        message = f"field `generation_kwargs.{key[:80]}` is not a setting that back-ends share"
+        message += f"{suggestion(key, known)}, expected one of {first_names(known, 8)}"
+        defects.append(source.finding("MT117", message, "generation_kwargs", key))
+    return source

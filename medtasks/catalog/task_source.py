@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import os
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -27,13 +27,15 @@ class FunctionName(str):
 
 @dataclass
 class TaskSource:
-    """One task or group file; ``content`` is empty if it cannot be read, ``files`` are itself and those it includes."""
+    """One task or group file: ``content`` is empty if it cannot be read, ``files`` are itself and those it includes,
+    and ``file`` is the content as `TaskFile` or `GroupFile`, None if it does not match that schema."""
 
     path: Path
     content: dict[str, Any] = field(default_factory=dict)
     places: dict[Keys, Place] = field(default_factory=dict)
     defects: list[Finding] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
+    file: Any = None
 
     @property
     def name(self) -> str:
@@ -42,15 +44,12 @@ class TaskSource:
 
     @property
     def kind(self) -> Literal["task", "group"]:
-        """Whether it is a task or a group."""
         return kind_of(self.path)
 
     def place(self, *keys: str | int) -> Place:
         """Where the value at ``keys`` is, or where it would be added."""
-        for length in range(len(keys), 0, -1):
-            if keys[:length] in self.places:
-                return self.places[keys[:length]]
-        return Place(self.path, 1)
+        known = (self.places[keys[:length]] for length in range(len(keys), 0, -1) if keys[:length] in self.places)
+        return next(known, Place(self.path, 1))
 
     def finding(
         self, code: str, message: str, *keys: str | int, fix: str | None = None, severity: Severity | None = None
@@ -69,21 +68,25 @@ class TaskSource:
         return value if isinstance(value, list) else []
 
 
-def read_into(source: TaskSource, path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
-    """The content of ``path``, which the files ``above`` include, over that of the file that it includes.
+def read_source(path: Path) -> TaskSource:
+    """The file at ``path`` with all that it includes, not yet compared with the schema. Never raises."""
+    source = TaskSource(path)
+    source.content = _read_into(source, path, ())
+    return source
 
-    Places, files and defects are added to ``source``. Never raises.
-    """
 
-    def refuse(code: str, message: str, line: int = 1, field: str = "", fix: str | None = None) -> dict[str, Any]:
+def _read_into(source: TaskSource, path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
+    """The content of ``path``, which the files ``above`` include, over that of the file that it includes."""
+
+    def refuse(code: str, message: str, line: int = 1, field: str = "", fix: str | None = None) -> None:
         source.defects.append(finding(code, path.stem, message, Place(path, line), field, fix=fix))
-        return {}
 
     source.files.append(path)
     try:
         text = path.read_bytes().decode("utf-8")
     except (OSError, ValueError) as error:  # UnicodeDecodeError and embedded null bytes are ValueErrors
-        return refuse("MT101", f"not a readable UTF-8 file ({error})", fix="fix or restore it")
+        refuse("MT101", f"not a readable UTF-8 file ({error})", fix="fix or restore it")
+        return {}
     content, lines, defects = parse_yaml(text, path)
     source.defects += defects
     if not isinstance(content, dict):
@@ -93,21 +96,16 @@ def read_into(source: TaskSource, path: Path, above: tuple[Path, ...] = ()) -> d
         return {}
     base, include = {}, content.get("include")
     if include is not None:
-        here, is_text, is_file = (*above, path.resolve()), isinstance(include, str) and bool(include.strip()), False
-        target = path.parent / (include if is_text else "")
-        # as a path, it may be too long, have a null byte, or be a loop of links
-        with suppress(OSError, ValueError, RuntimeError):
-            is_file = target.is_file()
+        here, target = (*above, path.resolve()), path.parent / str(include)
         said, line = f"field `include` is {shown(include)}", lines["include",]
-        if not is_text:
-            words = "expected the name of one file, relative to this one"
-            refuse("MT109", f"{said}, {words}", line, "include")
-        elif not is_file:
+        if not isinstance(include, str) or not include.strip():
+            refuse("MT109", f"{said}, expected the name of one file, relative to this one", line, "include")
+        elif not os.path.isfile(target):  # noqa: PTH113  (a name that is too long or has a null byte is no file)
             refuse("MT104", f"{said}, expected a file", line, "include")
         elif target.resolve() in here:
             refuse("MT105", f"{said}, which includes this file", line, "include")
         else:
-            base = read_into(source, target, here)
+            base = _read_into(source, target, here)
     own = {keys[0] for keys in lines if keys}
     source.places = {keys: place for keys, place in source.places.items() if keys[0] not in own}
     source.places.update({keys: Place(path, line) for keys, line in lines.items() if keys})

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 LEAST = 14
 """Width to which a column of words may shrink; columns of numbers, and the first one, keep theirs."""
 GAP = 2
-"""Characters between two columns."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Results = Annotated[
@@ -84,7 +83,6 @@ def write_json(content: Any) -> None:
 
 
 def fail(error: object) -> None:
-    """Print an error as one plain line to standard error."""
     print(f"medtasks: {printable(str(error))}", file=sys.stderr, flush=True)
 
 

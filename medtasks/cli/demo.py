@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sys
 import textwrap
 from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,6 @@ from medtasks.core.settings import using
 
 if TYPE_CHECKING:
     from medtasks.leaderboard.board.board import Board
-
 
 # on tasks that it was not trained on it would not stop by itself
 _TINY = "pretrained=tiny,device=cpu,max_new_tokens=32"
@@ -59,7 +58,7 @@ def demo(out: Path = Path("medtasks-demo")) -> None:
     _report(publish(runs, out / "leaderboard", title=title, demonstration=True, cache=cache_root()), out)
 
 
-@contextlib.contextmanager
+@contextmanager
 def _stub_judge(settings: Path) -> Iterator[None]:
     """A judge for the runs in the block, configured as a user would: by a file."""
     from medtasks.judge.stub import MODEL, StubJudge
@@ -74,20 +73,16 @@ def _stub_judge(settings: Path) -> Iterator[None]:
 
 
 def groups() -> list[str]:
-    """The main groups of our benchmarks; those of installed packages are not in the demo."""
+    """The main groups of our benchmarks."""
     ours = [package.module for package in task_packages() if package.ours and any(package.task_files())]
     return [module.rpartition(".")[2] for module in ours]
 
 
-@contextlib.contextmanager
+@contextmanager
 def _harness_output_in(log: Path) -> Iterator[None]:
     """Write the harness's hundreds of lines to a file, whose end is printed if the run fails."""
     try:
-        with (
-            log.open("w", encoding="utf-8") as stream,
-            contextlib.redirect_stdout(stream),
-            contextlib.redirect_stderr(stream),
-        ):
+        with log.open("w", encoding="utf-8") as stream, redirect_stdout(stream), redirect_stderr(stream):
             yield
     except BaseException:
         sys.stderr.write("\n".join(log.read_text(encoding="utf-8").splitlines()[-15:]) + "\n")
@@ -100,34 +95,30 @@ def _report(board: Board, out: Path) -> None:
     from medtasks.leaderboard.site.tables import overview_charts
 
     shown = overview_charts(board)
-    cells: list[
-        dict[str, str]
-    ] = []  # of each chart: by model the score, best first, and below it that of its blind run
+    scores: list[dict[str, str]] = []  # of each chart, by model, best first, and below it that of its blind run
     gains = []
     for chart in shown:
-        column, scores = chart.ranking.column, {}
-        for row in chart.rows:
-            cell = row.cells[column.key]
-            if cell.value is not None:
-                ends = interval(cell.low, cell.high, column.unit)
-                scores[shown_name(board, row.model, row.blind)] = f"{number(cell.value, column.unit)} [{ends}]"
-        cells.append(scores)
+        column = chart.ranking.column
+        cells = {shown_name(board, row.model, row.blind): row.cells[column.key] for row in chart.rows}
+        scores.append(
+            {
+                name: f"{number(cell.value, column.unit)} [{interval(cell.low, cell.high, column.unit)}]"
+                for name, cell in cells.items()
+                if cell.value is not None
+            }
+        )
         for row in (row for one in chart.benchmark.tables if one.name == GAINS for row in one.rows):
             gain = row.cells.get(f"{column.key}.gain")
             if gain is not None and gain.value is not None:
                 ends = interval(gain.low, gain.high, column.unit)
                 gains.append(f"{number(gain.value, column.unit)} points ({ends}) on {chart.benchmark.title}")
-    names = dict.fromkeys(name for scores in cells for name in scores)
+    names = dict.fromkeys(name for own in scores for name in own)
     for start in range(0, len(shown), 2):  # two beside each other fit 80 columns
-        pair, columns = shown[start : start + 2], cells[start : start + 2]
-        table(
-            ("", *(one.benchmark.title for one in pair)),
-            [
-                ["", *(one.ranking.column.label for one in pair)],
-                *([name, *(scores.get(name, "no value") for scores in columns)] for name in names),
-            ],
-            title="" if start else "\nHeadline scores in %, 95 % cluster-bootstrap intervals",
-        )
+        pair, columns = shown[start : start + 2], scores[start : start + 2]
+        rows = [["", *(one.ranking.column.label for one in pair)]]
+        rows += [[name, *(own.get(name, "no value") for own in columns)] for name in names]
+        title = "" if start else "\nHeadline scores in %, 95 % cluster-bootstrap intervals"
+        table(("", *(one.benchmark.title for one in pair)), rows, title)
     write("")
     for one in shown:
         _write_filled(f"{one.benchmark.title}: {one.finding}", "  ")

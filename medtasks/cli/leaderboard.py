@@ -169,7 +169,6 @@ def check(
 
 
 def _asking_again(share: str, judges: list[str], seed: int | None) -> Callable[[ScoredRun], Iterator[Rejudged]]:
-    """What asks ``judges`` again for a share of the verdicts."""
     from medtasks.judge.settings import read_judges
     from medtasks.leaderboard.verify.rejudging import rejudge
 

@@ -220,10 +220,8 @@ def compare(
         found = compare_two(*runs, task=task, metric=metric, progress=bar)
     used = [used_by(one, known, task) for one in runs]
     if as_json:
-        from pydantic_core import to_jsonable_python
-
         usage = [{**usage.model_dump(mode="json"), **({} if cost is None else {"cost": cost})} for usage, cost in used]
-        write_json({**to_jsonable_python(found), "usage": dict(zip(("first", "second"), usage, strict=True))})
+        write_json({**vars(found), "usage": dict(zip(("first", "second"), usage, strict=True))})
         return
     names = [f"{one.public.model_facts.get('name', one.model)} ({one.public.folder})" for one in runs]
     write(f"A: {printable(names[0])}\nB: {printable(names[1])}\n")
@@ -268,14 +266,13 @@ def _compare_pairs(pairs: Sequence[str], group: str | None, metric: str | None, 
     columns = ("group", "metric", "pairs", "better", "worse", "equal", "sign p", "Wilcoxon p", "lowest possible p")
     table(columns, signs)
     write(
-        "  One difference per pair and task, over the items with a value in both runs; p is two-sided, not corrected."
+        "  One difference per pair and task, over the items with a value in both runs; p is two-sided, not corrected.",
+        "  A task with few items counts as much as one with many; differences of one pair are not independent.",
     )
-    write("  A task with few items counts as much as one with many; differences of one pair are not independent.")
     write(*grouped_notes(reasons))
 
 
 def _read_runs(folders: Iterable[Path]) -> list[ScoredRun]:
-    """The one run in each of the directories, with a progress bar."""
     from medtasks.leaderboard.rank.compare import read_one
 
     with progress("reading results"):

@@ -1,13 +1,11 @@
-"""``medtasks prepare``, ``fetch`` and ``doctor``: data made ready, and what is installed, prepared or missing."""
+"""``medtasks prepare`` and ``doctor``: data made ready, and what is installed, prepared or missing."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-import io
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from enum import Enum
 from importlib.metadata import PackageNotFoundError, entry_points, requires, version
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -20,11 +18,11 @@ from typer.core import TyperGroup
 from typing_extensions import Unpack
 
 from medtasks.catalog.contents import task_packages
-from medtasks.catalog.packages import LeftOut, without_warnings
-from medtasks.catalog.registry import all_benchmarks, code_left_out, everything_left_out, get_benchmark, plugin_of
+from medtasks.catalog.packages import without_warnings
+from medtasks.catalog.registry import all_benchmarks, everything_left_out, get_benchmark, plugin_of
 from medtasks.cli.console import Json, plain_help, progress, table, write, write_json
 from medtasks.core.errors import MedtasksError, NotPreparedError
-from medtasks.core.text import counted, one_line
+from medtasks.core.text import counted
 from medtasks.data.preparation import Bars, Out, PictureOptions, parameters_of, prepare_package
 from medtasks.data.prepared import Prepared, coverage_lines, data_root, is_mini
 from medtasks.data.prepared import counted as counted_rows
@@ -84,7 +82,6 @@ app.command("package")(_typed(_package))
 
 
 def report(prepared: Prepared) -> None:
-    """Print what was prepared, and how it differs from what was published."""
     manifest = prepared.manifest
     counts = manifest.counts
     write(
@@ -102,37 +99,7 @@ def report(prepared: Prepared) -> None:
     write(f"  in {prepared.directory}")
 
 
-class Package(str, Enum):
-    """What can be fetched; typer takes no list of literals."""
-
-    wordnet = "wordnet"
-    punkt = "punkt"
-
-
-def fetch(
-    packages: Annotated[list[Package] | None, typer.Argument(show_default=False)] = None,
-    index: str | None = None,
-) -> None:
-    """Download what METEOR reads into NLTK's data directory: the first writable one, else ~/nltk_data."""
-    from nltk.downloader import Downloader
-
-    downloader = Downloader(index)
-    for package in dict.fromkeys(packages or Package):
-        name = "punkt_tab" if package is Package.punkt else package.value
-        try:
-            # it prints its errors, too
-            downloader.download(name, quiet=True, raise_on_error=True, print_error_to=io.StringIO())
-        except (ValueError, OSError) as error:
-            raise MedtasksError(
-                f"{package.value}: cannot be fetched ({one_line(str(error))}); check the network, or name a mirror "
-                "with --index."
-            ) from error
-        write(f"{package.value}: in {Path(downloader.download_dir)}")
-
-
 class Check(NamedTuple):
-    """A row of the report."""
-
     what: str
     state: str
     found: str
@@ -173,36 +140,25 @@ def _installed() -> Iterator[Check]:
             else:
                 yield Check(name, "broken", "absent", fix)
             continue
-        if not wanted.contains(found, prereleases=True):
+        if wanted.contains(found, prereleases=True):
+            yield Check(name, "ok", found)
+        else:
             yield Check(name, "broken", f"{found}, expected {wanted}", fix)
-            continue
-        yield Check(name, "ok", found)
-        if name == "lmms-eval" and any(one.name == "medtasks" for one in entry_points(group="lmms_eval.models")):
-            yield Check("task hook", "ok", "lmms_eval lists our tasks")
-        elif name == "lmms-eval":
-            missing = "entry point lmms_eval.models is not registered"
-            yield Check("task hook", "broken", missing, "pip install medtasks")
+    if any(one.name == "medtasks" for one in entry_points(group="lmms_eval.models")):
+        yield Check("task hook", "ok", "lmms_eval lists our tasks")
+    else:
+        missing = "entry point lmms_eval.models is not registered"
+        yield Check("task hook", "broken", missing, "pip install medtasks")
 
 
 def _task_packages() -> Iterator[Check]:
-    """Other packages with tasks: what they provide, and which parts are left out."""
-    from medtasks.benchmarks.layouts import layouts_left_out
-    from medtasks.catalog.rubric import load_rubric
-    from medtasks.catalog.spec import load_spec
+    """What other packages with tasks provide, and what of it is not used."""
     from medtasks.harness.installed import taken_names
 
     left_out = [*everything_left_out(), *taken_names()]
     contents = {}
     for package in (one for one in task_packages() if not one.ours):
-        plugin, tasks, rubrics = plugin_of(package), [*package.task_files()], [*package.rubric_files()]
-        if code_left_out(package) is None:
-            for word, load, paths in (("task", load_spec, tasks), ("rubric", load_rubric, rubrics)):
-                for path in paths:
-                    try:
-                        load(path.stem)
-                    except MedtasksError as error:
-                        left_out.append(LeftOut(package.owner, f"{word} {path.stem}", str(error), str(path)))
-        left_out += layouts_left_out(package)
+        plugin, tasks = plugin_of(package), package.task_files()
         groups = sum(path.parent.name == "groups" for path in tasks)
         counts = {
             "benchmark": len(plugin.benchmarks),
@@ -210,7 +166,7 @@ def _task_packages() -> Iterator[Check]:
             "group": groups,
             "filter": len(plugin.filters),
             "metric": len(plugin.metrics),
-            "rubric": len(rubrics),
+            "rubric": len(package.rubric_files()),
             "board layout": len(plugin.layouts),
         }
         contents[package.owner] = ", ".join(counted(count, word) for word, count in counts.items() if count)
@@ -219,7 +175,7 @@ def _task_packages() -> Iterator[Check]:
         whole = [one.why for one in own if not one.part]
         state = "left out" if whole else "partly" if own else "ok"
         yield Check(owner, state, whole[0] if whole else contents.get(owner, ""))
-        yield from (Check(f"  {one.part}", "left out", one.why, one.place) for one in own if one.part)
+        yield from (Check(f"  {one.part}", "left out", one.why, str(one.place or "")) for one in own if one.part)
 
 
 def _metrics() -> Iterator[Check]:
@@ -229,10 +185,10 @@ def _metrics() -> Iterator[Check]:
     meteor, splitter = get_metric("meteor"), sentence_splitter()
     reason = meteor.unavailable()
     if reason is not None:
-        yield Check("METEOR", "missing", reason, "medtasks fetch wordnet")
+        yield Check("METEOR", "missing", reason, "python -m nltk.downloader wordnet")
         return
     yield Check("METEOR", "ok", meteor.signature)
-    missing = ("optional", NO_SPLITTER, "medtasks fetch punkt")
+    missing = ("optional", NO_SPLITTER, "python -m nltk.downloader punkt_tab")
     yield Check("METEOR's sentences", *(missing if splitter == "none" else ("ok", f"split by NLTK's {splitter}")))
 
 

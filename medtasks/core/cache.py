@@ -71,7 +71,7 @@ class RecentlyUsed(Generic[K, V]):
         return value
 
     def add(self, key: K, value: V) -> None:
-        """Add a value whose key is not cached yet."""
+        """Add the value of a key that is not cached yet."""
         self._held[key] = value
         self.nbytes += self._size(value)
 
@@ -83,6 +83,5 @@ class RecentlyUsed(Generic[K, V]):
             self.nbytes -= self._size(self._held.pop(key))
 
     def clear(self) -> None:
-        """Drop all values."""
         self._held.clear()
         self.nbytes = 0

@@ -21,8 +21,6 @@ from medtasks.core.settings import current_settings
 
 INTERRUPTED = 130
 """Exit code of an interrupted program (SIGINT), as in shells."""
-_AGAIN = 0.05
-"""Delay in seconds before a swallowed interrupt is sent again."""
 
 _RAISED = ContextVar("raised", default=False)
 
@@ -74,7 +72,7 @@ def interrupts_arrive() -> Iterator[None]:
 
     def hook(unraisable: sys.UnraisableHookArgs) -> None:
         if issubclass(unraisable.exc_type, KeyboardInterrupt):
-            again = threading.Timer(_AGAIN, os.kill, (os.getpid(), signal.SIGINT))
+            again = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
             again.daemon = True
             again.start()
         else:

@@ -61,7 +61,7 @@ def file_state(status: os.stat_result) -> tuple[int, ...]:
 
 
 def read_regular(path: Path, most: int = MAX_JSON_BYTES) -> bytes:
-    """The content of the regular file ``path``; raises `OSError` if it cannot be read, or has over ``most`` bytes."""
+    """The content of ``path``; raises `OSError` if it is not a regular file, or has over ``most`` bytes."""
     size = check_regular(path)
     if size > most:
         raise OSError(errno.EFBIG, f"{size:,} bytes, more than the limit of {most:,}", str(path))
@@ -69,8 +69,7 @@ def read_regular(path: Path, most: int = MAX_JSON_BYTES) -> bytes:
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
-    """The lines of the regular file ``path``, including line breaks; raises `OSError` if it cannot be read, or has a
-    line of more than `MAX_LINE_BYTES`."""
+    """The lines of ``path`` with their ends; raises `OSError` if it is not a regular file, or a line is too long."""
     check_regular(path)
     with path.open("rb") as stream:
         while line := stream.readline(MAX_LINE_BYTES + 1):
@@ -90,10 +89,7 @@ def short_hash(text: str) -> str:
 
 
 def file_sha256(path: Path, progress: Callable[[int, int], None] | None = None) -> str:
-    """SHA-256 of the regular file ``path``, as hex digits; raises `OSError`.
-
-    ``progress`` is called with (bytes read, bytes in all).
-    """
+    """SHA-256 of the regular file ``path``; ``progress`` is called with (bytes read, bytes in all)."""
     size = check_regular(path)
     digest = hashlib.sha256()
     with path.open("rb") as stream:
@@ -121,8 +117,7 @@ def temporary_beside(target: Path) -> Iterator[Path]:
     """A new directory, to be renamed to ``target``; removed at the end if it still exists.
 
     It is in a hidden directory next to ``target`` that only this user can open, because a killed process leaves it
-    behind and it may hold rows that must not be shared. The hidden directory is locked while in use, and the next call
-    in the same parent directory removes an unlocked one (:func:`remove_abandoned`).
+    behind and it may hold rows that must not be shared. The next call there removes what is no longer locked.
     """
     remove_abandoned(target.parent)
     while True:  # until no other process removed it as abandoned before it was locked
@@ -149,10 +144,7 @@ def temporary_beside(target: Path) -> Iterator[Path]:
 
 
 def remove_abandoned(directory: Path) -> None:
-    """Remove directories of :func:`temporary_beside` that killed processes left in ``directory``, which need not exist.
-
-    Directories in use are kept; on a file system without locks, all are.
-    """
+    """Remove what killed processes left in ``directory``, which need not exist; without locks, nothing is removed."""
     with contextlib.suppress(OSError):
         for folder in directory.iterdir():
             if _TEMPORARY_NAME.fullmatch(folder.name) and not folder.is_symlink():
@@ -164,8 +156,7 @@ def remove_abandoned(directory: Path) -> None:
 
 
 def replace_directory(target: Path, new: Path) -> None:
-    """Put the directory ``new`` in the place of ``target``, which is deleted if it exists; both have the same parent,
-    or ``new`` is in a directory of :func:`temporary_beside`.
+    """Put the directory ``new`` in the place of ``target``, on the same file system, which is deleted if it exists.
 
     Readers, and crashes, find the old directory or the new one, never a mix: where kernel and file system cannot
     exchange two directories, ``target`` is moved aside for a moment, from which :func:`recover_directory` restores it.
@@ -203,9 +194,8 @@ def _aside(target: Path) -> Path:
 def held(target: Path, doing: str, otherwise: str = "") -> Iterator[None]:
     """Lock the directory ``target``, which need not exist, for the block, against other processes on this file system.
 
-    The system releases the lock, a hidden file beside ``target``, when a process is killed. If another process holds
-    it, a `UsageError` says that ``target`` is being ``doing`` (``prepared``), by which process, on which host and since
-    when, and to wait ``otherwise`` to do something else.
+    If another process holds the lock, a hidden file that the system releases when a process is killed, a `UsageError`
+    says by which ``target`` is being ``doing`` (``prepared``), and to wait ``otherwise`` to do something else.
     """
     from filelock import FileLock, Timeout
 
@@ -214,11 +204,10 @@ def held(target: Path, doing: str, otherwise: str = "") -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout as error:
-        try:
-            holder = path.read_text(encoding="utf-8")
-        except OSError:
-            holder = ""
-        by = holder or "another process"  # which has not written its name yet
+        by = ""
+        with contextlib.suppress(OSError):
+            by = path.read_text(encoding="utf-8")
+        by = by or "another process"  # which has not written its name yet
         raise UsageError(f"{target}: is being {doing} by {by}; wait for it{otherwise}.") from error
     try:
         since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")

@@ -97,7 +97,6 @@ def problems(
 
 
 def first_problem(error: ValidationError, model: type[BaseModel] | None = None) -> str:
-    """The message of the first problem."""
     return next(problems(error, model)).message
 
 
@@ -131,7 +130,6 @@ def _message(error: ErrorDetails, keys: Keys, model: type[BaseModel] | None, *, 
 
 
 def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The models that a field of this type may nest."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for part in get_args(annotation):

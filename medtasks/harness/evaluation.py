@@ -22,7 +22,6 @@ from lmms_eval.filters import build_filter_ensemble
 from lmms_eval.utils import create_iterator
 
 from medtasks.benchmarks.documents import SYSTEM_IN_TEXT
-from medtasks.catalog.packages import warn
 from medtasks.catalog.rubric import load_rubric
 from medtasks.catalog.spec import TaskSpec, leaf_tasks, load_spec
 from medtasks.core.cache import cache_root
@@ -89,8 +88,8 @@ class Evaluation:
                 task.OUTPUT_TYPE = task.config.output_type = "generate_until_multi_round"
             if SYSTEM_PROMPT in task_presentation(self._lm, spec):
                 task.lmms_eval_specific_kwargs = {**task.lmms_eval_specific_kwargs, SYSTEM_IN_TEXT: True}
-                name = backend_name(self._lm)
-                warn(f"{spec.name}: {name} takes no system prompt; the task's is put before the question.")
+                message = f"{backend_name(self._lm)} takes no system prompt; the task's is put before the question."
+                print(f"medtasks: {spec.name}: {message}", file=sys.stderr, flush=True)
         plan = self._plan()
         folder = self._checkpoint(plan.manifest)
         _agree_with_first(folder)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from medtasks.catalog.contents import task_packages
 from medtasks.catalog.packages import LeftOut
 from medtasks.core.errors import UsageError, first_line
+from medtasks.core.findings import Place
 from medtasks.core.schema import suggestion
 
 _KEY = re.compile(
@@ -42,7 +43,7 @@ def taken_names() -> list[LeftOut]:
             package.owner,
             f"task {path.stem}",
             "lmms-eval has a task of that name, and --tasks runs that one; rename yours.",
-            str(path),
+            Place(path, 1),
         )
         for package in others
         for path in package.task_files()

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from medtasks.catalog.records import Where, wrong
-from medtasks.catalog.rubric import aspects_of
-from medtasks.catalog.scales import Aspect, Rubric
+from medtasks.catalog.rubric import Aspect, Rubric, aspects_of
 from medtasks.core.errors import DataError
 from medtasks.core.schema import Frozen, shown
 from medtasks.core.text import first_names

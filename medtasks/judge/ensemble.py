@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from math import fsum
 from typing import Any, Literal, NamedTuple
 
-from medtasks.catalog.rubric import aspects_of, total
-from medtasks.catalog.scales import Aspect, Rubric
+from medtasks.catalog.rubric import Aspect, Rubric, aspects_of, total
 from medtasks.core.errors import MedtasksError
 
 Rule = Literal["majority", "mean"]

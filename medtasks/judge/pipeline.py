@@ -12,8 +12,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from medtasks.catalog.rubric import judge_prompt, rubric_hash, verdict_schema
-from medtasks.catalog.scales import Rubric
+from medtasks.catalog.rubric import Rubric, judge_prompt, rubric_hash, verdict_schema
 from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.judge.client import JudgeClient, Spent, Unanswered
 from medtasks.judge.endpoint import Messages

@@ -14,8 +14,7 @@ from typing import Any
 from pydantic import Field
 
 from medtasks.answers.markup import strip_thinking
-from medtasks.catalog.rubric import aspects_of
-from medtasks.catalog.scales import Aspect, Rubric
+from medtasks.catalog.rubric import Aspect, Rubric, aspects_of
 from medtasks.core.schema import Compact
 
 _BRACE = re.compile(r"[{}]")

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.benchmarks.documents import all_pictures
-from medtasks.catalog.rubric import load_rubric, rubric_hash
-from medtasks.catalog.scales import Rubric
+from medtasks.catalog.rubric import Rubric, load_rubric, rubric_hash
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.core.files import canonical_json

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 import medtasks
 from medtasks.benchmarks.documents import task_rows
 from medtasks.catalog.registry import get_filter
-from medtasks.catalog.scales import Rubric
+from medtasks.catalog.rubric import Rubric
 from medtasks.catalog.spec import TaskSpec
 from medtasks.core.errors import DataError
 from medtasks.core.files import canonical_json, short_hash

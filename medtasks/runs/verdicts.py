@@ -13,8 +13,7 @@ from typing import Any, TypeAlias
 
 from medtasks.catalog.benchmark import FAILED
 from medtasks.catalog.prompts import template_hash
-from medtasks.catalog.rubric import aspects_of, load_rubric, occurrences_of, rubric_hash, total
-from medtasks.catalog.scales import Rubric
+from medtasks.catalog.rubric import Rubric, aspects_of, load_rubric, occurrences_of, rubric_hash, total
 from medtasks.catalog.spec import TaskSpec, load_spec
 from medtasks.core.files import canonical_json, short_hash
 from medtasks.judge.agreement import AgreementReport, Unit, agreement_report

@@ -39,15 +39,13 @@ from medtasks.validate.report import TaskReport
 
 MOST = 200
 """The number of documents per task that are checked."""
-
 FEW = 5
 """With fewer items, a trivial answer may match a correct one by chance, and is not reported."""
 
 _MESSY_DOCUMENTS = 2
 _RESAMPLES = 20
+_TOLERANCE = 1e-9
 _CODE = "fix the code that scores it"
-_OF_METRICS = frozenset({"MT504", "MT508"})
-"""Codes of defects of a metric itself, rather than of the task that uses it."""
 
 _TRIVIAL = {
     "constant": ("MT502", "the same to every question"),
@@ -68,8 +66,6 @@ _MESSY: Mapping[str, str] = {
     "control": "\x00\x1b[31mA\x07\r\n\u2028B\ufeff",
 }
 """Malformed responses as models sometimes give them, by kind."""
-
-_TOLERANCE = 1e-9
 
 _REACHED = {
     **dict.fromkeys(("accuracy", "exact_match", "rouge1", "rougeL", "content", "content_closed", "overall"), 1.0),
@@ -96,9 +92,7 @@ def check_behaviour(spec: TaskSpec, benchmark: Benchmark, documents: Documents) 
     Metrics that are learned, need a judge, or cannot be computed here are not checked; whether trivial and shuffled
     answers score lower is checked for metrics with at least :data:`FEW` items.
     """
-    checks = _Behaviour(spec, benchmark, documents[:MOST])
-    checks.check()
-    return checks.report.findings()
+    return _Behaviour(spec, benchmark, documents[:MOST]).findings()
 
 
 def policy_answers(documents: Documents) -> tuple[list[str], dict[str, list[str]]]:
@@ -110,18 +104,18 @@ def policy_answers(documents: Documents) -> tuple[list[str], dict[str, list[str]
     """
     references = sorted(str(document["target"]) for document in documents)
     questions = [Question.of(document, str(document["sample_id"]), references) for document in documents]
-    perfect = [oracle(question) for question in questions]
+    perfect = [*map(oracle, questions)]
     counts = Counter(perfect)
     commonest = min(counts, key=lambda answer: (-counts[answer], answer))
     others = {
-        "constant": [constant(question) for question in questions],
-        "commonest": [commonest for _ in questions],
-        "empty": ["" for _ in questions],
+        "constant": [*map(constant, questions)],
+        "commonest": [commonest] * len(questions),
+        "empty": [""] * len(questions),
     }
     if all(question.abstention is not None for question in questions):
-        others["abstain"] = [abstain(question) for question in questions]
+        others["abstain"] = [*map(abstain, questions)]
     if any(question.positive is not None for question in questions):
-        others["early"] = [early(question) for question in questions]
+        others["early"] = [*map(early, questions)]
     if len(counts) > 1:
         ordered = sorted(range(len(perfect)), key=perfect.__getitem__)
         shift = counts[commonest]  # no group of equal answers is longer, so none is moved within itself
@@ -131,27 +125,28 @@ def policy_answers(documents: Documents) -> tuple[list[str], dict[str, list[str]
 
 
 class _Trial(NamedTuple):
-    """The samples of one response to every document, in document order, the items they were joined into, their metrics,
-    and the scores of all; None if they cannot be computed, or the statistics are not sound."""
+    """The samples of one response to every document, the items they were joined into, and the scores of all; None if
+    they cannot be computed, or the statistics are not sound."""
 
     samples: list[Sample]
     items: tuple[Item, ...]
-    metrics: dict[str, Metric]
     scores: dict[str, float] | None
 
 
 class _Behaviour:
-    """All checks of one task."""
-
     def __init__(self, spec: TaskSpec, benchmark: Benchmark, documents: Documents) -> None:
         self._spec, self._benchmark, self._documents = spec, benchmark, documents
-        self._source = read_installed(spec.path).source
-        self.report = TaskReport(self._source, len(documents))
-        self.report.place = self._source.place("process_results")
+        self._source = read_installed(spec.path)
+        self._report = TaskReport(self._source, len(documents))
+        self._report.place = self._source.place("process_results")
+        self._metrics: dict[str, Metric] = {}  # those with scores of single samples
         self._cases: dict[str, dict[str, tuple[float, ...]]] = {}
 
-    def check(self) -> None:
-        """Report everything that is wrong."""
+    def findings(self) -> list[Finding]:
+        self._check()
+        return self._report.findings()
+
+    def _check(self) -> None:
         try:
             perfect, others = policy_answers(self._documents)
         except (MedtasksError, LookupError, TypeError, AttributeError, ValueError) as error:
@@ -160,7 +155,7 @@ class _Behaviour:
         oracle = self._trial("oracle", perfect)
         if oracle is None:
             return
-        unbearable = self._check_messy(oracle.metrics)
+        unbearable = self._check_messy()
         if oracle.scores is None:
             return
         self._check_top(oracle, oracle.scores)
@@ -169,7 +164,7 @@ class _Behaviour:
             trial = None if name in unbearable else self._trial(name, answers)
             if trial is not None and trial.scores is not None:
                 scores[name] = trial.scores
-        self._compare(oracle, oracle.scores, scores)
+        self._compare(oracle.items, oracle.scores, scores)
 
     def _about(self, code: str, metric: str, message: str, error: BaseException | None = None, **changed: Any) -> None:
         """Report something about a metric, or about the whole task if ``metric`` is empty.
@@ -177,14 +172,14 @@ class _Behaviour:
         Its place is where ``error`` was raised, the class of a faulty metric, or the task file.
         """
         place = raised_at(error) if error is not None else None
-        if place is None and code in _OF_METRICS:
+        if place is None and code in ("MT504", "MT508"):  # the metric's own fault, not that of the task
             place = place_of(get_metric(metric))
         if place is None and metric in self._spec.metrics:
             place = self._source.place("metric_list", self._spec.metrics.index(metric))
-        self.report.say(code, message, metric, place, **changed)
+        self._report.say(code, message, metric, place, **changed)
 
     @contextmanager
-    def _failures(self, what: str, metric: str = "", fix: str | None = None) -> Iterator[None]:
+    def _failures(self, what: str, metric: str = "", fix: str | None = _CODE) -> Iterator[None]:
         """Report any exception in the block as a failure: a package's code may raise anything."""
         try:
             yield
@@ -196,7 +191,7 @@ class _Behaviour:
         spec, answered = self._spec, []
         for document, answer in zip(self._documents, answers, strict=True):
             response = join_stages([answer, answer]) if spec.stage1_template else answer
-            answered.append(Answered(dict(document), (Reply(response),) * spec.repeats))
+            answered.append(self._answered(document, response))
         try:
             samples = scored_samples(spec, answered)
         except (Exception, SystemExit) as error:
@@ -205,18 +200,22 @@ class _Behaviour:
                 what = f"{name}: scoring fails on all responses together ({_sentence(error)})"
                 self._about("MT507", "", what, error, fix=_CODE)
             return None
-        with self._failures(f"the samples of {name} cannot be joined", fix=_CODE):
-            judged = with_judged_scores(spec, samples)
-            items = joined_items(self._benchmark, [sample.view() for sample in judged]).items
+        with self._failures(f"the samples of {name} cannot be joined"):
+            samples = with_judged_scores(spec, samples)
+            items = joined_items(self._benchmark, [sample.view() for sample in samples]).items
             self._check_cases(name, items)
-            metrics = {metric: get_metric(metric) for sample in judged for metric in sample.scores}
+            metrics = {metric: get_metric(metric) for sample in samples for metric in sample.scores}
+            self._metrics |= metrics
             lacking = [metric for metric in spec.metrics if metric not in metrics]
             for metric in lacking:
                 message = f"`process_results` gives no {shown(metric)}, expected its statistics as in `metric_list`"
                 self._about("MT507", metric, message, fix="add it, or remove it from the list")
             if not lacking:
-                return _Trial(judged, items, metrics, self._scores(name, judged, items, metrics))
+                return _Trial(samples, items, self._scores(name, samples, items))
         return None
+
+    def _answered(self, document: Mapping[str, Any], response: str) -> Answered:
+        return Answered(dict(document), (Reply(response),) * self._spec.repeats)
 
     def _alone(
         self, answered: Answered, code: str, what: str = "", field: str = "", fix: str | None = None
@@ -232,39 +231,34 @@ class _Behaviour:
             except (Exception, SystemExit):
                 step = f"the filter {self._spec.filters[-1]}"
             message = f"{what}{step} fails on the response {shown(response)} ({_sentence(error)})"
-            self.report.count(code, answered.document, message, field, raised_at(error), fix)
+            self._report.count(code, answered.document, message, field, raised_at(error), fix)
             return None
 
-    def _scores(
-        self, name: str, samples: list[Sample], items: Sequence[Item], metrics: Mapping[str, Metric]
-    ) -> dict[str, float] | None:
-        """The scores of a trial by metric; None if they cannot be computed, or its statistics are not sound."""
-        sound = True
-        for item in items:
-            where = f"{name}, sample {item.item_id}"
-            for metric in filter(metrics.__contains__, item.values):
-                sound = self._is_sound(where, metrics[metric], item.values[metric]) and sound
-        if not sound:
+    def _scores(self, name: str, samples: list[Sample], items: Sequence[Item]) -> dict[str, float] | None:
+        checked = [
+            self._is_sound(f"{name}, sample {item.item_id}", self._metrics[metric], item.values[metric])
+            for item in items
+            for metric in filter(self._metrics.__contains__, item.values)
+        ]
+        if not all(checked):
             return None
-        with self._failures(f"the samples of {name} cannot be scored", fix=_CODE):
+        with self._failures(f"the samples of {name} cannot be scored"):
             by, pooled = self._spec.metadata.breakdowns, self._spec.metadata.pooled
             scored = score_samples(samples, self._benchmark, by, pooled, resamples=_RESAMPLES).metrics
             scores = {metric: score.value for metric, score in scored.items() if score.value is not None}
-            for metric in filter(metrics.__contains__, scores):
+            for metric in filter(self._metrics.__contains__, scores):
                 ends = [("interval", end) for end in scored[metric].interval or ()]
                 for what, value in (("score", scores[metric]), *ends):
-                    self._is_in_range(metrics[metric], value, f"{name}: the {what} of all samples")
+                    self._is_in_range(self._metrics[metric], value, f"{name}: the {what} of all samples")
             return scores
         return None
 
     def _check_cases(self, name: str, items: Sequence[Item]) -> None:
         errors = self._benchmark.errors
-        if errors is None:
-            return
-        for item in items:
-            values = errors.values(self._benchmark, item)
+        for item in items if errors is not None else ():
             counts: dict[str, tuple[float, ...]] = {
-                rate: (one.statistics or one.high or ())[1:] for rate, one in values.items()
+                rate: (one.statistics or one.high or ())[1:]
+                for rate, one in errors.values(self._benchmark, item).items()
             }
             before = self._cases.setdefault(item.item_id, counts)
             for rate in sorted(rate for rate in counts if counts[rate] != before[rate]):
@@ -280,19 +274,20 @@ class _Behaviour:
             self._about("MT508", metric.name, message, fix="return them from `process_results`")
             return False
         for row in rows:
-            fault = _fault_of(metric, row)
-            if fault is not None:
+            if fault := _fault_of(metric, row):
                 self._about("MT504" if len(row) == metric.width else "MT508", metric.name, f"{where}: {fault}")
                 return False
             if metric.width == 2 and row[1] == 0:  # the metric does not apply to this item
                 continue
             score = None
-            with self._failures(f"{where}: `score` fails on {list(row)[:6]}", metric.name), np.errstate(all="ignore"):
+            failing = f"{where}: `score` fails on {list(row)[:6]}"
+            with self._failures(failing, metric.name, fix=None), np.errstate(all="ignore"):
                 score = float(metric.score(np.array(row, dtype=np.float64)))
+            if score is None:
+                return False
             # metrics other than means may have no value for a single sample
-            if score is None or not (
-                (metric.width != 2 and math.isnan(score)) or self._is_in_range(metric, score, f"{where}: the score")
-            ):
+            has_none = metric.width != 2 and math.isnan(score)
+            if not has_none and not self._is_in_range(metric, score, f"{where}: the score"):
                 return False
         return True
 
@@ -309,12 +304,10 @@ class _Behaviour:
         low, high = map(float, bounds) if stated else (0.0, 1.0)
         slack = _TOLERANCE * max(1.0, abs(value))
         if not low - slack <= value <= high + slack:
-            message = f"{what} is {value:g}, expected {low:g} to {high:g}"
-            if stated or type(metric).__module__.partition(".")[0] == OURS:
-                self._about("MT504", metric.name, message)
-            else:
-                fix = "add `bounds` to the metric, or fix it"
-                self._about("MT504", metric.name, message, fix=fix, severity="warning")
+            changed: dict[str, Any] = {}
+            if not stated and type(metric).__module__.partition(".")[0] != OURS:
+                changed = {"fix": "add `bounds` to the metric, or fix it", "severity": "warning"}
+            self._about("MT504", metric.name, f"{what} is {value:g}, expected {low:g} to {high:g}", **changed)
         return True
 
     def _check_top(self, oracle: _Trial, best: Mapping[str, float]) -> None:
@@ -324,8 +317,8 @@ class _Behaviour:
         score of pairs of equal texts, if these determine it.
         """
         targets = [str(document["target"]) for document in self._documents]
-        for name in (name for name in best if name in oracle.metrics and name not in SIGNED):
-            metric, top = oracle.metrics[name], _REACHED.get(name, math.nan)
+        for name in (name for name in best if name in self._metrics and name not in SIGNED):
+            metric, top = self._metrics[name], _REACHED.get(name, math.nan)
             if name not in _REACHED:
                 with suppress(Exception):  # scored elsewhere, or unavailable; process_results is checked separately
                     rows = [metric.statistics(target, target) for target in targets]
@@ -342,48 +335,48 @@ class _Behaviour:
             # times in the records may make an answer late or early, regardless of the scoring
             self._about("MT501", name, message, severity="warning" if name in _TIMED else None)
 
-    def _compare(self, oracle: _Trial, best: Mapping[str, float], others: Mapping[str, Mapping[str, float]]) -> None:
+    def _compare(
+        self, items: Sequence[Item], best: Mapping[str, float], others: Mapping[str, Mapping[str, float]]
+    ) -> None:
         """Report metrics that score trivial answers as high as right ones."""
 
         def as_good(names: Sequence[str], other: Mapping[str, float]) -> bool:
             compared = [name for name in names if name in other]
-            return bool(compared) and all(_reaches(oracle.metrics[name], other[name], best[name]) for name in compared)
+            return bool(compared) and all(_reaches(self._metrics[name], other[name], best[name]) for name in compared)
 
         telling = []
         for name in best:
-            rows = [item.values[name].statistics for item in oracle.items if name in item.values]
+            rows = [item.values[name].statistics for item in items if name in item.values]
             applying = sum(row is not None and not (len(row) == 2 and row[1] == 0) for row in rows)
-            if name in oracle.metrics and name not in SIGNED and not self.report.has("MT501", name) and applying >= FEW:
+            if name in self._metrics and name not in SIGNED and not self._report.has("MT501", name) and applying >= FEW:
                 telling.append(name)
         for policy, (code, what) in _TRIVIAL.items():
             if policy in others and as_good(telling, others[policy]):
                 scores = ", ".join(f"{name} {best[name]:.4g}" for name in telling)
                 self._about(code, "", f"answering {what} scores as high as the reference answers ({scores})")
-        if self.report.has("MT502") or self.report.has("MT503"):
+        if self._report.has("MT502") or self._report.has("MT503"):
             return
         for name in sorted(set(telling) - _TIMED):
             if others and all(as_good([name], one) for one in others.values()):
                 message = f"{', '.join(others)} answers all score {best[name]:g} as the reference answers do"
                 self._about("MT502", name, message, fix="leave the metric out, or fix it", severity="warning")
 
-    def _check_messy(self, metrics: Mapping[str, Metric]) -> set[str]:
+    def _check_messy(self) -> set[str]:
         """Report what malformed responses break; returns the kinds that do."""
         unbearable: set[str] = set()
         for document in self._documents[:_MESSY_DOCUMENTS]:
             for kind, response in _MESSY.items():
-                replies = (Reply(response),) * self._spec.repeats
-                sample = self._alone(Answered(dict(document), replies), "MT509", field=kind)
+                sample = self._alone(self._answered(document, response), "MT509", field=kind)
                 if sample is None:
                     unbearable.add(kind)
                     continue
-                for name in filter(metrics.__contains__, sample.statistics):
-                    fault = _fault_of(metrics[name], sample.statistics[name])
-                    if fault is not None:
+                for name in filter(self._metrics.__contains__, sample.statistics):
+                    if fault := _fault_of(self._metrics[name], sample.statistics[name]):
                         message = f"with the response {shown(response)} {fault} ({name})"
-                        self.report.count("MT509", document, message, kind, fix="fix the metric")
+                        self._report.count("MT509", document, message, kind, fix="fix the metric")
                 for name, score in sample.scores.items():
-                    if score is not None and name in metrics:
-                        self._is_in_range(metrics[name], score, f"of a response that is {kind} the score")
+                    if score is not None and name in self._metrics:
+                        self._is_in_range(self._metrics[name], score, f"of a response that is {kind} the score")
         return unbearable
 
 
@@ -402,6 +395,5 @@ def _reaches(metric: Metric, value: float, other: float) -> bool:
 
 
 def _sentence(error: BaseException) -> str:
-    """The message of an exception, on one line."""
     text = shortened(str(error), 500).rstrip(".")
     return text if isinstance(error, MedtasksError) else f"{type(error).__name__}: {text}"

@@ -26,16 +26,12 @@ from medtasks.validate.documents import GOLD_FIELDS, LONG, Documents, folded, op
 from medtasks.validate.report import TaskReport
 
 GIVEN_BY_STAGE_1 = {"observations": "what stage 1 said"}
-
 SHORT = 4
 """Minimum length of an open question's answer for finding it as a separate word."""
-
 FEW = 5
 """With fewer documents, an answer may be in its question by chance."""
-
 MOST = 0.8
 """Minimum share of documents with their own answer in a field for this to be no coincidence."""
-
 OTHERS = 0.2
 """Maximum share of documents with another answer in the field: "red or blue?" does not tell which is right."""
 
@@ -121,7 +117,6 @@ def _place(name: str, line: int = 1) -> Place:
 def check_prompts(
     documents: Documents, template: str, stage1: str | None, visible: frozenset[str], report: TaskReport
 ) -> None:
-    """Render the prompt of every document, and count its defects."""
     values, prompts = (GIVEN_BY_STAGE_1 if stage1 else {}), dict[object, set[str]]()
     for document in documents:
         name = stage1 or template
@@ -179,7 +174,6 @@ def leaks(document: Mapping[str, Any], visible: frozenset[str], prompt: str) -> 
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """All strings in a value, at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping | list | tuple):
@@ -230,7 +224,6 @@ def _words(text: str) -> str:
 
 _NOT_SHOWN = frozenset({"cluster", "media"})
 """Document fields that samples store separately, so that no rubric sees them."""
-
 _RESPONSE = "There is nothing of note."
 
 

@@ -11,22 +11,17 @@ from medtasks.core.text import shortened
 
 
 class TaskReport:
-    """Findings about a task with so many ``documents``: about its file, each document, or all of them.
-
-    ``reported`` are the defects of documents that were reported for other tasks of the benchmark.
-    """
+    """Findings about a task with so many ``documents``: about its file, each document, or all of them."""
 
     def __init__(self, source: TaskSource, documents: int = 0) -> None:
         self.source = source
         self.documents = documents
         self.place = source.place("process_docs")
-        self.reported: set[tuple[str, ...]] = set()
         self._findings: list[Finding] = []
         self._general: dict[tuple[str, str], Finding] = {}
         self._counts: dict[tuple[str, str], tuple[str, Place | None, str | None, dict[str, None]]] = {}
 
     def add(self, *findings: Finding) -> None:
-        """Add findings as they are."""
         self._findings += findings
 
     def key(self, code: str, message: str, *keys: str | int, **changed: Any) -> None:
@@ -52,7 +47,6 @@ class TaskReport:
         documents[str(document.get("sample_id", "(no id)"))] = None
 
     def has(self, code: str, field: str = "") -> bool:
-        """Whether the field breaks the rule."""
         return (code, field) in self._counts or (code, field) in self._general
 
     def withdraw(self, code: str, field: str) -> None:
@@ -60,14 +54,9 @@ class TaskReport:
         self._counts.pop((code, field), None)
 
     def findings(self) -> list[Finding]:
-        """All findings; a defect of documents that were all reported for another task is not among them."""
         counted = []
         for (code, field), (message, place, fix, documents) in self._counts.items():
-            defects = {(code, field, name) for name in documents}
-            if code.startswith("MT3") and defects <= self.reported:
-                continue
-            self.reported |= defects
             first = shortened(next(iter(documents)), 120)
-            sentence = f"{len(defects):,} of {self.documents:,} documents, first {first!r}: {message}"
+            sentence = f"{len(documents):,} of {self.documents:,} documents, first {first!r}: {message}"
             counted.append(finding(code, self.source.name, sentence, place or self.place, field, fix=fix))
         return [*self._findings, *counted, *self._general.values()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from medtasks.catalog.prompts import template_variables
 from medtasks.catalog.registry import all_benchmarks, place_of, plugin_of
 from medtasks.catalog.spec import load_spec
 from medtasks.catalog.task_model import GroupFile, TaskFile
+from medtasks.catalog.task_source import read_source
 from medtasks.core.errors import MedtasksError, NoRowsError, NotPreparedError, UsageError, first_line
 from medtasks.core.findings import Finding, Place, failed, finding
 from medtasks.core.schema import suggestion
@@ -31,7 +31,6 @@ from medtasks.validate.report import TaskReport
 from medtasks.validate.tasks import Files, task_rows
 
 _COUNTED = re.compile(r"[\d,]+ of [\d,]+ documents, first .*?: ")
-_KEY_OF_A_TASK_FILE = re.compile(rb"^(?:task|group|include|dataset_path|metric_list)[ \t]*:", re.MULTILINE)
 
 
 @dataclass
@@ -44,7 +43,6 @@ class Findings:
 
     @property
     def all(self) -> list[Finding]:
-        """All findings, those about data first."""
         return [*(one for findings in self.data.values() for one in findings), *self.tasks]
 
 
@@ -77,13 +75,13 @@ def validate(
         if not _is_shared(path):
             findings = checks.check(path)
             found.tasks += findings
-            included |= {file.resolve() for file in files.read(path).source.files}
+            included |= {file.resolve() for file in files.read(path).files}
             if failed([one for one in findings if one.code < "MT500"]):
                 faulty.add(owner_of(path))
         if progress is not None:
             progress(number, len(paths))
     for path in (one for one in given if _is_shared(one) and one.resolve() not in included):
-        found.tasks += files.read(path).source.defects
+        found.tasks += read_source(path).defects
         message = "no task file that was checked includes this shared part"
         found.tasks.append(finding("MT118", path.stem, message, Place(path, 1)))
     packages = dict.fromkeys(owner_of(path) for path in paths if path in files.known.values())
@@ -93,10 +91,8 @@ def validate(
 
 
 def _once(findings: Sequence[Finding]) -> list[Finding]:
-    """One finding for each cause, sorted by place; it names the other tasks that have the cause.
-
-    Findings of one cause have in common the defect of documents, or the code, template or file at fault.
-    """
+    """One finding for each cause: a defect of documents, or the code, template or file at fault; by place. It names the
+    other tasks that have the cause."""
     causes: dict[tuple[object, ...], list[Finding]] = {}
     places = {f"{one.file}, line {one.line}" for one in findings if one.severity == "error"}
     for one in findings:
@@ -158,7 +154,7 @@ def _is_shared(path: Path) -> bool:
 
 
 def _files_at(path: Path, known: Mapping[str, Path]) -> list[Path]:
-    """The task files at a path: those below ``tasks`` directories, or all that look like one."""
+    """The task files at a path: those below ``tasks`` directories or, if there are none, all but rubrics."""
     if path.is_file():
         return [path]
     if not path.is_dir():
@@ -167,29 +163,18 @@ def _files_at(path: Path, known: Mapping[str, Path]) -> list[Path]:
     below = [one for one in sorted(path.rglob("*.y*ml")) if one.suffix in (".yaml", ".yml") and one.is_file()]
     folders = {one: one.relative_to(path).parts[:-1] for one in below}
     visible = [one for one in below if not any(name.startswith(".") for name in folders[one])]
-    files = [one for one in visible if "tasks" in (path.resolve().name, *folders[one])]
-    if not files:
-        files = [one for one in visible if "rubrics" not in folders[one] and _is_task_file(one)]
+    in_tasks = [one for one in visible if "tasks" in (path.resolve().name, *folders[one])]
+    files = in_tasks or [one for one in visible if "rubrics" not in folders[one]]
     if not files:
         raise UsageError(f"{path}: contains no task file; name the directory of the benchmark's YAML files.")
     return files
 
 
-def _is_task_file(path: Path) -> bool:
-    try:
-        return kind_of(path) == "group" or bool(_KEY_OF_A_TASK_FILE.search(path.read_bytes()))
-    except OSError:
-        return True  # the check of the file reports what is wrong with it
-
-
 class _Checks:
-    """Checks files one by one."""
-
     def __init__(self, files: Files, quick: bool) -> None:
         self._files, self._quick = files, quick
         self._described: set[str] = set()
         self._unusable: set[str] = set()
-        self._reported: dict[str, set[tuple[str, ...]]] = defaultdict(set)
         self._media: dict[str, MediaCheck] = {}
 
     def check_prepared(self, name: str) -> list[Finding]:
@@ -208,9 +193,9 @@ class _Checks:
 
     def check(self, path: Path) -> list[Finding]:
         """Findings about a task or group file; the names in it are checked once the schema accepts it."""
-        source, file, defects = self._files.read(path)
-        report = TaskReport(source)
-        report.add(*defects)
+        source = self._files.read(path)
+        file, report = source.file, TaskReport(source)
+        report.add(*source.defects)
         if source.name in harness_names():
             message = f"lmms-eval has {source.name!r} already, which --tasks runs instead of this {source.kind}"
             report.key("MT138", message, source.kind)
@@ -232,7 +217,7 @@ class _Checks:
         templates = check_templates(file, benchmark, documents, report)
         if benchmark is None or not documents:
             return report.findings()
-        report.documents, report.reported = len(documents), self._reported[benchmark.name]
+        report.documents = len(documents)
         # its media are decoded only if the benchmark's data are checked
         media = self._media.setdefault(benchmark.name, MediaCheck(open_prepared(benchmark.name), decode=False))
         check_rows(documents, benchmark, templates, report, media)
@@ -295,7 +280,7 @@ def _source_place(benchmark: Benchmark, error: BaseException | None = None) -> P
 def check_rows(
     documents: Documents, benchmark: Benchmark, templates: Mapping[str, str], report: TaskReport, media: MediaCheck
 ) -> None:
-    """Report the defects of one task's documents and, if ``templates`` has the task's, of their prompts and media."""
+    """Report the defects of documents and, if ``templates`` has the task's, of their prompts and media."""
     check_documents(documents, benchmark, report)
     template = templates.get("template")
     if template is None:

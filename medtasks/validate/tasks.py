@@ -17,12 +17,12 @@ from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.contents import kind_of, owner_of, resolve, task_files, task_packages
 from medtasks.catalog.packages import TaskPackage
 from medtasks.catalog.registry import all_benchmarks, code_left_out, everything_left_out, filter_name, get_filter
-from medtasks.catalog.rubric import load_rubric, rubric_names
+from medtasks.catalog.rubric import load_rubric, rubric_files
 from medtasks.catalog.spec import read_installed
-from medtasks.catalog.task_model import AGGREGATIONS, GroupFile, MetricEntry, TaskFile, read_task
+from medtasks.catalog.task_model import GroupFile, MetricEntry, TaskFile, read_task
 from medtasks.catalog.task_source import FunctionName
 from medtasks.core.errors import MedtasksError
-from medtasks.core.findings import Finding, Place, failed, finding
+from medtasks.core.findings import Finding, failed, finding
 from medtasks.core.schema import Keys, shown, suggestion, unknown
 from medtasks.core.text import first_names
 from medtasks.metrics.base import Metric
@@ -46,30 +46,27 @@ class Files:
         found = [name for name in names if name in self.known]
         for name in found:
             path = self.known[name]
-            members = self.read(path).source.entries("task") if kind_of(path) == "group" else []
+            members = self.read(path).entries("task") if kind_of(path) == "group" else []
             found += [one for one in members if isinstance(one, str) and one in self.known and one not in found]
         return list(dict.fromkeys(found))
 
     def benchmark_of(self, name: str) -> str:
         """The benchmark that a task or group names; empty if it is faulty and names none."""
-        named = self.read(self.known[name]).source.block("metadata").get("benchmark")
+        named = self.read(self.known[name]).block("metadata").get("benchmark")
         return named if isinstance(named, str) else ""
 
 
 def check_packages(packages: Collection[TaskPackage], faulty: Collection[TaskPackage]) -> list[Finding]:
-    """Findings about ``packages``, or parts of them, that are left out.
-
-    The board layouts of those with ``faulty`` files are not checked: they may show what is missing only for that.
-    """
+    """Findings about ``packages``, or parts of them, that are left out; those with ``faulty`` files may show in their
+    board layouts what is missing only for that."""
     owners = {package.owner for package in packages}
     left_out = [part for part in everything_left_out() if part.owner in owners]
     causes = {part.owner for part in left_out} | {package.owner for package in faulty}
     left_out += [part for package in packages if package.owner not in causes for part in layouts_left_out(package)]
-    findings = []
-    for part in left_out:
-        place = Place(Path(part.file), part.line or 1) if part.file else None
-        findings.append(finding("MT150", part.owner, f"{part.part or 'the package'} is left out: {part.why}", place))
-    return findings
+    return [
+        finding("MT150", one.owner, f"{one.part or 'the package'} is left out: {one.why}", one.place)
+        for one in left_out
+    ]
 
 
 def check_metadata(file: TaskFile | GroupFile, known: Mapping[str, Path], report: TaskReport) -> None:
@@ -83,7 +80,7 @@ def check_metadata(file: TaskFile | GroupFile, known: Mapping[str, Path], report
         message = unknown("task or group", metadata.compare_with, sorted(known))
         report.key("MT131", message, "metadata", "compare_with")
     lists: list[tuple[str, str, Collection[str]]] = [
-        ("MT126", "rubrics", rubric_names()),
+        ("MT126", "rubrics", rubric_files()),
         ("MT129", "learned", LEARNED),
     ]
     if benchmark is not None:
@@ -118,24 +115,20 @@ def _metric(name: str) -> Metric | None:
 
 def check_description(benchmark: Benchmark, report: TaskReport) -> None:
     """Report what a benchmark's description lacks: what is needed to cite, use and trust it."""
-    for code, fields in (
-        ("MT140", ("title", "version", "licence", "source", "paper", "prepare", "cluster")),
-        ("MT141", ("language", "intended_use")),
-    ):
-        for field in fields:
-            if not str(getattr(benchmark, field)).strip():
-                message = f"benchmark {benchmark.name} does not state `{field}`, expected text"
-                report.key(code, message, "metadata", "benchmark")
+    texts = ("title", "version", "licence", "source", "paper", "prepare", "cluster", "language", "intended_use")
+    for field in texts:
+        if not str(getattr(benchmark, field)).strip():
+            message = f"benchmark {benchmark.name} does not state `{field}`, expected text"
+            report.key("MT140", message, "metadata", "benchmark")
     for field in sorted(benchmark.visible_fields & GOLD_FIELDS):
         message = f"`visible_fields` of benchmark {benchmark.name} has {field!r}, expected no field that gives the "
         report.key("MT215", f"{message}answer away", "metadata", "benchmark")
 
 
 def imported(name: str) -> Any:
-    """The object that the dotted ``name`` refers to, imported from an installed package.
+    """The object that the dotted ``name`` refers to; raises `LookupError` with the reason.
 
     A task file may come from anywhere: it must not run a file of the current directory, or a module of Python itself.
-    Raises `LookupError` with the reason.
     """
     package = name.partition(".")[0]
     guests = {one.module.partition(".")[0] for one in task_packages()}
@@ -148,11 +141,8 @@ _distributed = functools.cache(packages_distributions)  # reads the files of eve
 
 
 def check_functions(file: TaskFile, report: TaskReport) -> None:
-    """Report every ``!function`` of a task file, its filters and its metrics that cannot be used.
-
-    None if no code of its package can be used, which :func:`check_packages` reports once.
-    """
-    if code_left_out(owner_of(report.source.path)):
+    """Report every ``!function`` of a task file, its filters and its metrics that cannot be used."""
+    if code_left_out(owner_of(report.source.path)):  # which `check_packages` reports once
         return
     for key, name in file:
         if isinstance(name, FunctionName) and (key != "process_docs" or file.metadata.varied is None):
@@ -212,11 +202,6 @@ def _check_metric(entry: MetricEntry, keys: Keys, report: TaskReport) -> None:
         message = f"`higher_is_better` of {name} is {entry.higher_is_better}, expected {metric.higher_is_better}"
         report.key("MT135", message, *keys, "higher_is_better")
     aggregation, keys = entry.aggregation, (*keys, "aggregation")
-    if not isinstance(aggregation, FunctionName):
-        if aggregation not in AGGREGATIONS:
-            message = f"{unknown('aggregation', aggregation, sorted(AGGREGATIONS))}, or `!function`"
-            report.key("MT125", message, *keys)
-        return
     function = _resolved(report, aggregation, keys, "a callable", callable)
     called = str(getattr(function, "__name__", ""))
     if function is None or called == name:

@@ -15,7 +15,7 @@ import numpy as np
 from medtasks.benchmarks.streams import Timeline, timelines
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.benchmark import FAILED
-from medtasks.catalog.rubric import load_rubric, rubric_hash, rubric_names
+from medtasks.catalog.rubric import load_rubric, rubric_files, rubric_hash
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError, MedtasksError, NotPreparedError, first_line
 from medtasks.core.files import canonical_json
@@ -258,7 +258,7 @@ def installed_rubrics(judge: Mapping[str, RubricFacts]) -> tuple[dict[str, Rubri
     found: dict[str, RubricFacts] = {}
     notes = []
     for name, facts in judge.items():
-        installed = load_rubric(name) if name in rubric_names() else None
+        installed = load_rubric(name) if name in rubric_files() else None
         if installed is not None and rubric_hash(facts.rubric) == rubric_hash(installed):
             found[name] = facts.model_copy(update={"rubric": installed})
         else:

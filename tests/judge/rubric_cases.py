@@ -6,8 +6,7 @@ import functools
 from typing import Any
 
 from medtasks.benchmarks.documents import task_documents
-from medtasks.catalog.rubric import aspects_of, load_rubric
-from medtasks.catalog.scales import Rubric
+from medtasks.catalog.rubric import Rubric, aspects_of, load_rubric
 
 TASKS = {
     "kvasir_aspects": ("kvasir_vqa_x1_level2", "mini0003-415c7d22"),

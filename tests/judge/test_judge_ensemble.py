@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rubric_cases import TASKS, case
 
-from medtasks.catalog.rubric import aspects_of, total
-from medtasks.catalog.scales import Aspect
+from medtasks.catalog.rubric import Aspect, aspects_of, total
 from medtasks.core.errors import MedtasksError
 from medtasks.judge.ensemble import Rule, bounds, combine
 

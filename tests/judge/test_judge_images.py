@@ -13,8 +13,7 @@ from PIL import Image
 from rubric_cases import case
 from test_judge_pipeline import judge as judge_all
 
-from medtasks.catalog.rubric import judge_prompt, load_rubric
-from medtasks.catalog.scales import Rubric
+from medtasks.catalog.rubric import Rubric, judge_prompt, load_rubric
 from medtasks.core.errors import MediaError
 from medtasks.judge.pipeline import ImageSource, Question, Verdicts, user_message
 from medtasks.judge.stub import StubJudge

@@ -15,8 +15,7 @@ import pytest
 from faulty_judge import FaultyJudge
 
 from medtasks.benchmarks.documents import task_documents
-from medtasks.catalog.rubric import load_rubric, total
-from medtasks.catalog.scales import Rubric
+from medtasks.catalog.rubric import Rubric, load_rubric, total
 from medtasks.core.errors import UsageError
 from medtasks.judge.client import JudgeClient, Spent
 from medtasks.judge.pipeline import Question, Verdicts, judge_questions

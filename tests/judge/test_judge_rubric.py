@@ -18,8 +18,8 @@ from medtasks.catalog.rubric import (
     judge_prompt,
     load_rubric,
     read_rubric,
+    rubric_files,
     rubric_hash,
-    rubric_names,
     total,
     verdict_schema,
 )
@@ -131,5 +131,5 @@ def test_the_hash_covers_content_not_layout(tmp_path: Path) -> None:
         seen.append(rubric_hash(read_rubric(path)))
     assert seen[0] == seen[1] == rubric_hash(load_rubric("med_cmr_open"))
     assert seen[2] != seen[0]
-    assert set(rubric_names()) == set(TASKS)  # every shipped rubric is tested here
+    assert set(rubric_files()) == set(TASKS)  # every shipped rubric is tested here
     assert len({rubric_hash(load_rubric(name)) for name in TASKS}) == len(TASKS)

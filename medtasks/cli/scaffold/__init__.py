@@ -16,14 +16,11 @@ from typing import NamedTuple
 from jinja2 import Environment, StrictUndefined
 
 from medtasks.catalog.contents import task_packages
-from medtasks.catalog.packages import OURS
 from medtasks.catalog.registry import plugin_of
 from medtasks.core.errors import UsageError
 from medtasks.harness.installed import harness_names
 
 VARIANTS = ("mcq", "open", "streaming")
-"""Multiple choice, open answers with a judge, and questions asked repeatedly along a stream."""
-
 _PACKAGE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")  # a valid name by the packaging standards
 _BENCHMARK = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 _MOST = 40
@@ -31,21 +28,14 @@ _TAKEN = frozenset({"lmms_eval", "medtasks", "test", "tests"})
 
 
 class Names(NamedTuple):
-    """``package`` is installed, ``module`` imported, ``benchmark`` evaluated."""
-
     package: str
     module: str
     benchmark: str
 
 
 def write_package(folder: Path, name: str, variant: str = "mcq", *, benchmark: str | None = None) -> tuple[Path, ...]:
-    """Write an installable package of tasks into ``folder``, which must be empty or new, and return its files.
-
-    ``name`` is that to install it under, such as ``acme-bench``; ``benchmark`` is by default the module's.
-
-    Raises:
-        UsageError: a name cannot be used, or the directory is not empty.
-    """
+    """Write an installable package of tasks into ``folder`` and return its files; raises `UsageError` if a name cannot
+    be used, or the directory is not empty."""
     names = names_of(name, benchmark)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder}: is not empty; name an empty or new directory with --out.")
@@ -77,13 +67,11 @@ def write_package(folder: Path, name: str, variant: str = "mcq", *, benchmark: s
 
 
 def names_of(package: str, benchmark: str | None = None) -> Names:
-    """The names of the package called ``package``.
+    """The names of the package called ``package``, and by default of its benchmark, that of the module; raises
+    `UsageError` if one is not valid, or in use.
 
     >>> names_of("Acme-Bench").module
     'acme_bench'
-
-    Raises:
-        UsageError: a name is not valid for a package, module or benchmark, or medtasks or lmms-eval uses it already.
     """
     if not _PACKAGE.fullmatch(package) or len(package) > _MOST:
         raise UsageError(
@@ -106,13 +94,10 @@ def names_of(package: str, benchmark: str | None = None) -> Names:
             f"benchmark name {chosen!r}: expected at most {_MOST} lower-case letters and digits, words joined by '_', "
             "such as acme_dots; choose another with --benchmark."
         )
+    taken = "lmms-eval, and --tasks would run that one" if chosen in harness_names() else ""
     for other in task_packages():
         if chosen in {path.stem for path in other.task_files()} | {one.name for one in plugin_of(other).benchmarks}:
-            owner = OURS if other.ours else other.owner
-            raise UsageError(f"benchmark name {chosen!r} is taken by {owner}; choose another with --benchmark.")
-    if chosen in harness_names():
-        raise UsageError(
-            f"benchmark name {chosen!r} is taken by lmms-eval, and --tasks would run that one; choose another "
-            "with --benchmark."
-        )
+            taken = other.known_as
+    if taken:
+        raise UsageError(f"benchmark name {chosen!r} is taken by {taken}; choose another with --benchmark.")
     return Names(package, module, chosen)
