@@ -31,10 +31,7 @@ from medtasks.metrics.registry import registered_metric
 
 class Case(NamedTuple):
     """One chance for an error: the rate it counts for, and whether the error occurred; None if the response gives no
-    answer that could be one.
-
-    ``part`` is the group of the breakdown `Benchmark.parts` that it belongs to, if the benchmark has one.
-    """
+    answer that could be one. ``part`` is its group of the breakdown `Benchmark.parts`, if there is one."""
 
     rate: str
     occurred: bool | None
@@ -47,16 +44,14 @@ class Errors:
     responses (of repeats, the first).
 
     Which cases there are must not depend on the responses. If a response failed or gives no answer, whether they
-    occurred is open, and the rate, over the answered cases, has their number beside it.
-    Questions with rotated options have none: their errors are those of the plain task.
+    occurred is open. Questions with rotated options have none: their errors are those of the plain task.
     """
 
     rates: tuple[ErrorRate, ...]
     cases: Callable[[Item], Iterable[Case]]
 
     def values(self, benchmark: Benchmark, item: Item) -> dict[str, Value]:
-        """The item's value of every rate; one without cases here does not apply. Raises :class:`DataError` if a case
-        names a rate that is not declared."""
+        """The item's value of every rate; raises :class:`DataError` if a case names a rate that is not declared."""
         found: dict[str, list[Case]] = {rate.name: [] for rate in self.rates}
         for case in () if "rotation_of" in item.view.document else self.cases(item):
             if case.rate not in found:
@@ -81,7 +76,6 @@ def _value(cases: Sequence[Case], parts: Iterable[str], failed: bool) -> Value:
 
 @lru_cache(maxsize=1024)
 def _counted(occurred: int, unanswered: int, cases: int) -> Value:
-    """The value of so many cases; shared, because items have few different ones."""
     low, high = ((float(number), float(cases)) for number in (occurred, occurred + unanswered))
     return Value(low=low, high=high, failed=True) if unanswered else Value(statistics=low)
 
@@ -90,7 +84,6 @@ _NO_CASE = _counted(0, 0, 0)
 
 
 def pooled_metrics(benchmark: Benchmark, names: Sequence[str]) -> Derived:
-    """The metrics of a benchmark that ``metadata.pooled`` names."""
     errors = None if {*names} <= benchmark.pooled.keys() else benchmark.errors
 
     def values(item: Item) -> dict[str, Value]:
@@ -103,7 +96,6 @@ def pooled_metrics(benchmark: Benchmark, names: Sequence[str]) -> Derived:
 
 
 def declared_rates(name: str) -> tuple[ErrorRate, ...]:
-    """The rates that a task, or the tasks of a group, declare."""
     kinds = {kind.name: kind for leaf in leaf_tasks(name) for kind in load_spec(leaf).metadata.errors}
     return tuple(map(declared_rate, kinds.values()))
 
@@ -122,7 +114,7 @@ def declared_metrics(benchmark: Benchmark, task_of: Mapping[str, str]) -> Iterat
 
 
 def declared_errors(task: str, benchmark: Benchmark) -> Errors | None:
-    """The kinds of error that a task declares, None if none; raises :class:`MedtasksError` for unusable names."""
+    """The kinds of error that a task declares, if any; raises :class:`MedtasksError` for unusable names."""
     spec = load_spec(task)
     for kind in spec.metadata.errors:
         if problem := name_problem(task, kind, owner_of(spec.path)):

@@ -21,8 +21,7 @@ from medtasks.core.schema import unknown
 from medtasks.metrics.confidence import CONFIDENCE_NAMES
 from medtasks.metrics.item_metrics import SIGNED, ErrorRate
 
-HEADLINE = "headline"
-"""The name of the table of headline scores, which no other table may have."""
+HEADLINE = "headline"  # the table of headline scores; no other may have the name
 
 HARMS = "could harm a patient"
 """What the board calls errors that could, if nobody noticed them."""
@@ -120,10 +119,9 @@ def kinds_of_error(
 def all_layouts() -> dict[str, BoardLayout]:
     """The board layout of every benchmark that has a page of its own, by the benchmark's name, ours first.
 
-    A benchmark without a layout gets a plain one with the metrics of its tasks, unless another layout of its package
-    has them (a track beside the original). A layout of another package that cannot be shown is replaced by the plain
-    one. Kinds of error that task files declare are added to any layout. A benchmark that cannot be shown at all is left
-    out, with one sentence on standard error.
+    A benchmark without a layout gets a plain one, unless another layout of its package shows its tasks (a track beside
+    the original). A layout of another package that cannot be shown is replaced by the plain one. A benchmark that
+    cannot be shown at all is left out, with one sentence on standard error.
     """
     brought = {layout.benchmark: layout for package in task_packages() for layout in plugin_of(package).layouts}
     specs = load_specs()
@@ -237,7 +235,6 @@ def metrics_of(task: str) -> tuple[str, ...]:
 
 
 def columns_of(layout: BoardLayout) -> Iterator[Column]:
-    """Every column of the layout, headline first."""
     yield from layout.headline
     for table in layout.tables:
         yield from table.columns
@@ -246,13 +243,12 @@ def columns_of(layout: BoardLayout) -> Iterator[Column]:
 
 
 def check_layout(layout: BoardLayout) -> None:
-    """Refuse a board layout that cannot be shown, by a :class:`MedtasksError` with what was expected."""
     for _, problem in _problems(layout):
         raise MedtasksError(f"board layout of {layout.benchmark}: {problem}.")
 
 
 def layouts_left_out(package: TaskPackage) -> Iterator[LeftOut]:
-    """The layouts of another package that cannot be shown, with file and line; our tests check ours."""
+    """The layouts of another package that cannot be shown; our tests check ours."""
     for layout in () if package.ours else plugin_of(package).layouts:
         if (left_out := _left_out(layout, package)) is not None:
             yield left_out

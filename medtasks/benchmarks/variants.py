@@ -112,9 +112,8 @@ def question_of(document: Mapping[str, object]) -> object:
 def joined_items(benchmark: Benchmark, samples: Sequence[SampleView]) -> Joined:
     """The benchmark's items; all variants of a question are one item, with the scores of the variants as well.
 
-    Any other metric of such an item is the mean over its variants, so that each question counts once. The views of an
-    item name targets and answers in the plain order. With a failed variant the item's values are unknown, without one
-    that was asked it is incomplete.
+    Any other metric of such an item is the mean over its variants. The views of an item name targets and answers in the
+    plain order. With a failed variant the item's values are unknown, without one that was asked it is incomplete.
     """
     asked = (one for one in _FIELDS if any(_FIELDS[one][0] in sample.document for sample in samples))
     varied = next(asked, None)
@@ -158,7 +157,6 @@ def _mean(values: Sequence[Value]) -> Value:
 
 
 def _every_time(possible: bool, *, failed: bool) -> Value:
-    """1 if it holds for every variant; open if one of them failed and it holds for the others (``possible``)."""
     row = (float(possible), 1.0)
     return Value(low=(0.0, 1.0), high=row, failed=True) if failed else Value(statistics=row)
 
@@ -167,7 +165,7 @@ def _every_time(possible: bool, *, failed: bool) -> Value:
 
 
 def selected_option(benchmark: Benchmark, view: SampleView) -> str | None:
-    """The letter of the one option that was selected, or its position in a list without letters; None without one."""
+    """The letter of the one selected option, or its position in a list without letters; None unless one is selected."""
     if view.status != "ok":
         return None
     texts = unlettered(benchmark, view)
@@ -178,7 +176,7 @@ def selected_option(benchmark: Benchmark, view: SampleView) -> str | None:
 
 
 def unlettered(benchmark: Benchmark, view: SampleView) -> list[str] | None:
-    """The options as shown if they are a list, whose target is a text; None if they have letters of their own."""
+    """The options as shown if they are a list, whose target is a text; None if they have letters."""
     return None if benchmark.options else view.document.get("options") or None
 
 
@@ -186,7 +184,6 @@ def unlettered(benchmark: Benchmark, view: SampleView) -> list[str] | None:
 
 
 def _letters(document: Mapping[str, Any]) -> list[str]:
-    """The letters of a document's options in the order of the prompt, as for an unlettered list of options."""
     choices = document.get("choices")
     return sorted(choices) if choices else list(string.ascii_uppercase[: len(document.get("options") or ())])
 
@@ -232,7 +229,6 @@ def _rotations(task: str, order: OptionOrder, document: Document) -> list[Docume
 
 
 def _order_scores(benchmark: Benchmark, views: Sequence[SampleView]) -> dict[str, Value]:
-    """The scores of `ORDER_METRICS` of one question from its rotations."""
     answered = [view for view in views if view.status != FAILED]
     answers = [_positions(benchmark, view) for view in answered]
     pairs = zip(answers, answered, strict=True)
@@ -255,7 +251,7 @@ def _order_scores(benchmark: Benchmark, views: Sequence[SampleView]) -> dict[str
 
 
 def _positions(benchmark: Benchmark, view: SampleView) -> tuple[int, int] | None:
-    """Positions of the selected and of the correct option as they were shown; None unless one option is selected."""
+    """Positions of the selected and of the correct option as shown; None unless one option is selected."""
     chosen, texts = selected_option(benchmark, view), unlettered(benchmark, view)
     if chosen is None:
         return None
@@ -266,7 +262,6 @@ def _positions(benchmark: Benchmark, view: SampleView) -> tuple[int, int] | None
 
 
 def _in_plain_order(benchmark: Benchmark, view: SampleView) -> SampleView:
-    """The view with the letters of the plain order as target and answer."""
     if unlettered(benchmark, view) is not None:
         return view
     order = view.document["option_order"]

@@ -199,10 +199,8 @@ Unit = tuple[str, str]
 
 @dataclass(frozen=True)
 class HumanLabels:
-    """Rater to unit to aspect to score.
-
-    ``unmatched`` are the sample ids that no document has, sorted; their labels are not in ``ratings``.
-    """
+    """Rater to unit to aspect to score; ``unmatched`` are the sample ids without a document: their labels are left
+    out."""
 
     ratings: dict[str, dict[Unit, dict[str, int]]]
     unmatched: tuple[str, ...]

@@ -9,8 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
 from medtasks.core.errors import MedtasksError
-from medtasks.judge.batch import BatchEndpoint
-from medtasks.judge.endpoint import REDIRECTS, Endpoint, FailedAttempt, JudgeAnswer, Messages
+from medtasks.judge.endpoint import REDIRECTS, BatchEndpoint, Endpoint, FailedAttempt, JudgeAnswer, Messages
 from medtasks.judge.settings import JudgeSettings
 
 BUDGET = "budget"
@@ -32,8 +31,8 @@ memory only while they are sent. It raises `MedtasksError` if it cannot."""
 class Unanswered(Exception):
     """A request has no answer.
 
-    The message is one line, "<kind>: <detail>" or "<kind>", the kind being `BUDGET`, "outage", "http <status>",
-    "timeout", "connection", "bad reply" or "question". The API key is never in it.
+    The message is "<kind>: <detail>" or "<kind>", the kind being `BUDGET`, "outage", "http <status>", "timeout",
+    "connection", "bad reply" or "question". The API key is never in it.
     """
 
 
@@ -41,8 +40,8 @@ class Unanswered(Exception):
 class Spent:
     """Requests and tokens used.
 
-    ``requests`` counts HTTP requests sent, ``retries`` those of them that repeat one (also without
-    ``response_format``), ``answered`` and ``failed`` questions, ``unmetered`` answers without reported tokens.
+    ``requests`` are HTTP requests sent, ``retries`` those that repeat one (also without ``response_format``),
+    ``answered`` and ``failed`` questions, ``unmetered`` answers without reported tokens.
     """
 
     requests: int = 0
@@ -58,16 +57,13 @@ class Spent:
         return self.prompt_tokens + self.completion_tokens
 
     def since(self, before: Spent) -> Spent:
-        """The difference to an earlier copy."""
         return Spent(*(getattr(self, part.name) - getattr(before, part.name) for part in fields(self)))
 
 
 class JudgeClient:
     """Asks one judge, inside ``async with``. Limits, budget and knowledge of the endpoint persist between uses.
 
-    Attributes:
-        spent: the total so far.
-        structured: whether the endpoint accepts ``response_format``; None until it is known.
+    ``structured`` is whether the endpoint accepts ``response_format``; None until it is known.
     """
 
     def __init__(self, settings: JudgeSettings) -> None:
@@ -99,8 +95,8 @@ class JudgeClient:
     async def answer(self, key: str, messages: MessagesOf, schema: dict[str, Any] | None = None) -> JudgeAnswer:
         """Ask until there is an answer, or no further attempt is useful or allowed.
 
-        ``key`` is that of the verdict; ``schema`` is its JSON schema, for judges with structured output, None asks for
-        free text.
+        ``key`` is that of the verdict; ``schema`` its JSON schema, for judges with structured output; None asks for
+        text.
 
         Once the budget is spent, what is in flight finishes and the rest fails with `BUDGET`. The rest fails with
         "outage", unasked, once 50 requests in a row failed because of the endpoint (rate, 5xx, timeout, connection), or
@@ -173,7 +169,6 @@ class JudgeClient:
             self._limiter.leave()
 
     def _refuse_closed(self) -> None:
-        """Raise `Unanswered` if no further request may be sent."""
         budget, spent = self.settings.budget, self.spent
         if budget.max_requests is not None and spent.requests >= budget.max_requests:
             raise Unanswered(BUDGET)
@@ -189,8 +184,6 @@ class RateLimiter:
     - Refusals of requests sent before a halving do not halve it again.
     - If nothing was answered between two halvings, no request enters until the endpoint may be asked again.
     - Every `GROWTH` answers add one to the limit, up to the ceiling.
-
-    Requests enter in order of arrival. `open` binds the limiter to the running event loop.
     """
 
     def __init__(self, ceiling: int) -> None:
@@ -198,7 +191,7 @@ class RateLimiter:
         self.open()
 
     def open(self) -> None:
-        """Start on another event loop; the limit stays."""
+        """Bind the limiter to the running event loop; the limit stays."""
         self._slots = asyncio.Semaphore(self.limit)
         self._withheld = 0  # slots that are not reused when they are released
         self._opens = 0.0  # on the loop's clock

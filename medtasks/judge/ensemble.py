@@ -29,10 +29,8 @@ class Combined(NamedTuple):
 def combine(verdicts: Mapping[str, Mapping[str, int] | None], aspects: Sequence[Aspect], rule: Rule) -> Combined:
     """The decisions of a panel, aspect by aspect; the order of judges does not matter.
 
-    ``majority``: the score that more than half of the whole panel gave. A judge without a verdict counts as a member,
-    so two of three who agree decide without the third. ``mean``: the mean score, if all have a verdict.
-
-    ``verdicts`` are the scores of each judge of the panel by name, or None if it has no verdict.
+    ``majority``: the score that more than half of the whole panel gave, those without a verdict included. ``mean``: the
+    mean score, if all have a verdict. ``verdicts`` are the scores of each judge by name, or None if it has no verdict.
 
     Raises:
         MedtasksError: a judge's scores are not one score of the scale for each aspect.
@@ -73,14 +71,11 @@ def combine(verdicts: Mapping[str, Mapping[str, int] | None], aspects: Sequence[
 def bounds(
     rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, float]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """The lowest and the highest totals possible with the aspects that are missing from ``scores``.
+    """The lowest and the highest totals possible: aspects missing from ``scores`` at their minimum, and at their
+    maximum.
 
-    Both have the keys of `medtasks.catalog.rubric.total`: every missing aspect at its minimum, and at its maximum.
-    These are bounds because weights are not negative and a higher score never lowers a cap.
-
-    Raises:
-        DataError: as `medtasks.catalog.rubric.aspects_of`.
-        MedtasksError: a score is not of an aspect, or not within its scale.
+    These are bounds because weights are not negative and a higher score never lowers a cap. Raises as
+    `medtasks.catalog.rubric.total`.
     """
     aspects = aspects_of(rubric, document)
     low = total(rubric, document, {**{one.name: float(one.minimum) for one in aspects}, **scores})
@@ -113,7 +108,7 @@ def family_of(name: str) -> tuple[str, ...]:
 
 
 def same_family(judge: str, judged: str) -> str | None:
-    """A warning in one sentence if the judge is the judged model or of its family, else None."""
+    """A warning in one sentence if the judge is the judged model or of its family."""
     if judge.strip().casefold() != judged.strip().casefold() and not {*family_of(judge)} & {*family_of(judged)}:
         return None
     return (

@@ -40,8 +40,8 @@ _SORTED = json.JSONEncoder(sort_keys=True)
 
 
 class ImageSource(NamedTuple):
-    """An image that a judge may be shown: the hash that identifies it in the verdict's key, and a function that returns
-    it in RGB, called in another thread once per attempt."""
+    """An image that a judge may be shown: its hash for the verdict's key, and what returns it in RGB, called in another
+    thread once per attempt."""
 
     key: str
     load: Callable[[], Image]
@@ -55,7 +55,7 @@ class Question:
         name: unique among the questions.
         document: the sample as rubrics see it (with ``target``).
         response: the text to judge.
-        images: shown, in their order, if rubric and judge allow it.
+        images: shown if rubric and judge allow it.
         cluster: of the sample, for the intervals of agreement.
         unit: task and sample id, if this is the sample's first response: human annotations are about that one.
     """
@@ -82,12 +82,10 @@ class Verdicts:
 
     @property
     def unjudged(self) -> dict[str, str]:
-        """Reasons by question."""
         return {name: one.unjudged for name, one in self.by_question.items() if one.unjudged is not None}
 
     @property
     def repaired(self) -> int:
-        """Number of questions whose verdict needed a repair, now or before."""
         return sum(verdict.repaired for verdict in self.by_question.values())
 
     @property
@@ -97,7 +95,7 @@ class Verdicts:
 
 
 def verdict_key(settings: JudgeSettings, rubric: str, prompt: str, images: Sequence[str] = ()) -> str:
-    """SHA-256 over all that determines a verdict: the judge's identity, the rubric's hash, the prompt, the images."""
+    """SHA-256 over all that determines a verdict."""
     parts = {**judge_identity(settings, images=bool(images)), "rubric": rubric, "prompt": prompt}
     if images:
         parts["image_keys"] = list(images)
@@ -114,11 +112,9 @@ async def judge_questions(
     """Judge every question under ``rubric``; each answer is stored before anything else happens.
 
     An invalid answer gets one repair request at once. A question that cannot be judged (refused, still invalid, failed,
-    out of budget, images missing, or a document that does not fit the rubric) is unjudged, with its reason. A restart
-    asks only unanswered questions. Questions with the same prompt and images are asked once.
-
-    Args:
-        progress: called as questions are done, judged or not, and once a second.
+    out of budget, images missing, or a document that does not fit the rubric) is unjudged, with its reason. Stored
+    verdicts are not asked for again; questions with the same prompt and images are asked once. ``progress`` is called
+    as questions are done and once a second.
 
     Raises:
         UsageError: a question's name is duplicated, or the API key is malformed.
@@ -146,29 +142,25 @@ class _Case(NamedTuple):
     answers: list[StoredVerdict]
 
 
+@dataclass
 class _Run:
-    """The state of `judge_questions`: ``done`` has all verdicts so far.
+    """The state of `judge_questions`: ``cases`` has by key the verdict, or the names of the questions that await it."""
 
-    ``cases`` has by key the verdict, or the names of the questions that await it.
-    """
+    questions: Sequence[Question]
+    rubric: Rubric
+    client: JudgeClient
+    store: VerdictStore
+    progress: Progress | None
+    done: dict[str, Verdict] = field(default_factory=dict)
+    cases: dict[str, list[str] | Verdict] = field(default_factory=dict)
 
-    def __init__(
-        self,
-        questions: Sequence[Question],
-        rubric: Rubric,
-        client: JudgeClient,
-        store: VerdictStore,
-        progress: Progress | None,
-    ) -> None:
-        for name, count in Counter(question.name for question in questions).items():
+    def __post_init__(self) -> None:
+        for name, count in Counter(question.name for question in self.questions).items():
             if count > 1:
                 raise UsageError(f"question {name!r} is duplicated; judge each response once")
-        self.rubric, self.client, self.store, self.progress = rubric, client, store, progress
-        self.rubric_hash = rubric_hash(rubric)
-        self.before = replace(client.spent)
-        self.waiting, self.total = iter(questions), len(questions)
-        self.done: dict[str, Verdict] = {}
-        self.cases: dict[str, list[str] | Verdict] = {}
+        self.rubric_hash = rubric_hash(self.rubric)
+        self.before = replace(self.client.spent)
+        self.waiting = iter(self.questions)
 
     async def work(self) -> None:
         """Judge waiting questions, one at a time, unless another one has the verdict, or awaits it."""
@@ -204,7 +196,7 @@ class _Run:
     def _report(self) -> None:
         if self.progress is not None:
             spent = self.client.spent.since(self.before)
-            self.progress(len(self.done), self.total, spent, self.client.waiting_for)
+            self.progress(len(self.done), len(self.questions), spent, self.client.waiting_for)
 
     async def _judge(self, case: _Case) -> Verdict:
         """The verdict on one case from the store, by asking, or by asking for a repair."""
@@ -243,15 +235,10 @@ class _Run:
         schema = verdict_schema(self.rubric, case.document)
         answer = await self.client.answer(key, messages if case.images else messages(), schema)
         reading = None if answer.refusal else parse_verdict(answer.text, self.rubric, case.document)
-        row = StoredVerdict(
-            key,
-            case.prompt,
-            answer.text,
-            _as_json(reading) if isinstance(reading, Verdict) else None,
-            REFUSED if reading is None else reading.reason if isinstance(reading, Invalid) else None,
-            answer.prompt_tokens,
-            answer.completion_tokens,
-        )
+        parsed = _as_json(reading) if isinstance(reading, Verdict) else None
+        reason = REFUSED if reading is None else reading.reason if isinstance(reading, Invalid) else None
+        tokens = answer.prompt_tokens, answer.completion_tokens
+        row = StoredVerdict(key, case.prompt, answer.text, parsed, reason, *tokens)
         if not self.store.put(row):  # another process stored a verdict earlier
             row = self.store.get([key])[key]
         case.answers.append(row)
@@ -287,10 +274,8 @@ async def all_or_none(work: Sequence[Coroutine[None, None, T]]) -> list[T]:
 def user_message(text: str, images: Sequence[ImageSource], side: int) -> dict[str, Any]:
     """The user's message: ``images`` as JPEG in their order, then ``text``; without images ``text`` alone.
 
-    Images whose longer side has more than ``side`` pixels are reduced to that (Lanczos).
-
-    Raises:
-        MediaError: an image cannot be loaded; names its key.
+    Images whose longer side has more than ``side`` pixels are reduced to that (Lanczos). Raises :class:`MediaError`,
+    with an image's key, if it cannot be loaded.
     """
     if not images:
         return {"role": "user", "content": text}

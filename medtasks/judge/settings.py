@@ -33,8 +33,8 @@ class Budget(BaseModel):
 
     Args:
         max_requests: HTTP requests sent, including retries; never exceeded.
-        max_tokens: tokens of prompts and completions, as the endpoint reports them; exceeded by at most the tokens of
-            the requests in flight. If the endpoint reports none, asking stops after the first answers.
+        max_tokens: tokens of prompts and completions, as reported; exceeded by at most those of the requests in flight.
+            If the endpoint reports none, asking stops after the first answers.
     """
 
     model_config = _FROZEN
@@ -58,10 +58,9 @@ class JudgeSettings(BaseModel):
         extra_body: further fields of the request, such as ``{"chat_template_kwargs": {"enable_thinking": False}}``.
         images: whether the judge can see images: rubrics with ``media: true`` then show them.
         image_side: pixels; images with a longer side are reduced.
-        prompt_price, completion_price: currency per million tokens; None if unknown.
+        prompt_price, completion_price: currency per million tokens.
         budget: over the life of one client.
-        batch: whether to use the endpoint's Batch API (``/files`` and ``/batches``), which answers within a day and is
-            usually cheaper. ``concurrency`` then has no effect.
+        batch: whether to use the endpoint's Batch API, which answers within a day; ``concurrency`` then has no effect.
     """
 
     model_config = _FROZEN
@@ -108,11 +107,7 @@ class JudgeSettings(BaseModel):
         return value
 
     def api_key(self) -> str | None:
-        """The key from the environment, or None.
-
-        Raises:
-            UsageError: it is not printable ASCII, so it cannot be in an HTTP header.
-        """
+        """The key from the environment; raises :class:`UsageError` if it cannot be in an HTTP header."""
         key = os.environ.get(self.api_key_env, "").strip()
         if not (key.isascii() and key.isprintable() and " " not in key):
             raise UsageError(
@@ -121,7 +116,6 @@ class JudgeSettings(BaseModel):
         return key or None
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float | None:
-        """Cost in the currency of the prices; None if a price is unknown."""
         if self.prompt_price is None or self.completion_price is None:
             return None
         return (prompt_tokens * self.prompt_price + completion_tokens * self.completion_price) / 1_000_000
@@ -159,11 +153,7 @@ def default_store() -> Path:
 
 
 def configured_judges() -> JudgeConfig | None:
-    """The configuration in ``MEDTASKS_JUDGE``; None if it is not set.
-
-    Raises:
-        UsageError: as :func:`read_judges`.
-    """
+    """The configuration in ``MEDTASKS_JUDGE``, if it is set; raises :class:`UsageError` as :func:`read_judges`."""
     given = current_settings().judge
     if not given:
         return None
@@ -183,7 +173,7 @@ def read_judges(given: Sequence[str], **more: Any) -> JudgeConfig:
     are such fields too, and take precedence unless they are None.
 
     Raises:
-        UsageError: a file cannot be read, or a field is missing, unknown or wrong; the message names both.
+        UsageError: a file cannot be read, or a field is missing, unknown or wrong.
     """
     merged: dict[str, Any] = {}
     judges: dict[str, Any] = {}

@@ -48,9 +48,9 @@ class StoredVerdict(NamedTuple):
 class VerdictStore:
     """Verdict per key, in the SQLite file ``path`` (created if missing).
 
-    Each `put` is a transaction of its own in a write-ahead log, so a killed process loses nothing it stored. Several
-    processes or threads may share the file, each with its own `VerdictStore`. Every row carries a digest of its
-    contents, because SQLite does not detect damage within texts. Lone surrogates are stored as U+FFFD.
+    Each `put` is a transaction of its own in a write-ahead log, so a killed process loses nothing. Several processes or
+    threads may share the file, each with its own `VerdictStore`. Every row has a digest of its contents, because SQLite
+    does not detect damage within texts. Lone surrogates are stored as U+FFFD.
 
     Raises:
         DataError: the file is damaged, not a verdict store, or of another schema version. It is not changed.
@@ -103,7 +103,7 @@ class VerdictStore:
         self._connection.close()
 
     def get(self, keys: Iterable[str]) -> dict[str, StoredVerdict]:
-        """The stored verdicts of ``keys``, in their order; keys without one are left out."""
+        """The stored verdicts of those of ``keys`` that have one, in their order."""
         stored = {}
         with self._errors_named():
             for key in keys:
@@ -118,10 +118,8 @@ class VerdictStore:
         return stored
 
     def put(self, verdict: StoredVerdict) -> bool:
-        """Store at once, replacing an answer without a valid verdict; the first valid verdict of a key stays.
-
-        Returns False if nothing was written because a valid verdict was already stored.
-        """
+        """Store at once, replacing an answer without a valid verdict; False if a valid one was already stored, which
+        stays."""
         parsed = verdict.parsed and json.dumps(verdict.parsed, sort_keys=True, allow_nan=False)
         row = [well_formed(one) if isinstance(one, str) else one for one in (*verdict[:3], parsed, *verdict[4:])]
         with self._errors_named():

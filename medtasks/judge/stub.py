@@ -48,18 +48,14 @@ def rule_based(request: Mapping[str, Any]) -> str:
 
     The candidate is the first delimited text (`medtasks.catalog.rubric`) in a user message. The reference is the last
     line before it that begins with "Reference answer:" or "Expected answer:". A prompt without candidate or reference
-    gets the minimum, with that reason.
+    gets the minimum.
 
     The rule compares casefolded NFKC words without punctuation, markup and articles. Equal texts, and a response that
     contains the reference as a whole and has at most 40 words more, get the maximum on every scale; an empty one gets
-    the minimum, any other the score at the fraction token F1 of the scale, rounded half up: on a scale of 0 and 1,
-    F1 = 0.5 gets 1.
+    the minimum, any other the score at the fraction token F1 of the scale, rounded half up.
 
     The answer is JSON for the verdict's schema (``response_format``); without one, it is the word "correct" or
-    "incorrect".
-
-    Raises:
-        UsageError: the schema is not one of ours: objects, whole numbers and texts.
+    "incorrect". Raises :class:`UsageError` if the schema is not one of ours: objects, whole numbers and texts.
     """
     # in a repair request the prompt is in an earlier message
     asked = (_text_of(message) for message in request["messages"] if message.get("role") == "user")
@@ -105,7 +101,6 @@ def _words(text: str) -> list[str]:
 
 
 def _text_of(message: Mapping[str, Any]) -> str:
-    """The text of a chat message, without its images."""
     content = message.get("content")
     if isinstance(content, list):
         return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
@@ -123,10 +118,10 @@ class StubJudge:
     """The server, as a context manager; it runs in a thread with its own event loop.
 
     Args:
-        decide: request body -> content of the answer. Runs on the server's loop, so it must be fast. If it raises, the
-            client gets a 500, and leaving the context raises the first such error.
+        decide: request body -> content of the answer, on the server's loop. If it raises, the client gets a 500, and
+            leaving the context raises the first such error.
         latency: seconds before every answer.
-        port: on 127.0.0.1; 0 takes a free one. Entering raises ``OSError`` if it is not available.
+        port: on 127.0.0.1; 0 takes a free one.
         keep_requests: ``False`` leaves ``requests`` empty, for long-running servers.
 
     Attributes:

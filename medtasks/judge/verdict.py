@@ -26,9 +26,9 @@ class Verdict(Compact):
     """One judge's verdict on one response: scores and reasons by aspect, or why the response is unjudged.
 
     ``scores`` is None without a verdict: it never counts as a score of 0. ``key`` identifies the first answer in the
-    verdict store, whose repair has ``key + REPAIR``; it is None if there was no prompt, and responses with the same
-    prompt share it. Tokens are the sum over the first answer and the repair, as stored; ``repaired`` is whether the
-    verdict came from the repair. ``extra_keys`` counts the unknown keys of the answer; it is not saved.
+    verdict store, whose repair has ``key + REPAIR``; None without a prompt. Tokens are the sum over both answers, as
+    stored; ``repaired`` is whether the verdict came from the repair. ``extra_keys`` counts the unknown keys of the
+    answer; it is not saved.
     """
 
     key: str | None = None
@@ -54,10 +54,7 @@ def parse_verdict(text: str, rubric: Rubric, document: Mapping[str, Any]) -> Ver
 
     Reads the whole text as JSON, or else every complete JSON object in it, fenced or amid prose, that is not inside
     another, unreadable one. If several are verdicts, they must agree on all scores. Thinking blocks are skipped. No
-    text raises.
-
-    Raises:
-        DataError: the document does not define the aspects (:func:`medtasks.catalog.rubric.aspects_of`).
+    text raises; a document that does not define the aspects raises :class:`DataError`.
     """
     aspects = aspects_of(rubric, document)
     if not text.strip():
@@ -106,11 +103,7 @@ def _validated(answer: dict[str, Any], aspects: tuple[Aspect, ...]) -> Verdict |
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects of ``text``: the whole text, or those outside all other braces.
-
-    Raises:
-        Invalid: it has a duplicate key, NaN, or very deep nesting.
-    """
+    """The JSON objects of ``text``: the whole text, or those outside all other braces. Raises :class:`Invalid`."""
     # the whole text comes before thinking is stripped: a reason may mention a thinking tag
     whole = _decoded(text.strip(), 0) if text.lstrip().startswith("{") else None  # prose may begin with "Infinity"
     if whole is not None and whole[1] == len(text.strip()):
@@ -134,7 +127,7 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _decoded(text: str, start: int) -> tuple[dict[str, Any], int] | None:
-    """The JSON object that begins at ``start`` and its end, or None."""
+    """The JSON object that begins at ``start`` and its end."""
     try:
         found, end = _DECODER.raw_decode(text, start)
     except RecursionError as error:
@@ -160,10 +153,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_refu
 
 
 def repair_request(text: str, invalid: Invalid, schema: Mapping[str, Any]) -> str:
-    """One sentence that asks the judge again after its answer ``text`` was ``invalid``.
-
-    It does not quote the answer, which may repeat the judged response.
-    """
+    """One sentence that asks again after an ``invalid`` answer, which is not quoted: it may repeat the response."""
     return (
         f"Your answer of {len(text):,} characters cannot be used because {invalid.reason}; judge again and answer with "
         "a single JSON object, without anything before or after it, that follows this JSON schema: "

@@ -19,7 +19,7 @@ from local_server import Answer, LocalServer
 from PIL import Image
 
 from medtasks.benchmarks.kvasir_vqa_x1 import prepare as kvasir
-from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
+from medtasks.benchmarks.kvasir_vqa_x1.records import prepare_kvasir
 from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.data import fetch
 from medtasks.data.prepared import Prepared

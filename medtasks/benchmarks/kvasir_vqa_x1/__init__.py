@@ -17,8 +17,7 @@ from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.kvasir_vqa_x1.board import KVASIR_VQA_X1
 from medtasks.benchmarks.kvasir_vqa_x1.errors import ERRORS, contradiction
 from medtasks.benchmarks.kvasir_vqa_x1.perturb import original_name, prepare_transformed
-from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
-from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
+from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord, prepare_kvasir
 from medtasks.catalog.benchmark import ABSTENTION, Benchmark, Document, shipped
 from medtasks.catalog.registry import Plugin
 from medtasks.core.errors import DataError
@@ -42,10 +41,7 @@ ORIGINALS = 0.23
 
 
 def mixed(documents: list[Document]) -> list[Document]:
-    """Documents of the transformed track, of which about 23 % show the original picture.
-
-    The draw depends only on the question's id, so it is the same for any part of the rows.
-    """
+    """Documents of the transformed track, of which about 23 % show the original picture, drawn by the question's id."""
     shown = []
     for document in documents:
         digest = hashlib.sha256(f"mixed|{document['sample_id']}".encode()).digest()

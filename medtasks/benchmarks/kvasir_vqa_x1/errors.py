@@ -1,6 +1,5 @@
-"""Kvasir-VQA-x1: missed and invented findings, and counts that are too high or too low, from the atomic pairs.
-
-Also references that contradict the pairs (:func:`contradiction`).
+"""Kvasir-VQA-x1: missed and invented findings, and counts that are too high or too low, from the atomic pairs; and
+references that contradict the pairs (:func:`contradiction`).
 
 Each presence or count pair behind a question asks about one class of findings. Free answers are read by
 `medtasks.answers.presence`; one that says nothing clear about a class is counted as unread, never as a denial.
@@ -46,10 +45,8 @@ _INVERTED = re.compile(
 
 @dataclass(frozen=True)
 class Reading:
-    """What an answer says about one class of findings: whether it is there, which of the known ones, how many.
-
-    ``denied``: the known ones that it says are not there, if it names none that is.
-    """
+    """What an answer says about one class of findings: whether it is there, which of the known ones, how many;
+    ``denied`` are the known ones that it says are not there, if it names none that is."""
 
     said: Said
     named: frozenset[str] = frozenset()
@@ -166,8 +163,8 @@ ERRORS = Errors(
 def contradiction(document: Mapping[str, Any]) -> str | None:
     """How the reference answer contradicts an atomic pair it was merged from; None if no rule finds a contradiction.
 
-    References were written by a language model, and judges follow them. Yes-or-no pairs (text, box artefact, findings)
-    and counts (polyps, findings, instruments), which must be numbers, are compared with what the reference says.
+    References were written by a language model, and judges follow them. Yes-or-no pairs and counts, which must be
+    numbers, are compared with what the reference says.
 
     >>> pair = {"q": "Is there text?", "a": "Yes"}
     >>> contradiction({"original": [pair], "target": "No text is visible in the image."})

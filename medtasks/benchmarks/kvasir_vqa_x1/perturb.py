@@ -1,9 +1,8 @@
-"""The Kvasir transformed track: the prepared questions over slightly cropped, turned, shifted and relit pictures, each
-one made on its own.
+"""The Kvasir transformed track: the prepared questions over slightly cropped, turned, shifted and relit pictures.
 
 Source: Kvasir-VQA-x1 (arXiv 2506.09958), "Weak Image Augmentation for Enhanced Robustness". The published script draws
-from one global generator, so its pixels depend on the order of the images. Here every (seed, ``img_id``, variant) has
-a generator of its own, so any picture can be made alone, in any order and in any process, with the same result.
+from one global generator, so its pixels depend on the order of the images. Here every (seed, ``img_id``, variant) has a
+generator of its own, so any picture can be made alone, in any order and in any process, with the same result.
 
 What is drawn lies on binary grids, so that an ordinary picture's arithmetic rounds nowhere a platform could differ:
  - the generator's raw 64-bit words become integers (NumPy promises these words, not what its distributions make of
@@ -53,11 +52,11 @@ _BLACK = (0, 0, 0)
 
 @dataclass(frozen=True)
 class Perturbation:
-    """What is done to one image, in this order; :func:`draw_perturbation` draws it.
+    """What is done to one image, in this order.
 
     ``crop`` is the part kept, (left, top, right, bottom) in pixels, and is resized to the image's own size.
     ``rotation`` is in degrees, clockwise, about the centre. ``translation`` is (to the right, down) in fractions of
-    width and height, rounded to whole pixels. ``brightness`` and ``contrast`` are factors; 1 changes nothing.
+    width and height, rounded to whole pixels. ``brightness`` and ``contrast`` are factors.
     """
 
     crop: tuple[int, int, int, int]
@@ -70,10 +69,10 @@ class Perturbation:
 def draw_perturbation(seed: int, img_id: str, variant: int, width: int, height: int) -> Perturbation:
     """Draw the perturbation of one variant of an image of ``width`` by ``height`` pixels.
 
-    The crop has 0.9 to 1.0 of the area and an aspect ratio within 5 % of the image's own, and is drawn as
-    torchvision's ``RandomResizedCrop`` does it: sides rounded to pixels, drawn again while they exceed the image (at
-    most ten times, then the whole image). Rotation is uniform within 10 degrees either way, translation within 0.1
-    of each axis, brightness and contrast within 0.8 to 1.2; these five do not depend on the image's size.
+    The crop has 0.9 to 1.0 of the area and an aspect ratio within 5 % of the image's own, and is drawn as torchvision's
+    ``RandomResizedCrop`` does it: sides rounded to pixels, drawn again while they exceed the image (at most ten times,
+    then the whole image). Rotation is uniform within 10 degrees either way, translation within 0.1 of each axis,
+    brightness and contrast within 0.8 to 1.2; these five do not depend on the image's size.
     """
     key = json.dumps([seed, img_id, variant], separators=(",", ":")).encode("ascii")
     generator = np.random.PCG64(int.from_bytes(hashlib.sha256(key).digest(), "big"))
@@ -107,10 +106,9 @@ def _between(word: int, limits: tuple[float, float], grid: int) -> float:
 def perturb(image: Image.Image, how: Perturbation) -> Image.Image:
     """Crop and resize, rotate and translate (one bicubic pass, black outside), change brightness, then contrast.
 
-    Returns a new RGB picture of the image's own size, without metadata. Grey, palette and RGBA pictures are converted
-    to RGB first (transparency is dropped). Pixels equal those of torchvision's ``resized_crop``, ``affine``,
-    ``adjust_brightness`` and ``adjust_contrast`` on Pillow images, but for one level where rounding the rotation
-    to 38 binary places moves a value across a tie.
+    Returns a new RGB picture of the image's own size, without metadata; transparency is dropped. Pixels equal those of
+    torchvision's ``resized_crop``, ``affine``, ``adjust_brightness`` and ``adjust_contrast`` on Pillow images, but for
+    one level where rounding the rotation to 38 binary places moves a value across a tie.
     """
     width, height = image.size
     angle = math.radians(how.rotation)
@@ -132,8 +130,7 @@ def perturb(image: Image.Image, how: Perturbation) -> Image.Image:
 def perturbed_png(data: bytes, name: str, seed: int, img_id: str, variant: int) -> bytes:
     """The PNG file of one variant of the image file ``data``: RGB, 8 bits per channel, no metadata.
 
-    The same arguments give the same pixels everywhere, and the same bytes with the same zlib. Data that are not a whole
-    image raise a :class:`MediaError` with the file's ``name``.
+    The same arguments give the same pixels everywhere, and the same bytes with the same zlib.
     """
     image = decode_image(data, name)
     stream = io.BytesIO()
@@ -143,7 +140,6 @@ def perturbed_png(data: bytes, name: str, seed: int, img_id: str, variant: int) 
 
 
 def original_name(img_id: str) -> str:
-    """The name of the copy of an original picture."""
     return f"original/{img_id}"
 
 
@@ -175,8 +171,8 @@ def prepare_transformed(
     """Perturb every picture of the prepared Kvasir-VQA-x1.
 
     Questions are asked about variant 0, or in the mixed track about the original, which is copied. If the original data
-    have no media, these have none either. The media index has the SHA-256 of every variant.
-    Pictures do not depend on order or number of workers, and an interrupted call is continued.
+    have no media, these have none either. Pictures do not depend on order or number of workers, and an interrupted call
+    is continued.
 
     Raises:
         UsageError: ``variants`` is not 1 to 10.

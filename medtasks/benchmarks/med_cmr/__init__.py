@@ -1,7 +1,6 @@
 """Med-CMR: multiple-choice and judged open-ended questions over three dimensions of vision and four of reasoning.
 
-Records as documents, the rows of each task (one per format and dimension), and their scores. Task files refer to names
-of this module, and names are part of a task's hash: do not rename them.
+Task files refer to names of this module, and names are part of a task's hash: do not rename them.
 """
 
 from __future__ import annotations
@@ -75,7 +74,6 @@ ACCURACY_DIMENSION_MEAN = ItemScore(
 
 @lru_cache(maxsize=1024)
 def dimension_statistics(dimension: str, accuracy: float) -> tuple[float, ...]:
-    """An item's statistics for the unweighted mean of dimensions."""
     return tuple(number for name in DIMENSIONS for number in ((accuracy, 1.0) if name == dimension else (0.0, 0.0)))
 
 

@@ -44,11 +44,11 @@ FILES: dict[Kind, str] = {
     "mcq": "dataset/cmed.copy.mcq_cate.cleaned.json",
     "open": "dataset/cmed.copy.open_taged.cleaned.json",
 }
-"""Row file of each format, as the archive names it."""
+"""Row file of each format."""
 
 _DIMENSIONS = read_table(__file__, "vocabulary.yaml", dict[str, Any])["dimensions"]
 DIMENSIONS: Mapping[str, str] = {abbreviation: names[0] for abbreviation, names in _DIMENSIONS.items()}
-"""Abbreviation and release spelling of the seven dimensions, in the paper's order."""
+"""Abbreviation and release spelling, in the paper's order."""
 
 _DIMENSION_OF = {
     plain(name): abbreviation for abbreviation, names in _DIMENSIONS.items() for name in (abbreviation, *names)
@@ -60,7 +60,7 @@ _OWN_LETTER = re.compile(rf"\s*\(?(?P<letter>[A-E])(?!{_EPITHET})[).:]\s+(?=\S)"
 
 
 def dimension_of(task: str) -> str | None:
-    """The dimension that a ``task`` value names, None where it names none; case and signs do not matter.
+    """The dimension that a ``task`` value names, if any.
 
     >>> dimension_of("Small Object detection"), dimension_of("LTG"), dimension_of("counting")
     ('sod', 'ltg', None)
@@ -71,8 +71,8 @@ def dimension_of(task: str) -> str | None:
 class MedCmrRecord(Record):
     """One row of Med-CMR. ``cluster`` is the image.
 
-    ``choices`` is empty for an open-ended row, whose ``answer`` is a text; ``prefixed`` counts the options that
-    carried their own letter in the release. ``answer`` and ``visual_description`` are for scoring only.
+    ``choices`` is empty for an open-ended row, whose ``answer`` is a text; ``prefixed`` counts the options that carried
+    their own letter in the release.
     """
 
     format: Kind

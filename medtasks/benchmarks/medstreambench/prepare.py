@@ -21,9 +21,8 @@ from medtasks.benchmarks.medstreambench.records import MedStreamRecord, parse_me
 from medtasks.catalog.records import distinct, tallies
 from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.data.fetch import hub_tree
-from medtasks.data.media.child import Crashed, call_in_child
 from medtasks.data.media.images import MediaEntry, decoding_threads, index_media
-from medtasks.data.media.video import KnownVideo, read_index, scan_video
+from medtasks.data.media.video import Crashed, KnownVideo, call_in_child, read_index, scan_video
 from medtasks.data.media.windows import beyond_end, exact, frame_numbers, frames_shown
 from medtasks.data.preparation import Options, Out, Preparation
 from medtasks.data.prepared import Prepared, Source
@@ -57,15 +56,13 @@ def prepare_medstream(
 ) -> Prepared:
     """Prepare MedStreamBench from ``hub`` or a directory of record files, and the directory of upstream media.
 
-    ``media`` has ``Stream_Bench/`` (or its contents), as in the records' ``media_path``. Records whose media
-    are missing, damaged where they look, or end before their window are excluded and counted; so are degenerate
-    records (no question, or a placeholder for an answer) unless ``keep_degenerate``. With ``references_only`` there are
-    no media, no record is excluded because of them, and no model can be run.
+    ``media`` has ``Stream_Bench/`` (or its contents), as in the records' ``media_path``. Records whose media are
+    missing, damaged where they look, or end before their window are excluded and counted; so are degenerate records (no
+    question, or a placeholder for an answer) unless ``keep_degenerate``.
 
     Raises:
         UsageError: there is no such source or media directory, or the source has no record file.
-        DataError: a record breaks the format or the temporal contract (file, line, record and field are named), or
-            no record is left.
+        DataError: a record breaks the format or the temporal contract, or no record is left.
     """
     references_only = options.get("references_only")
     if not references_only and (media is None or not media.is_dir()):
@@ -176,7 +173,7 @@ def _all(records: Sequence[MedStreamRecord], reason: str) -> dict[str, _Chosen]:
 
 
 def _find_medium(root: Path, path: str) -> str | None:
-    """Name below ``root`` of the file or directory that a record calls ``path``; None if it does not exist."""
+    """Name below ``root`` of the file or directory that a record calls ``path``, if it exists."""
     parts = PurePosixPath(path).parts
     names = [path, str(PurePosixPath(*parts[1:]))] if parts[0] == _PREFIX and len(parts) > 1 else [path]
     with suppress(OSError):  # not a valid file name, or a directory that cannot be searched

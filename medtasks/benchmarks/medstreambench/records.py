@@ -58,9 +58,9 @@ _PLACEHOLDER = "no additional evidence text provided"
 class MedStreamRound(Frozen, strict=True):
     """One request to the model: what it sees and what it should say. A single-turn item has exactly one.
 
-    ``time`` is t_c and ``window`` what may be seen, in seconds of the video or as frame indices. ``frames`` are
-    the presentation timestamps (of the video's time base) of the frames that are shown; ``media`` are files: the
-    video, or the pictures themselves; ``times`` are those of the shown frames, in the window's unit.
+    ``time`` is t_c and ``window`` what may be seen, in seconds of the video or as frame indices. ``frames`` are the
+    presentation timestamps (of the video's time base) of the frames shown; ``media`` are files: the video, or the
+    pictures; ``times`` are those of the shown frames, in the window's unit.
     """
 
     time: float
@@ -77,7 +77,7 @@ class MedStreamRecord(Record):
 
     ``question`` is the release's text with its response-protocol paragraph; ``degenerate`` is the reason why an item
     cannot be asked (empty if it can); ``family`` is shared by model-written variants of one item; ``notes`` name what
-    was odd about the release's object. ``evidence``, answers and rubric are for scoring only.
+    was odd about the release's object.
     """
 
     dataset: str
@@ -159,8 +159,6 @@ def _alias(field: str, default: Any = ...) -> Any:
 
 
 class _Row(ReleaseRow):
-    """What single-turn and streaming objects share."""
-
     sample_id: Text
     dataset: Text
     video_id: Text
@@ -312,10 +310,8 @@ def _rounds(row: _Streaming, given: _Row, where: Where, notes: list[str]) -> Ite
 
 
 def _abstention(text: str, abstentions: Sequence[str], choices: Sequence[str] = ()) -> str | None:
-    """The abstention that a gold text is, or begins with before an explanation (``Unanswerable. The view is dark.``).
-
-    The text may also be the letter of a choice that is one.
-    """
+    """The abstention that a gold text is, or begins with before an explanation (``Unanswerable. The view is dark.``),
+    or names by the letter of a choice."""
     letter = re.fullmatch(r"\W*([A-Za-z])\W*", text)
     place = ord(letter[1].upper()) - ord("A") if letter else len(choices)
     if place < len(choices):

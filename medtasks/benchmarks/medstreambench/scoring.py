@@ -137,31 +137,26 @@ def _content(doc: Mapping[str, Any], filtered: str) -> float | None:
 
 
 def turn_of_sample(sample: SampleView) -> Turn:
-    """:func:`turn_of` a scored sample."""
     return turn_of(sample.document, sample.filtered, sample.values)
 
 
 def join_rounds(samples: Sequence[SampleView]) -> Joined:
-    """Items of the samples; items with missing rounds are left out and named."""
     return round_items(samples, lambda rounds: round_values(rounds, turn_of_sample))
 
 
 # --- table 4 of the paper: how it combines the temporal modes into one overall score ---
 
 MODES: tuple[str, ...] = ("retrospective", "present", "future", "proactive")
-"""The temporal modes, in the order of table 4 and of the statistics."""
+"""In the order of table 4 and of the statistics."""
 
 STREAMING_MODES: tuple[str, ...] = ("future", "proactive")
-"""The modes that have streaming items (future has single-turn items, too)."""
+"""Future has single-turn items, too."""
 
 _STREAMING = np.array([mode in STREAMING_MODES for mode in MODES])
 
 
 def table4_statistics(mode: str, content: float, responsiveness: float | None) -> tuple[float, ...]:
-    """Statistics of one item, per mode in the order of `MODES`: ``(Σ C, items, Σ R, streaming items)``.
-
-    Responsiveness is None for a single-turn item.
-    """
+    """One item's ``(Σ C, items, Σ R, streaming items)`` per mode; responsiveness is None for a single-turn item."""
     own = (content, 1.0, responsiveness or 0.0, float(responsiveness is not None))
     return tuple(number for each in MODES for number in (own if each == mode else (0.0,) * 4))
 
@@ -169,11 +164,10 @@ def table4_statistics(mode: str, content: float, responsiveness: float | None) -
 def overall_table4(totals: Array, *, zeros: bool) -> Array:
     """Overall score as table 4 combines it: mode means weighted by the modes' items, 0..1.
 
-    ``Σ_m share_m · O_m`` with ``O = C̄`` for retrospective and present and ``0.7 C̄ + 0.3 R̄`` for future and proactive.
-    Equations 9 and 10 per item give another number wherever a mode mixes single-turn and streaming items; the printed
-    table follows this one. It cannot tell what R̄ of the future mode is, since it prints only the mean: over the mode's
-    streaming items alone, or, with ``zeros``, over all of its items with R = 0 for single-turn ones (equation 10 for
-    every future item).
+    ``Σ_m share_m · O_m`` with ``O = C̄`` for retrospective and present and ``0.7 C̄ + 0.3 R̄`` for future and
+    proactive. Equations 9 and 10 per item give another number wherever a mode mixes single-turn and streaming items;
+    the printed table follows this one. It cannot tell what R̄ of the future mode is, since it prints only the mean:
+    over the mode's streaming items alone, or, with ``zeros``, over all of its items with R = 0 for single-turn ones.
 
     A mode without items drops out; unless single-turn items have zeros, one without streaming items counts its content
     alone. NaN without any item.
@@ -232,7 +226,7 @@ ALERT_DELAY = item_mean(
 
 
 def _number(item: Item, name: str) -> float | None:
-    """The item's value of a metric; None if it is unknown or does not apply."""
+    """The item's value of a metric, if it is known and applies."""
     row = item.values[name].statistics if name in item.values else None
     return row[0] if row is not None and row[1] else None
 

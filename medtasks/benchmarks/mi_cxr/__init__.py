@@ -1,7 +1,6 @@
 """MI-CXR: five-way multiple choice over five-visit chest X-ray timelines (paper, sections 3 and 4, appendix E).
 
-Records as documents, the rows of each task (plain, with a worked example, as reports), and their scores. Task files
-refer to names of this module, and names are part of a task's hash: do not rename them.
+Task files refer to names of this module, and names are part of a task's hash: do not rename them.
 """
 
 from __future__ import annotations
@@ -18,9 +17,8 @@ from typing import Any
 from medtasks.benchmarks.aggregations import responses_of, sample_value, scored_by
 from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.mi_cxr.board import MI_CXR
-from medtasks.benchmarks.mi_cxr.cider import Cider, CiderCorpus
-from medtasks.benchmarks.mi_cxr.errors import ERRORS
 from medtasks.benchmarks.mi_cxr.records import NULL_OPTION, OPTIONS, SUBTASKS, MiCxrRecord, prepare_mi_cxr
+from medtasks.benchmarks.mi_cxr.scoring import ERRORS, Cider, CiderCorpus
 from medtasks.catalog.benchmark import Benchmark, Document, by_field, shipped
 from medtasks.catalog.registry import Plugin
 from medtasks.core.errors import DataError
@@ -34,8 +32,8 @@ _INTERVAL = re.compile(r"\s*T(?P<first>[1-5])\s*(?:→|->|-|–|to|,)\s*T(?P<las
 def documents(record: MiCxrRecord) -> list[Document]:
     """The record as a harness document; the right option's letter is the target.
 
-    ``intervals`` are the visits of the options before the null option, empty if these are not all intervals: what
-    kinds of error need to know of options that must not be published.
+    ``intervals`` are the visits of the options before the null option, empty if these are not all intervals: what kinds
+    of error need to know of options that must not be published.
     """
     found = [_INTERVAL.fullmatch(text) for letter, text in sorted(record.choices.items()) if letter != NULL_OPTION]
     intervals = [[int(match["first"]), int(match["last"])] for match in found if match is not None]
@@ -52,8 +50,8 @@ def documents(record: MiCxrRecord) -> list[Document]:
 def with_demonstrations(documents: list[Document]) -> list[Document]:
     """Documents that begin with a worked example: another patient's question of the same ``qtype`` (appendix I.2).
 
-    The choice depends only on the sample's id, so a run on part of the rows shows the same examples. Its five images
-    come before the question's own. A type with rows of one patient only raises a :class:`DataError`.
+    The choice depends only on the sample's id, so a run on part of the rows shows the same examples. A type with rows
+    of one patient only raises a :class:`DataError`.
     """
     of_type: dict[str, list[Document]] = {}
     for document in sorted(documents, key=lambda document: str(document["sample_id"])):
@@ -92,12 +90,12 @@ icr_variant_1shot = replace(icr_variant, change=with_demonstrations)
 
 
 def _no_summary(document: Document) -> str:
-    """Why a row has no reference summary: its right option is the null option (appendix H.3); empty if it has one."""
+    """Why a row has no reference summary (appendix H.3); empty if it has one."""
     return "null_option_right" if document["target"] == NULL_OPTION else ""
 
 
 def _as_reports(documents: list[Document]) -> list[Document]:
-    """The documents without their options; the right option's text is the reference summary."""
+    """Without their options; the right option's text is the reference summary."""
     reports = []
     for document in documents:
         target = document["target"]

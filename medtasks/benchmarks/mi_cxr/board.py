@@ -13,7 +13,7 @@ from medtasks.benchmarks.layouts import (
     scores,
     tasks,
 )
-from medtasks.benchmarks.mi_cxr.errors import ERRORS, FAILURES
+from medtasks.benchmarks.mi_cxr.scoring import ERRORS, FAILURES
 from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
 
 _CXR = "mi_cxr"

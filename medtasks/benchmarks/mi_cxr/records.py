@@ -27,7 +27,6 @@ SUBTASKS = {name: qtypes for subtasks in _FAMILIES.values() for name, qtypes in 
 """The ``qtype`` values of each subtask; those of the ICR variant start with ``icr_variant``."""
 
 QTYPES = {qtype: family for family, subtasks in _FAMILIES.items() for some in subtasks.values() for qtype in some}
-"""Question types and their family."""
 
 _IMAGE_PATH = re.compile(r"files/p[0-9]{2}/p[0-9]{8}/s[0-9]{8}/[0-9a-f]{8}(?:-[0-9a-f]{8}){4}\.jpg")
 

@@ -8,16 +8,22 @@ variable frame rates are treated alike and nothing is rounded.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
+import os
+import pickle
+import signal
+import subprocess
+import sys
 import threading
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from medtasks.core.cache import RecentlyUsed
 from medtasks.core.errors import MediaError
@@ -26,6 +32,7 @@ from medtasks.data.media.images import KnownMedia, MediaEntry, VideoFacts, pixel
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
 
 _END = 2
 """Seconds by which a container's length may exceed its last frame's time before it counts as cut off."""
@@ -336,3 +343,73 @@ def scan_video(
         ),
     )
     return KnownVideo(entry=entry, state=file_state(status), wanted=digest, bad=tuple(bad))
+
+
+T = TypeVar("T")
+
+_SERVE = "import sys; sys.path[:] = sys.argv[1:]; from medtasks.data.media.video import serve; serve()"
+_IDLE: list[subprocess.Popen[bytes]] = []
+"""Children that wait for a call; each ends when its standard input does."""
+
+
+@atexit.register
+def _end_children() -> None:
+    for process in _IDLE:
+        process.communicate()
+
+
+class Crashed(Exception):
+    """The child ended during a call; the message has the signal or the exit code."""
+
+
+def call_in_child(function: Callable[..., T], *arguments: Any) -> T:
+    """``function(*arguments)``, all of which are pickled; what it raises is raised here. Thread-safe.
+
+    Not `concurrent.futures`: its children outlive a parent that is killed, and import the main module again.
+
+    Raises:
+        Crashed: the child ended before it answered.
+    """
+    while _IDLE:
+        process = _IDLE.pop()
+        if process.poll() is None:  # one that was killed while it waited says nothing about the next file
+            break
+    else:
+        command = [sys.executable, "-c", _SERVE, *sys.path]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        pickle.dump((function, arguments), process.stdin)
+        process.stdin.flush()
+        error, result = pickle.load(process.stdout)
+    except (EOFError, BrokenPipeError) as ended:
+        code = process.wait()
+        raise Crashed(signal.strsignal(-code) if code < 0 else f"exit code {code}") from ended
+    except BaseException:
+        process.kill()  # its next answer would be that to this call
+        raise
+    _IDLE.append(process)
+    if error is not None:
+        raise error
+    answer: T = result
+    return answer
+
+
+def serve() -> None:
+    """Answer calls until standard input ends, also because the parent was killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it, too
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # decoders may print
+    while True:
+        try:
+            function, arguments = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        raised = result = None
+        try:
+            result = function(*arguments)
+        except Exception as error:
+            raised = error
+        pickle.dump((raised, result), answers)
+        answers.flush()
