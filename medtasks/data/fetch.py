@@ -40,8 +40,7 @@ def fetch_pictures(
     ``keep`` is called with a key and the bytes of its picture, by one thread at a time.
 
     Raises:
-        DataError: a server requires a login, or cannot be reached; pictures already kept stay. Errors of ``keep``
-            propagate.
+        DataError: a server requires a login, or cannot be reached; pictures already kept stay.
     """
     import httpx
     import tenacity
@@ -149,14 +148,8 @@ def _host(url: str) -> str:
 
 
 def hub_tree(name: str, *patterns: str, revision: str | None = None) -> tuple[Path, str | None]:
-    """A directory with the files of a hub dataset that match one of ``patterns``, and their commit.
-
-    The hub's client fetches concurrently, resumes after interruptions, and shows its progress. A local directory is
-    used directly.
-
-    Raises:
-        DataError: the hub cannot be reached and there is no local copy.
-    """
+    """A directory with the files of a hub dataset that match one of ``patterns``, and their commit; or ``name`` itself,
+    if it is a local directory. Raises :class:`DataError` if the hub cannot be reached and there is no local copy."""
     if Path(name).is_dir():
         return Path(name), None
     from huggingface_hub import snapshot_download

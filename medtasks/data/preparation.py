@@ -28,7 +28,7 @@ from medtasks.catalog.benchmark import Benchmark, PrepareCommand
 from medtasks.catalog.records import Record, repeated
 from medtasks.catalog.registry import get_benchmark
 from medtasks.core.errors import DataError, MediaError, MedtasksError, UsageError
-from medtasks.core.files import held, recover_directory, replace_directory
+from medtasks.core.files import canonical_json, held, recover_directory, replace_directory
 from medtasks.core.schema import shown
 from medtasks.core.text import first_names
 from medtasks.data.fetch import hub_tree
@@ -60,8 +60,7 @@ Workers = Annotated[int, typer.Option("--workers", help="Threads that verify pic
 
 
 class Options(TypedDict, total=False):
-    """What every preparation can be told: options of the ``medtasks prepare`` commands, a listener to progress, and
-    whether these are miniature data."""
+    """Options of every ``medtasks prepare`` command, a listener to progress, and whether these are miniature data."""
 
     references_only: Annotated[
         bool,
@@ -161,34 +160,16 @@ class Preparation:
         for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else ():
             with contextlib.suppress(ValidationError):  # the line that a crash cut off
                 known.append(kind.model_validate_json(line))
-        with log.open("a", encoding="utf-8") as stream:
+        with log.open("a", encoding="utf-8", buffering=1) as stream:
             stream.write("\n")  # ends the line that a crash may have cut off
-
-            def write(entry: T) -> None:
-                stream.write(entry.model_dump_json() + "\n")
-                stream.flush()
-
-            yield known, write
+            yield known, lambda entry: print(entry.model_dump_json(), file=stream)
 
     def index(
         self, root: Path, names: set[str], progress: Progress | None = None
     ) -> tuple[list[MediaEntry], dict[str, MediaError]]:
         """Verify ``names`` below ``root``, except those that an interrupted pass has verified."""
-        entries: list[MediaEntry] = []
-        errors: dict[str, MediaError] = {}
-        with self.progress_log("media", KnownMedia) as (earlier, write):
-            known = {media.entry.path: media for media in earlier}
-            indexed = index_media(root, names, workers=self.workers, known=known)
-            for number, (name, media) in enumerate(indexed, start=1):
-                if isinstance(media, MediaError):
-                    errors[name] = media
-                    continue
-                entries.append(media.entry)
-                if known.get(name) != media:
-                    write(media)
-                if progress is not None:
-                    progress(number, len(names))
-        return entries, errors
+        with self.progress_log("media", KnownMedia) as (known, write):
+            return index_media(root, names, workers=self.workers, known=known, write=write, progress=progress)
 
     def finish(
         self,
@@ -260,9 +241,10 @@ class Preparation:
             media = sorted((entry for entry in media if entry.path in used), key=lambda entry: entry.path)
             if twice := repeated(everything):
                 details = {**details, "oddities": {**details.get("oddities", {}), **twice}}
-        indexed, folder = {entry.path for entry in media}, self.directory / "media"
+        folder = self.directory / "media"
+        indexed = {folder / entry.path for entry in media}
         for path in folder.rglob("*"):  # an abandoned preparation of another source may have left some
-            if path.is_file() and path.relative_to(folder).as_posix() not in indexed:
+            if path.is_file() and path not in indexed:
                 path.unlink()
         for name, items in (("records.jsonl", records), ("media.jsonl", media)):
             dumped = (item.model_dump(mode="json", exclude_none=isinstance(item, MediaEntry)) for item in items)
@@ -275,11 +257,9 @@ class Preparation:
                     f"a string of the records has {found}, half a surrogate pair; fix it in the source."
                 ) from error
         kinds = Counter(kind for record in records for kind in (benchmark.kinds(record) if benchmark.kinds else ()))
+        clusters = {record.cluster for record in records}
         counts = Counts(
-            rows=len(records),
-            clusters=len({record.cluster for record in records}),
-            media=len(media),
-            by_kind=dict(sorted(kinds.items())),
+            rows=len(records), clusters=len(clusters), media=len(media), by_kind=dict(sorted(kinds.items()))
         )
         place_of = benchmark.coverage or (lambda _: None)
         total, prepared = (Counter(map(place_of, some)) for some in (everything, records))
@@ -303,8 +283,9 @@ class Preparation:
             mini=self.mini,
             fingerprint=fingerprint(self.directory),
         )
-        text = json.dumps(manifest.model_dump(mode="json"), indent=1, sort_keys=True, ensure_ascii=False)
-        (self.directory / "manifest.json").write_text(text + "\n", encoding="utf-8")
+        (self.directory / "manifest.json").write_text(
+            canonical_json(manifest.model_dump(mode="json"), indent=1) + "\n", encoding="utf-8"
+        )
         for log in self.directory.glob("*.progress.jsonl"):
             log.unlink()
         replace_directory(self.target, self.directory)

@@ -58,8 +58,7 @@ class Coverage(Frozen):
 class DataManifest(Frozen):
     """``manifest.json``. Only ``created`` and ``media_root`` differ between repetitions.
 
-    ``details`` are counts of the release's vocabularies and oddities, by topic. ``references_only`` data have no media:
-    enough to score predictions, not to run models.
+    ``details`` are counts of the release's vocabularies and oddities, by topic.
     """
 
     benchmark: str
@@ -127,11 +126,7 @@ class Prepared:
     manifest: DataManifest
 
     def records(self) -> tuple[Record, ...]:
-        """All records, in the order of the source.
-
-        Raises:
-            DataError: the files were changed by hand since they were prepared.
-        """
+        """All records, in the order of the source; raises :class:`DataError` if the files were changed by hand."""
         return self._records
 
     def forget_records(self) -> None:
@@ -156,12 +151,10 @@ class Prepared:
 
     @functools.cached_property
     def media(self) -> tuple[MediaEntry, ...]:
-        """The media index, sorted by path."""
         return _read_lines(self.directory / "media.jsonl", MediaEntry)
 
     @functools.cached_property
     def videos(self) -> dict[str, VideoFacts]:
-        """What is needed to read frames of each video, by its name."""
         return {entry.path: entry.video for entry in self.media if entry.video is not None}
 
     @functools.cached_property
@@ -176,7 +169,6 @@ class Prepared:
         return {item: tuple(sorted(shown)) for item, shown in frames.items()}
 
     def media_path(self, name: str) -> Path:
-        """Path of the media file ``name``."""
         return Path(os.path.normpath(self.directory / self.manifest.media_root / name))
 
     def missing_media(self) -> list[str]:
@@ -186,10 +178,7 @@ class Prepared:
         ]
 
     def changed_media(self, names: Collection[str] | None = None) -> list[str]:
-        """Media files, among ``names`` or all, that are missing or whose content changed since verification, sorted.
-
-        Reads the files, unlike :meth:`missing_media`, which does not notice another file of the same size.
-        """
+        """As :meth:`missing_media`, among ``names`` or all, but by the files' content."""
         entries = [entry for entry in self.media if names is None or entry.path in names]
         with ThreadPoolExecutor() as pool:
             found = pool.map(lambda entry: self._read(entry, file_sha256), entries)

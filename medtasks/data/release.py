@@ -51,11 +51,8 @@ def check_published(path: Path, size: int, sha256: str, *, allow_other: bool, pr
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
-    """The archive in ``path``, after a check of all member names.
-
-    Raises:
-        DataError: it is not a ZIP archive, or a member is a link or has a name outside the archive's directory.
-    """
+    """The archive in ``path``; raises :class:`DataError` if it is not a ZIP archive, or a member is a link or has a
+    name outside the archive's directory."""
     try:
         check_regular(path)
         archive = zipfile.ZipFile(path)
@@ -144,11 +141,8 @@ class Release:
         """The rows of the files that match the first of ``patterns`` that any does, in order of their names.
 
         Patterns are paths such as ``data/test-*.parquet``, which may be below any directory. Files are read by their
-        suffix: Parquet, CSV, or JSON (lines, or one list).
-
-        Raises:
-            UsageError: no file matches.
-            DataError: a file cannot be read; names file and line.
+        suffix: Parquet, CSV, or JSON (lines, or one list). Raises :class:`UsageError` if no file matches, and
+        :class:`DataError`, with file and line, for one that cannot be read.
         """
         if not self.source.is_dir() and self.source.suffix != ".zip":
             yield from _read(self.source)
@@ -166,10 +160,7 @@ class Release:
         """The name, in a record's ``media``, of the picture in ``field`` of a row.
 
         ``value`` is the end of its path, such as ``images/1.png``, or a cell of ``datasets`` with its bytes. Pictures
-        with equal bytes have one name.
-
-        Raises:
-            DataError: it is neither, or the path fits several files.
+        with equal bytes have one name. Raises :class:`DataError` if it is neither, or the path fits several files.
         """
         if isinstance(value, Mapping):
             data = value.get("bytes")
@@ -200,7 +191,7 @@ class Release:
         return path
 
     def unpack(self, progress: Progress | None = None) -> None:
-        """Unpack the pictures in archives that rows have named; raises :class:`DataError` as `extract`."""
+        """Unpack the pictures in archives that rows have named."""
         for archive, names in self._packed.items():
             if self._keep is not None:
                 with open_archive(archive) as opened:

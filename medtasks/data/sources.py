@@ -29,7 +29,6 @@ def _with_distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_with_distinct_keys)
-"""Python's own keeps the last value of a repeated key."""
 
 
 class SourceRow(NamedTuple):
@@ -40,17 +39,12 @@ class SourceRow(NamedTuple):
 
 
 def content_of(path: Path) -> bytes:
-    """The content of a file; raises :class:`DataError` if it cannot be read."""
     with reading(path, "check the path"):
         return read_regular(path)
 
 
 def read_jsonl(path: Path) -> Iterator[SourceRow]:
-    """Rows of a JSONL or JSON file, as :func:`read_json` reads them.
-
-    Raises:
-        DataError: also if the file cannot be read.
-    """
+    """Rows of a JSONL or JSON file, as :func:`read_json` reads them; also raises if the file cannot be read."""
     yield from read_json(content_of(path), path.name)
 
 
@@ -58,9 +52,7 @@ def read_json(data: bytes, file: str) -> Iterator[SourceRow]:
     """The objects of a list, or objects one after the other, each on one or more lines; ``file`` is for messages.
 
     Rows are parsed one at a time. A row's place is its number in the list, or else the line of its opening brace.
-
-    Raises:
-        DataError: the content is empty, not UTF-8, not valid JSON, or a row is not an object.
+    Raises :class:`DataError` if the content is empty, not UTF-8, not valid JSON, or a row is not an object.
     """
     text = _decoded(data, file)
     position = _after_blanks(text, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -70,10 +70,6 @@ def test_images_of_one_document_stay_together_even_if_they_exceed_the_limit(tmp_
     assert cache.misses == 5  # another document's image took their place
 
 
-def failing(indexed: Iterable[tuple[str, KnownMedia | MediaError]]) -> list[str]:
-    return [name for name, media in indexed if isinstance(media, MediaError)]
-
-
 NOISE = np.random.default_rng(0).integers(0, 256, (40, 40, 3), dtype=np.uint8)
 
 
@@ -98,8 +94,8 @@ def test_threads_stay_strict_together_and_give_the_switch_back(tmp_path: Path, m
     names = [f"{number:02d}.jpg" for number in range(60)]
     for number, name in enumerate(names):
         (tmp_path / name).write_bytes(whole if number % 2 else whole[:-300])
-    errors = failing(index_media(tmp_path, names, workers=8))
-    assert errors == names[::2]
+    _, errors = index_media(tmp_path, names, workers=8)
+    assert [*errors] == names[::2]
     assert ImageFile.LOAD_TRUNCATED_IMAGES is True
 
 
@@ -136,21 +132,24 @@ def test_a_known_file_is_read_again_when_it_was_modified_or_replaced(
 ) -> None:
     for name in NAMES:
         picture(tmp_path / name)
-    first = {name: media for name, media in index_media(tmp_path, NAMES) if isinstance(media, KnownMedia)}
-    known = {
-        name: media.model_copy(update={"entry": media.entry.model_copy(update={"sha256": "as before"})})
-        for name, media in first.items()
-    }
-    assert dict(index_media(tmp_path, NAMES, known=known)) == known  # nothing was read again
+    first: list[KnownMedia] = []
+    index_media(tmp_path, NAMES, write=first.append)
+    known = [
+        media.model_copy(update={"entry": media.entry.model_copy(update={"sha256": "as before"})}) for media in first
+    ]
+    assert index_media(tmp_path, NAMES, known=known, write=lambda _: pytest.fail("read again")) == (
+        [one.entry for one in known],
+        {},
+    )
     path = tmp_path / "sub/3.jpg"
     status = path.stat()
     change(path, b"x" * status.st_size)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + later))
-    assert failing(index_media(tmp_path, NAMES, known=known)) == ["sub/3.jpg"]
+    assert [*index_media(tmp_path, NAMES, known=known)[1]] == ["sub/3.jpg"]
 
 
 def test_a_name_that_no_file_can_have_is_one_more_refusal(tmp_path: Path) -> None:
-    assert len(failing(index_media(tmp_path, ["null\0byte.jpg", "x" * 400]))) == 2
+    assert len(index_media(tmp_path, ["null\0byte.jpg", "x" * 400])[1]) == 2
 
 
 def test_threads_that_want_one_image_decode_it_once(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import hashlib
 import io
 import os
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class VideoFacts(Frozen):
     """What is needed to read frames: time base in seconds (a fraction), and timestamps in units of it.
 
-    ``first`` is the timestamp of the first of ``frames`` frames; decoding can begin at ``keyframes``.
+    ``first`` is that of the first of ``frames`` frames; decoding can begin at ``keyframes``.
     """
 
     time_base: str
@@ -36,7 +36,7 @@ class VideoFacts(Frozen):
 
 
 class MediaEntry(Frozen):
-    """One verified file: path below the media root (POSIX), size in bytes, SHA-256, width and height in pixels."""
+    """One verified file: path below the media root (POSIX), size in bytes, width and height in pixels."""
 
     path: str
     bytes: int
@@ -47,7 +47,7 @@ class MediaEntry(Frozen):
 
 
 class KnownMedia(Frozen):
-    """An entry with its file's state (`medtasks.core.files.file_state`); other and changed files are read again."""
+    """An entry with its file's state (`medtasks.core.files.file_state`); a changed file is read again."""
 
     entry: MediaEntry
     state: tuple[int, ...]
@@ -58,8 +58,7 @@ _FORMATS = ("BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
 
 
 _STRICT_LOCK = threading.Lock()
-_STRICT = {"threads": 0, "before": False}
-"""Number of threads that decode strictly, and Pillow's setting before the first of them."""
+_STRICT = {"threads": 0, "before": False}  # threads that decode strictly, and Pillow's setting before the first of them
 
 
 @contextmanager
@@ -121,7 +120,6 @@ def decode_image(data: bytes, name: str) -> Image:
 
 
 def load_image(path: Path) -> Image:
-    """The image in the file ``path``, decoded by :func:`decode_image`; raises :class:`MediaError`."""
     return decode_image(read_picture(path), str(path))
 
 
@@ -134,7 +132,6 @@ class EncodedPicture:
 
     @functools.cached_property
     def image(self) -> Image:
-        """The picture, decoded once; raises :class:`MediaError` as :func:`decode_image`."""
         return decode_image(self.data, self.name)
 
 
@@ -167,8 +164,8 @@ def decoding_threads(workers: int) -> Iterator[ThreadPoolExecutor]:
 class ImageCache:
     """An LRU cache of decoded images with at most ``max_bytes`` of pixels; thread-safe.
 
-    Questions about one image are adjacent, so each image is decoded once although the cache is small. ``hits`` and
-    ``misses`` count the calls that found their image and those that decoded it.
+    Questions about one image are adjacent, so each image is decoded once although the cache is small. ``misses`` counts
+    the calls that decoded an image, ``hits`` the others.
     """
 
     def __init__(self, max_bytes: int = 64 * 2**20) -> None:
@@ -195,7 +192,6 @@ class ImageCache:
             return image
 
     def clear(self) -> None:
-        """Drop all images."""
         with self._lock:
             self._held.clear()
 
@@ -210,14 +206,20 @@ IMAGES = ImageCache()
 
 
 def index_media(
-    root: Path, paths: Iterable[str], *, workers: int = 0, known: Mapping[str, KnownMedia] | None = None
-) -> Iterator[tuple[str, KnownMedia | MediaError]]:
-    """Decode every file below ``root`` once; yield each path, in order, with its entry or its error.
+    root: Path,
+    paths: Iterable[str],
+    *,
+    workers: int = 0,
+    known: Iterable[KnownMedia] = (),
+    write: Callable[[KnownMedia], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[list[MediaEntry], dict[str, MediaError]]:
+    """Decode every file below ``root`` once: the entries of whole ones, in order, and the errors of others, by path.
 
-    ``workers`` are those of :func:`decoding_threads`; the result does not depend on them. ``known`` are entries of an
-    earlier, interrupted pass: a file with the same state is not read again.
+    The result does not depend on ``workers`` (:func:`decoding_threads`). ``known`` entries of an earlier, interrupted
+    pass are used unless the file has changed; ``write`` gets all others.
     """
-    before = known or {}
+    before = {media.entry.path: media for media in known}
 
     def indexed(path: str) -> KnownMedia | MediaError:
         file, earlier = root / path, before.get(path)
@@ -235,5 +237,15 @@ def index_media(
         return KnownMedia(entry=entry, state=file_state(status))
 
     names = sorted(set(paths))
+    entries, errors = [], {}
     with decoding_threads(workers) as pool:
-        yield from zip(names, pool.map(indexed, names), strict=True)
+        for number, (name, media) in enumerate(zip(names, pool.map(indexed, names), strict=True), start=1):
+            if isinstance(media, MediaError):
+                errors[name] = media
+                continue
+            entries.append(media.entry)
+            if write is not None and before.get(name) != media:
+                write(media)
+            if progress is not None:
+                progress(number, len(names))
+    return entries, errors

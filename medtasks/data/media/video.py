@@ -35,16 +35,12 @@ if TYPE_CHECKING:
 
 
 _END = 2
-"""Seconds by which a container's length may exceed its last frame's time before it counts as cut off."""
 
 
 @dataclass(frozen=True)
 class VideoIndex:
-    """Facts about a video that need no decoding.
-
-    ``pts`` are the timestamps of all frames, increasing; ``keyframes`` those at which decoding can begin;
-    ``cut`` is whether the file ends before the video does.
-    """
+    """Facts about a video that need no decoding: the timestamps of all frames, increasing, and of those at which
+    decoding can begin; ``cut`` is whether the file ends before the video does."""
 
     time_base: Fraction
     pts: tuple[int, ...]
@@ -133,9 +129,10 @@ def read_index(path: Path) -> VideoIndex:
 
 @dataclass
 class VideoReader(AbstractContextManager["VideoReader"]):
-    """An open video that decodes forward, and jumps to a keyframe only if that saves decoding.
+    """An open video that decodes forward, and jumps to a keyframe only if that saves decoding; for one thread at a
+    time.
 
-    ``decoded`` counts frames that came out of the decoder. Use it as a context manager, from one thread at a time.
+    ``decoded`` counts frames that came out of the decoder.
     """
 
     path: Path
@@ -155,9 +152,8 @@ class VideoReader(AbstractContextManager["VideoReader"]):
         self._container, self._frames, self._position = None, iter(()), None
 
     def read(self, timestamps: Sequence[int]) -> Iterator[tuple[int, Image]]:
-        """Timestamp and RGB picture of each frame in ``timestamps`` (increasing), one at a time, in that order.
-
-        Pictures are rotated as the container prescribes.
+        """Timestamp and RGB picture of each frame in ``timestamps`` (increasing), one at a time, rotated as the
+        container prescribes.
 
         Raises:
             MediaError: a frame cannot be decoded whole, or is not where the index says; names the file and the frame's
@@ -278,7 +274,6 @@ class FrameStore:
             return [found[pts] for pts in timestamps]
 
     def clear(self) -> None:
-        """Close the open video and drop all frames."""
         with self._lock:
             self._close()
             self.held.clear()
@@ -294,10 +289,8 @@ FRAMES = FrameStore()
 
 
 class KnownVideo(KnownMedia):
-    """A video's entry, whose size is that of the first good frame, and its bad frames among those tried.
-
-    ``wanted`` is a digest of the timestamps that were tried.
-    """
+    """A video's entry, whose size is that of the first good frame, and its bad frames among those tried, whose
+    timestamps have the digest ``wanted``."""
 
     wanted: str
     bad: tuple[int, ...]
@@ -365,10 +358,8 @@ class Crashed(Exception):
 def call_in_child(function: Callable[..., T], *arguments: Any) -> T:
     """``function(*arguments)``, all of which are pickled; what it raises is raised here. Thread-safe.
 
-    Not `concurrent.futures`: its children outlive a parent that is killed, and import the main module again.
-
-    Raises:
-        Crashed: the child ended before it answered.
+    Not `concurrent.futures`: its children outlive a parent that is killed, and import the main module again. Raises
+    :class:`Crashed` if the child ended before it answered.
     """
     while _IDLE:
         process = _IDLE.pop()

@@ -31,9 +31,8 @@ def exact(seconds: float) -> Fraction:
 def frames_shown(times: Sequence[Fraction], start: Fraction, end: Fraction) -> list[int]:
     """Positions in ``times`` (increasing) of the frames that a window shows, each once.
 
-    Sampled are ``start``, ``start + STEP``, … up to ``end``, and ``end`` itself. A window of no length has one frame;
-    after the end of the video its last frame is shown. A time before the first frame shows nothing, so the result is
-    empty if the whole window is before it.
+    Sampled are ``start``, ``start + STEP``, … up to ``end``, and ``end`` itself. After the end of the video its last
+    frame is shown. A time before the first frame shows nothing.
 
     Runs in time proportional to the frames shown, not to the window, which may be 1e9 seconds long.
 
