@@ -31,7 +31,6 @@ from medtasks.core.errors import DataError, MediaError, MedtasksError, UsageErro
 from medtasks.core.files import canonical_json, held, recover_directory, replace_directory
 from medtasks.core.schema import shown
 from medtasks.core.text import first_names
-from medtasks.data.fetch import hub_tree
 from medtasks.data.media.images import KnownMedia, MediaEntry, index_media
 from medtasks.data.prepared import (
     Counts,
@@ -44,7 +43,7 @@ from medtasks.data.prepared import (
     fingerprint,
     open_directory,
 )
-from medtasks.data.release import Progress, Release, picture_suffix
+from medtasks.data.release import Progress, Release, hub_tree, picture_suffix
 
 NAMED = 10
 

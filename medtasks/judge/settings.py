@@ -15,7 +15,7 @@ from medtasks.core.cache import cache_root
 from medtasks.core.errors import UsageError
 from medtasks.core.schema import problems
 from medtasks.core.settings import current_settings
-from medtasks.judge.ensemble import Rule
+from medtasks.judge.verdict import Rule
 
 # hide_input_in_errors: an API key in the wrong field must not be printed
 _FROZEN = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)

@@ -22,11 +22,10 @@ from typing_extensions import Unpack
 from medtasks.catalog.records import Record, ReleaseRow, Where, build, distinct, is_text, parse_row, plain, wrong
 from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.core.schema import Frozen, Text, expects
-from medtasks.data.fetch import fetch_pictures, hub_tree
 from medtasks.data.media.images import read_picture
 from medtasks.data.preparation import Out, PictureOptions, Preparation
 from medtasks.data.prepared import Prepared, Source
-from medtasks.data.release import Release
+from medtasks.data.release import Release, fetch_pictures, hub_tree
 from medtasks.data.sources import read_parquet, read_table
 
 VOCABULARY = read_table(__file__, "vocabulary.yaml", dict[str, dict[str, str]])

@@ -27,10 +27,9 @@ from medtasks.catalog.records import (
 from medtasks.core.errors import DataError
 from medtasks.core.schema import Text, expects, shown
 from medtasks.core.text import first_names
-from medtasks.data.fetch import hub_tree
 from medtasks.data.preparation import Out, PictureOptions, Preparation
 from medtasks.data.prepared import Prepared, Source
-from medtasks.data.release import Release, check_published
+from medtasks.data.release import Release, check_published, hub_tree
 from medtasks.data.sources import read_table
 
 HUB = "aaassddaadf/Med-CMR"

@@ -20,12 +20,12 @@ from typing_extensions import Unpack
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord, parse_medstream_row
 from medtasks.catalog.records import distinct, tallies
 from medtasks.core.errors import DataError, MediaError, UsageError
-from medtasks.data.fetch import hub_tree
 from medtasks.data.media.images import MediaEntry, decoding_threads, index_media
 from medtasks.data.media.video import Crashed, KnownVideo, call_in_child, read_index, scan_video
 from medtasks.data.media.windows import beyond_end, exact, frame_numbers, frames_shown
 from medtasks.data.preparation import Options, Out, Preparation
 from medtasks.data.prepared import Prepared, Source
+from medtasks.data.release import hub_tree
 from medtasks.data.sources import read_jsonl
 
 HUB = "Venn2024/MedStreamBench"
