@@ -44,6 +44,13 @@ def groups(task: str, metric: str, breakdown: str) -> tuple[Column, ...]:
     return (Column(task, metric, breakdown, breakdown, ALL_GROUPS),)
 
 
+def tables_of(
+    notes: Mapping[str, str], *rows: LayoutTable | tuple[str, str, tuple[Column, ...]]
+) -> tuple[LayoutTable, ...]:
+    """The tables with these names, titles and columns, and their ``notes`` by name; whole tables stay as they are."""
+    return tuple(row if isinstance(row, LayoutTable) else LayoutTable(*row, notes.get(row[0], "")) for row in rows)
+
+
 def prompt_sensitivity(task: str, prompts: int, metric: str = "accuracy") -> tuple[LayoutTable, tuple[Plot, ...]]:
     """Table and figures of a task or group that is asked with several prompts, whose first metric is ``metric``."""
     labels = {

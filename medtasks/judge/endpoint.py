@@ -139,11 +139,9 @@ class Endpoint:
 
     def _body(self, messages: Messages, schema: dict[str, Any] | None) -> str:
         settings = self._settings
+        given = {"temperature": settings.temperature, "max_tokens": settings.max_tokens}
         body: dict[str, Any] = {"model": settings.model, "messages": messages}
-        if settings.temperature is not None:
-            body["temperature"] = settings.temperature
-        if settings.max_tokens is not None:
-            body["max_tokens"] = settings.max_tokens
+        body |= {name: value for name, value in given.items() if value is not None}
         if schema is not None:
             named = {"name": "verdict", "schema": schema, "strict": True}
             body["response_format"] = {"type": "json_schema", "json_schema": named}
@@ -326,10 +324,8 @@ class BatchEndpoint(Endpoint):
 
     async def _new_batch(self, lines: dict[str, bytes]) -> Mapping[str, Attempt]:
         names = list(lines)
-        content = b"".join(lines.values())
-        uploaded = await self._client.files.create(file=("medtasks.jsonl", content), purpose="batch")
-        del content  # up to 100 MB, and the batch may take a day
-        lines.clear()
+        uploaded = await self._client.files.create(file=("medtasks.jsonl", b"".join(lines.values())), purpose="batch")
+        lines.clear()  # up to 100 MB, and the batch may take a day
         record = self._records / f"{short_hash(uploaded.id)}.json"
         known = {"names": names, "file": uploaded.id}
         record.parent.mkdir(parents=True, exist_ok=True)
@@ -388,8 +384,7 @@ class BatchEndpoint(Endpoint):
             await asyncio.sleep(pause)
             pause = min(1.5 * pause, longest)
             try:
-                batch = await self._client.batches.retrieve(batch.id)
-                unreached = 0
+                batch, unreached = await self._client.batches.retrieve(batch.id), 0
             except (openai.APIConnectionError, openai.InternalServerError, openai.RateLimitError):
                 unreached += 1
                 if unreached == UNREACHED:

@@ -236,7 +236,7 @@ class _Run:
         answer = await self.client.answer(key, messages if case.images else messages(), schema)
         reading = None if answer.refusal else parse_verdict(answer.text, self.rubric, case.document)
         parsed = _as_json(reading) if isinstance(reading, Verdict) else None
-        reason = REFUSED if reading is None else reading.reason if isinstance(reading, Invalid) else None
+        reason = REFUSED if reading is None else str(reading) if isinstance(reading, Invalid) else None
         tokens = answer.prompt_tokens, answer.completion_tokens
         row = StoredVerdict(key, case.prompt, answer.text, parsed, reason, *tokens)
         if not self.store.put(row):  # another process stored a verdict earlier

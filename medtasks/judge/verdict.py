@@ -47,10 +47,6 @@ class Verdict(Compact):
 class Invalid(Exception):
     """Why an answer is not a verdict, as the end of a sentence that begins with "because"."""
 
-    @property
-    def reason(self) -> str:
-        return str(self)
-
 
 def parse_verdict(text: str, rubric: Rubric, document: Mapping[str, Any]) -> Verdict | Invalid:
     """The verdict in a judge's answer ``text`` on a response to ``document``.
@@ -91,13 +87,10 @@ def _validated(answer: dict[str, Any], aspects: tuple[Aspect, ...]) -> Verdict |
             if "score" not in value:
                 return Invalid(f"aspect {aspect.name!r} has no score")
             value = value["score"]
-        match value:
-            case bool() if not aspect.binary:
-                value = None
-            case str():
-                written = _NUMBER.fullmatch(value)
-                value = int(written[1]) if written else None
-        if not isinstance(value, int | float) or value not in aspect.scale:  # 2.0 is in a range of whole numbers
+        if isinstance(value, str) and (written := _NUMBER.fullmatch(value)):
+            value = int(written[1])
+        is_number = isinstance(value, int | float) and (aspect.binary or not isinstance(value, bool))
+        if not is_number or value not in aspect.scale:  # 2.0 is in a range of whole numbers
             return Invalid(
                 f"the score of aspect {aspect.name!r} is not a whole number from {aspect.minimum} to {aspect.maximum}"
             )
@@ -158,7 +151,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_refu
 def repair_request(text: str, invalid: Invalid, schema: Mapping[str, Any]) -> str:
     """One sentence that asks again after an ``invalid`` answer, which is not quoted: it may repeat the response."""
     return (
-        f"Your answer of {len(text):,} characters cannot be used because {invalid.reason}; judge again and answer with "
+        f"Your answer of {len(text):,} characters cannot be used because {invalid}; judge again and answer with "
         "a single JSON object, without anything before or after it, that follows this JSON schema: "
         f"{json.dumps(schema, ensure_ascii=False, separators=(',', ':'))}"
     )
@@ -183,36 +176,34 @@ def combine(verdicts: Mapping[str, Mapping[str, int] | None], aspects: Sequence[
     Raises:
         MedtasksError: a judge's scores are not one score of the scale for each aspect.
     """
+    names = [aspect.name for aspect in aspects]
     for judge, given in verdicts.items():
-        if given is None:
-            continue
-        if given.keys() != {one.name for one in aspects} or any(given[one.name] not in one.scale for one in aspects):
+        if given is not None and (
+            given.keys() != {*names} or any(given[aspect.name] not in aspect.scale for aspect in aspects)
+        ):
             raise MedtasksError(
-                f"judge {judge} gave {dict(given)}, expected one score for each of {[one.name for one in aspects]}; "
-                "combine verdicts on the same response under the same rubric."
+                f"judge {judge} gave {dict(given)}, expected one score for each of {names}; combine verdicts on the "
+                "same response under the same rubric."
             )
     combined = Combined({}, {})
-    for aspect in aspects:
-        votes = {judge: given[aspect.name] for judge, given in sorted(verdicts.items()) if given is not None}
+    for name in names:
+        votes = {judge: given[name] for judge, given in sorted(verdicts.items()) if given is not None}
         missing = sorted(verdicts.keys() - votes.keys())
         ranked = Counter(votes.values()).most_common()
         most = ranked[0][1] if ranked else 0
-        if rule == "mean" and not missing:
-            combined.scores[aspect.name] = fsum(votes.values()) / len(votes)
-            continue
-        if rule == "majority" and 2 * most > len(verdicts):
-            combined.scores[aspect.name] = float(ranked[0][0])
-            continue
         absent = f"{', '.join(missing)} {'has' if len(missing) == 1 else 'have'} no verdict"
         present = ", ".join(f"{judge} gave {score}" for judge, score in votes.items())
-        if rule == "mean" or not votes:
-            reason = absent
+        if rule == "mean" and not missing:
+            combined.scores[name] = fsum(votes.values()) / len(votes)
+        elif rule == "majority" and 2 * most > len(verdicts):
+            combined.scores[name] = float(ranked[0][0])
+        elif rule == "mean" or not votes:
+            combined.open[name] = absent
         elif 2 * (most + len(missing)) > len(verdicts):  # a missing judge could have decided
-            reason = f"{absent}; {present}"
+            combined.open[name] = f"{absent}; {present}"
         else:
             tied = len(ranked) > 1 and ranked[1][1] == most
-            reason = f"{'tie' if tied else 'no majority'}: {present}" + (f"; {absent}" if missing else "")
-        combined.open[aspect.name] = reason
+            combined.open[name] = f"{'tie' if tied else 'no majority'}: {present}" + (f"; {absent}" if missing else "")
     return combined
 
 
