@@ -33,10 +33,8 @@ _TOGETHER: ContextVar[Mapping[tuple[str, str, str], _Computed]] = ContextVar("to
 
 @contextmanager
 def computed_together(metrics: Sequence[str], pairs: Sequence[tuple[str, str]]) -> Iterator[None]:
-    """Compute the text metrics of these (prediction, reference) pairs in one batch for :func:`sample_value`.
-
-    The numbers equal those of each pair alone, bit for bit (`medtasks.metrics.registry`).
-    """
+    """Compute the text metrics of these (prediction, reference) pairs in one batch for :func:`sample_value`. The
+    numbers equal those of each pair alone, bit for bit (`medtasks.metrics.registry`)."""
     distinct = list(dict.fromkeys(pairs))
     names = [name for name in metrics if name in LEXICAL] if len(distinct) > 1 else []
     found: dict[tuple[str, str, str], _Computed] = {}

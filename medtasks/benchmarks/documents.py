@@ -153,10 +153,8 @@ def task_rows(task: str) -> Rows:
 
 
 def prompt_text(doc: Mapping[str, Any], template: str, **values: str) -> str:
-    """The prompt's text: ``template`` rendered with the benchmark's visible fields and ``values``.
-
-    A document that asks its question with another template (`medtasks.benchmarks.variants`) has that one's text.
-    """
+    """The prompt's text: ``template`` rendered with the benchmark's visible fields and ``values``. A document that asks
+    its question with another template (`medtasks.benchmarks.variants`) has that one's text."""
     visible = get_benchmark(doc["benchmark"]).visible_fields
     if "prompt_of" in doc:
         template = doc["prompt_template"]

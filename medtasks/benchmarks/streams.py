@@ -39,10 +39,8 @@ def round_values(samples: Sequence[SampleView], turn_of: Callable[[SampleView], 
 
 
 def item_values(turns: Sequence[Turn], task: str, *, fallback: bool = False) -> dict[str, Value]:
-    """Every metric of one whole item of ``task``, by name; equations 6 to 10 of the paper.
-
-    ``fallback`` adds the content with mismatches of closed items judged, which no other metric includes.
-    """
+    """Every metric of one whole item of ``task``, by name; equations 6 to 10 of the paper. ``fallback`` adds the
+    content with mismatches of closed items judged, which no other metric includes."""
     first, stream = turns[0], _stream(turns, task)
     limits, judge = streaming.content_limits(turns), _judge(turns)
     content = _value(*limits, judge)
@@ -97,10 +95,8 @@ _NO_VALUE = Value(statistics=(0.0, 0.0))  # of a metric that does not apply to t
 
 
 def aggregated_turns(name: str, values: Sequence[Mapping[str, Any]]) -> float | str:
-    """The metric over the items that the turns form, for `medtasks.benchmarks.aggregations`.
-
-    The harness does not say which task it aggregates; each value names the one whose ``metadata.timing`` counts.
-    """
+    """The metric over the items that the turns form, for `medtasks.benchmarks.aggregations`. The harness does not say
+    which task it aggregates; each value names the one whose ``metadata.timing`` counts."""
     groups: dict[tuple[str, str], list[Turn]] = {}
     for value in values:
         turn = Turn(**value["turn"])
@@ -149,10 +145,8 @@ class Timeline(Frozen):
 
 
 def timelines(task: str, items: Sequence[Item], turn_of: Callable[[SampleView], Turn]) -> tuple[Timeline, ...]:
-    """The first `MOST_TIMELINES` streaming items among the joined ``items``.
-
-    ``expected_time`` and ``tolerance`` are those used for the scores: a record's own or the defaults.
-    """
+    """The first `MOST_TIMELINES` streaming items among the joined ``items``. ``expected_time`` and ``tolerance`` are
+    those used for the scores: a record's own or the defaults."""
     found: list[Timeline] = []
     for item in sorted(items, key=lambda item: item.item_id):
         if len(found) == MOST_TIMELINES:

@@ -137,10 +137,8 @@ class Preparation:
         self._held.close()
 
     def keep_image(self, img_id: str, data: bytes, where: object) -> str:
-        """Store the original bytes of a picture that came with the rows; return its name.
-
-        Raises :class:`DataError` if the id already belongs to another picture.
-        """
+        """Store the original bytes of a picture that came with the rows; return its name. Raises :class:`DataError` if
+        the id already belongs to another picture."""
         name = f"{img_id}{picture_suffix(data)}"
         digest = hashlib.sha256(data).hexdigest()
         if self._images.setdefault(img_id, digest) != digest:

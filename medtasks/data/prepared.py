@@ -56,10 +56,8 @@ class Coverage(Frozen):
 
 
 class DataManifest(Frozen):
-    """``manifest.json``. Only ``created`` and ``media_root`` differ between repetitions.
-
-    ``details`` are counts of the release's vocabularies and oddities, by topic.
-    """
+    """``manifest.json``. Only ``created`` and ``media_root`` differ between repetitions. ``details`` are counts of the
+    release's vocabularies and oddities, by topic."""
 
     benchmark: str
     medtasks: str

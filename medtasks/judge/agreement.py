@@ -42,11 +42,8 @@ COLUMNS = ("aspect", "raters", "measure", "units", "value", "interval")
 
 
 class PairAgreement(Frozen):
-    """Two raters on the ``units`` that both rated.
-
-    ``raw`` is the share of units with the same score, ``kappa`` Cohen's. Only scales of more than two scores have
-    ``quadratic`` (kappa with quadratic weights) and ``spearman``.
-    """
+    """Two raters on the ``units`` that both rated. ``raw`` is the share of units with the same score, ``kappa``
+    Cohen's. Only scales of more than two scores have ``quadratic`` (kappa with quadratic weights) and ``spearman``."""
 
     first: str
     second: str

@@ -29,20 +29,14 @@ memory only while they are sent. It raises `MedtasksError` if it cannot."""
 
 
 class Unanswered(Exception):
-    """A request has no answer.
-
-    The message is "<kind>: <detail>" or "<kind>", the kind being `BUDGET`, "outage", "http <status>", "timeout",
-    "connection", "bad reply" or "question". The API key is never in it.
-    """
+    """A request has no answer. The message is "<kind>: <detail>" or "<kind>", the kind being `BUDGET`, "outage", "http
+    <status>", "timeout", "connection", "bad reply" or "question". The API key is never in it."""
 
 
 @dataclass
 class Spent:
-    """Requests and tokens used.
-
-    ``requests`` are HTTP requests sent, ``retries`` those that repeat one (also without ``response_format``),
-    ``answered`` and ``failed`` questions, ``unmetered`` answers without reported tokens.
-    """
+    """Requests and tokens used. ``requests`` are HTTP requests sent, ``retries`` those that repeat one (also without
+    ``response_format``), ``answered`` and ``failed`` questions, ``unmetered`` answers without reported tokens."""
 
     requests: int = 0
     retries: int = 0
@@ -62,9 +56,7 @@ class Spent:
 
 class JudgeClient:
     """Asks one judge, inside ``async with``. Limits, budget and knowledge of the endpoint persist between uses.
-
-    ``structured`` is whether the endpoint accepts ``response_format``; None until it is known.
-    """
+    ``structured`` is whether the endpoint accepts ``response_format``; None until it is known."""
 
     def __init__(self, settings: JudgeSettings) -> None:
         self.settings = settings

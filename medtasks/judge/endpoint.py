@@ -45,11 +45,8 @@ Messages: TypeAlias = "tuple[dict[str, Any], ...]"
 
 @dataclass(frozen=True)
 class JudgeAnswer:
-    """A judge's answer, not yet parsed as a verdict.
-
-    ``text`` is the message's content or its refusal; it may be empty. Tokens are those reported, or else 0: then
-    ``metered`` is false.
-    """
+    """A judge's answer, not yet parsed as a verdict. ``text`` is the message's content or its refusal; it may be empty.
+    Tokens are those reported, or else 0: then ``metered`` is false."""
 
     text: str
     prompt_tokens: int

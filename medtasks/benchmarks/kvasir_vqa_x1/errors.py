@@ -55,10 +55,8 @@ class Reading:
 
 
 def read_answer(name: str, text: str, *, only: bool = False, further: tuple[str, ...] = ()) -> Reading:
-    """What ``text`` says about the class ``name``, one of :data:`FINDINGS`, with ``further`` names of findings.
-
-    If the question asked ``only`` about the class, *yes*, *no* or a number is an answer.
-    """
+    """What ``text`` says about the class ``name``, one of :data:`FINDINGS`, with ``further`` names of findings. If the
+    question asked ``only`` about the class, *yes*, *no* or a number is an answer."""
     whole = said_of(text, NAMES[name])
     if name.endswith("_count"):
         counted = count_of(text, NAMES[name], only=only)

@@ -128,10 +128,8 @@ def perturb(image: Image.Image, how: Perturbation) -> Image.Image:
 
 
 def perturbed_png(data: bytes, name: str, seed: int, img_id: str, variant: int) -> bytes:
-    """The PNG file of one variant of the image file ``data``: RGB, 8 bits per channel, no metadata.
-
-    The same arguments give the same pixels everywhere, and the same bytes with the same zlib.
-    """
+    """The PNG file of one variant of the image file ``data``: RGB, 8 bits per channel, no metadata. The same arguments
+    give the same pixels everywhere, and the same bytes with the same zlib."""
     image = decode_image(data, name)
     stream = io.BytesIO()
     picture = perturb(image, draw_perturbation(seed, img_id, variant, *image.size))

@@ -53,10 +53,8 @@ def process_open(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, di
 
 
 def _mean_of_dimensions(totals: Array) -> Array:
-    """Unweighted mean of the dimensions' means, without those that have no items; NaN if none has any.
-
-    Statistics, per dimension: ``(sum of values, items)``.
-    """
+    """Unweighted mean of the dimensions' means, without those that have no items; NaN if none has any. Statistics, per
+    dimension: ``(sum of values, items)``."""
     sums = totals.reshape(*totals.shape[:-1], len(DIMENSIONS), 2)
     by_dimension = means(sums[..., 0], sums[..., 1])
     present = ~np.isnan(by_dimension)

@@ -68,11 +68,8 @@ def dimension_of(task: str) -> str | None:
 
 
 class MedCmrRecord(Record):
-    """One row of Med-CMR. ``cluster`` is the image.
-
-    ``choices`` is empty for an open-ended row, whose ``answer`` is a text; ``prefixed`` counts the options that carried
-    their own letter in the release.
-    """
+    """One row of Med-CMR. ``cluster`` is the image. ``choices`` is empty for an open-ended row, whose ``answer`` is a
+    text; ``prefixed`` counts the options that carried their own letter in the release."""
 
     format: Kind
     index: str

@@ -56,10 +56,8 @@ STREAMING_METRICS = (
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """What one filtered response contributes: the same for every metric, since items are joined later.
-
-    An open answer has no content here: a judge gives it, as ``content_open``.
-    """
+    """What one filtered response contributes: the same for every metric, since items are joined later. An open answer
+    has no content here: a judge gives it, as ``content_open``."""
     turn = turn_of(doc, results[0])
     facts = {"cluster": doc["cluster"], "task": f"medstreambench_{doc['subtask']}", "turn": asdict(turn)}
     names = SINGLE_TURN_METRICS if doc["task_mode"] == "single_turn" else STREAMING_METRICS
@@ -111,10 +109,8 @@ def is_open(doc: Mapping[str, Any], filtered: str) -> bool:
 
 
 def is_mismatch(doc: Mapping[str, Any], filtered: str) -> bool:
-    """Whether the response is an answer to an answerable closed question, and matching finds it wrong.
-
-    A proactive response without an alert is not an answer in other words, so it is not a mismatch.
-    """
+    """Whether the response is an answer to an answerable closed question, and matching finds it wrong. A proactive
+    response without an alert is not an answer in other words, so it is not a mismatch."""
     asked = doc["question_type"] == "closed" and doc["answerable"]
     return asked and _is_positive(doc, filtered) and _content(doc, filtered) == 0
 

@@ -82,8 +82,8 @@ _TIMING_BY_TASK = [column for task, mode in _STREAMED.items() for column in scor
 _NOTES = {
     "modes": "As in the paper's Table 4, whose overall combines means of modes; the headline pools the items.",
     "laws": "From the same responses. The paper has no formula for early and late responses. Ours falls to 0 at 2δ; "
-    "the second, stream length, at the stream's length beyond δ. Table 4 fits its mode means as well if equation 10 holds "
-    "for all future items, with responsiveness 0 for single-turn ones.",
+    "the second, stream length, at the stream's length beyond δ. Table 4 fits its mode means as well if equation 10 "
+    "holds for all future items, with responsiveness 0 for single-turn ones.",
     "timing": "False alarm: before t* - δ. Miss: never. Delay: mean over answered items; positive means late.",
 }
 

@@ -212,11 +212,8 @@ def _choose_in_video(
 
 
 def _choose_in_images(records: Sequence[MedStreamRecord], root: Path, name: str) -> _Examined:
-    """Pictures of the records that show one image sequence, or one image.
-
-    The path of a picture means that picture, unless the window is an interval of frame indices: then it means the
-    sequence in its directory.
-    """
+    """Pictures of the records that show one image sequence, or one image. The path of a picture means that picture,
+    unless the window is an interval of frame indices: then it means the sequence in its directory."""
     folder = name if (root / name).is_dir() else str(PurePosixPath(name).parent)
     try:
         pictures = [path.name for path in (root / folder).iterdir() if path.suffix.lower() in _PICTURES]

@@ -184,10 +184,8 @@ def _grams(tokens: Sequence[str]) -> Iterable[_Gram]:
 
 
 class Cider(OfItems, MeanMetric):
-    """Mean CIDEr-D over samples (0..10), whose document frequencies come from all references of the task.
-
-    Intervals, paired tests and group means average the samples' scores; none counts frequencies anew.
-    """
+    """Mean CIDEr-D over samples (0..10), whose document frequencies come from all references of the task. Intervals,
+    paired tests and group means average the samples' scores; none counts frequencies anew."""
 
     name = "cider"
 

@@ -24,10 +24,8 @@ if TYPE_CHECKING:
 
 
 class VideoFacts(Frozen):
-    """What is needed to read frames: time base in seconds (a fraction), and timestamps in units of it.
-
-    ``first`` is that of the first of ``frames`` frames; decoding can begin at ``keyframes``.
-    """
+    """What is needed to read frames: time base in seconds (a fraction), and timestamps in units of it. ``first`` is
+    that of the first of ``frames`` frames; decoding can begin at ``keyframes``."""
 
     time_base: str
     first: int
@@ -63,10 +61,8 @@ _STRICT = {"threads": 0, "before": False}  # threads that decode strictly, and P
 
 @contextmanager
 def _strict_decoding() -> Iterator[None]:
-    """Refuse truncated files although lmms-eval makes Pillow lenient.
-
-    The setting is global to the process: the first thread to enter changes it, the last one to leave restores it.
-    """
+    """Refuse truncated files although lmms-eval makes Pillow lenient. The setting is global to the process: the first
+    thread to enter changes it, the last one to leave restores it."""
     from PIL import ImageFile
 
     with _STRICT_LOCK:

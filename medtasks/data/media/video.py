@@ -130,10 +130,7 @@ def read_index(path: Path) -> VideoIndex:
 @dataclass
 class VideoReader(AbstractContextManager["VideoReader"]):
     """An open video that decodes forward, and jumps to a keyframe only if that saves decoding; for one thread at a
-    time.
-
-    ``decoded`` counts frames that came out of the decoder.
-    """
+    time. ``decoded`` counts frames that came out of the decoder."""
 
     path: Path
     keyframes: tuple[int, ...]
