@@ -62,13 +62,8 @@ class Rows:
         """Documents of the prepared records that belong to this subtask, in prepared order.
 
         ``MEDTASKS_SUBSET`` restricts them to some clusters (`medtasks.core.settings.Subset`). With ``media``, their
-        files must exist.
-
-        Raises:
-            NotPreparedError: the benchmark has not been prepared, or (with ``media``) only its references.
-            MediaError: a file that a document needs is gone, or its size (or, in a sample of 16, its content) changed.
-            NoRowsError: the prepared data have no row for this subtask.
-            MedtasksError: a function of the benchmark or of these rows fails; names it, the row, file and line.
+        files must exist with the size (and, in a sample of 16, the content) they had, or a :class:`MediaError` is
+        raised. No row is a :class:`NoRowsError`; errors of the benchmark's functions name function, row, file and line.
         """
         prepared = open_prepared(self.benchmark)
         rows = list(self._own(prepared))

@@ -59,10 +59,7 @@ def varied_rows(task: str, metadata: Metadata) -> Rows | None:
     """The rows of ``compare_with``, each in several variants; None for a task that asks each question once.
 
     Rows that cannot be asked this way are left out: those without options to rotate, with several rounds or answers.
-
-    Raises:
-        UsageError: ``compare_with`` is not a task that asks each question once; or, for prompts, not with the first
-            template, or its first metric is not a mean of fractions of which more is better.
+    Metadata that do not fit the plain task are a :class:`UsageError`.
     """
     if metadata.varied is None:
         return None

@@ -86,11 +86,8 @@ class Preparation:
     """A directory beside the finished data, as a context manager that locks these against other preparations.
 
     The files of an interrupted preparation are reused. ``name`` is the benchmark's; ``out`` the directory of the
-    finished data, by default below the data root; `Options` has the others.
-
-    Raises:
-        UsageError: on entering: ``out`` is not prepared data, or has media that data without media would replace; the
-            directory cannot be made; or another process prepares ``out``.
+    finished data, by default below the data root. Entering raises :class:`UsageError` if ``out`` is not prepared data,
+    has media that data without media would replace, cannot be made, or is being prepared by another process.
     """
 
     name: str
@@ -178,13 +175,7 @@ class Preparation:
         unavailable: Mapping[str, MediaError] | None = None,
     ) -> Prepared:
         """Verify the pictures of ``records`` below ``root`` (unless references only), and write the rows that are left.
-
-        ``unavailable`` are the media that could not be fetched, and why.
-
-        Raises:
-            DataError: there is no record, or none is left.
-            MediaError: pictures are missing or damaged; the first ten are named.
-        """
+        ``unavailable`` are the media that could not be fetched, and why."""
         if not records:
             raise DataError(f"{source.name}: has no row, expected at least one; fetch it again.")
         files = self.directory / "media" if root == Path("media") else root.resolve()

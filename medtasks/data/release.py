@@ -127,9 +127,6 @@ class Release:
         source: a directory, or one file: rows, or a ZIP archive.
         media: directory of the pictures; by default that of the rows.
         keep: directory for pictures that are in archives or rows; None to read rows alone.
-
-    Raises:
-        UsageError: there is no such file or directory.
     """
 
     def __init__(self, source: Path, media: Path | None = None, keep: Path | None = None) -> None:
@@ -261,10 +258,8 @@ def fetch_pictures(
 ) -> dict[str, MediaError]:
     """Fetch the picture at each of ``urls``; return the errors of those that could not be fetched, by key.
 
-    ``keep`` is called with a key and the bytes of its picture, by one thread at a time.
-
-    Raises:
-        DataError: a server requires a login, or cannot be reached; pictures already kept stay.
+    ``keep`` is called with a key and the bytes of its picture, by one thread at a time. A server that requires a login
+    or cannot be reached is a :class:`DataError`; pictures already kept stay.
     """
     import httpx
     import tenacity

@@ -94,14 +94,8 @@ def separator_of(header: str) -> str:
 
 
 def read_csv_rows(path: Path) -> list[SourceRow]:
-    """The rows below the header by (stripped) column name, each with its first line; blank lines are skipped.
-
-    Columns are separated as :func:`separator_of` finds.
-
-    Raises:
-        DataError: the file cannot be read, is not UTF-8 or not CSV, has no header, no rows, a duplicate column, or a
-            row with another number of cells; the message names file, line and fix.
-    """
+    """The rows of a CSV file with a header, as strings, separated as :func:`separator_of` finds; a row may span lines.
+    What is wrong is a :class:`DataError` with file, line and fix."""
     text = _decoded(content_of(path), path.name)
     before = csv.field_size_limit(max(len(text), 131072))  # a long response is no error
     delimiter = separator_of(next(iter(text.lstrip().splitlines()), ""))

@@ -20,12 +20,8 @@ MINI_VERSION = "6"
 
 
 def open_prepared(benchmark: str) -> Prepared:
-    """The prepared data of ``benchmark``; or its miniature, made on first use (:func:`is_mini`).
-
-    Raises:
-        UsageError: there is no such benchmark.
-        NotPreparedError: there are none; the message has the command that prepares them.
-    """
+    """The prepared data of ``benchmark``; or its miniature, made on first use (:func:`is_mini`). Raises
+    :class:`NotPreparedError`, with the command that prepares them, if there are none."""
     known = get_benchmark(benchmark)
     if is_mini(benchmark):
         return open_directory(prepare_mini(benchmark))
@@ -43,10 +39,6 @@ def prepare_mini(benchmark: str) -> Path:
     """Directory of the prepared miniature data of ``benchmark``, made on first use.
 
     Safe for several processes: each works in its own directory, and the first to finish wins.
-
-    Raises:
-        UsageError: there is no miniature of that name.
-        MedtasksError: the benchmark's `mini` fails; names file and line.
     """
     # the hash separates data made by different versions of the package
     target = (

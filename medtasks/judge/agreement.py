@@ -89,14 +89,9 @@ def agreement_report(
 ) -> AgreementReport:
     """Agreement of two or more raters under ``rubric``; neither their order nor that of the units matters.
 
-    Whole clusters are resampled (`medtasks.stats.agreement.agreement_interval`), among those with a rated unit.
-    Scores of 0 and 1 are nominal, longer scales ordinal.
-
-    Args:
-        rubric: what the raters judged.
-        ratings: rater to unit to aspect to score within the rubric's scales; anything may be missing.
-        clusters: of every unit (image, patient, video).
-        resamples: number of resamples, at least 1.
+    Whole clusters are resampled (`medtasks.stats.agreement.agreement_interval`), among those with a rated unit. Scores
+    of 0 and 1 are nominal, longer scales ordinal. ``ratings`` are by rater, unit and aspect; anything may be missing.
+    ``clusters`` are those of every unit.
     """
     raters = tuple(sorted(ratings))
     aspects = {aspect.name: aspect.binary for aspect in rubric.aspects}
@@ -204,17 +199,11 @@ class HumanLabels:
 
 
 def read_labels(path: Path, rubric: Rubric, documents: Mapping[Unit, Mapping[str, Any]]) -> HumanLabels:
-    """The labels in ``path``, every one an aspect of ``rubric`` and a whole number within its scale.
+    """The labels in the CSV file ``path``, every one an aspect of ``rubric`` and a whole number within its scale; rows
+    without a score are skipped.
 
-    Args:
-        path: CSV with a header, in UTF-8; rows without a score are skipped.
-        rubric: what was judged.
-        documents: by task and sample id; each defines its sample's aspects. A row without a task refers to the only
-            task with the sample.
-
-    Raises:
-        DataError: the file cannot be read, lacks a column, or has a label that is invalid, duplicated, or about a
-            sample of several tasks without naming one; the message names file, line and column.
+    ``documents``, by task and sample id, define their samples' aspects. A row without a task refers to the only task
+    with the sample. What is wrong is a :class:`DataError` with file, line and column.
     """
     rows = read_csv_rows(path)
     if not {"sample_id", "aspect", "score"} <= rows[0].row.keys():

@@ -30,7 +30,7 @@ memory only while they are sent. It raises `MedtasksError` if it cannot."""
 
 class Unanswered(Exception):
     """A request has no answer. The message is "<kind>: <detail>" or "<kind>", the kind being `BUDGET`, "outage", "http
-    <status>", "timeout", "connection", "bad reply" or "question". The API key is never in it."""
+    <status>", "timeout", "connection", "bad reply" or "question"."""
 
 
 @dataclass
@@ -85,7 +85,7 @@ class JudgeClient:
             await endpoint.close()
 
     async def answer(self, key: str, messages: MessagesOf, schema: dict[str, Any] | None = None) -> JudgeAnswer:
-        """Ask until there is an answer, or no further attempt is useful or allowed.
+        """Ask until there is an answer, or no further attempt is useful or allowed; then raise :class:`Unanswered`.
 
         ``key`` is that of the verdict; ``schema`` its JSON schema, for judges with structured output; None asks for
         text.
@@ -93,9 +93,6 @@ class JudgeClient:
         Once the budget is spent, what is in flight finishes and the rest fails with `BUDGET`. The rest fails with
         "outage", unasked, once 50 requests in a row failed because of the endpoint (rate, 5xx, timeout, connection), or
         at the first redirect, 401, 403 or 404 if the endpoint never answered before.
-
-        Raises:
-            Unanswered: there is none.
         """
         failures = 0
         try:

@@ -45,8 +45,8 @@ Messages: TypeAlias = "tuple[dict[str, Any], ...]"
 
 @dataclass(frozen=True)
 class JudgeAnswer:
-    """A judge's answer, not yet parsed as a verdict. ``text`` is the message's content or its refusal; it may be empty.
-    Tokens are those reported, or else 0: then ``metered`` is false."""
+    """A judge's answer or refusal, not yet parsed as a verdict; without reported tokens, they are 0 and ``metered`` is
+    false."""
 
     text: str
     prompt_tokens: int
@@ -66,11 +66,7 @@ class FailedAttempt:
 
 
 class Endpoint:
-    """A chat API, used from one event loop. Nothing it returns contains the API key.
-
-    Raises:
-        UsageError: the API key is malformed, or the environment names a proxy that cannot be used.
-    """
+    """A chat API, used from one event loop. Nothing it returns contains the API key."""
 
     def __init__(self, settings: JudgeSettings) -> None:
         self._settings = settings

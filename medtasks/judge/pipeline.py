@@ -49,15 +49,11 @@ class ImageSource(NamedTuple):
 
 @dataclass(frozen=True)
 class Question:
-    """One response to judge.
+    """One response to judge; ``name`` is unique among the questions.
 
-    Args:
-        name: unique among the questions.
-        document: the sample as rubrics see it (with ``target``).
-        response: the text to judge.
-        images: shown if rubric and judge allow it.
-        cluster: of the sample, for the intervals of agreement.
-        unit: task and sample id, if this is the sample's first response: human annotations are about that one.
+    ``document`` is the sample as rubrics see it (with ``target``); ``images`` are shown if rubric and judge allow it.
+    ``cluster`` is for the intervals of agreement. ``unit`` is task and sample id, if this is the sample's first
+    response: human annotations are about that one.
     """
 
     name: str
@@ -115,11 +111,6 @@ async def judge_questions(
     out of budget, images missing, or a document that does not fit the rubric) is unjudged, with its reason. Stored
     verdicts are not asked for again; questions with the same prompt and images are asked once. ``progress`` is called
     as questions are done and once a second.
-
-    Raises:
-        UsageError: a question's name is duplicated, or the API key is malformed.
-        DataError: as :class:`VerdictStore`.
-        MedtasksError: the rubric's template cannot be rendered.
     """
     run = _Run(questions, rubric, client, store, progress)
     async with client:
@@ -272,11 +263,8 @@ async def all_or_none(work: Sequence[Coroutine[None, None, T]]) -> list[T]:
 
 
 def user_message(text: str, images: Sequence[ImageSource], side: int) -> dict[str, Any]:
-    """The user's message: ``images`` as JPEG in their order, then ``text``; without images ``text`` alone.
-
-    Images whose longer side has more than ``side`` pixels are reduced to that (Lanczos). Raises :class:`MediaError`,
-    with an image's key, if it cannot be loaded.
-    """
+    """The user's message: ``images`` as JPEG in their order, reduced to ``side`` pixels (Lanczos), then ``text``;
+    without images ``text`` alone."""
     if not images:
         return {"role": "user", "content": text}
     from PIL.Image import Resampling

@@ -29,12 +29,11 @@ STUB = "stub-judge"
 
 
 class Budget(BaseModel):
-    """Limits at which a `JudgeClient` stops asking; None is no limit. Requests in flight still finish.
+    """Limits over the life of one `JudgeClient`; None is no limit. Requests in flight still finish.
 
     Args:
         max_requests: HTTP requests sent, including retries; never exceeded.
-        max_tokens: tokens of prompts and completions, as reported; exceeded by at most those of the requests in flight.
-            If the endpoint reports none, asking stops after the first answers.
+        max_tokens: as reported for prompts and completions; if the endpoint reports none, asking stops at once.
     """
 
     model_config = _FROZEN
@@ -47,20 +46,18 @@ class JudgeSettings(BaseModel):
     """An OpenAI-compatible endpoint and the requests to it.
 
     Args:
-        base_url: of the API, ending before ``/chat/completions`` (for most servers in ``/v1``), without credentials.
+        base_url: of the API, ending before ``/chat/completions``, without credentials.
         api_key_env: name of the environment variable with the key, never the key itself; unset means no key.
         temperature, max_tokens: None omits them from the request, for models that refuse them.
         timeout: seconds for one whole attempt.
         retries: further attempts after a 408, 409, 429, 5xx, timeout, broken connection or unreadable reply.
         backoff: seconds; the n-th retry waits a random time up to ``backoff * 2**(n - 1)``, at most 30 s.
-        structured: whether to send ``response_format`` with the schema; None tries, and continues without it if the
-            server answers 400 or 422.
-        extra_body: further fields of the request, such as ``{"chat_template_kwargs": {"enable_thinking": False}}``.
+        structured: whether to send ``response_format`` with the schema; None tries, and goes on without it if refused.
+        extra_body: further fields of the request.
         images: whether the judge can see images: rubrics with ``media: true`` then show them.
         image_side: pixels; images with a longer side are reduced.
         prompt_price, completion_price: currency per million tokens.
-        budget: over the life of one client.
-        batch: whether to use the endpoint's Batch API, which answers within a day; ``concurrency`` then has no effect.
+        batch: whether to use the endpoint's Batch API; ``concurrency`` then has no effect.
     """
 
     model_config = _FROZEN
@@ -122,7 +119,7 @@ class JudgeSettings(BaseModel):
 
 
 def judge_identity(settings: JudgeSettings, *, images: bool) -> dict[str, Any]:
-    """The settings that determine a verdict, for verdict keys and manifests; neither address nor API key."""
+    """The settings that determine a verdict, for verdict keys and manifests."""
     fields = ["model", "temperature", "max_tokens", "extra_body"]
     identity = {name: getattr(settings, name) for name in fields}
     return identity | ({"images": True, "image_side": settings.image_side} if images else {})
@@ -133,7 +130,6 @@ class JudgeConfig(BaseModel):
 
     Args:
         judges: settings by name; the default name is the model's.
-        combine: how the scores of several judges are combined.
         threshold: coverage below which a score is marked incomplete.
         rubrics: which to judge; empty means the first of every task.
         store: the verdict store; None means the user's default.
@@ -170,10 +166,8 @@ def read_judges(given: Sequence[str], **more: Any) -> JudgeConfig:
     """The panel of judges in ``given``, each a YAML file or a text such as ``model=…,base_url=…``.
 
     A file has one judge's settings, or ``judges`` (a list of them) and other fields of :class:`JudgeConfig`. ``more``
-    are such fields too, and take precedence unless they are None.
-
-    Raises:
-        UsageError: a file cannot be read, or a field is missing, unknown or wrong.
+    are such fields too, and take precedence unless they are None. What is wrong is a :class:`UsageError` with file and
+    field.
     """
     merged: dict[str, Any] = {}
     judges: dict[str, Any] = {}

@@ -50,11 +50,8 @@ class VerdictStore:
 
     Each `put` is a transaction of its own in a write-ahead log, so a killed process loses nothing. Several processes or
     threads may share the file, each with its own `VerdictStore`. Every row has a digest of its contents, because SQLite
-    does not detect damage within texts. Lone surrogates are stored as U+FFFD.
-
-    Raises:
-        DataError: the file is damaged, not a verdict store, or of another schema version. It is not changed.
-        UsageError: the file cannot be opened, read or written, or another process locks it for over a minute.
+    does not detect damage within texts; a damaged file is a :class:`DataError` and is not changed, one that cannot be
+    used a :class:`UsageError`. Lone surrogates are stored as U+FFFD.
     """
 
     def __init__(self, path: Path) -> None:

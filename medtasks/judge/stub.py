@@ -47,15 +47,12 @@ def rule_based(request: Mapping[str, Any]) -> str:
     """The default verdict on a rubric's prompt, whose quoted texts are only compared: none can instruct the stub.
 
     The candidate is the first delimited text (`medtasks.catalog.rubric`) in a user message. The reference is the last
-    line before it that begins with "Reference answer:" or "Expected answer:". A prompt without candidate or reference
-    gets the minimum.
+    line before it that begins with "Reference answer:" or "Expected answer:". The rule compares casefolded NFKC words
+    without punctuation, markup and articles. Equal texts, and a response that contains the reference as a whole and has
+    at most 40 words more, get the maximum on every scale; an empty one, and a prompt without candidate or reference,
+    the minimum; any other the score at the fraction token F1 of the scale, rounded half up.
 
-    The rule compares casefolded NFKC words without punctuation, markup and articles. Equal texts, and a response that
-    contains the reference as a whole and has at most 40 words more, get the maximum on every scale; an empty one gets
-    the minimum, any other the score at the fraction token F1 of the scale, rounded half up.
-
-    The answer is JSON for the verdict's schema (``response_format``); without one, it is the word "correct" or
-    "incorrect". Raises :class:`UsageError` if the schema is not one of ours: objects, whole numbers and texts.
+    The answer is JSON for the verdict's schema (``response_format``); without one, it is "correct" or "incorrect".
     """
     # in a repair request the prompt is in an earlier message
     asked = (_text_of(message) for message in request["messages"] if message.get("role") == "user")
@@ -123,11 +120,6 @@ class StubJudge:
         latency: seconds before every answer.
         port: on 127.0.0.1; 0 takes a free one.
         keep_requests: ``False`` leaves ``requests`` empty, for long-running servers.
-
-    Attributes:
-        url: base URL for OpenAI clients, once entered.
-        requests: the chat requests in order of arrival.
-        counts: finished chat requests by outcome: "ok", "bad_request", "decide_failed".
     """
 
     def __init__(

@@ -30,8 +30,7 @@ class Verdict(Compact):
 
     ``scores`` is None without a verdict: it never counts as a score of 0. ``key`` identifies the first answer in the
     verdict store, whose repair has ``key + REPAIR``; None without a prompt. Tokens are the sum over both answers, as
-    stored; ``repaired`` is whether the verdict came from the repair. ``extra_keys`` counts the unknown keys of the
-    answer; it is not saved.
+    stored. ``extra_keys`` counts the unknown keys of the answer; it is not saved.
     """
 
     key: str | None = None
@@ -172,9 +171,6 @@ def combine(verdicts: Mapping[str, Mapping[str, int] | None], aspects: Sequence[
 
     ``majority``: the score that more than half of the whole panel gave, those without a verdict included. ``mean``: the
     mean score, if all have a verdict. ``verdicts`` are the scores of each judge by name, or None if it has no verdict.
-
-    Raises:
-        MedtasksError: a judge's scores are not one score of the scale for each aspect.
     """
     names = [aspect.name for aspect in aspects]
     for judge, given in verdicts.items():
@@ -211,11 +207,7 @@ def bounds(
     rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, float]
 ) -> tuple[dict[str, float], dict[str, float]]:
     """The lowest and the highest totals possible: aspects missing from ``scores`` at their minimum, and at their
-    maximum.
-
-    These are bounds because weights are not negative and a higher score never lowers a cap. Raises as
-    `medtasks.catalog.rubric.total`.
-    """
+    maximum. These are bounds because weights are not negative and a higher score never lowers a cap."""
     aspects = aspects_of(rubric, document)
     low = total(rubric, document, {**{one.name: float(one.minimum) for one in aspects}, **scores})
     high = total(rubric, document, {**{one.name: float(one.maximum) for one in aspects}, **scores})

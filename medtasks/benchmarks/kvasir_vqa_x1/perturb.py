@@ -69,10 +69,8 @@ class Perturbation:
 def draw_perturbation(seed: int, img_id: str, variant: int, width: int, height: int) -> Perturbation:
     """Draw the perturbation of one variant of an image of ``width`` by ``height`` pixels.
 
-    The crop has 0.9 to 1.0 of the area and an aspect ratio within 5 % of the image's own, and is drawn as torchvision's
-    ``RandomResizedCrop`` does it: sides rounded to pixels, drawn again while they exceed the image (at most ten times,
-    then the whole image). Rotation is uniform within 10 degrees either way, translation within 0.1 of each axis,
-    brightness and contrast within 0.8 to 1.2; these five do not depend on the image's size.
+    The crop is drawn as torchvision's ``RandomResizedCrop`` does it: sides rounded to pixels, drawn again while they
+    exceed the image (at most ten times, then the whole image). All else does not depend on the image's size.
     """
     key = json.dumps([seed, img_id, variant], separators=(",", ":")).encode("ascii")
     generator = np.random.PCG64(int.from_bytes(hashlib.sha256(key).digest(), "big"))
@@ -169,13 +167,7 @@ def prepare_transformed(
     """Perturb every picture of the prepared Kvasir-VQA-x1.
 
     Questions are asked about variant 0, or in the mixed track about the original, which is copied. If the original data
-    have no media, these have none either. Pictures do not depend on order or number of workers, and an interrupted call
-    is continued.
-
-    Raises:
-        UsageError: ``variants`` is not 1 to 10.
-        NotPreparedError: the original data are not prepared.
-        MediaError: an original picture is gone or not whole.
+    have no media, these have none either. Pictures do not depend on order or number of workers.
     """
     if not 1 <= variants <= VARIANTS:
         raise UsageError(f"--variants is {variants}, expected 1 to {VARIANTS}.")

@@ -135,11 +135,6 @@ def prepare_kvasir(
     """Prepare Kvasir-VQA-x1 from ``hub``, a directory or a file.
 
     Pictures come with the rows, from a directory, by URL, or from the hub's image dataset (`_Pictures.find`).
-
-    Raises:
-        UsageError: there is no such source, or no source of pictures.
-        DataError: a row breaks the format (file, line and field are named), or a server cannot be reached.
-        MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
     """
     path, folders = Path(source), [Path(source, "images")]
     if source == "hub":

@@ -167,14 +167,7 @@ def prepare_med_cmr(
     ] = False,
     **options: Unpack[PictureOptions],
 ) -> Prepared:
-    """Prepare Med-CMR from ``hub``, the published ``dataset.zip``, or the directory it was unpacked into.
-
-    Raises:
-        UsageError: there is no such source.
-        DataError: the archive is not the published one (and another was not allowed), or has names outside its
-            directory; a row breaks the format; ``task`` values name no dimension (all of them are listed).
-        MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
-    """
+    """Prepare Med-CMR from ``hub``, the published ``dataset.zip``, or the directory it was unpacked into."""
     if source == "hub":
         folder, revision = hub_tree(HUB, "dataset.zip", revision=REVISION)
         path = folder / "dataset.zip"

@@ -211,13 +211,9 @@ class _Streaming(ReleaseRow):
 
 
 def parse_medstream_row(row: Mapping[str, Any], where: Where) -> MedStreamRecord:
-    """The record of a release object, its frames not chosen yet.
-
-    Raises:
-        DataError: a field is missing or of the wrong type, a round's field is under no known alias, or the object
-            breaks the temporal contract (a single-turn window ends at the query time; a round's window runs from
-            the query time to its current time; current times increase).
-    """
+    """The record of a release object, its frames not chosen yet. Besides single fields, the temporal contract is
+    checked: a single-turn window ends at the query time; a round's window runs from the query time to its current time;
+    current times increase."""
     where = replace(where, record=text_field(row, "sample_id", where))
     is_open = row.get("question_type") == "open"  # its answer is the reference
     given = parse_row(_Row, {name: value for name, value in row.items() if name != "answer" or not is_open}, where)

@@ -92,13 +92,7 @@ def prepare_mi_cxr(
     out: Out = None,
     **options: Unpack[PictureOptions],
 ) -> Prepared:
-    """Prepare MI-CXR from its row files (the ICR variant's may be one of them) and the MIMIC-CXR-JPG root.
-
-    Raises:
-        UsageError: there is no row file, or ``images`` is not a directory.
-        DataError: a row breaks the format, or two rows of a family share their q_id.
-        MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
-    """
+    """Prepare MI-CXR from its row files (the ICR variant's may be one of them) and the MIMIC-CXR-JPG root."""
     if not rows:
         raise UsageError("--rows is missing; give micxr_test.jsonl.")
     if images is None and not options.get("references_only"):

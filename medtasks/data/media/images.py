@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 class VideoFacts(Frozen):
-    """What is needed to read frames: time base in seconds (a fraction), and timestamps in units of it. ``first`` is
-    that of the first of ``frames`` frames; decoding can begin at ``keyframes``."""
+    """What is needed to read frames: time base in seconds (a fraction), and timestamps in units of it: of the first of
+    ``frames`` frames, and of those where decoding can begin."""
 
     time_base: str
     first: int
@@ -83,10 +83,8 @@ def decode_image(data: bytes, name: str) -> Image:
     """Decode ``data`` completely, apply its EXIF orientation, and return it as RGB, 8 bits per channel.
 
     A truncated file is refused even if ``PIL.ImageFile.LOAD_TRUNCATED_IMAGES`` is set: a half-grey radiograph must not
-    pass for a whole one. 16-bit grey is scaled to 8 bits (65535 becomes 255).
-
-    Raises:
-        MediaError: the bytes are not a complete image of a known format, or it has more than `MAX_PIXELS` pixels.
+    pass for a whole one. 16-bit grey is scaled to 8 bits (65535 becomes 255). Raises :class:`MediaError`, also for more
+    than `MAX_PIXELS` pixels.
     """
     import numpy as np
     from PIL import Image, ImageOps, UnidentifiedImageError

@@ -74,12 +74,8 @@ def _container(path: Path) -> Any:
 
 
 def read_index(path: Path) -> VideoIndex:
-    """The index of the video in ``path``, read from its packets.
-
-    Raises:
-        MediaError: the file is missing, not a video, has no frames, or frames without distinct timestamps (their
-            order would be a guess).
-    """
+    """The index of the video in ``path``, read from its packets. Raises :class:`MediaError`, also for frames without
+    distinct timestamps: their order would be a guess."""
     pts: list[int] = []
     keyframes: list[int] = []
     packets = 0
@@ -150,12 +146,8 @@ class VideoReader(AbstractContextManager["VideoReader"]):
 
     def read(self, timestamps: Sequence[int]) -> Iterator[tuple[int, Image]]:
         """Timestamp and RGB picture of each frame in ``timestamps`` (increasing), one at a time, rotated as the
-        container prescribes.
-
-        Raises:
-            MediaError: a frame cannot be decoded whole, or is not where the index says; names the file and the frame's
-                timestamp.
-        """
+        container prescribes. Raises :class:`MediaError` for a frame that cannot be decoded whole, or is not where the
+        index says."""
         from PIL import Image
 
         # PyAV gives counter-clockwise degrees in -180..180, and so does Pillow's transpose
