@@ -137,8 +137,6 @@ def task_documents(task: str, *, media: bool = True) -> list[Document]:
 
 
 def task_rows(task: str) -> Rows:
-    """The rows of the task called ``task``; raises :class:`UsageError` if there is none, and :class:`MedtasksError` if
-    the name in the task file is not a `Rows`."""
     spec = load_spec(task)
     rows = spec.function("process_docs")
     if not isinstance(rows, Rows):
@@ -148,8 +146,7 @@ def task_rows(task: str) -> Rows:
 
 
 def prompt_text(doc: Mapping[str, Any], template: str, **values: str) -> str:
-    """The prompt's text: ``template`` rendered with the benchmark's visible fields and ``values``. A document that asks
-    its question with another template (`medtasks.benchmarks.variants`) has that one's text."""
+    """The prompt's text: ``template``, or that of a paraphrase, rendered with the visible fields and ``values``."""
     visible = get_benchmark(doc["benchmark"]).visible_fields
     if "prompt_of" in doc:
         template = doc["prompt_template"]
@@ -157,8 +154,7 @@ def prompt_text(doc: Mapping[str, Any], template: str, **values: str) -> str:
 
 
 def doc_to_visual(doc: Mapping[str, Any]) -> list[Image]:
-    """The document's images or video frames, RGB, in the order of the prompt; none in a blind run. Raises
-    :class:`MediaError` for those that are not whole."""
+    """The document's images or video frames, RGB, in the order of the prompt; none in a blind run."""
     return [] if current_settings().blind else all_pictures(doc)
 
 
@@ -287,7 +283,6 @@ def stage_messages(
 
 
 def first_prompt(doc: Mapping[str, Any], template: str) -> str:
-    """The prompt of stage 1: the options are withheld."""
     visible = get_benchmark(doc["benchmark"]).visible_fields - WITHHELD
     return render(template, **{key: doc[key] for key in sorted(visible) if key in doc})
 

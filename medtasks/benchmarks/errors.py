@@ -114,7 +114,6 @@ def declared_metrics(benchmark: Benchmark, task_of: Mapping[str, str]) -> Iterat
 
 
 def declared_errors(task: str, benchmark: Benchmark) -> Errors | None:
-    """The kinds of error that a task declares, if any; raises :class:`MedtasksError` for unusable names."""
     spec = load_spec(task)
     for kind in spec.metadata.errors:
         if problem := name_problem(task, kind, owner_of(spec.path)):
@@ -124,7 +123,6 @@ def declared_errors(task: str, benchmark: Benchmark) -> Errors | None:
 
 
 def name_problem(task: str, kind: ErrorKind, package: TaskPackage) -> str:
-    """Why ``task``, of ``package``, cannot use the kind's name; empty if it can."""
     if not package.owns(kind.name):
         return f"its name must start with that of the package; call it {package.prefix}_{kind.name}"
     if registered_metric(kind.name) is not None:
@@ -150,7 +148,6 @@ def _cases(benchmark: Benchmark, kinds: Sequence[ErrorKind], item: Item) -> Iter
 
 
 def gold_text(document: Mapping[str, Any]) -> str | None:
-    """The gold answer, for lettered options the text of the right one."""
     choices, target = document.get("choices"), document.get("target")
     found = choices.get(target) if choices else target
     return found if isinstance(found, str) else None

@@ -40,7 +40,6 @@ def tasks(names: Mapping[str, str], metric: str, suffix: str = "") -> tuple[Colu
 
 
 def groups(task: str, metric: str, breakdown: str) -> tuple[Column, ...]:
-    """One metric over every group of a breakdown."""
     return (Column(task, metric, breakdown, breakdown, ALL_GROUPS),)
 
 
@@ -194,7 +193,6 @@ def _rates(spec: TaskSpec, *, pooled: bool) -> list[ErrorRate]:
 
 
 def _outermost(benchmark: str) -> list[TaskSpec]:
-    """The tasks and groups of a benchmark that are in none of its groups, by name."""
     specs = {name: spec for name, spec in load_specs().items() if spec.metadata.benchmark == benchmark}
     inner = {member for spec in specs.values() for member in spec.members}
     return [spec for name, spec in sorted(specs.items()) if name not in inner]
@@ -232,7 +230,6 @@ def _unused(text: str, taken: set[str]) -> str:
 
 
 def metrics_of(task: str) -> tuple[str, ...]:
-    """The metrics of a task or group: computed, learned, judged and pooled ones, kinds of error."""
     names: list[str] = []
     for leaf in leaf_tasks(task):
         metadata = load_spec(leaf).metadata
@@ -255,7 +252,6 @@ def check_layout(layout: BoardLayout) -> None:
 
 
 def layouts_left_out(package: TaskPackage) -> Iterator[LeftOut]:
-    """The layouts of another package that cannot be shown; our tests check ours."""
     for layout in () if package.ours else plugin_of(package).layouts:
         if (left_out := _left_out(layout, package)) is not None:
             yield left_out

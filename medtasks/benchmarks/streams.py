@@ -39,8 +39,8 @@ def round_values(samples: Sequence[SampleView], turn_of: Callable[[SampleView], 
 
 
 def item_values(turns: Sequence[Turn], task: str, *, fallback: bool = False) -> dict[str, Value]:
-    """Every metric of one whole item of ``task``, by name; equations 6 to 10 of the paper. ``fallback`` adds the
-    content with mismatches of closed items judged, which no other metric includes."""
+    """Every metric of one whole item of ``task``; ``fallback`` adds the content with mismatches of closed items
+    judged."""
     first, stream = turns[0], _stream(turns, task)
     limits, judge = streaming.content_limits(turns), _judge(turns)
     content = _value(*limits, judge)
@@ -79,7 +79,7 @@ def _stream(turns: Sequence[Turn], task: str) -> Stream:
 
 
 def _judge(turns: Sequence[Turn]) -> str | None:
-    """The judge of an item's turns; None if a turn still needs a judge."""
+    """None if a turn still needs a judge."""
     if any(turn.content is None and turn.judge is None for turn in turns):
         return None
     return next((turn.judge for turn in turns if turn.judge is not None), None)
@@ -122,8 +122,6 @@ LONGEST_RESPONSE = 400  # characters of a response
 
 
 class Round(Frozen):
-    """One round of a streaming item; ``said`` is the extracted response."""
-
     time: float
     answerable: bool
     positive: bool
@@ -133,8 +131,6 @@ class Round(Frozen):
 
 
 class Timeline(Frozen):
-    """One model's responses to a streaming item; times are in the item's unit (seconds or frames)."""
-
     model: str
     task: str
     item: str
@@ -145,8 +141,7 @@ class Timeline(Frozen):
 
 
 def timelines(task: str, items: Sequence[Item], turn_of: Callable[[SampleView], Turn]) -> tuple[Timeline, ...]:
-    """The first `MOST_TIMELINES` streaming items among the joined ``items``. ``expected_time`` and ``tolerance`` are
-    those used for the scores: a record's own or the defaults."""
+    """The first `MOST_TIMELINES` streaming items; ``expected_time`` and ``tolerance`` are those used for the scores."""
     found: list[Timeline] = []
     for item in sorted(items, key=lambda item: item.item_id):
         if len(found) == MOST_TIMELINES:

@@ -46,7 +46,6 @@ _FIELDS = {"options": ("rotation_of", "rotation", "rotations"), "prompts": ("pro
 
 
 def __getattr__(name: str) -> Rows:
-    """The rows of the task called ``name``, for ``!function`` in its file."""
     if name.startswith("_"):
         raise AttributeError(name)
     rows = varied_rows(name, load_spec(name).metadata)
@@ -102,7 +101,6 @@ def varied_rows(task: str, metadata: Metadata) -> Rows | None:
 
 
 def question_of(document: Mapping[str, object]) -> object:
-    """The question that a document is a variant of; None if it is asked once."""
     return document.get("rotation_of", document.get("prompt_of"))
 
 

@@ -7,7 +7,6 @@ logged, so that an interrupted command can be resumed.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import inspect
 import json
 import os
@@ -43,7 +42,7 @@ from medtasks.data.prepared import (
     fingerprint,
     open_directory,
 )
-from medtasks.data.release import Progress, Release, hub_tree, picture_suffix
+from medtasks.data.release import Progress, Release, hub_tree
 
 NAMED = 10
 
@@ -74,8 +73,6 @@ class Options(TypedDict, total=False):
 
 
 class PictureOptions(Options, total=False):
-    """Those of a benchmark whose rows are refused unless they have all of their pictures."""
-
     allow_missing_media: Annotated[
         bool, typer.Option("--allow-missing-media", help="Leave out rows without pictures and count them.")
     ]
@@ -103,7 +100,6 @@ class Preparation:
         self.benchmark = get_benchmark(self.name)
         self.target = (self.out or data_root() / self.name).resolve()  # `.` has no name
         self.directory = self.target.with_name(f".{self.target.name}.partial")
-        self._images: dict[str, str] = {}
         self._held = ExitStack()
 
     def __enter__(self) -> Preparation:
@@ -133,19 +129,6 @@ class Preparation:
     def __exit__(self, *_: object) -> None:
         self._held.close()
 
-    def keep_image(self, img_id: str, data: bytes, where: object) -> str:
-        """Store the original bytes of a picture that came with the rows; return its name. Raises :class:`DataError` if
-        the id already belongs to another picture."""
-        name = f"{img_id}{picture_suffix(data)}"
-        digest = hashlib.sha256(data).hexdigest()
-        if self._images.setdefault(img_id, digest) != digest:
-            raise DataError(f"{where}: field `image` differs from that of an earlier row of {img_id}; fix the rows.")
-        path = self.directory / "media" / name
-        if not path.is_file() or path.read_bytes() != data:
-            path.parent.mkdir(exist_ok=True)
-            path.write_bytes(data)
-        return name
-
     @contextmanager
     def progress_log(self, name: str, kind: type[T]) -> Iterator[tuple[list[T], Callable[[T], None]]]:
         """What interrupted passes wrote to the log ``name``, and a function that appends an entry to it."""
@@ -161,7 +144,6 @@ class Preparation:
     def index(
         self, root: Path, names: set[str], progress: Progress | None = None
     ) -> tuple[list[MediaEntry], dict[str, MediaError]]:
-        """Verify ``names`` below ``root``, except those that an interrupted pass has verified."""
         with self.progress_log("media", KnownMedia) as (known, write):
             return index_media(root, names, workers=self.workers, known=known, write=write, progress=progress)
 
@@ -281,8 +263,6 @@ class Preparation:
 
 
 def _differences(benchmark: Benchmark, counts: Counts) -> tuple[str, ...]:
-    """One sentence per published count that differs from the prepared rows."""
-
     def number(counts: Mapping[str, int], name: str) -> str:  # with its share of another count: mcq_sod of mcq
         whole = counts.get(name.partition("_")[0], 0) if "_" in name else 0
         share = f" ({counts.get(name, 0) / whole:.1%})" if whole else ""
@@ -344,7 +324,6 @@ def prepare_package(
 
 
 def parameters_of(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
-    """The parameters of ``function``, with command options in place of ``**options: Unpack[Options]``."""
     defaults = inspect.signature(Preparation).parameters
     for parameter in inspect.signature(function, eval_str=True).parameters.values():
         if parameter.kind is not parameter.VAR_KEYWORD:

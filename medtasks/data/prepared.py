@@ -38,8 +38,6 @@ class Source(Frozen):
 
 
 class Counts(Frozen):
-    """Numbers of rows (also by kind), clusters and media files."""
-
     rows: int
     clusters: int
     media: int
@@ -56,8 +54,7 @@ class Coverage(Frozen):
 
 
 class DataManifest(Frozen):
-    """``manifest.json``. Only ``created`` and ``media_root`` differ between repetitions. ``details`` are counts of the
-    release's vocabularies and oddities, by topic."""
+    """``manifest.json``. Only ``created`` and ``media_root`` differ between repetitions."""
 
     benchmark: str
     medtasks: str
@@ -85,7 +82,6 @@ def counted(benchmark: Benchmark, counts: Counts) -> dict[str, int]:
 
 
 def coverage_lines(coverage: Sequence[Coverage]) -> list[str]:
-    """One line per source with the share of its records that are prepared, even if none is."""
     prepared: Counter[str] = Counter()
     records: Counter[str] = Counter()
     for entry in coverage:
@@ -106,7 +102,6 @@ def fingerprint(directory: Path) -> str:
 
 
 def is_mini(benchmark: str = "") -> bool:
-    """Whether miniature data are requested: by ``MEDTASKS_DATA=mini``, or for this benchmark."""
     settings = current_settings()
     return settings.mini or benchmark in settings.miniature
 
@@ -118,8 +113,6 @@ def data_root() -> Path:
 
 @dataclass(frozen=True)
 class Prepared:
-    """An opened prepared dataset; records and media index are read on first use."""
-
     directory: Path
     manifest: DataManifest
 
@@ -128,7 +121,6 @@ class Prepared:
         return self._records
 
     def forget_records(self) -> None:
-        """Release the records; they are read again when they are needed."""
         self.__dict__.pop("_records", None)
 
     @functools.cached_property
@@ -157,7 +149,7 @@ class Prepared:
 
     @functools.cached_property
     def item_frames(self) -> dict[str, tuple[int, ...]]:
-        """Timestamps of all video frames that the rounds of an item show, increasing, by item."""
+        """Timestamps of all video frames that the rounds of an item show."""
         frames: dict[str, set[int]] = defaultdict(set)
         documents_of = get_benchmark(self.manifest.benchmark).documents
         for record in self._records:

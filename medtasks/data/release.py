@@ -28,6 +28,7 @@ from medtasks.core.files import MAX_JSON_BYTES, MAX_PICTURE_BYTES, check_regular
 from medtasks.core.schema import shown
 from medtasks.core.text import first_names
 from medtasks.data.media.images import decode_image
+from medtasks.data.prepared import Source
 from medtasks.data.sources import SourceRow, read_csv_rows, read_json, read_jsonl, read_parquet
 
 if TYPE_CHECKING:
@@ -60,8 +61,7 @@ def check_published(path: Path, size: int, sha256: str, *, allow_other: bool, pr
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
-    """The archive in ``path``; raises :class:`DataError` if it is not a ZIP archive, or a member is a link or has a
-    name outside the archive's directory."""
+    """The archive in ``path``, none of whose members is a link or outside its directory."""
     try:
         check_regular(path)
         archive = zipfile.ZipFile(path)
@@ -77,7 +77,6 @@ def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
-    """Content of a member, at most `MAX_JSON_BYTES`; raises :class:`DataError` if it is larger or damaged."""
     return b"".join(_blocks(archive, name, MAX_JSON_BYTES))
 
 
@@ -98,7 +97,6 @@ def _blocks(archive: zipfile.ZipFile, name: str, most: int) -> Iterator[bytes]:
 
 
 def extract(archive: zipfile.ZipFile, names: set[str], folder: Path, progress: Progress | None = None) -> None:
-    """Unpack the members ``names`` below ``folder``; raises :class:`DataError` if one is damaged."""
     try:
         for number, name in enumerate(sorted(names), start=1):
             path = folder / name
@@ -114,7 +112,6 @@ def extract(archive: zipfile.ZipFile, names: set[str], folder: Path, progress: P
 
 
 def picture_suffix(data: bytes) -> str:
-    """The suffix of a picture's file by its first bytes; ``.bin`` for another format than JPEG and PNG."""
     if data.startswith(b"\xff\xd8\xff"):
         return ".jpg"
     return ".png" if data.startswith(b"\x89PNG") else ".bin"
@@ -197,7 +194,6 @@ class Release:
         return path
 
     def unpack(self, progress: Progress | None = None) -> None:
-        """Unpack the pictures in archives that rows have named."""
         for archive, names in self._packed.items():
             if self._keep is not None:
                 with open_archive(archive) as opened:
@@ -366,9 +362,22 @@ def _host(url: str) -> str:
     return urlsplit(url).netloc.rpartition("@")[2] or url
 
 
+def located(
+    source: str, hub: str, *patterns: str, revision: str | None = None, file: str = "file"
+) -> tuple[Path, Source]:
+    """The files of a release, fetched from the ``hub`` if so asked, and what the manifest says of their origin."""
+    if source == "hub":
+        folder, commit = hub_tree(hub, *patterns, revision=revision)
+        return folder, Source(kind="hub", name=hub, revision=commit)
+    path = Path(source)
+    if path.is_dir():
+        return path, Source(kind="directory", name=path.resolve().name)
+    return path, Source(kind=file, name=path.name)
+
+
 def hub_tree(name: str, *patterns: str, revision: str | None = None) -> tuple[Path, str | None]:
-    """A directory with the files of a hub dataset that match one of ``patterns``, and their commit; or ``name`` itself,
-    if it is a local directory. Raises :class:`DataError` if the hub cannot be reached and there is no local copy."""
+    """The files of a hub dataset that match one of ``patterns``, and their commit; a local directory ``name`` stays as
+    it is."""
     if Path(name).is_dir():
         return Path(name), None
     from huggingface_hub import snapshot_download

@@ -42,8 +42,8 @@ COLUMNS = ("aspect", "raters", "measure", "units", "value", "interval")
 
 
 class PairAgreement(Frozen):
-    """Two raters on the ``units`` that both rated. ``raw`` is the share of units with the same score, ``kappa``
-    Cohen's. Only scales of more than two scores have ``quadratic`` (kappa with quadratic weights) and ``spearman``."""
+    """Two raters on the ``units`` that both rated; only scales of more than two scores have ``quadratic`` and
+    ``spearman``."""
 
     first: str
     second: str
@@ -160,7 +160,6 @@ def _agreement(
 
 
 def rows(report: AgreementReport) -> list[tuple[str, ...]]:
-    """The report as strings, a row per measure, for a table with `COLUMNS`."""
     table: list[tuple[str, ...]] = []
     for part in [*filter(None, [report.pooled]), *report.aspects]:
         measures: list[tuple[str, str, Coefficient | None]] = [
@@ -191,8 +190,7 @@ Unit = tuple[str, str]
 
 @dataclass(frozen=True)
 class HumanLabels:
-    """Rater to unit to aspect to score; ``unmatched`` are the sample ids without a document: their labels are left
-    out."""
+    """By rater, unit and aspect; ``unmatched`` are the sample ids without a document, whose labels are left out."""
 
     ratings: dict[str, dict[Unit, dict[str, int]]]
     unmatched: tuple[str, ...]
@@ -253,7 +251,6 @@ def read_labels(path: Path, rubric: Rubric, documents: Mapping[Unit, Mapping[str
 
 
 def _aspect(name: str, where: Where, rubric: Rubric, document: Mapping[str, Any] | None) -> Aspect:
-    """The aspect of a label, according to the sample's document, or else to the rubric."""
     if document is not None:
         aspects = aspects_of(rubric, document)
     elif rubric.aspects_from is None:

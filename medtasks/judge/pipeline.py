@@ -40,8 +40,7 @@ _SORTED = json.JSONEncoder(sort_keys=True)
 
 
 class ImageSource(NamedTuple):
-    """An image that a judge may be shown: its hash for the verdict's key, and what returns it in RGB, called in another
-    thread once per attempt."""
+    """Its hash is for the verdict's key; ``load`` returns it in RGB, called in another thread once per attempt."""
 
     key: str
     load: Callable[[], Image]
@@ -66,8 +65,6 @@ class Question:
 
 @dataclass
 class Verdicts:
-    """One judge's verdict on every question, by name in the order of the questions, and the tokens spent."""
-
     # not in the repr: asyncio.run computes one of its result, which is slow for thousands of verdicts
     by_question: dict[str, Verdict] = field(default_factory=dict, repr=False)
     spent: Spent = field(default_factory=Spent)
@@ -91,7 +88,6 @@ class Verdicts:
 
 
 def verdict_key(settings: JudgeSettings, rubric: str, prompt: str, images: Sequence[str] = ()) -> str:
-    """SHA-256 over all that determines a verdict."""
     parts = {**judge_identity(settings, images=bool(images)), "rubric": rubric, "prompt": prompt}
     if images:
         parts["image_keys"] = list(images)
@@ -190,7 +186,6 @@ class _Run:
             self.progress(len(self.done), len(self.questions), spent, self.client.waiting_for)
 
     async def _judge(self, case: _Case) -> Verdict:
-        """The verdict on one case from the store, by asking, or by asking for a repair."""
         verdict, reason = Verdict(), None
         try:
             reading = self._reading(case) if case.answers else await self._ask(case, case.key)

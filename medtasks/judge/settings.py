@@ -119,7 +119,6 @@ class JudgeSettings(BaseModel):
 
 
 def judge_identity(settings: JudgeSettings, *, images: bool) -> dict[str, Any]:
-    """The settings that determine a verdict, for verdict keys and manifests."""
     fields = ["model", "temperature", "max_tokens", "extra_body"]
     identity = {name: getattr(settings, name) for name in fields}
     return identity | ({"images": True, "image_side": settings.image_side} if images else {})
@@ -195,7 +194,6 @@ def read_judges(given: Sequence[str], **more: Any) -> JudgeConfig:
 
 
 def _content(text: str) -> dict[str, Any]:
-    """The settings in a file, or in pairs of fields and values."""
     content: Any = {}
     if "=" in text and not Path(text).is_file():
         for entry in text.split(","):

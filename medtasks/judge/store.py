@@ -100,7 +100,6 @@ class VerdictStore:
         self._connection.close()
 
     def get(self, keys: Iterable[str]) -> dict[str, StoredVerdict]:
-        """The stored verdicts of those of ``keys`` that have one, in their order."""
         stored = {}
         with self._errors_named():
             for key in keys:
@@ -115,8 +114,7 @@ class VerdictStore:
         return stored
 
     def put(self, verdict: StoredVerdict) -> bool:
-        """Store at once, replacing an answer without a valid verdict; False if a valid one was already stored, which
-        stays."""
+        """Store at once; False if a valid verdict of the key was already stored, which stays."""
         parsed = verdict.parsed and json.dumps(verdict.parsed, sort_keys=True, allow_nan=False)
         row = [well_formed(one) if isinstance(one, str) else one for one in (*verdict[:3], parsed, *verdict[4:])]
         with self._errors_named():

@@ -122,7 +122,6 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _decoded(text: str, start: int) -> tuple[dict[str, Any], int] | None:
-    """The JSON object that begins at ``start`` and its end."""
     try:
         found, end = _DECODER.raw_decode(text, start)
     except RecursionError as error:
@@ -206,8 +205,7 @@ def combine(verdicts: Mapping[str, Mapping[str, int] | None], aspects: Sequence[
 def bounds(
     rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, float]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """The lowest and the highest totals possible: aspects missing from ``scores`` at their minimum, and at their
-    maximum. These are bounds because weights are not negative and a higher score never lowers a cap."""
+    """The lowest and the highest totals possible; no weight is negative, and a higher score never lowers a cap."""
     aspects = aspects_of(rubric, document)
     low = total(rubric, document, {**{one.name: float(one.minimum) for one in aspects}, **scores})
     high = total(rubric, document, {**{one.name: float(one.maximum) for one in aspects}, **scores})

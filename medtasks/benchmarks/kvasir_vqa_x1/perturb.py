@@ -96,7 +96,7 @@ def _crop(words: list[int], width: int, height: int) -> tuple[int, int, int, int
 
 
 def _between(word: int, limits: tuple[float, float], grid: int) -> float:
-    """A multiple of 1/``grid`` within ``limits``, ends included, from 64 random bits."""
+    """A multiple of 1/``grid`` within ``limits``, from 64 random bits."""
     first, last = math.ceil(limits[0] * grid), math.floor(limits[1] * grid)
     return (first + (word * (last - first + 1) >> 64)) / grid
 
@@ -126,8 +126,7 @@ def perturb(image: Image.Image, how: Perturbation) -> Image.Image:
 
 
 def perturbed_png(data: bytes, name: str, seed: int, img_id: str, variant: int) -> bytes:
-    """The PNG file of one variant of the image file ``data``: RGB, 8 bits per channel, no metadata. The same arguments
-    give the same pixels everywhere, and the same bytes with the same zlib."""
+    """The PNG file of one variant of the image file ``data``; equal arguments give equal pixels everywhere."""
     image = decode_image(data, name)
     stream = io.BytesIO()
     picture = perturb(image, draw_perturbation(seed, img_id, variant, *image.size))
@@ -144,8 +143,6 @@ def _name(img_id: str, variant: int) -> str:
 
 
 class _Variant(Frozen):
-    """Identifies a perturbed picture by seed, rule and original (its SHA-256)."""
-
     img_id: str
     variant: int
     original: str
@@ -192,7 +189,6 @@ def prepare_transformed(
 
 
 def _variants(place: Preparation, source: Prepared, records: Sequence[Record], variants: int) -> list[MediaEntry]:
-    """Make the variants that are missing, copy the originals, and verify all."""
     media = place.directory / "media"
     originals = {record.cluster: source.media_path(record.media[0]) for record in records}
     checksums = {source.media_path(entry.path): entry.sha256 for entry in source.media}

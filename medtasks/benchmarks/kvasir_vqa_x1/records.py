@@ -25,7 +25,7 @@ from medtasks.core.schema import Frozen, Text, expects
 from medtasks.data.media.images import read_picture
 from medtasks.data.preparation import Out, PictureOptions, Preparation
 from medtasks.data.prepared import Prepared, Source
-from medtasks.data.release import Release, fetch_pictures, hub_tree
+from medtasks.data.release import Release, fetch_pictures, hub_tree, located, picture_suffix
 from medtasks.data.sources import read_parquet, read_table
 
 VOCABULARY = read_table(__file__, "vocabulary.yaml", dict[str, dict[str, str]])
@@ -37,13 +37,10 @@ _CLASS_OF[plain("How many instruments are in the image?")] = "instrument_count" 
 
 @lru_cache(maxsize=1024)
 def class_of(question: str) -> str | None:
-    """The class of an atomic question, if it is known."""
     return _CLASS_OF.get(plain(question))
 
 
 class AtomicPair(Frozen, strict=True):
-    """One question and short answer of Kvasir-VQA that a merged question was made from."""
-
     q: str
     a: str
 
@@ -93,7 +90,6 @@ class _Row(ReleaseRow):
 
 
 def parse_kvasir_row(row: Mapping[str, Any], where: Where) -> KvasirRecord:
-    """The record of a release row, whose picture is ``<img_id>.jpg``; raises :class:`DataError`."""
     given = parse_row(_Row, row, where)
     if len(given.original) != given.complexity:
         raise DataError(
@@ -136,16 +132,8 @@ def prepare_kvasir(
 
     Pictures come with the rows, from a directory, by URL, or from the hub's image dataset (`_Pictures.find`).
     """
-    path, folders = Path(source), [Path(source, "images")]
-    if source == "hub":
-        path, commit = hub_tree(HUB, *_PATTERNS, "*/test*.parquet")
-        origin = Source(kind="hub", name=HUB, revision=commit)
-        folders = []
-    elif path.is_dir():
-        origin = Source(kind="directory", name=path.resolve().name)
-    else:
-        origin = Source(kind="file", name=path.name)
-        folders = [path.parent / "images", path.parent.parent / "images"]
+    path, origin = located(source, HUB, *_PATTERNS, "*/test*.parquet")
+    near = {"hub": (), "directory": (path,), "file": (path.parent, path.parent.parent)}[origin.kind]
     release = Release(path)
     with Preparation("kvasir_vqa_x1", out, **options) as place:
         pictures = _Pictures(place)
@@ -158,7 +146,7 @@ def prepare_kvasir(
         if place.references_only or not records:
             return place.finish(origin, records)
         names = {record.img_id: record.media[0] for record in records}
-        pictures.find(list(names), origin, folders, images)
+        pictures.find(list(names), origin, [folder / "images" for folder in near], images)
         names |= pictures.names
         records = [record.model_copy(update={"media": (names[record.img_id],)}) for record in records]
         origin = origin.model_copy(update={"images": pictures.origin})
@@ -183,16 +171,28 @@ class _Pictures:
 
     place: Preparation
     names: dict[str, str] = field(default_factory=dict)
+    digests: dict[str, str] = field(default_factory=dict)
     addresses: dict[str, tuple[str, Where]] = field(default_factory=dict)
     root: Path = Path("media")
     failed: dict[str, MediaError] = field(default_factory=dict)
     origin: str | None = None
 
+    def keep(self, img_id: str, data: bytes, where: object) -> None:
+        """Store the original bytes of a picture; no id may belong to two."""
+        digest = hashlib.sha256(data).hexdigest()
+        if self.digests.setdefault(img_id, digest) != digest:
+            raise DataError(f"{where}: field `image` differs from that of an earlier row of {img_id}; fix the rows.")
+        self.names[img_id] = f"{img_id}{picture_suffix(data)}"
+        path = self.place.directory / "media" / self.names[img_id]
+        if not path.is_file() or path.read_bytes() != data:
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(data)
+
     def add(self, img_id: str, cell: Any, where: Where) -> None:
         """Store or note a row's ``image``: bytes, bytes and a path, a URL, or nothing."""
         content = _content(cell)
         if isinstance(content, bytes):
-            self.names[img_id] = self.place.keep_image(img_id, content, where)
+            self.keep(img_id, content, where)
         elif is_text(content):
             earlier, place = self.addresses.setdefault(img_id, (content, where))
             if earlier != content:
@@ -224,28 +224,14 @@ class _Pictures:
                 return
             for img_id, name in found.items():
                 try:
-                    data = read_picture(folder / name)
+                    self.keep(img_id, read_picture(folder / name), folder / name)
                 except MediaError as error:
                     self.failed[img_id] = error
-                else:
-                    self.names[img_id] = self.place.keep_image(img_id, data, folder / name)
             self.from_dataset(tables, missing)
         if images is not None:
             return
         urls = {img_id: address for img_id, (address, _) in self.addresses.items() if img_id not in self.names}
-        with self.place.progress_log("fetched", _Fetched) as (known, log):
-            for one in known:
-                with suppress(OSError):
-                    size = (self.place.directory / "media" / one.name).stat().st_size
-                    if urls.get(one.img_id) == one.url and size == one.bytes:
-                        self.names[one.img_id] = one.name
-            remaining = {img_id: url for img_id, url in urls.items() if img_id not in self.names}
-
-            def keep(img_id: str, data: bytes) -> None:
-                self.names[img_id] = self.place.keep_image(img_id, data, remaining[img_id])
-                log(_Fetched(img_id=img_id, url=remaining[img_id], name=self.names[img_id], bytes=len(data)))
-
-            self.failed |= fetch_pictures(remaining, keep, progress=self.place.progress)
+        self.fetch(urls)
         without = [img_id for img_id in ids if img_id not in self.names and img_id not in urls]
         if without and source.kind == "hub":
             folder, commit = hub_tree(HUB_PICTURES, "*.parquet")
@@ -262,9 +248,24 @@ class _Pictures:
                 "directory of <img_id>.jpg with --images DIR."
             )
 
+    def fetch(self, urls: Mapping[str, str]) -> None:
+        with self.place.progress_log("fetched", _Fetched) as (known, log):
+            for one in known:
+                with suppress(OSError):
+                    size = (self.place.directory / "media" / one.name).stat().st_size
+                    if urls.get(one.img_id) == one.url and size == one.bytes:
+                        self.names[one.img_id] = one.name
+            remaining = {img_id: url for img_id, url in urls.items() if img_id not in self.names}
+
+            def keep(img_id: str, data: bytes) -> None:
+                self.keep(img_id, data, remaining[img_id])
+                log(_Fetched(img_id=img_id, url=remaining[img_id], name=self.names[img_id], bytes=len(data)))
+
+            self.failed |= fetch_pictures(remaining, keep, progress=self.place.progress)
+
     def from_dataset(self, tables: Sequence[Path], ids: Sequence[str]) -> None:
         """Take pictures from an image dataset with the columns `img_id` and `image`; the first of each id counts."""
-        missing = {img_id for img_id in ids if img_id not in self.names}
+        missing = {*ids} - self.names.keys()
         for item in (item for table in tables if missing for item in read_parquet(table)):
             if not {"img_id", "image"} <= set(item.row):
                 raise DataError(
@@ -273,14 +274,14 @@ class _Pictures:
                 )
             img_id, content = item.row.get("img_id"), _content(item.row.get("image"))
             if img_id in missing and isinstance(content, bytes):
-                self.names[img_id] = self.place.keep_image(img_id, content, item.where)
+                self.keep(img_id, content, item.where)
                 missing.remove(img_id)
-                if not missing:
-                    return
+            if not missing:
+                return
 
 
 def _content(cell: Any) -> Any:
-    """The bytes of a picture, or else its URL, in a row's ``image``; None if it has neither."""
+    """The bytes of a picture, or else its URL, in a row's ``image``."""
     if isinstance(cell, Mapping):  # an `Image` feature, not decoded
         data = cell.get("bytes")
         cell = data if isinstance(data, bytes) and data else cell.get("path", cell)

@@ -25,7 +25,6 @@ from medtasks.metrics.item_metrics import ItemScore, sum_in_order
 
 
 def documents(record: MedCmrRecord) -> list[Document]:
-    """The record as a harness document; the right option's letter, or the reference answer, is the target."""
     document = {
         **record.model_dump(mode="json", exclude={"answer", "choices", "prefixed"}),
         "ability": "vision" if record.dimension in ("sod", "fdd", "su") else "reasoning",
@@ -47,14 +46,12 @@ process_mcq = scored_by("accuracy")
 
 
 def process_open(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """The value of an open-ended response, which awaits a judge."""
     del results
     return {"open_total": pending_value(doc["cluster"])}
 
 
 def _mean_of_dimensions(totals: Array) -> Array:
-    """Unweighted mean of the dimensions' means, without those that have no items; NaN if none has any. Statistics, per
-    dimension: ``(sum of values, items)``."""
+    """Unweighted mean of the dimensions' means; statistics, per dimension, are ``(sum of values, items)``."""
     sums = totals.reshape(*totals.shape[:-1], len(DIMENSIONS), 2)
     by_dimension = means(sums[..., 0], sums[..., 1])
     present = ~np.isnan(by_dimension)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
 import typer
@@ -28,8 +28,8 @@ from medtasks.core.errors import DataError
 from medtasks.core.schema import Text, expects, shown
 from medtasks.core.text import first_names
 from medtasks.data.preparation import Out, PictureOptions, Preparation
-from medtasks.data.prepared import Prepared, Source
-from medtasks.data.release import Release, check_published, hub_tree
+from medtasks.data.prepared import Prepared
+from medtasks.data.release import Release, check_published, located
 from medtasks.data.sources import read_table
 
 HUB = "aaassddaadf/Med-CMR"
@@ -68,8 +68,7 @@ def dimension_of(task: str) -> str | None:
 
 
 class MedCmrRecord(Record):
-    """One row of Med-CMR. ``cluster`` is the image. ``choices`` is empty for an open-ended row, whose ``answer`` is a
-    text; ``prefixed`` counts the options that carried their own letter in the release."""
+    """One row of Med-CMR. ``prefixed`` counts the options that carried their own letter in the release."""
 
     format: Kind
     index: str
@@ -129,7 +128,6 @@ class _McqRow(_Row):
 
 
 def parse_med_cmr_row(row: Mapping[str, Any], kind: Kind, where: Where) -> MedCmrRecord:
-    """The record of a release row; ``kind`` is that of its file; raises :class:`DataError`."""
     given = parse_row(_McqRow if kind == "mcq" else _Row, row, where)
     index, image = str(given.index).strip(), str(PurePosixPath(given.image_path))
     choices: dict[str, str] = {}
@@ -168,13 +166,9 @@ def prepare_med_cmr(
     **options: Unpack[PictureOptions],
 ) -> Prepared:
     """Prepare Med-CMR from ``hub``, the published ``dataset.zip``, or the directory it was unpacked into."""
-    if source == "hub":
-        folder, revision = hub_tree(HUB, "dataset.zip", revision=REVISION)
-        path = folder / "dataset.zip"
-        origin = Source(kind="hub", name=HUB, revision=revision)
-    else:
-        path = Path(source)
-        origin = Source(kind="directory" if path.is_dir() else "archive", name=path.resolve().name)
+    path, origin = located(source, HUB, "dataset.zip", revision=REVISION, file="archive")
+    if origin.kind == "hub":
+        path /= "dataset.zip"
     with Preparation("med_cmr", out, **options) as place:
         if not path.is_dir():
             digest = check_published(path, *PUBLISHED_ARCHIVE, allow_other=allow_other_archive, progress=place.progress)
@@ -198,13 +192,12 @@ def prepare_med_cmr(
             )
         records = distinct(records)
         oddities = {
-            "rows whose options carry their own letter": sum(record.prefixed > 0 for record in records),
-            "rows that share their index with an earlier one": sum("#" in record.sample_id for record in records),
-            "rows without visual_description": sum(not record.visual_description for record in records),
-            "rows with equal options": sum(
-                len(set(record.choices.values())) < len(record.choices) for record in records
-            ),
+            "rows whose options carry their own letter": [record.prefixed > 0 for record in records],
+            "rows that share their index with an earlier one": ["#" in record.sample_id for record in records],
+            "rows without visual_description": [not record.visual_description for record in records],
+            "rows with equal options": [len({*one.choices.values()}) < len(one.choices) for one in records],
         }
         topics = tallies(records, "modality", "organ_system", "subtype", "question_type", "task")
+        details = {**topics, "oddities": {what: sum(rows) for what, rows in oddities.items()}}
         release.unpack(place.progress)
-        return place.finish(origin, records, release.media_root, details={**topics, "oddities": oddities})
+        return place.finish(origin, records, release.media_root, details=details)

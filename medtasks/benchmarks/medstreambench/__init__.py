@@ -56,8 +56,7 @@ STREAMING_METRICS = (
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """What one filtered response contributes: the same for every metric, since items are joined later. An open answer
-    has no content here: a judge gives it, as ``content_open``."""
+    """What one filtered response contributes: the same for every metric, since items are joined later."""
     turn = turn_of(doc, results[0])
     facts = {"cluster": doc["cluster"], "task": f"medstreambench_{doc['subtask']}", "turn": asdict(turn)}
     names = SINGLE_TURN_METRICS if doc["task_mode"] == "single_turn" else STREAMING_METRICS
@@ -68,7 +67,6 @@ def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str,
 
 
 def turn_of(doc: Mapping[str, Any], filtered: str, judged: Mapping[str, Value] = MappingProxyType({})) -> Turn:
-    """What the filtered response to one document contributes; ``judged`` are verdicts on it."""
     status = alert_status(filtered) if doc["temporal_mode"] == "proactive" else answerability_status(filtered)
     invalid = status in ("invalid", "empty")
     by_rule = 0.0 if invalid else _content(doc, filtered)
@@ -104,26 +102,24 @@ def _verdict(judged: Value | None) -> tuple[float | None, str | None]:
 
 
 def is_open(doc: Mapping[str, Any], filtered: str) -> bool:
-    """Whether only a judge can score the response."""
     return turn_of(doc, filtered).content is None
 
 
 def is_mismatch(doc: Mapping[str, Any], filtered: str) -> bool:
-    """Whether the response is an answer to an answerable closed question, and matching finds it wrong. A proactive
-    response without an alert is not an answer in other words, so it is not a mismatch."""
+    """Whether matching finds an answer to an answerable closed question wrong; no alert is not an answer in other
+    words."""
     asked = doc["question_type"] == "closed" and doc["answerable"]
     return asked and _is_positive(doc, filtered) and _content(doc, filtered) == 0
 
 
 def _is_positive(doc: Mapping[str, Any], filtered: str) -> bool:
-    """Whether the response is an alert, or any answer other than ``unanswerable`` (section 5.5)."""
+    """Section 5.5: an alert, or any answer other than ``unanswerable``."""
     if doc["temporal_mode"] == "proactive":
         return parse_alert(filtered).state == "alert"
     return answerability_status(filtered) == "ok" and not _selects_unanswerable(doc, filtered)
 
 
 def _selects_unanswerable(doc: Mapping[str, Any], filtered: str) -> bool:
-    """Whether the response is the option ``unanswerable``, as by its letter alone."""
     options = tuple(doc["options"])
     return any(closed_answer_matches(filtered, (option,), options) for option in _unanswerable_options(options))
 
@@ -219,7 +215,6 @@ OVERALL_TABLE4_EQ10 = _reading("overall_table4_eq10", zeros=True)
 
 
 def table4_value(item: Item) -> Value | None:
-    """The item's part in Table 4's overall, of either reading, where mode means are combined."""
     content, timing = item.values["content"], item.values.get("responsiveness", Value())
     mode = item.view.document["temporal_mode"]
 

@@ -24,8 +24,8 @@ from medtasks.data.media.images import MediaEntry, decoding_threads, index_media
 from medtasks.data.media.video import Crashed, KnownVideo, call_in_child, read_index, scan_video
 from medtasks.data.media.windows import beyond_end, exact, frame_numbers, frames_shown
 from medtasks.data.preparation import Options, Out, Preparation
-from medtasks.data.prepared import Prepared, Source
-from medtasks.data.release import hub_tree
+from medtasks.data.prepared import Prepared
+from medtasks.data.release import located
 from medtasks.data.sources import read_jsonl
 
 HUB = "Venn2024/MedStreamBench"
@@ -66,12 +66,7 @@ def prepare_medstream(
         raise UsageError(
             f"--media {found}; give the directory of Stream_Bench/ (or --references-only, which is enough for scoring)."
         )
-    if source == "hub":
-        folder, revision = hub_tree(HUB, "*.jsonl")
-        origin = Source(kind="hub", name=HUB, revision=revision)
-    else:
-        folder = Path(source)
-        origin = Source(kind="directory", name=folder.resolve().name)
+    folder, origin = located(source, HUB, "*.jsonl")
     if not folder.is_dir():
         raise UsageError(f"--source {source}: not a directory; give hub, or the directory of the .jsonl files.")
     files = sorted(folder.glob("*.jsonl"))
@@ -128,7 +123,6 @@ def _details(records: Sequence[MedStreamRecord]) -> dict[str, dict[str, int]]:
 def _frames(
     records: Sequence[MedStreamRecord], media: Path, place: Preparation
 ) -> tuple[dict[str, _Chosen], list[MediaEntry]]:
-    """What is chosen for every record, by its id, and the entries of the media; the same for any number of workers."""
     by_path: dict[str, list[MedStreamRecord]] = {}
     for record in records:
         by_path.setdefault(record.media_path, []).append(record)
@@ -169,7 +163,6 @@ def _all(records: Sequence[MedStreamRecord], reason: str) -> dict[str, _Chosen]:
 
 
 def _find_medium(root: Path, path: str) -> str | None:
-    """Name below ``root`` of the file or directory that a record calls ``path``, if it exists."""
     parts = PurePosixPath(path).parts
     names = [path, str(PurePosixPath(*parts[1:]))] if parts[0] == _PREFIX and len(parts) > 1 else [path]
     with suppress(OSError):  # not a valid file name, or a directory that cannot be searched
@@ -180,7 +173,7 @@ def _find_medium(root: Path, path: str) -> str | None:
 def _choose_in_video(
     records: Sequence[MedStreamRecord], root: Path, name: str, known: KnownVideo | None = None
 ) -> _Examined:
-    """Frames of the records that show one video; a damaged part excludes only records that show it."""
+    """A damaged part excludes only records that show it."""
     try:
         index = read_index(root / name)
         times = index.times
@@ -208,8 +201,8 @@ def _choose_in_video(
 
 
 def _choose_in_images(records: Sequence[MedStreamRecord], root: Path, name: str) -> _Examined:
-    """Pictures of the records that show one image sequence, or one image. The path of a picture means that picture,
-    unless the window is an interval of frame indices: then it means the sequence in its directory."""
+    """The path of a picture means that picture, unless the window is an interval of frame indices: then the
+    sequence."""
     folder = name if (root / name).is_dir() else str(PurePosixPath(name).parent)
     try:
         pictures = [path.name for path in (root / folder).iterdir() if path.suffix.lower() in _PICTURES]

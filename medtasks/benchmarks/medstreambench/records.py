@@ -107,7 +107,6 @@ class MedStreamRecord(Record):
 
     @property
     def subtask(self) -> str:
-        """The temporal mode; ``future_streaming`` for the streaming items of that mode."""
         streaming_future = self.temporal_mode == "future" and self.task_mode == "streaming"
         return "future_streaming" if streaming_future else self.temporal_mode
 
@@ -186,7 +185,6 @@ class _Row(ReleaseRow):
 
     @property
     def reference(self) -> str:
-        """The reference answer as one text; empty if there is none."""
         if self.question_type == "closed":
             return "; ".join(self.answer)
         return self.reference_answer if is_text(self.reference_answer) else ""
@@ -306,8 +304,7 @@ def _rounds(row: _Streaming, given: _Row, where: Where, notes: list[str]) -> Ite
 
 
 def _abstention(text: str, abstentions: Sequence[str], choices: Sequence[str] = ()) -> str | None:
-    """The abstention that a gold text is, or begins with before an explanation (``Unanswerable. The view is dark.``),
-    or names by the letter of a choice."""
+    """The abstention that a gold text is, begins with before an explanation, or names by the letter of a choice."""
     letter = re.fullmatch(r"\W*([A-Za-z])\W*", text)
     place = ord(letter[1].upper()) - ord("A") if letter else len(choices)
     if place < len(choices):

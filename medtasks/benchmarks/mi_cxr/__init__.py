@@ -95,7 +95,6 @@ def _no_summary(document: Document) -> str:
 
 
 def _as_reports(documents: list[Document]) -> list[Document]:
-    """Without their options; the right option's text is the reference summary."""
     reports = []
     for document in documents:
         target = document["target"]
@@ -125,7 +124,6 @@ def process_report(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, 
 
 @functools.lru_cache(maxsize=2)
 def _references(fingerprint: str) -> CiderCorpus:
-    """Every reference summary of the task, even if only a part is run."""
     del fingerprint  # only part of the cache key: other data have other references
     return CiderCorpus([document["target"] for document in report.documents()])
 

@@ -66,7 +66,6 @@ class _Row(ReleaseRow):
 
 
 def parse_mi_cxr_row(row: Mapping[str, Any], where: Where) -> MiCxrRecord:
-    """The record of a release row; raises :class:`DataError`."""
     given = parse_row(_Row, row, where)
     family = QTYPES.get(given.qtype, "ICR")
     if given.group_type != family:

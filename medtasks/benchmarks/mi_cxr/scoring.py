@@ -149,7 +149,6 @@ class CiderCorpus:
         return SCALE * penalty * (math.fsum(cosines) / MAX_ORDER)
 
     def _weights(self, tokens: Sequence[str]) -> list[dict[_Gram, float]]:
-        """TF-IDF by n-gram, one dictionary per order."""
         weights: list[dict[_Gram, float]] = [{} for _ in range(MAX_ORDER)]
         for gram, count in Counter(_grams(tokens)).items():
             weights[len(gram) - 1][gram] = count * math.log(self.documents / max(1, self._frequency[gram]))
@@ -184,8 +183,7 @@ def _grams(tokens: Sequence[str]) -> Iterable[_Gram]:
 
 
 class Cider(OfItems, MeanMetric):
-    """Mean CIDEr-D over samples (0..10), whose document frequencies come from all references of the task. Intervals,
-    paired tests and group means average the samples' scores; none counts frequencies anew."""
+    """Mean CIDEr-D over samples (0..10), whose document frequencies come from all references of the task."""
 
     name = "cider"
 

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 
 class VideoFacts(Frozen):
-    """What is needed to read frames: time base in seconds (a fraction), and timestamps in units of it: of the first of
-    ``frames`` frames, and of those where decoding can begin."""
+    """What is needed to read frames: the time base in seconds (a fraction), and timestamps in units of it."""
 
     time_base: str
     first: int
@@ -61,8 +60,7 @@ _STRICT = {"threads": 0, "before": False}  # threads that decode strictly, and P
 
 @contextmanager
 def _strict_decoding() -> Iterator[None]:
-    """Refuse truncated files although lmms-eval makes Pillow lenient. The setting is global to the process: the first
-    thread to enter changes it, the last one to leave restores it."""
+    """Refuse truncated files although lmms-eval makes Pillow lenient, in all threads until the last of them leaves."""
     from PIL import ImageFile
 
     with _STRICT_LOCK:
@@ -130,14 +128,12 @@ class EncodedPicture:
 
 
 def read_picture(path: Path) -> bytes:
-    """The content of an image file; raises :class:`MediaError`."""
     with unreadable_as_media_error(path):
         return read_regular(path, MAX_PICTURE_BYTES)
 
 
 @contextmanager
 def unreadable_as_media_error(path: Path) -> Iterator[None]:
-    """Turn errors of reading ``path`` into a :class:`MediaError`."""
     try:
         yield
     except (OSError, ValueError) as error:  # ValueError: a null byte in the path

@@ -49,7 +49,6 @@ class VideoIndex:
 
     @property
     def times(self) -> list[Fraction]:
-        """Presentation times in seconds, the first frame's being 0."""
         return [(pts - self.pts[0]) * self.time_base for pts in self.pts]
 
 
@@ -139,7 +138,6 @@ class VideoReader(AbstractContextManager["VideoReader"]):
         self.close()
 
     def close(self) -> None:
-        """Close the file; reading reopens it."""
         if self._container is not None:
             self._container.close()
         self._container, self._frames, self._position = None, iter(()), None
@@ -278,8 +276,8 @@ FRAMES = FrameStore()
 
 
 class KnownVideo(KnownMedia):
-    """A video's entry, whose size is that of the first good frame, and its bad frames among those tried, whose
-    timestamps have the digest ``wanted``."""
+    """A video's entry, with the size of the first good frame, and its bad frames among those tried, of digest
+    ``wanted``."""
 
     wanted: str
     bad: tuple[int, ...]
