@@ -25,21 +25,9 @@ from medtasks.catalog.benchmark import FAILED, Benchmark, Document, Item, Joined
 from medtasks.catalog.spec import load_spec
 from medtasks.catalog.task_model import ORDER_METRICS, Metadata, OptionOrder, prompt_metric, prompt_metrics
 from medtasks.core.errors import UsageError
+from medtasks.metrics import variants as measures
 from medtasks.metrics.closed_answer import closed_answer_matches
 from medtasks.metrics.registry import get_metric
-from medtasks.metrics.variants import (
-    AGREEMENT,
-    BEST,
-    CIRCULAR,
-    CONSISTENCY,
-    POSITIONS,
-    PREFERENCE,
-    SPREAD,
-    WORST,
-    half_of,
-    letter_statistics,
-    prompt_statistics,
-)
 
 _FIELDS = {"options": ("rotation_of", "rotation", "rotations"), "prompts": ("prompt_of", "prompt", "prompts")}
 """By ``metadata.varied``, the document fields of the question, of the variant's number and of their count."""
@@ -187,7 +175,7 @@ def _not_rotatable(document: Document, several: bool) -> str:
     letters, options = _letters(document), document.get("options") or ()
     if len(letters) < 2:
         return "no_options"
-    if len(options) > POSITIONS:
+    if len(options) > measures.POSITIONS:
         return "too_many_options"
     if options and all(re.match(rf"\(?{letter}[.):]", text) for letter, text in zip(letters, options, strict=True)):
         return "options_name_their_letters"
@@ -231,17 +219,17 @@ def _order_scores(benchmark: Benchmark, views: Sequence[SampleView]) -> dict[str
     failed = len(answered) < len(views)
     right = all(answer is not None and answer[0] == answer[1] for answer in answers)
     values = {
-        CIRCULAR: _every_time(right, failed=failed),
-        CONSISTENCY: _every_time(len(options) < 2 and None not in options, failed=failed),
+        measures.CIRCULAR: _every_time(right, failed=failed),
+        measures.CONSISTENCY: _every_time(len(options) < 2 and None not in options, failed=failed),
     }
     selected = [answer for answer in answers if answer is not None]
     if failed:
-        values[PREFERENCE] = Value(failed=True)
+        values[measures.PREFERENCE] = Value(failed=True)
     elif selected:
         letters = sorted(views[0].document["option_order"])
         places = [(benchmark.options or letters).index(letter) for letter in letters]
         found = [(places[chosen], places[correct]) for chosen, correct in selected]
-        values[PREFERENCE] = Value(statistics=tuple(letter_statistics(found, places).tolist()))
+        values[measures.PREFERENCE] = Value(statistics=tuple(measures.letter_statistics(found, places).tolist()))
     return values
 
 
@@ -272,7 +260,7 @@ def _in_plain_order(benchmark: Benchmark, view: SampleView) -> SampleView:
 def _paraphrases(templates: Sequence[str], metric: str, document: Document) -> list[Document]:
     name = document["sample_id"]
     # of the cluster's own name, which stripped runs do not have
-    facts = {"prompt_metric": metric, "prompt_half": half_of(document["cluster"])}
+    facts = {"prompt_metric": metric, "prompt_half": measures.half_of(document["cluster"])}
     return [
         {
             **document,
@@ -298,10 +286,14 @@ def _prompt_scores(
     rows = [one.statistics for one in each if one.statistics is not None]
     over = Value(failed=failed)
     if len(rows) == len(each):
-        over = Value(statistics=tuple(prompt_statistics(rows, document["prompt_half"]).tolist()))
+        over = Value(statistics=tuple(measures.prompt_statistics(rows, document["prompt_half"]).tolist()))
     agreement = Value(statistics=(0.0, 0.0))
     if benchmark.options or document.get("options"):
         options = {selected_option(benchmark, view) for view in answered}
         agreement = _every_time(len(options) < 2 and None not in options, failed=failed)
     numbered = {prompt_metric(number): one for number, one in enumerate(each, start=1)}
-    return {**dict.fromkeys((WORST, BEST, SPREAD), over), AGREEMENT: agreement, **numbered}
+    return {
+        **dict.fromkeys((measures.WORST, measures.BEST, measures.SPREAD), over),
+        measures.AGREEMENT: agreement,
+        **numbered,
+    }

@@ -20,17 +20,7 @@ from medtasks.core.errors import DataError
 from medtasks.core.schema import Frozen, shown
 from medtasks.core.text import first_names
 from medtasks.data.sources import read_csv_rows
-from medtasks.stats.agreement import (
-    Coefficient,
-    Ratings,
-    Statistic,
-    agreement_interval,
-    cohen_kappa,
-    fleiss_kappa,
-    krippendorff_alpha,
-    raw_agreement,
-    spearman,
-)
+from medtasks.stats import agreement as stats
 from medtasks.stats.bootstrap import CONFIDENCE
 
 Scores = Mapping[str, Mapping[str, float]]
@@ -48,10 +38,10 @@ class PairAgreement(Frozen):
     first: str
     second: str
     units: int
-    raw: Coefficient
-    kappa: Coefficient
-    quadratic: Coefficient | None = None
-    spearman: Coefficient | None = None
+    raw: stats.Coefficient
+    kappa: stats.Coefficient
+    quadratic: stats.Coefficient | None = None
+    spearman: stats.Coefficient | None = None
 
 
 class AspectAgreement(Frozen):
@@ -64,8 +54,8 @@ class AspectAgreement(Frozen):
     aspect: str | None
     level: Literal["nominal", "ordinal"]
     pairs: tuple[PairAgreement, ...]
-    fleiss: Coefficient
-    alpha: Coefficient
+    fleiss: stats.Coefficient
+    alpha: stats.Coefficient
 
 
 class AgreementReport(Frozen):
@@ -116,11 +106,11 @@ def agreement_report(
     )
 
 
-_OF_PAIRS: Mapping[str, tuple[str, Statistic]] = {
-    "raw": ("raw agreement", raw_agreement),
-    "kappa": ("Cohen's kappa", cohen_kappa),
-    "quadratic": ("Cohen's kappa, quadratic", functools.partial(cohen_kappa, quadratic=True)),
-    "spearman": ("Spearman's rho", spearman),
+_OF_PAIRS: Mapping[str, tuple[str, stats.Statistic]] = {
+    "raw": ("raw agreement", stats.raw_agreement),
+    "kappa": ("Cohen's kappa", stats.cohen_kappa),
+    "quadratic": ("Cohen's kappa, quadratic", functools.partial(stats.cohen_kappa, quadratic=True)),
+    "spearman": ("Spearman's rho", stats.spearman),
 }
 """By field of `PairAgreement`, its heading and how it is computed."""
 
@@ -130,11 +120,11 @@ def _agreement(
 ) -> AspectAgreement:
     level: Literal["nominal", "ordinal"] = "nominal" if binary else "ordinal"
 
-    def coefficient(statistic: Statistic, of: Sequence[_Item], who: str) -> Coefficient:
+    def coefficient(statistic: stats.Statistic, of: Sequence[_Item], who: str) -> stats.Coefficient:
         if not of:
-            return Coefficient(units=0, reason=f"no unit was rated by {who}")
-        rows = list(zip(*(scores for _, scores in of), strict=True))
-        return agreement_interval(Ratings.of(rows), statistic, [cluster for cluster, _ in of], resamples, SEED)
+            return stats.Coefficient(units=0, reason=f"no unit was rated by {who}")
+        ratings = stats.Ratings.of(list(zip(*(scores for _, scores in of), strict=True)))
+        return stats.agreement_interval(ratings, statistic, [cluster for cluster, _ in of], resamples, SEED)
 
     pairs = []
     for one, other in itertools.combinations(range(len(raters)), 2):
@@ -154,15 +144,15 @@ def _agreement(
         aspect=aspect,
         level=level,
         pairs=tuple(pairs),
-        fleiss=coefficient(fleiss_kappa, by_all, "all raters"),
-        alpha=coefficient(functools.partial(krippendorff_alpha, level=level), by_two, "two raters"),
+        fleiss=coefficient(stats.fleiss_kappa, by_all, "all raters"),
+        alpha=coefficient(functools.partial(stats.krippendorff_alpha, level=level), by_two, "two raters"),
     )
 
 
 def rows(report: AgreementReport) -> list[tuple[str, ...]]:
     table: list[tuple[str, ...]] = []
     for part in [*filter(None, [report.pooled]), *report.aspects]:
-        measures: list[tuple[str, str, Coefficient | None]] = [
+        measures: list[tuple[str, str, stats.Coefficient | None]] = [
             (f"{pair.first}, {pair.second}", label, getattr(pair, name))
             for pair in part.pairs
             for name, (label, _) in _OF_PAIRS.items()

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
 import typer
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, create_model
 from typing_extensions import Unpack
 
 from medtasks.answers.vocabulary import Vocabulary
@@ -113,18 +113,12 @@ class _Row(ReleaseRow):
     organ_system: Stripped = Field("", validation_alias="organ system")
 
 
-class _McqRow(_Row):
-    answer: Annotated[str, expects("one letter from A to E", lambda value: value in OPTIONS)]
-    A: Text
-    B: Text
-    C: Text
-    D: Text
-    E: Text
-    F: None = None
-    G: None = None
-    H: None = None
-    I: None = None  # noqa: E741
-    J: None = None
+_MCQ_FIELDS: dict[str, Any] = {
+    "answer": Annotated[str, expects("one letter from A to E", lambda value: value in OPTIONS)],
+    **dict.fromkeys(OPTIONS, Text),
+    **dict.fromkeys("FGHIJ", (None, None)),
+}
+_McqRow = create_model("_McqRow", __base__=_Row, **_MCQ_FIELDS)
 
 
 def parse_med_cmr_row(row: Mapping[str, Any], kind: Kind, where: Where) -> MedCmrRecord:

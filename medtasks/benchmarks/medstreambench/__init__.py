@@ -66,6 +66,9 @@ def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str,
     return values
 
 
+_OF_TURNS = ("rounds", "time", "query_time", "expected_time", "tolerance", "answerable")
+
+
 def turn_of(doc: Mapping[str, Any], filtered: str, judged: Mapping[str, Value] = MappingProxyType({})) -> Turn:
     status = alert_status(filtered) if doc["temporal_mode"] == "proactive" else answerability_status(filtered)
     invalid = status in ("invalid", "empty")
@@ -76,21 +79,16 @@ def turn_of(doc: Mapping[str, Any], filtered: str, judged: Mapping[str, Value] =
     return Turn(
         item=doc["item_id"],
         number=doc["round"],
-        rounds=doc["rounds"],
         streaming=doc["task_mode"] == "streaming",
         in_seconds=doc["medium"] == "video",
         closed=doc["question_type"] == "closed",
-        time=doc["time"],
-        query_time=doc["query_time"],
-        expected_time=doc["expected_time"],
-        tolerance=doc["tolerance"],
-        answerable=doc["answerable"],
         positive=not invalid and _is_positive(doc, filtered),
         content=content,
         invalid=invalid,
         judge=judge,
         fallback=fallback,
         fallback_judge=fallback_judge,
+        **{name: doc[name] for name in _OF_TURNS},
     )
 
 
