@@ -244,9 +244,6 @@ def _refuse_missing(prepared: Prepared, chosen: list[Document], command: str) ->
 
 WITHHELD = frozenset({"choices", "options"})  # no template of stage 1 may use them
 
-NextText = tuple[list[Any] | None, str | None, bool, list[str] | None, None]
-NextMessages = tuple[list[dict[str, Any]] | None, bool, list[str] | None, None]
-
 
 def stage_text(
     doc: Mapping[str, Any],
@@ -254,7 +251,7 @@ def stage_text(
     previous_output: Sequence[str] | None = None,
     round_idx: int | None = None,
     previous_round_info: object = None,  # noqa: ARG001  (the harness passes it)
-) -> str | NextText:
+) -> str | tuple[list[Any] | None, str | None, bool, list[str] | None, None]:
     """The prompt of stage 1 or, once there are responses, what the harness needs for the next round: media (none),
     text, whether this was the last round, the outputs so far, and no state."""
     if not round_idx:
@@ -272,7 +269,7 @@ def stage_messages(
     round_idx: int | None = None,
     previous_output: Sequence[str] | None = None,
     previous_round_info: object = None,  # noqa: ARG001  (the harness passes it)
-) -> list[dict[str, Any]] | NextMessages:
+) -> list[dict[str, Any]] | tuple[list[dict[str, Any]] | None, bool, list[str] | None, None]:
     """As :func:`stage_text`, for chat back-ends: one user turn a stage, images only in the first."""
     stage = stage_text(doc, lmms_eval_specific_kwargs, previous_output, round_idx)
     if isinstance(stage, str):

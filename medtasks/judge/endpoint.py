@@ -8,7 +8,6 @@ import functools
 import json
 import re
 import ssl
-import tempfile
 import time
 import urllib.request
 from collections.abc import Awaitable, Iterable, Mapping
@@ -30,10 +29,8 @@ if TYPE_CHECKING:
     from openai.types import Batch
 
 
-LARGEST_BODY = 8 * 2**20  # bytes of a response; a long verdict has some 100 kB
 LONGEST_WAIT = 300.0  # seconds; longer waits fail the request
 LONGEST_REASON = 300  # characters
-MOST_TOKENS = 2**53  # a larger count is an error of the endpoint
 SHORTEST_SECRET = 8  # characters; shorter keys are placeholders such as "none", which ordinary words contain
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 IDLE = 4.0  # seconds that an unused connection is kept; servers close theirs after five or more
@@ -111,16 +108,11 @@ class Endpoint:
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE, ssl=tls),
             )
         data = self._body(messages, schema).encode()
-        body = bytearray()
         try:
             # a redirect would send the prompts to an address that the user did not name
             request = self._session.post(self._address, data=data, proxy=self._proxy, allow_redirects=False)
             async with request as response:
-                async for part in response.content.iter_any():
-                    body += part
-                    if len(body) > LARGEST_BODY:  # the rest is not read
-                        reason = f"the response has more than {LARGEST_BODY // 2**20} MB"
-                        return self._failed_attempt("bad reply", reason, again=False)
+                body = await response.read()
         except asyncio.TimeoutError:
             return FailedAttempt(f"timeout: no answer within {self._settings.timeout:g} s", again=True)
         except (aiohttp.ClientError, OSError) as error:
@@ -183,7 +175,7 @@ def _read(text: str) -> JudgeAnswer | str:
     usage = document.get("usage")
     usage = usage if isinstance(usage, dict) else {}
     prompt, completion = usage.get("prompt_tokens", -1), usage.get("completion_tokens", 0)
-    if not all(type(count) is int and 0 <= count < MOST_TOKENS for count in (prompt, completion)):
+    if not all(type(count) is int and 0 <= count < 2**53 for count in (prompt, completion)):
         return JudgeAnswer(well_formed(content or ""), 0, 0, refused, metered=False)
     return JudgeAnswer(well_formed(content or ""), prompt, completion, refused)
 
@@ -279,7 +271,6 @@ class BatchEndpoint(Endpoint):
             api_key=self._key or "none",
             timeout=self._settings.timeout,
             max_retries=self._settings.retries,
-            default_headers={"Accept-Encoding": "identity"},  # a compressed result could have any size
             http_client=DefaultAsyncHttpxClient(follow_redirects=False),
         )
 
@@ -378,24 +369,20 @@ class BatchEndpoint(Endpoint):
         return batch
 
     async def _read_file(self, file: str) -> dict[str, Attempt]:
-        """The results in a file, one a line; a line that is damaged or too large has none."""
+        """The results in a file, one a line; a damaged line has none."""
         results: dict[str, Attempt] = {}
-        with tempfile.TemporaryFile() as stream:
-            async with self._client.files.with_streaming_response.content(file) as response:
-                async for chunk in response.iter_bytes():
-                    stream.write(chunk)
-            stream.seek(0)
-            for text in (one for one in stream if len(one) <= LARGEST_BODY):
-                with contextlib.suppress(ValueError, LookupError, TypeError, AttributeError, RecursionError):
-                    line = json.loads(text)
-                    name, response, error = str(line["custom_id"]), line.get("response"), line.get("error") or {}
-                    if response is not None:
-                        body = canonical_json(response["body"])
-                        results[name] = self._outcome(int(response["status_code"]), {}, body)
-                        continue
-                    code = str(error.get("code"))
-                    again = code in ("batch_expired", "server_error")
-                    results[name] = self._failed_attempt("batch", error.get("message") or code, again=again)
+        content = await self._client.files.content(file)
+        for text in content.read().split(b"\n"):
+            with contextlib.suppress(ValueError, LookupError, TypeError, AttributeError, RecursionError):
+                line = json.loads(text)
+                name, response, error = str(line["custom_id"]), line.get("response"), line.get("error") or {}
+                if response is not None:
+                    body = canonical_json(response["body"])
+                    results[name] = self._outcome(int(response["status_code"]), {}, body)
+                    continue
+                code = str(error.get("code"))
+                again = code in ("batch_expired", "server_error")
+                results[name] = self._failed_attempt("batch", error.get("message") or code, again=again)
         return results
 
 

@@ -27,7 +27,6 @@ import typer
 from aiohttp import web
 
 from medtasks.catalog.rubric import DELIMITER
-from medtasks.core.errors import UsageError
 from medtasks.judge.settings import STUB
 
 MODEL = STUB  # the one that ``/v1/models`` lists; a request may name any
@@ -85,7 +84,7 @@ def rule_based(request: Mapping[str, Any]) -> str:
                 return sorted(scale)[math.floor((len(scale) - 1) * mark + Fraction(1, 2))]
             case {"type": "string"}:
                 return reason
-        raise UsageError(f"the stub judge cannot fill the schema {json.dumps(schema)[:200]}")
+        raise LookupError(f"the stub judge cannot fill the schema {json.dumps(schema)[:200]}")
 
     return json.dumps(filled(wanted["json_schema"].get("schema")), ensure_ascii=False)
 
@@ -186,16 +185,14 @@ class StubJudge:
     async def _respond(self, request: web.Request, raw: bytes, body: Mapping[str, Any]) -> web.StreamResponse:  # noqa: ARG002
         """The response to a chat request, after the latency; tests override it to make it misbehave."""
         await asyncio.sleep(self._latency)
-        outcome, status = "ok", 200
         try:
             document = completion(body, self._decide(body))
-        except UsageError as error:
-            outcome, status, document = "bad_request", 400, _problem(str(error), "invalid_request_error")
         except Exception as error:  # the caller's function may raise anything
             self._failure = self._failure or error
-            outcome, status, document = "decide_failed", 500, _problem("decide raised an error", "server_error")
-        self.counts[outcome] += 1
-        return web.json_response(document, status=status)
+            self.counts["decide_failed"] += 1
+            return web.json_response({"error": {"message": "stub judge: decide raised an error"}}, status=500)
+        self.counts["ok"] += 1
+        return web.json_response(document)
 
 
 def completion(body: Mapping[str, Any], content: str | None, refusal: str | None = None) -> dict[str, Any]:
@@ -215,10 +212,6 @@ def completion(body: Mapping[str, Any], content: str | None, refusal: str | None
             "total_tokens": sum(prompt) + completed,
         },
     }
-
-
-def _problem(message: str, kind: str) -> dict[str, Any]:
-    return {"error": {"message": f"stub judge: {message}", "type": kind, "param": None, "code": None}}
 
 
 def main(

@@ -99,7 +99,7 @@ def test_requests_that_an_earlier_process_uploaded_are_not_uploaded_again(before
         assert records(stub) == []
 
 
-@pytest.mark.parametrize("fault", ["expired", "some fail", "lost line", "large line"])
+@pytest.mark.parametrize("fault", ["expired", "some fail", "lost line"])
 def test_requests_without_a_result_go_into_another_batch(fault: str, tmp_path: Path) -> None:
     with BatchJudge(faults={0: fault}) as stub:
         result = judged(stub, tmp_path / "v")

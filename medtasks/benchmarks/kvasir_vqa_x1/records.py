@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -35,7 +34,6 @@ _CLASS_OF = {plain(question): name for question, name in ATOMIC_QUESTIONS.items(
 _CLASS_OF[plain("How many instruments are in the image?")] = "instrument_count"  # should a release fix its spelling
 
 
-@lru_cache(maxsize=1024)
 def class_of(question: str) -> str | None:
     return _CLASS_OF.get(plain(question))
 

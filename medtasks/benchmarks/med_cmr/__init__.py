@@ -67,7 +67,6 @@ ACCURACY_DIMENSION_MEAN = ItemScore(
 """Beside the pooled accuracy; each dimension has equal weight, however many items it has."""
 
 
-@lru_cache(maxsize=1024)
 def dimension_statistics(dimension: str, accuracy: float) -> tuple[float, ...]:
     return tuple(number for name in DIMENSIONS for number in ((accuracy, 1.0) if name == dimension else (0.0, 0.0)))
 
