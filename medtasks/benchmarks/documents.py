@@ -1,8 +1,7 @@
 """Documents for the harness, and the prompt functions that every task file names.
 
-Chat back-ends get one user turn: the media, then one text part. Simple back-ends get the same media through
-``doc_to_visual`` and the same text through ``doc_to_text``. A task's system prompt (``system_template``) is a turn of
-its own before the user's, or the beginning of the text for back-ends that take none (`SYSTEM_IN_TEXT`).
+Chat back-ends get one user turn, media first; simple ones the same by ``doc_to_visual`` and ``doc_to_text``. A task's
+system prompt is a turn of its own, or the beginning of the text for back-ends that take none (`SYSTEM_IN_TEXT`).
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """Kinds of error: what a benchmark's gold structure tells about wrong answers, counted in the items of a score.
 
-A benchmark declares `Errors`; groups and tasks name the rates in ``metadata.pooled``, as any metric over whole items.
-
-A task file declares kinds of error (``metadata.errors``) by the texts of gold and answer: a question is a case if its
-gold answer is one of the listed texts (or another one); the error occurs if the answer is one of the listed texts (or
-another one). Texts are compared after `medtasks.metrics.closed_answer.normalise`; the text of an option counts, not its
-letter. A rate of errors is over the cases with an answer, whose number stands beside it; in a rate of correct outcomes
-no answer is no such outcome.
+A benchmark declares `Errors`; groups and tasks name the rates in ``metadata.pooled``, as any metric over whole items. A
+task file declares them (``metadata.errors``) by the texts of gold and answer, compared after
+`medtasks.metrics.closed_answer.normalise`; the text of an option counts, not its letter. A rate of errors is over the
+cases with an answer, whose number stands beside it; in a rate of correct outcomes no answer is no such outcome.
 """
 
 from __future__ import annotations

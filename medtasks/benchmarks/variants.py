@@ -2,11 +2,8 @@
 
 In rotation r (``metadata.options``) the letter at position i shows the option that was at position i + r, modulo the
 number of options: the circular shifts of MMBench (arXiv 2307.06281). A paraphrase (``metadata.prompts``) carries the
-name of its template, which `medtasks.benchmarks.documents.prompt_text` renders. All variants of a question are one
-item.
-
-A task's rows are this module's attribute with the task's name, so task files write
-``process_docs: !function medtasks.benchmarks.variants.TASK``.
+name of its template. All variants of a question are one item. A task's rows are this module's attribute with the task's
+name, for ``process_docs: !function medtasks.benchmarks.variants.TASK``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
-"""``medtasks prepare``: from records to prepared data.
-
-The work is done in a hidden directory beside the finished one, which it replaces when it is complete; progress is
-logged, so that an interrupted command can be resumed.
-"""
+"""``medtasks prepare``: from records to prepared data, in a hidden directory that replaces the finished one when
+complete."""
 
 from __future__ import annotations
 
@@ -187,11 +184,8 @@ class Preparation:
         left_out: Mapping[str, str] | None = None,
         original: DataManifest | None = None,
     ) -> Prepared:
-        """Write records, media index and manifest, and replace ``target``.
-
-        Records that are ``left_out``, a reason by sample id, are counted, and media of theirs alone are not indexed.
-        ``original`` is the manifest of the prepared data that the records were made of.
-        """
+        """Write records, media index and manifest, and replace ``target``. Records that are ``left_out``, a reason by
+        sample id, are counted. ``original`` is the manifest of the prepared data that the records were made of."""
         if root != Path("media"):  # miniature data are moved with their pictures
             root = Path(os.path.relpath(root, self.directory)) if self.mini else root.resolve()
         everything, reasons, benchmark = records, left_out or {}, self.benchmark
@@ -279,10 +273,7 @@ def prepare_package(
     **options: Unpack[PictureOptions],
 ) -> Prepared:
     """Prepare the records that ``benchmark.read`` yields of the release ``source`` (``hub``: of `Benchmark.hub`).
-
-    Pictures are below ``media`` (default: ``source``), in ZIP archives there, or in the rows. Raises
-    :class:`DataError` if reading fails, a record is of another type, or two records share an id.
-    """
+    Pictures are below ``media`` (default: ``source``), in ZIP archives there, or in the rows."""
     if benchmark.read is None:
         raise UsageError(f"{benchmark.name} cannot read data; its package must set `read` of the Benchmark.")
     origin = Source(kind="package", name=source.name)

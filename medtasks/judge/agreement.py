@@ -45,11 +45,8 @@ class PairAgreement(Frozen):
 
 
 class AspectAgreement(Frozen):
-    """All raters on one aspect; if ``aspect`` is None, every aspect of every sample is a separate item.
-
-    ``fleiss`` is computed over the units that all rated, ``alpha`` (Krippendorff's, on ``level``) over those that at
-    least two rated.
-    """
+    """All raters on one aspect; None pools the aspects of every sample. ``fleiss`` is over the units that all rated,
+    ``alpha`` (Krippendorff's, on ``level``) over those that at least two rated."""
 
     aspect: str | None
     level: Literal["nominal", "ordinal"]

@@ -167,12 +167,9 @@ class JudgeClient:
 
 
 class RateLimiter:
-    """Halves the limit when the endpoint refuses requests (HTTP 429), and raises it as the endpoint answers.
-
-    - Refusals of requests sent before a halving do not halve it again.
-    - If nothing was answered between two halvings, no request enters until the endpoint may be asked again.
-    - Every `GROWTH` answers add one to the limit, up to the ceiling.
-    """
+    """Halves the limit when the endpoint refuses requests (HTTP 429), but not again for those sent before the halving,
+    and adds one every `GROWTH` answers. If nothing was answered between two halvings, no request enters until the
+    endpoint may be asked again."""
 
     def __init__(self, ceiling: int) -> None:
         self.limit = self._ceiling = ceiling

@@ -48,12 +48,8 @@ class ImageSource(NamedTuple):
 
 @dataclass(frozen=True)
 class Question:
-    """One response to judge; ``name`` is unique among the questions.
-
-    ``document`` is the sample as rubrics see it (with ``target``); ``images`` are shown if rubric and judge allow it.
-    ``cluster`` is for the intervals of agreement. ``unit`` is task and sample id, if this is the sample's first
-    response: human annotations are about that one.
-    """
+    """One response to judge; ``name`` is unique. ``document`` is the sample as rubrics see it (with ``target``).
+    ``unit`` is task and sample id, if this is the sample's first response: human annotations are about that one."""
 
     name: str
     document: Mapping[str, Any]

@@ -29,12 +29,8 @@ STUB = "stub-judge"
 
 
 class Budget(BaseModel):
-    """Limits over the life of one `JudgeClient`; None is no limit. Requests in flight still finish.
-
-    Args:
-        max_requests: HTTP requests sent, including retries; never exceeded.
-        max_tokens: as reported for prompts and completions; if the endpoint reports none, asking stops at once.
-    """
+    """Limits over the life of one `JudgeClient`; None is no limit. Requests in flight still finish; ``max_requests``
+    includes retries. If the endpoint reports no tokens, ``max_tokens`` ends asking at once."""
 
     model_config = _FROZEN
 
@@ -125,14 +121,8 @@ def judge_identity(settings: JudgeSettings, *, images: bool) -> dict[str, Any]:
 
 
 class JudgeConfig(BaseModel):
-    """A panel of judges.
-
-    Args:
-        judges: settings by name; the default name is the model's.
-        threshold: coverage below which a score is marked incomplete.
-        rubrics: which to judge; empty means the first of every task.
-        store: the verdict store; None means the user's default.
-    """
+    """A panel of judges by name, by default the model's; ``rubrics`` are by default the first of every task. Below the
+    coverage ``threshold`` a score is marked incomplete."""
 
     model_config = _FROZEN
 

@@ -2,16 +2,13 @@
 
 Source: Kvasir-VQA-x1 (arXiv 2506.09958), "Weak Image Augmentation for Enhanced Robustness". The published script draws
 from one global generator, so its pixels depend on the order of the images. Here every (seed, ``img_id``, variant) has a
-generator of its own, so any picture can be made alone, in any order and in any process, with the same result.
+generator of its own.
 
 What is drawn lies on binary grids, so that an ordinary picture's arithmetic rounds nowhere a platform could differ:
- - the generator's raw 64-bit words become integers (NumPy promises these words, not what its distributions make of
-   them);
- - sines and cosines are rounded to 38 binary places, so that up to 8192 pixels a side every sampling position is exact
-   in double precision, with or without fused multiply-add;
+ - the generator's raw 64-bit words become integers: NumPy promises these, not what its distributions make of them;
+ - sines and cosines are rounded to 38 binary places, so that up to 8192 pixels a side every sampling position is exact;
  - brightness and contrast are multiples of 1/8192, so that Pillow's single-precision blending is exact too.
-Cropping resizes with Pillow's fixed-point bicubic filter. What remains is the bicubic sum of the rotation, whose last
-bit (in double precision) a compiler may change: a level of 255 depends on it only at an exact tie.
+What remains is the bicubic sum of the rotation, whose last bit a compiler may change.
 """
 
 from __future__ import annotations
@@ -51,12 +48,9 @@ _BLACK = (0, 0, 0)
 
 @dataclass(frozen=True)
 class Perturbation:
-    """What is done to one image, in this order.
-
-    ``crop`` is the part kept, (left, top, right, bottom) in pixels, and is resized to the image's own size.
-    ``rotation`` is in degrees, clockwise, about the centre. ``translation`` is (to the right, down) in fractions of
-    width and height, rounded to whole pixels. ``brightness`` and ``contrast`` are factors.
-    """
+    """What is done to one image, in this order: ``crop`` (left, top, right, bottom in pixels, resized to the image's
+    own size), ``rotation`` in degrees, clockwise, ``translation`` to the right and down in fractions of width and
+    height."""
 
     crop: tuple[int, int, int, int]
     rotation: float
@@ -155,7 +149,7 @@ def prepare_transformed(
     """Perturb every picture of the prepared Kvasir-VQA-x1.
 
     Questions are asked about variant 0, or in the mixed track about the original, which is copied. If the original data
-    have no media, these have none either. Pictures do not depend on order or number of workers.
+    have no media, these have none either.
     """
     if not 1 <= variants <= VARIANTS:
         raise UsageError(f"--variants is {variants}, expected 1 to {VARIANTS}.")

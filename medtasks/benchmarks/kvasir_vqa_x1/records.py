@@ -161,11 +161,9 @@ class _Fetched(Frozen):
 
 @dataclass
 class _Pictures:
-    """The name of each image's picture below ``root``, by image id, and the errors of missing ones.
-
-    ``addresses`` are those in the rows, ``origin`` is a source of the pictures' own. Pictures that come with the rows,
-    or are copied or fetched, go to the directory of the preparation.
-    """
+    """The name of each image's picture below ``root``, by image id. ``addresses`` are those in the rows, ``origin``
+    is a source of the pictures' own. What comes with the rows, is copied or fetched goes to the preparation's
+    directory."""
 
     place: Preparation
     names: dict[str, str] = field(default_factory=dict)

@@ -1,13 +1,11 @@
 """Med-CMR: answers that call a picture more or less abnormal than it is, where the options show which is which.
 
-The release does not say how grave an option is, so only two kinds of questions count, recognised by their options:
+Only two kinds of questions count, recognised by their options; ``direction_known_rate`` is their share:
 
 - *graded*: all options but at most one normal one are the same words around one term of one scale (severity, stage or
   grade, number), each with another rank. An option of a higher rank than the right one is over-calling.
 - *normal or not*: exactly one option says that nothing is abnormal. To choose it wrongly is under-calling, to choose
   another one if it is right is over-calling; errors among abnormal options have no direction.
-
-All other questions are left out; ``direction_known_rate`` is the share that is not.
 """
 
 from __future__ import annotations

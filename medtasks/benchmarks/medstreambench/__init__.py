@@ -182,12 +182,10 @@ def overall_table4(totals: Array, *, zeros: bool) -> Array:
     """Overall score as table 4 combines it: mode means weighted by the modes' items, 0..1.
 
     ``Σ_m share_m · O_m`` with ``O = C̄`` for retrospective and present and ``0.7 C̄ + 0.3 R̄`` for future and
-    proactive. Equations 9 and 10 per item give another number wherever a mode mixes single-turn and streaming items;
-    the printed table follows this one. It cannot tell what R̄ of the future mode is, since it prints only the mean:
-    over the mode's streaming items alone, or, with ``zeros``, over all of its items with R = 0 for single-turn ones.
-
-    A mode without items drops out; unless single-turn items have zeros, one without streaming items counts its content
-    alone. NaN without any item.
+    proactive. Equations 9 and 10 per item give another number wherever a mode mixes single-turn and streaming items.
+    The printed table cannot tell what R̄ of the future mode is: over the mode's streaming items alone, or, with
+    ``zeros``, over all of its items with R = 0 for single-turn ones. Without streaming items and zeros, a mode counts
+    its content alone.
 
     >>> rows = np.add(table4_statistics("future", 1.0, None), table4_statistics("future", 0.5, 1.0))
     >>> [round(float(overall_table4(rows, zeros=zeros)), 3) for zeros in (False, True)]  # 0.7 · 0.75 + 0.3 · (1 or 1/2)

@@ -1,8 +1,5 @@
-"""MedStreamBench: record files and the upstream media as prepared data, frames chosen.
-
-Media come from 22 datasets, and a user may have only some: records without media are counted by dataset, and never
-scored.
-"""
+"""MedStreamBench: record files and the media of 22 datasets, of which a user may have some, as prepared data with
+frames."""
 
 from __future__ import annotations
 

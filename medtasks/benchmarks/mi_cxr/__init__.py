@@ -30,11 +30,8 @@ _INTERVAL = re.compile(r"\s*T(?P<first>[1-5])\s*(?:→|->|-|–|to|,)\s*T(?P<las
 
 
 def documents(record: MiCxrRecord) -> list[Document]:
-    """The record as a harness document; the right option's letter is the target.
-
-    ``intervals`` are the visits of the options before the null option, empty if these are not all intervals: what kinds
-    of error need to know of options that must not be published.
-    """
+    """The record as a harness document. ``intervals`` are the visits of the options before the null option, empty if
+    these are not all intervals: what kinds of error need to know of options that must not be published."""
     found = [_INTERVAL.fullmatch(text) for letter, text in sorted(record.choices.items()) if letter != NULL_OPTION]
     intervals = [[int(match["first"]), int(match["last"])] for match in found if match is not None]
     return [
@@ -48,11 +45,8 @@ def documents(record: MiCxrRecord) -> list[Document]:
 
 
 def with_demonstrations(documents: list[Document]) -> list[Document]:
-    """Documents that begin with a worked example: another patient's question of the same ``qtype`` (appendix I.2).
-
-    The choice depends only on the sample's id, so a run on part of the rows shows the same examples. A type with rows
-    of one patient only raises a :class:`DataError`.
-    """
+    """Documents that begin with a worked example: another patient's question of the same ``qtype`` (appendix I.2). The
+    choice depends only on the sample's id."""
     of_type: dict[str, list[Document]] = {}
     for document in sorted(documents, key=lambda document: str(document["sample_id"])):
         of_type.setdefault(document["qtype"], []).append(document)

@@ -9,11 +9,8 @@ reading, in which every wrong option is exactly one of them:
 - *failure of temporal exclusivity*: in TEL, another interval than the right one;
 - *failure of global integration*: in GTS, another course than the right one.
 
-The paper leaves out errors of local perception, which answers do not show; here they are part of these.
-
-"CIDEr" names two formulas of Vedantam, Zitnick and Parikh (CVPR 2015): plain CIDEr, a mean cosine of TF-IDF vectors,
-and CIDEr-D with clipped weights, a Gaussian length penalty and a factor of 10. The reference package's class ``Cider``
-(``pycocoevalcap`` 1.2, whose numbers papers print as "CIDEr") computes the second, and so does this module.
+"CIDEr" is CIDEr-D of Vedantam, Zitnick and Parikh (CVPR 2015), as the reference package's class ``Cider`` computes it
+(``pycocoevalcap`` 1.2, whose numbers papers print as "CIDEr"): clipped weights, a length penalty and a factor of 10.
 """
 
 from __future__ import annotations
@@ -126,11 +123,9 @@ class CiderCorpus:
 
         10 * exp(-(l(p) - l(r))**2 / (2 * 6**2)) * mean over n of  sum(min(g(p), g(r)) * g(r)) / (|g(p)| |g(r)|)
 
-    An order in which either vector is zero contributes 0 and still counts in the mean, so identical texts of fewer than
-    four tokens score at most 2.5 per token, and a corpus of one reference, or of equal ones, scores 0 throughout.
-
-    As in the reference implementation, weights are raw counts (the paper divides them by the text's length) and words
-    are not stemmed. Sums are exact before one rounding (``math.fsum``): no order of corpus or n-grams matters.
+    An order in which either vector is zero contributes 0 and still counts in the mean. As in the reference
+    implementation, weights are raw counts and words are not stemmed. Sums are exact before one rounding
+    (``math.fsum``).
     """
 
     def __init__(self, references: Sequence[str]) -> None:

@@ -145,11 +145,8 @@ def decoding_threads(workers: int) -> Iterator[ThreadPoolExecutor]:
 
 
 class ImageCache:
-    """An LRU cache of decoded images with at most ``max_bytes`` of pixels; thread-safe.
-
-    Questions about one image are adjacent, so each image is decoded once although the cache is small. ``misses`` counts
-    the calls that decoded an image, ``hits`` the others.
-    """
+    """An LRU cache of decoded images; thread-safe. Questions about one image are adjacent, so each is decoded once
+    although the cache is small. ``misses`` counts the calls that decoded an image, ``hits`` the others."""
 
     def __init__(self, max_bytes: int = 64 * 2**20) -> None:
         self._held: RecentlyUsed[Path, Image] = RecentlyUsed(max_bytes, pixel_bytes)
@@ -158,11 +155,8 @@ class ImageCache:
         self.misses = 0
 
     def load(self, path: Path, together: Collection[Path] = ()) -> Image:
-        """The image of ``path``, from the cache or decoded now. Callers must not change it.
-
-        ``together`` are the images of the same document, which stay even if they exceed ``max_bytes``: the next
-        question is probably about them, too.
-        """
+        """The image of ``path``, not to be changed. ``together`` are the images of the same document, which stay even
+        if they exceed ``max_bytes``: the next question is probably about them, too."""
         with self._lock:  # also while decoding, so that no image is decoded twice
             image = self._held.get(path)
             if image is not None:

@@ -1,9 +1,7 @@
 """Videos by PyAV: an index of presentation timestamps, decoding of exactly the requested frames, and verification.
 
-At inference time there is one open reader and one bounded cache, and each frame is decoded once per item.
-
-Frames are named by presentation timestamps (pts) in the stream's time base, as in the container, so constant and
-variable frame rates are treated alike and nothing is rounded.
+Frames are named by presentation timestamps (pts) in the stream's time base, so constant and variable frame rates are
+treated alike and nothing is rounded.
 """
 
 from __future__ import annotations
@@ -222,11 +220,8 @@ class VideoReader(AbstractContextManager["VideoReader"]):
 
 
 class FrameStore:
-    """An LRU cache of decoded frames with at most ``max_bytes`` of pixels; thread-safe.
-
-    The rounds of a streaming item show growing parts of one video: the reader stays open and continues where the
-    previous round ended, and caches frames on the way that other rounds of the item will need.
-    """
+    """An LRU cache of decoded frames; thread-safe. The rounds of a streaming item show growing parts of one video: the
+    reader stays open and continues where the previous round ended."""
 
     def __init__(self, max_bytes: int = 512 * 2**20) -> None:
         self.held: RecentlyUsed[tuple[Path, int], Image] = RecentlyUsed(max_bytes, pixel_bytes)
@@ -237,11 +232,8 @@ class FrameStore:
     def load(
         self, path: Path, keyframes: tuple[int, ...], timestamps: Sequence[int], also: Sequence[int] = ()
     ) -> list[Image]:
-        """The frames of ``path`` at ``timestamps``, in that order, RGB. Callers must not change them.
-
-        ``keyframes`` are the timestamps at which decoding can begin, ``also`` those of frames that other rounds of the
-        same item will need; those on the way are kept. Raises :class:`MediaError` if a frame cannot be decoded.
-        """
+        """The frames of ``path`` at ``timestamps``, in that order, RGB, not to be changed. ``also`` are timestamps of
+        frames that other rounds of the same item will need; those on the way are kept."""
         with self._lock:
             cached = {pts: self.held.get((path, pts)) for pts in set(timestamps)}
             found = {pts: picture for pts, picture in cached.items() if picture is not None}
@@ -289,11 +281,8 @@ class KnownVideo(Frozen):
 def scan_video(
     file: Path, name: str, index: VideoIndex, timestamps: Iterable[int], known: KnownVideo | None = None
 ) -> KnownVideo:
-    """Decode the frames of ``file`` at ``timestamps``; its entry is called ``name``.
-
-    ``known`` is the result of an interrupted pass; it is returned if file and frames are still the same. Raises
-    :class:`MediaError` if the file cannot be read, or none of the frames can be decoded.
-    """
+    """Decode the frames of ``file`` at ``timestamps``; its entry is called ``name``. ``known``, the result of an
+    interrupted pass, is returned if file and frames are still the same."""
     stamps = sorted(set(timestamps))
     digest = hashlib.sha256(repr(stamps).encode()).hexdigest()
     with unreadable_as_media_error(file):
@@ -346,11 +335,8 @@ class Crashed(Exception):
 
 
 def call_in_child(function: Callable[..., T], *arguments: Any) -> T:
-    """``function(*arguments)``, all of which are pickled; what it raises is raised here. Thread-safe.
-
-    Not `concurrent.futures`: its children outlive a parent that is killed, and import the main module again. Raises
-    :class:`Crashed` if the child ended before it answered.
-    """
+    """``function(*arguments)``, all of which are pickled; what it raises is raised here. Thread-safe. Not
+    `concurrent.futures`: its children outlive a parent that is killed, and import the main module again."""
     while _IDLE:
         process = _IDLE.pop()
         if process.poll() is None:  # one that was killed while it waited says nothing about the next file
