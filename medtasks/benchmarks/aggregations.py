@@ -25,8 +25,7 @@ def responses_of(results: Sequence[str | Sequence[str]]) -> list[str]:
     return [text for one in results for text in ([one] if isinstance(one, str) else one)]
 
 
-_Computed: TypeAlias = dict[str, Any]
-"""The ``statistics`` of one pair, and the ``score`` of mean-type metrics."""
+_Computed: TypeAlias = dict[str, Any]  # the statistics of one pair, and the score of mean-type metrics
 _TOGETHER: ContextVar[Mapping[tuple[str, str, str], _Computed]] = ContextVar("together", default=MappingProxyType({}))
 """What was computed for many samples at once, by metric, prediction and reference."""
 

@@ -23,8 +23,7 @@ from medtasks.metrics.item_metrics import SIGNED, ErrorRate
 
 HEADLINE = "headline"  # the table of headline scores; no other may have the name
 
-HARMS = "could harm a patient"
-"""What the board calls errors that could, if nobody noticed them."""
+HARMS = "could harm a patient"  # what the board calls errors that could, if nobody noticed them
 
 _NAME = re.compile(r"[a-z0-9]{1,30}(-[a-z0-9]{1,30}){0,11}")
 

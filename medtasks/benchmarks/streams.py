@@ -116,8 +116,7 @@ def aggregated_turns(name: str, values: Sequence[Mapping[str, Any]]) -> float | 
 
 # --- timelines ---
 
-MOST_TIMELINES = 12
-"""Items shown per task, the first by id."""
+MOST_TIMELINES = 12  # items shown per task, the first by id
 LONGEST_RESPONSE = 400  # characters of a response
 
 

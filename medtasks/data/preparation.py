@@ -45,8 +45,7 @@ NAMED = 10
 
 T = TypeVar("T", bound=BaseModel)
 
-Bars = Callable[[str], AbstractContextManager[Progress]]
-"""Opens a progress bar with that title."""
+Bars = Callable[[str], AbstractContextManager[Progress]]  # opens a progress bar with that title
 Out = Annotated[
     Path | None,
     typer.Option("--out", help="Directory to prepare into (default: below MEDTASKS_DATA).", show_default=False),

@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from httpx import Client
 
 
-Progress = Callable[[int, int], None]
-"""Called with (files or bytes done, files or bytes in all)."""
+Progress = Callable[[int, int], None]  # called with (files or bytes done, files or bytes in all)
 _Entry: TypeAlias = "tuple[str, Path | None]"
 """A file's path, and the ZIP archive that it is in; None if it is unpacked."""
 _DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError, OverflowError)
@@ -234,16 +233,12 @@ def _read_packed(archive: Path, name: str) -> Iterator[SourceRow]:
         yield from read_json(read_member(opened, name), PurePosixPath(name).name)
 
 
-WORKERS = 8
-"""Maximum number of requests in flight."""
-ATTEMPTS = 5
-"""Per picture, including the first."""
-PAUSE = 0.5
-"""The n-th pause is random, up to ``PAUSE * 2**n`` seconds, at most 30; ``Retry-After`` takes precedence."""
+WORKERS = 8  # maximum number of requests in flight
+ATTEMPTS = 5  # per picture, including the first
+PAUSE = 0.5  # the n-th pause is random, up to PAUSE * 2**n seconds, at most 30; Retry-After takes precedence
 SILENCE, LONGEST = 30.0, 300.0
 """Seconds without a byte after which an attempt fails; the longest wait that a server may ask for."""
-GIVE_UP = 8
-"""Consecutive pictures without an answer after which the server is considered unreachable."""
+GIVE_UP = 8  # consecutive pictures without an answer after which the server is considered unreachable
 
 
 def fetch_pictures(

@@ -15,8 +15,7 @@ from medtasks.core.files import recover_directory, temporary_beside
 from medtasks.data.preparation import prepare_package
 from medtasks.data.prepared import Prepared, data_root, is_mini, open_directory
 
-MINI_VERSION = "6"
-"""Bumped when the shared preparation code changes."""
+MINI_VERSION = "6"  # bumped when the shared preparation code changes
 
 
 def open_prepared(benchmark: str) -> Prepared:

@@ -23,12 +23,10 @@ from medtasks.data.sources import read_csv_rows
 from medtasks.stats import agreement as stats
 from medtasks.stats.bootstrap import CONFIDENCE
 
-Scores = Mapping[str, Mapping[str, float]]
-"""Unit (a sample's id) to aspect to score."""
+Scores = Mapping[str, Mapping[str, float]]  # unit (a sample's id) to aspect to score
 
 SEED = 0
-COLUMNS = ("aspect", "raters", "measure", "units", "value", "interval")
-"""Headings of `rows`."""
+COLUMNS = ("aspect", "raters", "measure", "units", "value", "interval")  # headings of `rows`
 
 
 class PairAgreement(Frozen):
@@ -67,8 +65,7 @@ class AgreementReport(Frozen):
     aspects: tuple[AspectAgreement, ...]
 
 
-_Item = tuple[str, tuple[float | None, ...]]
-"""An item's cluster, and each rater's score or None."""
+_Item = tuple[str, tuple[float | None, ...]]  # an item's cluster, and each rater's score or None
 
 
 def agreement_report(
@@ -165,14 +162,12 @@ def rows(report: AgreementReport) -> list[tuple[str, ...]]:
     return table
 
 
-HUMAN = "human"
-"""The rater of rows without one."""
+HUMAN = "human"  # the rater of rows without one
 
 # spreadsheets write a column of whole numbers with gaps as 1.0
 _NUMBER = re.compile(r"([0-9]{1,4})(?:\.0{1,4})?")
 
-Unit = tuple[str, str]
-"""Task and sample id: two tasks may ask about one sample."""
+Unit = tuple[str, str]  # task and sample id: two tasks may ask about one sample
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from medtasks.core.errors import MedtasksError
 from medtasks.judge.endpoint import REDIRECTS, BatchEndpoint, Endpoint, FailedAttempt, JudgeAnswer, Messages
 from medtasks.judge.settings import JudgeSettings
 
-BUDGET = "budget"
-"""The reason of a request that was not sent because the budget was spent."""
+BUDGET = "budget"  # the reason of a request that was not sent because the budget was spent
 GROWTH = 2  # answers
 LONGEST_BACKOFF = 30.0  # seconds
 OUTAGE = 50  # requests

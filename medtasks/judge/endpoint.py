@@ -36,8 +36,7 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 IDLE = 4.0  # seconds that an unused connection is kept; servers close theirs after five or more
 
 
-Messages: TypeAlias = "tuple[dict[str, Any], ...]"
-"""Messages of OpenAI's chat API."""
+Messages: TypeAlias = "tuple[dict[str, Any], ...]"  # messages of OpenAI's chat API
 
 
 @dataclass(frozen=True)

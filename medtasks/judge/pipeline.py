@@ -31,8 +31,7 @@ Progress = Callable[[int, int, Spent, "str | None"], None]
 
 REFUSED = "refused"
 INVALID = "invalid after one repair"
-REPAIR = ":repair"
-"""Suffix of the key of a repair request."""
+REPAIR = ":repair"  # suffix of the key of a repair request
 OPEN_PER_SLOT = 3  # open questions per request in flight: some are rendered, some wait before a retry
 TICK = 1.0  # seconds between reports
 JPEG_QUALITY = 95

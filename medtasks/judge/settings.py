@@ -24,8 +24,7 @@ VARIABLE = "MEDTASKS_JUDGE"
 """Environment variable that configures judges for runs of the harness: a file, or ``model=…,base_url=…``."""
 
 
-STUB = "stub-judge"
-"""The model of the stub judge, whose verdicts are a demonstration."""
+STUB = "stub-judge"  # the model of the stub judge, whose verdicts are a demonstration
 
 
 class Budget(BaseModel):

@@ -35,8 +35,7 @@ level1, level2, level3 = (Rows.where("kvasir_vqa_x1", complexity=level) for leve
 transformed_level1, transformed_level2, transformed_level3 = (
     replace(rows, benchmark="kvasir_vqa_x1_transformed") for rows in (level1, level2, level3)
 )
-ORIGINALS = 0.23
-"""The share of questions about the original picture in the mixed track (paper, section 2.3)."""
+ORIGINALS = 0.23  # the share of questions about the original picture in the mixed track (paper, section 2.3)
 
 
 def mixed(documents: list[Document]) -> list[Document]:

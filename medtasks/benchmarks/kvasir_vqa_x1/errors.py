@@ -21,8 +21,7 @@ from medtasks.metrics.item_metrics import ErrorRate
 _LABELS = {name: VOCABULARY[name] for name in ("landmark_presence", "instrument_presence", "abnormality_presence")}
 """Classes whose gold answers list what is present, and regular expressions of the names of what they list."""
 
-NAMES = VOCABULARY["names"]
-"""Regular expressions of what each class is called as a whole."""
+NAMES = VOCABULARY["names"]  # regular expressions of what each class is called as a whole
 
 _ABNORMALITIES, _INSTRUMENTS = _LABELS["abnormality_presence"], _LABELS["instrument_presence"]
 _WITH_LABELS = {"finding_presence": _ABNORMALITIES, "finding_count": _ABNORMALITIES, "instrument_count": _INSTRUMENTS}

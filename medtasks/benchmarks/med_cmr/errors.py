@@ -20,8 +20,7 @@ from medtasks.catalog.benchmark import Item
 from medtasks.data.sources import read_table
 from medtasks.metrics.item_metrics import NO_OPTION, UNANSWERED, ErrorRate
 
-VERSION = "1"
-"""Changes whenever the rule does."""
+VERSION = "1"  # changes whenever the rule does
 
 _SCALES = [tuple(scale.values()) for scale in read_table(__file__, "vocabulary.yaml", dict[str, Any])["scales"]]
 _NORMAL = re.compile(

@@ -166,8 +166,7 @@ def join_rounds(samples: Sequence[SampleView]) -> Joined:
 MODES: tuple[str, ...] = ("retrospective", "present", "future", "proactive")
 """In the order of table 4 and of the statistics."""
 
-STREAMING_MODES: tuple[str, ...] = ("future", "proactive")
-"""Future has single-turn items, too."""
+STREAMING_MODES: tuple[str, ...] = ("future", "proactive")  # future has single-turn items, too
 
 _STREAMING = np.array([mode in STREAMING_MODES for mode in MODES])
 

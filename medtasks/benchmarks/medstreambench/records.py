@@ -44,8 +44,7 @@ ABSTENTIONS: Mapping[str, tuple[str, ...]] = {"future": ("unanswerable",), "proa
 SLACK = 0.01
 """Seconds by which times that the temporal contract calls equal may differ: windows begin at 0.001, not at 0."""
 
-SAME_TIME = 1e-6
-"""Seconds by which two rounds must differ to be two."""
+SAME_TIME = 1e-6  # seconds by which two rounds must differ to be two
 
 _PROTOCOL = re.compile(r"\s*Response protocol\s*:.*\Z", re.IGNORECASE | re.DOTALL)
 _FIRST_SENTENCE = re.compile(r"[.:;,!]|\s[-–—]\s")

@@ -178,8 +178,7 @@ def pixel_bytes(image: Image) -> int:
     return image.width * image.height * 4
 
 
-IMAGES = ImageCache()
-"""Shared by all tasks of this process."""
+IMAGES = ImageCache()  # shared by all tasks of this process
 
 
 def index_media(

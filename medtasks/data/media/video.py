@@ -264,8 +264,7 @@ class FrameStore:
         self._reader = None
 
 
-FRAMES = FrameStore()
-"""Shared by all tasks of this process."""
+FRAMES = FrameStore()  # shared by all tasks of this process
 
 
 class KnownVideo(Frozen):

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from math import ceil
 
-STEP = 2
-"""Seconds (or frame indices of an image sequence) between two sampled frames."""
+STEP = 2  # seconds (or frame indices of an image sequence) between two sampled frames
 
 _NUMBER = re.compile(r"(?P<number>[0-9]{1,18})[^0-9]*\Z")
 
