@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from functools import partial
 from pathlib import Path
 
 from medtasks.catalog.contents import once, raised_in
@@ -40,9 +41,8 @@ def prepare_mini(benchmark: str) -> Path:
     Safe for several processes: each works in its own directory, and the first to finish wins.
     """
     # the hash separates data made by different versions of the package
-    target = (
-        writable_cache() / f"mini-{MINI_VERSION}" / f"{benchmark}-{_code_hash(benchmark_owner(benchmark).tasks.parent)}"
-    )
+    version = _code_hash(benchmark_owner(benchmark).tasks.parent)
+    target = writable_cache() / f"mini-{MINI_VERSION}" / f"{benchmark}-{version}"
     prepared = target / "prepared"
     if (prepared / "manifest.json").is_file():
         return prepared
@@ -53,7 +53,7 @@ def prepare_mini(benchmark: str) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         with temporary_beside(target) as work:
-            source, out = work / "source", work / "prepared"
+            source = work / "source"
             source.mkdir()
             try:
                 known.mini(source)
@@ -61,10 +61,8 @@ def prepare_mini(benchmark: str) -> Path:
                 where = raised_in(error)
                 raise MedtasksError(f"`mini` of benchmark {benchmark} fails {where}: {first_line(error)}.") from error
             try:
-                if known.prepare_mini is None:
-                    prepare_package(known, source, out, mini=True)
-                else:
-                    known.prepare_mini(source, out)
+                prepare = known.prepare_mini or partial(prepare_package, known, mini=True)
+                prepare(source, work / "prepared")
             except MedtasksError as error:  # the directory that its message names is deleted now
                 text = re.sub(rf"{re.escape(str(work))}/source(/|: )", "", str(error))
                 raise MedtasksError(f"miniature data of {benchmark}: {text}") from error

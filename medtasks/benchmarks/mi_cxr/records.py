@@ -92,27 +92,23 @@ def prepare_mi_cxr(
     **options: Unpack[PictureOptions],
 ) -> Prepared:
     """Prepare MI-CXR from its row files (the ICR variant's may be one of them) and the MIMIC-CXR-JPG root."""
-    if not rows:
-        raise UsageError("--rows is missing; give micxr_test.jsonl.")
-    if images is None and not options.get("references_only"):
+    if not options.get("references_only") and (images is None or not images.is_dir()):
+        found = "is missing" if images is None else f"{images}: not a directory"
         raise UsageError(
-            "--images is missing; give the MIMIC-CXR-JPG root that holds files/ (or --references-only, which is "
-            "enough for scoring)."
+            f"--images {found}; give the MIMIC-CXR-JPG root that holds files/ (or --references-only, which is enough "
+            "for scoring)."
         )
-    if images is not None and not images.is_dir():
-        raise UsageError(f"--images {images}: not a directory; give the MIMIC-CXR-JPG root that holds files/.")
     places: dict[str, Where] = {}
     records: list[Record] = []
-    for path in rows:
-        for item in read_jsonl(path):
-            record = parse_mi_cxr_row(item.row, item.where)
-            if record.sample_id in places:
-                raise DataError(
-                    f"{item.where}: field `q_id` is {record.q_id}, already used by {places[record.sample_id]} in "
-                    "this family; give each question an id of its own."
-                )
-            places[record.sample_id] = item.where
-            records.append(record)
+    for item in (item for path in rows for item in read_jsonl(path)):
+        record = parse_mi_cxr_row(item.row, item.where)
+        if record.sample_id in places:
+            raise DataError(
+                f"{item.where}: field `q_id` is {record.q_id}, already used by {places[record.sample_id]} in this "
+                "family; give each question an id of its own."
+            )
+        places[record.sample_id] = item.where
+        records.append(record)
     source = Source(kind="file", name="+".join(path.name for path in rows))
     with Preparation("mi_cxr", out, **options) as place:
         return place.finish(source, records, images or Path("media"))
