@@ -38,42 +38,27 @@ class Budget(BaseModel):
 
 
 class JudgeSettings(BaseModel):
-    """An OpenAI-compatible endpoint and the requests to it.
-
-    Args:
-        base_url: of the API, ending before ``/chat/completions``, without credentials.
-        api_key_env: name of the environment variable with the key, never the key itself; unset means no key.
-        temperature, max_tokens: None omits them from the request, for models that refuse them.
-        timeout: seconds for one whole attempt.
-        retries: further attempts after a 408, 409, 429, 5xx, timeout, broken connection or unreadable reply.
-        backoff: seconds; the n-th retry waits a random time up to ``backoff * 2**(n - 1)``, at most 30 s.
-        structured: whether to send ``response_format`` with the schema; None tries, and goes on without it if refused.
-        extra_body: further fields of the request.
-        images: whether the judge can see images: rubrics with ``media: true`` then show them.
-        image_side: pixels; images with a longer side are reduced.
-        prompt_price, completion_price: currency per million tokens.
-        batch: whether to use the endpoint's Batch API; ``concurrency`` then has no effect.
-    """
+    """An OpenAI-compatible endpoint and the requests to it; None leaves a field out of the request."""
 
     model_config = _FROZEN
 
-    base_url: str
+    base_url: str  # ending before /chat/completions
     model: str = Field(min_length=1)
-    api_key_env: str = "OPENAI_API_KEY"
+    api_key_env: str = "OPENAI_API_KEY"  # the name of a variable, never the key
     temperature: float | None = Field(default=0.0, ge=0)
     max_tokens: int | None = Field(default=1024, ge=1)
-    timeout: float = Field(default=120.0, gt=0)
+    timeout: float = Field(default=120.0, gt=0)  # seconds for one whole attempt
     concurrency: int = Field(default=64, ge=1, le=1000)
-    retries: int = Field(default=5, ge=0)
-    backoff: float = Field(default=0.5, ge=0)
-    structured: bool | None = None
+    retries: int = Field(default=5, ge=0)  # after a 408, 409, 429, 5xx, timeout, broken connection or unreadable reply
+    backoff: float = Field(default=0.5, ge=0)  # seconds, at most; doubled before every further retry, up to 30 s
+    structured: bool | None = None  # response_format with the schema; None: until the server answers 400 or 422
     extra_body: dict[str, JsonValue] = Field(default_factory=dict)
-    images: bool = False
-    image_side: int = Field(default=1024, ge=16)
-    prompt_price: float | None = Field(default=None, ge=0)
+    images: bool = False  # rubrics with media: true then show them
+    image_side: int = Field(default=1024, ge=16)  # pixels of the longer side
+    prompt_price: float | None = Field(default=None, ge=0)  # per million tokens
     completion_price: float | None = Field(default=None, ge=0)
     budget: Budget = Budget()
-    batch: bool = False
+    batch: bool = False  # the Batch API, without concurrency
 
     @property
     def in_flight(self) -> int:

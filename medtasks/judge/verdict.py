@@ -26,21 +26,16 @@ _NUMBER = re.compile(r"\s*([+-]?[0-9]{1,4})(?:\.0{1,4})?\s*")
 
 
 class Verdict(Compact):
-    """One judge's verdict on one response: scores and reasons by aspect, or why the response is unjudged.
+    """One judge's verdict on one response: scores and reasons by aspect, or why the response is unjudged."""
 
-    ``scores`` is None without a verdict: it never counts as a score of 0. ``key`` identifies the first answer in the
-    verdict store, whose repair has ``key + REPAIR``; None without a prompt. Tokens are the sum over both answers, as
-    stored. ``extra_keys`` counts the unknown keys of the answer; it is not saved.
-    """
-
-    key: str | None = None
-    scores: dict[str, int] | None = None
+    key: str | None = None  # of the first answer in the store (its repair: key + REPAIR); None without a prompt
+    scores: dict[str, int] | None = None  # None never counts as 0
     reasons: dict[str, str] = Field(default_factory=dict)
     unjudged: str | None = None
     repaired: bool = False
-    prompt_tokens: int = 0
+    prompt_tokens: int = 0  # of both answers, as stored
     completion_tokens: int = 0
-    extra_keys: int = Field(default=0, exclude=True)
+    extra_keys: int = Field(default=0, exclude=True)  # unknown keys of the answer
 
 
 class Invalid(Exception):

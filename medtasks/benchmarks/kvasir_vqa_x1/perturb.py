@@ -48,13 +48,11 @@ _BLACK = (0, 0, 0)
 
 @dataclass(frozen=True)
 class Perturbation:
-    """What is done to one image, in this order: ``crop`` (left, top, right, bottom in pixels, resized to the image's
-    own size), ``rotation`` in degrees, clockwise, ``translation`` to the right and down in fractions of width and
-    height."""
+    """What is done to one image, in this order."""
 
-    crop: tuple[int, int, int, int]
-    rotation: float
-    translation: tuple[float, float]
+    crop: tuple[int, int, int, int]  # left, top, right, bottom; resized to the size of the image
+    rotation: float  # degrees, clockwise
+    translation: tuple[float, float]  # to the right and down, in fractions of width and height
     brightness: float
     contrast: float
 

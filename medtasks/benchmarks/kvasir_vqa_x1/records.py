@@ -161,17 +161,15 @@ class _Fetched(Frozen):
 
 @dataclass
 class _Pictures:
-    """The name of each image's picture below ``root``, by image id. ``addresses`` are those in the rows, ``origin``
-    is a source of the pictures' own. What comes with the rows, is copied or fetched goes to the preparation's
-    directory."""
+    """Finds the pictures; those that come with the rows, are copied or fetched go to the preparation's directory."""
 
     place: Preparation
-    names: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)  # of pictures below root, by image id
     digests: dict[str, str] = field(default_factory=dict)
-    addresses: dict[str, tuple[str, Where]] = field(default_factory=dict)
+    addresses: dict[str, tuple[str, Where]] = field(default_factory=dict)  # in the rows
     root: Path = Path("media")
     failed: dict[str, MediaError] = field(default_factory=dict)
-    origin: str | None = None
+    origin: str | None = None  # if the pictures have a source of their own
 
     def keep(self, img_id: str, data: bytes, where: object) -> None:
         """Store the original bytes of a picture; no id may belong to two."""

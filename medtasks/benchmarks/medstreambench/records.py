@@ -55,29 +55,19 @@ _PLACEHOLDER = "no additional evidence text provided"
 
 
 class MedStreamRound(Frozen, strict=True):
-    """One request to the model: what it sees and what it should say. A single-turn item has exactly one.
+    """One request to the model: what it sees and what it should say. A single-turn item has exactly one."""
 
-    ``time`` is t_c and ``window`` what may be seen, in seconds of the video or as frame indices. ``frames`` are the
-    presentation timestamps (of the video's time base) of the frames shown; ``media`` are files: the video, or the
-    pictures; ``times`` are those of the shown frames, in the window's unit.
-    """
-
-    time: float
-    window: tuple[float, float]
+    time: float  # t_c
+    window: tuple[float, float]  # what may be seen, in seconds of the video or as frame indices
     expected: tuple[str, ...]
     answerable: bool
     media: tuple[str, ...] = ()
-    frames: tuple[int, ...] = ()
-    times: tuple[float, ...] = ()
+    frames: tuple[int, ...] = ()  # presentation timestamps in the time base of the video
+    times: tuple[float, ...] = ()  # of the frames shown, in the unit of the window
 
 
 class MedStreamRecord(Record):
-    """One item of MedStreamBench. ``cluster`` is the video.
-
-    ``question`` is the release's text with its response-protocol paragraph; ``degenerate`` is the reason why an item
-    cannot be asked (empty if it can); ``family`` is shared by model-written variants of one item; ``notes`` name what
-    was odd about the release's object.
-    """
+    """One item of MedStreamBench. ``cluster`` is the video."""
 
     dataset: str
     video_id: str
@@ -92,7 +82,7 @@ class MedStreamRecord(Record):
     context_window: float
     evidence: str
     label_source: str
-    family: str
+    family: str  # shared by model-written variants of one item
     choices: tuple[str, ...]
     multi_select: bool
     reference: str
@@ -100,8 +90,8 @@ class MedStreamRecord(Record):
     response_protocol: str
     expected_time: float | None
     tolerance: float | None
-    degenerate: str
-    notes: tuple[str, ...]
+    degenerate: str  # why the item cannot be asked; empty if it can
+    notes: tuple[str, ...]  # what was odd about the object of the release
     rounds: tuple[MedStreamRound, ...]
 
     @property
