@@ -124,9 +124,8 @@ def kinds_of_error(
 def all_layouts() -> dict[str, BoardLayout]:
     """The board layout of every benchmark that has a page of its own, by the benchmark's name, ours first.
 
-    A benchmark without a layout gets a plain one, unless another layout of its package shows its tasks (a track beside
-    the original). A layout of another package that cannot be shown is replaced by the plain one. A benchmark that
-    cannot be shown at all is left out, with one sentence on standard error.
+    A benchmark without a layout, or with one that cannot be shown, gets a plain one, unless another layout of its
+    package shows its tasks (a track beside the original). One that cannot be shown at all is left out, with a sentence.
     """
     brought = {layout.benchmark: layout for package in task_packages() for layout in plugin_of(package).layouts}
     specs = load_specs()

@@ -153,11 +153,8 @@ def timelines(task: str, items: Sequence[Item], turn_of: Callable[[SampleView], 
             text = shown(view.filtered)
             rounds.append(
                 Round(
-                    time=turn.time,
-                    answerable=turn.answerable,
-                    positive=turn.positive,
+                    **{name: getattr(turn, name) for name in ("time", "answerable", "positive", "content")},
                     valid=not turn.invalid,
-                    content=turn.content,
                     said=text if len(text) <= LONGEST_RESPONSE else text[:LONGEST_RESPONSE] + "…",
                 )
             )

@@ -92,8 +92,8 @@ def question_of(document: Mapping[str, object]) -> object:
 def joined_items(benchmark: Benchmark, samples: Sequence[SampleView]) -> Joined:
     """The benchmark's items; all variants of a question are one item, with the scores of the variants as well.
 
-    Any other metric of such an item is the mean over its variants. The views of an item name targets and answers in the
-    plain order. With a failed variant the item's values are unknown, without one that was asked it is incomplete.
+    Any other metric of such an item is the mean over its variants, which name targets and answers in the plain order.
+    With a failed variant the item's values are unknown, without one that was asked it is incomplete.
     """
     asked = (one for one in _FIELDS if any(_FIELDS[one][0] in sample.document for sample in samples))
     varied = next(asked, None)

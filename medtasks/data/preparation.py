@@ -7,7 +7,7 @@ import contextlib
 import inspect
 import json
 import os
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import KW_ONLY, dataclass
@@ -76,12 +76,9 @@ class PictureOptions(Options, total=False):
 
 @dataclass
 class Preparation:
-    """A directory beside the finished data, as a context manager that locks these against other preparations.
-
-    The files of an interrupted preparation are reused. ``name`` is the benchmark's; ``out`` the directory of the
-    finished data, by default below the data root. Entering raises :class:`UsageError` if ``out`` is not prepared data,
-    has media that data without media would replace, cannot be made, or is being prepared by another process.
-    """
+    """A directory beside the finished data (``out``, by default below the data root), as a context manager that locks
+    these against other preparations. The files of an interrupted one are reused. Entering raises :class:`UsageError` if
+    ``out`` is not prepared data, or has media that data without media would replace."""
 
     name: str
     out: Path | None
@@ -297,11 +294,10 @@ def prepare_package(
                 f"{source}: the reader of {benchmark.name} failed after {len(records)} records "
                 f"({type(error).__name__}: {error}); check the source, or report it to the package's authors."
             ) from error
-        rows = defaultdict[str, list[str]](list)
-        for number, record in enumerate(records, start=1):
-            rows[record.sample_id].append(str(number))
-        if twice := [name for name in sorted(rows) if len(rows[name]) > 1]:
-            where = f"{shown(twice[0])} (rows {first_names(rows[twice[0]])})"
+        names = [record.sample_id for record in records]
+        if twice := sorted(name for name, times in Counter(names).items() if times > 1):
+            rows = first_names(str(row) for row, name in enumerate(names, start=1) if name == twice[0])
+            where = f"{shown(twice[0])} (rows {rows})"
             raise DataError(f"{source}: {len(twice)} sample ids are duplicated, such as {where}; make them unique.")
         release.unpack(place.progress)
         return place.finish(origin, records, release.media_root)
@@ -319,10 +315,8 @@ def parameters_of(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
 
 
 def prepare_command(prepare: Callable[..., Prepared], title: str, *examples: str) -> PrepareCommand:
-    """The command whose options are the typer-annotated parameters of ``prepare``.
-
-    ``prepare`` also takes ``progress``, a bar headed ``title``; the first line of its docstring is the command's help.
-    """
+    """The command whose options are the typer-annotated parameters of ``prepare``, which also takes ``progress``, a bar
+    headed ``title``; the first line of its docstring is the command's help."""
 
     def run(bars: Bars, **options: Any) -> Iterator[Prepared]:
         with bars(title) as bar:

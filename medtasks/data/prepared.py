@@ -8,6 +8,7 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -125,13 +126,9 @@ class Prepared:
 
     @functools.cached_property
     def _records(self) -> tuple[Record, ...]:
-        expected = self.manifest.fingerprint
-        try:
+        expected, found = self.manifest.fingerprint, "missing"
+        with suppress(OSError):
             found = fingerprint(self.directory)
-        except OSError as error:
-            raise DataError(
-                f"{self.directory}: records or media index cannot be read; prepare the benchmark again."
-            ) from error
         if found != expected:
             raise DataError(
                 f"{self.directory}: records or media index have changed since they were prepared (fingerprint "

@@ -117,13 +117,8 @@ def picture_suffix(data: bytes) -> str:
 
 
 class Release:
-    """The files of a release, for `Benchmark.read`; ZIP archives among them count as unpacked where they are.
-
-    Args:
-        source: a directory, or one file: rows, or a ZIP archive.
-        media: directory of the pictures; by default that of the rows.
-        keep: directory for pictures that are in archives or rows; None to read rows alone.
-    """
+    """The files of a release, for `Benchmark.read`; ZIP archives among them count as unpacked where they are. ``keep``
+    is the directory for pictures that are in archives or rows; None to read rows alone."""
 
     def __init__(self, source: Path, media: Path | None = None, keep: Path | None = None) -> None:
         if not source.exists():
@@ -140,12 +135,9 @@ class Release:
         return Path("media") if self._kept or self._packed else self.folder
 
     def rows(self, *patterns: str) -> Iterator[SourceRow]:
-        """The rows of the files that match the first of ``patterns`` that any does, in order of their names.
-
-        Patterns are paths such as ``data/test-*.parquet``, which may be below any directory. Files are read by their
-        suffix: Parquet, CSV, or JSON (lines, or one list). Raises :class:`UsageError` if no file matches, and
-        :class:`DataError`, with file and line, for one that cannot be read.
-        """
+        """The rows of the files that match the first of ``patterns`` that any does, in order of their names. Patterns
+        are paths such as ``data/test-*.parquet``, below any directory; files are Parquet, CSV, or JSON (lines, or one
+        list)."""
         if not self.source.is_dir() and self.source.suffix != ".zip":
             yield from _read(self.source)
             return
@@ -247,11 +239,8 @@ def fetch_pictures(
     *,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, MediaError]:
-    """Fetch the picture at each of ``urls``; return the errors of those that could not be fetched, by key.
-
-    ``keep`` is called with a key and the bytes of its picture, by one thread at a time. A server that requires a login
-    or cannot be reached is a :class:`DataError`; pictures already kept stay.
-    """
+    """Fetch the picture at each of ``urls``; return the errors of those that could not be fetched, by key. ``keep`` is
+    called with a key and the bytes of its picture, by one thread at a time."""
     import httpx
     import tenacity
 

@@ -49,11 +49,8 @@ def read_jsonl(path: Path) -> Iterator[SourceRow]:
 
 
 def read_json(data: bytes, file: str) -> Iterator[SourceRow]:
-    """The objects of a list, or objects one after the other, each on one or more lines; ``file`` is for messages.
-
-    Rows are parsed one at a time. A row's place is its number in the list, or else the line of its opening brace.
-    Raises :class:`DataError` if the content is empty, not UTF-8, not valid JSON, or a row is not an object.
-    """
+    """The objects of a list, or objects one after the other, each on one or more lines; ``file`` is for messages. A
+    row's place is its number in the list, or else the line of its opening brace."""
     text = _decoded(data, file)
     position = _after_blanks(text, 0)
     listed = text.startswith("[", position)

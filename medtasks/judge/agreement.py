@@ -71,12 +71,8 @@ _Item = tuple[str, tuple[float | None, ...]]  # an item's cluster, and each rate
 def agreement_report(
     rubric: Rubric, ratings: Mapping[str, Scores], clusters: Mapping[str, str], resamples: int = 1000
 ) -> AgreementReport:
-    """Agreement of two or more raters under ``rubric``; neither their order nor that of the units matters.
-
-    Whole clusters are resampled (`medtasks.stats.agreement.agreement_interval`), among those with a rated unit. Scores
-    of 0 and 1 are nominal, longer scales ordinal. ``ratings`` are by rater, unit and aspect; anything may be missing.
-    ``clusters`` are those of every unit.
-    """
+    """Agreement of two or more raters under ``rubric``, by rater, unit and aspect; anything may be missing. Whole
+    ``clusters`` of units are resampled. Scores of 0 and 1 are nominal, longer scales ordinal."""
     raters = tuple(sorted(ratings))
     aspects = {aspect.name: aspect.binary for aspect in rubric.aspects}
     if rubric.aspects_from is not None:  # samples name them
@@ -179,12 +175,9 @@ class HumanLabels:
 
 
 def read_labels(path: Path, rubric: Rubric, documents: Mapping[Unit, Mapping[str, Any]]) -> HumanLabels:
-    """The labels in the CSV file ``path``, every one an aspect of ``rubric`` and a whole number within its scale; rows
-    without a score are skipped.
-
-    ``documents``, by task and sample id, define their samples' aspects. A row without a task refers to the only task
-    with the sample. What is wrong is a :class:`DataError` with file, line and column.
-    """
+    """The labels in the CSV file ``path``, each on an aspect of ``rubric`` within its scale; rows without a score
+    are skipped. A row without a task refers to the only task with the sample among ``documents`` (by task and sample
+    id)."""
     rows = read_csv_rows(path)
     if not {"sample_id", "aspect", "score"} <= rows[0].row.keys():
         raise DataError(

@@ -85,9 +85,6 @@ class JudgeClient:
     async def answer(self, key: str, messages: MessagesOf, schema: dict[str, Any] | None = None) -> JudgeAnswer:
         """Ask until there is an answer, or no further attempt is useful or allowed; then raise :class:`Unanswered`.
 
-        ``key`` is that of the verdict; ``schema`` its JSON schema, for judges with structured output; None asks for
-        text.
-
         Once the budget is spent, what is in flight finishes and the rest fails with `BUDGET`. The rest fails with
         "outage", unasked, once 50 requests in a row failed because of the endpoint (rate, 5xx, timeout, connection), or
         at the first redirect, 401, 403 or 404 if the endpoint never answered before.

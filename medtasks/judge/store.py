@@ -45,12 +45,10 @@ class StoredVerdict(NamedTuple):
 
 
 class VerdictStore:
-    """Verdict per key, in the SQLite file ``path`` (created if missing).
+    """Verdict per key, in the SQLite file ``path`` (created if missing), which several processes or threads may share.
 
-    Each `put` is a transaction of its own in a write-ahead log, so a killed process loses nothing. Several processes or
-    threads may share the file, each with its own `VerdictStore`. Every row has a digest of its contents, because SQLite
-    does not detect damage within texts; a damaged file is a :class:`DataError` and is not changed, one that cannot be
-    used a :class:`UsageError`. Lone surrogates are stored as U+FFFD.
+    Each `put` is a transaction of its own in a write-ahead log, so a killed process loses nothing. Every row has a
+    digest of its contents, because SQLite does not detect damage within texts. Lone surrogates are stored as U+FFFD.
     """
 
     def __init__(self, path: Path) -> None:

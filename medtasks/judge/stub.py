@@ -43,13 +43,11 @@ _BLOCK = re.compile(
 def rule_based(request: Mapping[str, Any]) -> str:
     """The default verdict on a rubric's prompt, whose quoted texts are only compared: none can instruct the stub.
 
-    The candidate is the first delimited text (`medtasks.catalog.rubric`) in a user message. The reference is the last
-    line before it that begins with "Reference answer:" or "Expected answer:". The rule compares casefolded NFKC words
-    without punctuation, markup and articles. Equal texts, and a response that contains the reference as a whole and has
-    at most 40 words more, get the maximum on every scale; an empty one, and a prompt without candidate or reference,
-    the minimum; any other the score at the fraction token F1 of the scale, rounded half up.
-
-    The answer is JSON for the verdict's schema (``response_format``); without one, it is "correct" or "incorrect".
+    The candidate is the first delimited text in a user message, the reference the last line before it that begins with
+    "Reference answer:" or "Expected answer:". Words are compared casefolded, without punctuation, markup and articles.
+    Equal texts, and a response that contains the reference as a whole and has at most 40 words more, get the maximum on
+    every scale; an empty one, and a prompt without candidate or reference, the minimum; any other the score at the
+    fraction token F1 of the scale. Without a schema (``response_format``) the answer is "correct" or "incorrect".
     """
     # in a repair request the prompt is in an earlier message
     asked = (_text_of(message) for message in request["messages"] if message.get("role") == "user")
@@ -107,15 +105,8 @@ class Received(NamedTuple):
 
 
 class StubJudge:
-    """The server, as a context manager; it runs in a thread with its own event loop.
-
-    Args:
-        decide: request body -> content of the answer, on the server's loop. If it raises, the client gets a 500, and
-            leaving the context raises the first such error.
-        latency: seconds before every answer.
-        port: on 127.0.0.1; 0 takes a free one.
-        keep_requests: ``False`` leaves ``requests`` empty, for long-running servers.
-    """
+    """The server, as a context manager; it runs in a thread with its own event loop. ``decide`` turns a request's body
+    into the content of the answer; its first error is raised when the context is left. ``port`` 0 takes a free one."""
 
     def __init__(
         self,

@@ -46,8 +46,7 @@ def parse_verdict(text: str, rubric: Rubric, document: Mapping[str, Any]) -> Ver
     """The verdict in a judge's answer ``text`` on a response to ``document``.
 
     Reads the whole text as JSON, or else every complete JSON object in it, fenced or amid prose, that is not inside
-    another, unreadable one. If several are verdicts, they must agree on all scores. Thinking blocks are skipped. No
-    text raises; a document that does not define the aspects raises :class:`DataError`.
+    another, unreadable one. If several are verdicts, they must agree on all scores. Thinking blocks are skipped.
     """
     aspects = aspects_of(rubric, document)
     if not text.strip():

@@ -51,7 +51,7 @@ def test_the_cache_lets_the_oldest_go(tmp_path: Path) -> None:
         if not (tmp_path / name).exists():
             picture(tmp_path / f"{name}.jpg")
         cache.load(tmp_path / f"{name}.jpg")
-    assert (cache.misses, cache.hits) == (4, 2)
+    assert cache.misses == 4
 
 
 def test_images_of_one_document_stay_together_even_if_they_exceed_the_limit(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_images_of_one_document_stay_together_even_if_they_exceed_the_limit(tmp_
         picture(path)
     for path in paths * 2:  # two questions about them
         cache.load(path, paths)
-    assert (cache.misses, cache.hits) == (3, 3)
+    assert cache.misses == 3
     picture(tmp_path / "other.jpg")
     cache.load(tmp_path / "other.jpg")
     cache.load(paths[0])
@@ -122,4 +122,4 @@ def test_threads_that_want_one_image_decode_it_once(tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert (cache.hits, cache.misses) == (7, 1)
+    assert cache.misses == 1

@@ -54,11 +54,8 @@ mixed1, mixed2, mixed3 = (
 
 
 def medico_subset(documents: list[Document]) -> list[Document]:
-    """The Medico 2025 challenge's public subset: the test split in the order of a shuffle with seed 42, cut at 1,500.
-
-    The order is that of ``datasets.Dataset.shuffle(seed=42)``: numpy's default generator permutes the row numbers. So
-    data that rows were left out of are refused by a :class:`DataError`.
-    """
+    """The Medico 2025 challenge's public subset: the test split shuffled with seed 42, cut at 1,500. The order is that
+    of ``datasets.Dataset.shuffle(seed=42)``, so data that rows were left out of are refused."""
     excluded = open_prepared("kvasir_vqa_x1").manifest.excluded
     if excluded:
         raise DataError(

@@ -158,10 +158,8 @@ ERRORS = Errors(
 
 
 def contradiction(document: Mapping[str, Any]) -> str | None:
-    """How the reference answer contradicts an atomic pair it was merged from; None if no rule finds a contradiction.
-
-    References were written by a language model, and judges follow them. Yes-or-no pairs and counts, which must be
-    numbers, are compared with what the reference says.
+    """How the reference answer, which a language model wrote and judges follow, contradicts an atomic pair it was
+    merged from.
 
     >>> pair = {"q": "Is there text?", "a": "Yes"}
     >>> contradiction({"original": [pair], "target": "No text is visible in the image."})

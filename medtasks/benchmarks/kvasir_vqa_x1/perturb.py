@@ -58,11 +58,8 @@ class Perturbation:
 
 
 def draw_perturbation(seed: int, img_id: str, variant: int, width: int, height: int) -> Perturbation:
-    """Draw the perturbation of one variant of an image of ``width`` by ``height`` pixels.
-
-    The crop is drawn as torchvision's ``RandomResizedCrop`` does it: sides rounded to pixels, drawn again while they
-    exceed the image (at most ten times, then the whole image). All else does not depend on the image's size.
-    """
+    """Draw the perturbation of one variant of an image of ``width`` by ``height`` pixels. Only the crop, drawn as
+    torchvision's ``RandomResizedCrop`` does it, depends on the image's size."""
     key = json.dumps([seed, img_id, variant], separators=(",", ":")).encode("ascii")
     generator = np.random.PCG64(int.from_bytes(hashlib.sha256(key).digest(), "big"))
     rotation, right, down, brightness, contrast, *crop = (int(word) for word in generator.random_raw(7 + 2 * _TRIES))
@@ -93,12 +90,9 @@ def _between(word: int, limits: tuple[float, float], grid: int) -> float:
 
 
 def perturb(image: Image.Image, how: Perturbation) -> Image.Image:
-    """Crop and resize, rotate and translate (one bicubic pass, black outside), change brightness, then contrast.
-
-    Returns a new RGB picture of the image's own size, without metadata; transparency is dropped. Pixels equal those of
-    torchvision's ``resized_crop``, ``affine``, ``adjust_brightness`` and ``adjust_contrast`` on Pillow images, but for
-    one level where rounding the rotation to 38 binary places moves a value across a tie.
-    """
+    """Crop and resize, rotate and translate (one bicubic pass, black outside), change brightness, then contrast. Pixels
+    equal those of torchvision's functions on Pillow images, but for one level where rounding moves a value across a
+    tie."""
     width, height = image.size
     angle = math.radians(how.rotation)
     cosine, sine = round(math.cos(angle) * _MATRIX) / _MATRIX, round(math.sin(angle) * _MATRIX) / _MATRIX

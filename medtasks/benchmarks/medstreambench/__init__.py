@@ -128,12 +128,9 @@ def _unanswerable_options(options: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _content(doc: Mapping[str, Any], filtered: str) -> float | None:
-    """0 or 1 if a rule decides, None if a judge has to.
-
-    A judge scores all answers to open questions (section 5.5), except in rounds of a stream in which nothing can be
-    answered yet. Before t* a proactive response may be ``no_alert`` or ``uncertain``, whichever of them the record
-    names (section 5.3). The reason of an alert is an answer like any other: closed ones are matched (section 5.5).
-    """
+    """0 or 1 if a rule decides, None if a judge has to: on all answers to open questions (section 5.5), except in
+    rounds of a stream in which nothing can be answered yet. Before t* a proactive response may be ``no_alert`` or
+    ``uncertain`` (section 5.3); the reason of an alert to a closed question is matched (section 5.5)."""
     proactive, expected = doc["temporal_mode"] == "proactive", doc["expected"]
     if doc["question_type"] == "open" and (doc["answerable"] or doc["task_mode"] == "single_turn"):
         return None

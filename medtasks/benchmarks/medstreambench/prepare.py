@@ -53,9 +53,8 @@ def prepare_medstream(
 ) -> Prepared:
     """Prepare MedStreamBench from ``hub`` or a directory of record files, and the directory of upstream media.
 
-    ``media`` has ``Stream_Bench/`` (or its contents), as in the records' ``media_path``. Records whose media are
-    missing, damaged where they look, or end before their window are excluded and counted; so are degenerate records (no
-    question, or a placeholder for an answer) unless ``keep_degenerate``.
+    Records whose media are missing, damaged where they look, or end before their window are excluded and counted; so
+    are degenerate records (no question, or a placeholder for an answer) unless ``keep_degenerate``.
     """
     references_only = options.get("references_only")
     if not references_only and (media is None or not media.is_dir()):

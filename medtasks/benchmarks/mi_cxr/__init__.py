@@ -108,11 +108,8 @@ def process_report(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, 
     values = {metric: sample_value(metric, results, target, cluster) for metric in ("rougeL", "meteor")}
     corpus = _references(open_prepared("mi_cxr").manifest.fingerprint)
     scores = [corpus.score(text, target) for text in responses_of(results)]
-    cider: dict[str, Any] = {
-        "cluster": cluster,
-        "statistics": [math.fsum(scores), float(len(scores))],
-        "score": math.fsum(scores) / len(scores),
-    }
+    total, count = math.fsum(scores), float(len(scores))
+    cider: dict[str, Any] = {"cluster": cluster, "statistics": [total, count], "score": total / count}
     return {**values, "cider": {**cider, "repeats": [[score, 1.0] for score in scores]} if len(scores) > 1 else cider}
 
 

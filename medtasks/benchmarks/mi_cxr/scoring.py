@@ -151,15 +151,11 @@ class CiderCorpus:
 
 
 def cider_tokens(text: str) -> list[str]:
-    """The tokens that CIDEr counts (``tok:treebank-nopunct``), without the Java program of the COCO tools.
+    """The tokens that CIDEr counts (``tok:treebank-nopunct``): NLTK's Penn Treebank word rules on the lower-cased text
+    as one line, without final periods and :data:`PUNCTUATION`.
 
-    1. Lower case; runs of white space become one blank; typographic quotes, dashes and ellipses become ASCII.
-    2. NLTK's Penn Treebank word rules on the text as one line: no data files.
-    3. Final periods are cut off every word, since without sentence splitting those inside a text would stay on.
-    4. The tokens in :data:`PUNCTUATION` are left out.
-
-    On plain clinical prose these are COCO's tokens, save for brackets (``-lrb-``) and abbreviations (``vs.``), which
-    matter only where a corpus holds both spellings. They differ on markup (``**``, ``<b>``).
+    On plain clinical prose these are the tokens of COCO's Java program, save for brackets (``-lrb-``) and abbreviations
+    (``vs.``), which matter only where a corpus holds both spellings. They differ on markup (``**``, ``<b>``).
 
     >>> cider_tokens("No effusion. The patient’s heart (T1–T2) isn't enlarged!")
     ['no', 'effusion', 'the', 'patient', "'s", 'heart', '(', 't1', 't2', ')', 'is', "n't", 'enlarged']

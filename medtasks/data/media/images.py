@@ -71,12 +71,9 @@ def _strict_decoding() -> Iterator[None]:
 
 
 def decode_image(data: bytes, name: str) -> Image:
-    """Decode ``data`` completely, apply its EXIF orientation, and return it as RGB, 8 bits per channel.
-
-    A truncated file is refused even if ``PIL.ImageFile.LOAD_TRUNCATED_IMAGES`` is set: a half-grey radiograph must not
-    pass for a whole one. 16-bit grey is scaled to 8 bits (65535 becomes 255). Raises :class:`MediaError`, also for more
-    than `MAX_PIXELS` pixels.
-    """
+    """Decode ``data`` completely, apply its EXIF orientation, and return it as RGB, 8 bits per channel. A truncated
+    file is refused even if Pillow is lenient: a half-grey radiograph must not pass for a whole one. 16-bit grey is
+    scaled."""
     import numpy as np
     from PIL import Image, ImageOps, UnidentifiedImageError
 
@@ -146,12 +143,11 @@ def decoding_threads(workers: int) -> Iterator[ThreadPoolExecutor]:
 
 class ImageCache:
     """An LRU cache of decoded images; thread-safe. Questions about one image are adjacent, so each is decoded once
-    although the cache is small. ``misses`` counts the calls that decoded an image, ``hits`` the others."""
+    although the cache is small. ``misses`` counts the calls that decoded an image."""
 
     def __init__(self, max_bytes: int = 64 * 2**20) -> None:
         self._held: RecentlyUsed[Path, Image] = RecentlyUsed(max_bytes, pixel_bytes)
         self._lock = threading.Lock()
-        self.hits = 0
         self.misses = 0
 
     def load(self, path: Path, together: Collection[Path] = ()) -> Image:
@@ -160,7 +156,6 @@ class ImageCache:
         with self._lock:  # also while decoding, so that no image is decoded twice
             image = self._held.get(path)
             if image is not None:
-                self.hits += 1
                 return image
             self.misses += 1
             image = load_image(path)
