@@ -20,7 +20,7 @@ from medtasks.core.errors import DataError
 from medtasks.core.files import canonical_json
 from medtasks.core.redaction import is_secret, shown
 from medtasks.core.schema import first_problem
-from medtasks.judge.ensemble import family_of
+from medtasks.judge.verdict import family_of
 from medtasks.runs.manifest import RunManifest
 
 from .board import BoardModel, BoardRun, Trained

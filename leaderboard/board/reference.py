@@ -28,7 +28,7 @@ from medtasks.core.errors import DataError, MedtasksError, UsageError, first_lin
 from medtasks.core.files import read_regular
 from medtasks.core.schema import Frozen, first_problem
 from medtasks.core.text import first_names
-from medtasks.judge.ensemble import family_of
+from medtasks.judge.verdict import family_of
 
 from ..exports.publishable import dataset_of
 from .board import Board, BoardColumn, Published, PublishedCell, Trained

@@ -17,8 +17,8 @@ from medtasks.core.errors import DataError, reading
 from medtasks.core.schema import Frozen, first_problem
 from medtasks.core.settings import using
 from medtasks.judge.agreement import AgreementReport, agreement_report
-from medtasks.judge.ensemble import combine
 from medtasks.judge.settings import JudgeConfig
+from medtasks.judge.verdict import combine
 from medtasks.runs.judge import Progress, judge_all
 from medtasks.runs.manifest import RubricFacts
 from medtasks.runs.samples import Sample

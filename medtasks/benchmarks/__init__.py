@@ -7,5 +7,4 @@ from __future__ import annotations
 
 __all__ = ["DIRECTORIES"]
 
-DIRECTORIES = ("kvasir_vqa_x1", "mi_cxr", "med_cmr", "medstreambench")
-"""The shipped benchmarks, in table order."""
+DIRECTORIES = ("kvasir_vqa_x1", "mi_cxr", "med_cmr", "medstreambench")  # the shipped benchmarks, in table order

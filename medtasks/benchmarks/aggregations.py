@@ -14,29 +14,26 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from medtasks.benchmarks.streams import aggregated_turns
 from medtasks.catalog.registry import wrong_return
 from medtasks.metrics.base import Array, Metric, MetricUnavailableError, corpus_score
 from medtasks.metrics.registry import LEXICAL, get_metric, lexical_statistics
 
 
 def responses_of(results: Sequence[str | Sequence[str]]) -> list[str]:
-    """The filtered responses to one document: one, or one for each repeat."""
+    """The filtered responses to one document, with all repeats."""
     return [text for one in results for text in ([one] if isinstance(one, str) else one)]
 
 
-_Computed: TypeAlias = dict[str, Any]
-"""The ``statistics`` of one pair, and the ``score`` of mean-type metrics."""
+_Computed: TypeAlias = dict[str, Any]  # the statistics of one pair, and the score of mean-type metrics
 _TOGETHER: ContextVar[Mapping[tuple[str, str, str], _Computed]] = ContextVar("together", default=MappingProxyType({}))
 """What was computed for many samples at once, by metric, prediction and reference."""
 
 
 @contextmanager
 def computed_together(metrics: Sequence[str], pairs: Sequence[tuple[str, str]]) -> Iterator[None]:
-    """Compute the text metrics of these (prediction, reference) pairs in one batch for :func:`sample_value`.
-
-    The numbers equal those of each pair alone, bit for bit (`medtasks.metrics.registry`); other pairs are computed when
-    they are needed.
-    """
+    """Compute the text metrics of these (prediction, reference) pairs in one batch for :func:`sample_value`. The
+    numbers equal those of each pair alone, bit for bit (`medtasks.metrics.registry`)."""
     distinct = list(dict.fromkeys(pairs))
     names = [name for name in metrics if name in LEXICAL] if len(distinct) > 1 else []
     found: dict[tuple[str, str, str], _Computed] = {}
@@ -53,9 +50,8 @@ def computed_together(metrics: Sequence[str], pairs: Sequence[tuple[str, str]]) 
 def sample_value(metric: str, results: Sequence[str | Sequence[str]], reference: str, cluster: str) -> dict[str, Any]:
     """One sample's entry for one metric, as the harness collects it.
 
-    ``statistics`` are the metric's sufficient statistics, summed over repeats (``repeats`` has each if there are
-    several); ``cluster`` is for clustered standard errors; mean-type metrics also have their ``score``; an unavailable
-    metric has the reason instead.
+    ``statistics`` are summed over repeats (``repeats`` has each if there are several); ``cluster`` is for clustered
+    standard errors; mean-type metrics also have their ``score``; an unavailable metric has the reason instead.
     """
     several: list[_Computed] = []
     try:  # asking `unavailable` first would look for WordNet's files once per sample
@@ -103,8 +99,15 @@ def pending_value(cluster: str) -> dict[str, Any]:
     return {"cluster": cluster, "pending": True}
 
 
-def _aggregation(metric: str) -> Callable[[Sequence[Mapping[str, Any]]], float | str]:
+def __getattr__(name: str) -> Callable[[Sequence[Mapping[str, Any]]], float | str]:
+    """The aggregation of the metric called ``name``, ours or another package's, for ``!function`` in a task file."""
+    if name.startswith("_"):
+        raise AttributeError(name)
+    metric = name.replace("_plus_plus", "++")
+
     def aggregation(values: Sequence[Mapping[str, Any]]) -> float | str:
+        if any("turn" in value for value in values):
+            return aggregated_turns(metric, values)
         reasons = {value["unavailable"] for value in values if "unavailable" in value}
         if reasons:
             return f"not computed, because {min(reasons)}"
@@ -116,13 +119,3 @@ def _aggregation(metric: str) -> Callable[[Sequence[Mapping[str, Any]]], float |
 
     aggregation.__name__ = aggregation.__qualname__ = metric
     return aggregation
-
-
-chrf_plus_plus = _aggregation("chrf++")
-
-
-def __getattr__(name: str) -> Callable[[Sequence[Mapping[str, Any]]], float | str]:
-    """The aggregation of the metric called ``name``, ours or another package's, for ``!function`` in a task file."""
-    if name.startswith("_"):
-        raise AttributeError(name)
-    return _aggregation(name)

@@ -1,25 +1,24 @@
 """Documents for the harness, and the prompt functions that every task file names.
 
-Chat back-ends get one user turn: the media, then one text part. Simple back-ends get the same media through
-``doc_to_visual`` and the same text through ``doc_to_text``. A task's system prompt (``system_template``) is a turn of
-its own before the user's, or the beginning of the text for back-ends that take none (`SYSTEM_IN_TEXT`).
+Chat back-ends get one user turn, media first; simple ones the same by ``doc_to_visual`` and ``doc_to_text``. A task's
+system prompt is a turn of its own, or the beginning of the text for back-ends that take none (`SYSTEM_IN_TEXT`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from medtasks.answers.option_letter import join_stages
 from medtasks.catalog.benchmark import Document
 from medtasks.catalog.contents import raised_in
 from medtasks.catalog.prompts import render
 from medtasks.catalog.registry import get_benchmark
-from medtasks.catalog.spec import load_spec
+from medtasks.catalog.spec import TaskSpec, load_spec
 from medtasks.core.errors import MediaError, MedtasksError, NoRowsError, NotPreparedError, first_line
 from medtasks.core.exits import exit_with_sentence
 from medtasks.core.settings import current_settings
@@ -33,6 +32,7 @@ from medtasks.data.store import open_prepared
 if TYPE_CHECKING:
     from datasets import Dataset
     from PIL.Image import Image
+
 
 T = TypeVar("T")
 
@@ -61,14 +61,8 @@ class Rows:
         """Documents of the prepared records that belong to this subtask, in prepared order.
 
         ``MEDTASKS_SUBSET`` restricts them to some clusters (`medtasks.core.settings.Subset`). With ``media``, their
-        files must exist.
-
-        Raises:
-            NotPreparedError: the benchmark has not been prepared, or (with ``media``) only its references; the message
-                has the command.
-            MediaError: a file that a document needs is gone, or its size (or, in a sample of 16, its content) changed.
-            NoRowsError: the prepared data have no row for this subtask.
-            MedtasksError: a function of the benchmark or of these rows fails; names it, the row, file and line.
+        files must exist with the size (and, in a sample of 16, the content) they had, or a :class:`MediaError` is
+        raised. No row is a :class:`NoRowsError`; errors of the benchmark's functions name function, row, file and line.
         """
         prepared = open_prepared(self.benchmark)
         rows = list(self._own(prepared))
@@ -81,8 +75,7 @@ class Rows:
                 f"the prepared data of {self.benchmark} have no rows for this task{why}; prepare a source that has "
                 f"some: {command}"
             )
-        subset = current_settings().subset
-        if subset is not None:
+        if (subset := current_settings().subset) is not None:
             chosen = subset.of(chosen)
         if media:
             _refuse_missing(prepared, chosen, command)
@@ -129,9 +122,8 @@ class Rows:
         return Dataset.from_list(self.documents())
 
     @exit_with_sentence
-    def __call__(self, placeholder: Dataset) -> Dataset:
+    def __call__(self, placeholder: Dataset) -> Dataset:  # noqa: ARG002
         """:meth:`dataset`; the placeholder is ignored."""
-        del placeholder
         return self.dataset()
 
 
@@ -140,17 +132,10 @@ def _counted(rows: Iterable[tuple[Document, str]]) -> dict[str, int]:
 
 
 def task_documents(task: str, *, media: bool = True) -> list[Document]:
-    """Documents of the task called ``task``, as the harness will see them."""
     return task_rows(task).documents(media=media)
 
 
 def task_rows(task: str) -> Rows:
-    """The rows of the task called ``task``.
-
-    Raises:
-        UsageError: there is no such task.
-        MedtasksError: the name in the task file cannot be imported, or is not a `Rows`.
-    """
     spec = load_spec(task)
     rows = spec.function("process_docs")
     if not isinstance(rows, Rows):
@@ -160,10 +145,7 @@ def task_rows(task: str) -> Rows:
 
 
 def prompt_text(doc: Mapping[str, Any], template: str, **values: str) -> str:
-    """The prompt's text: ``template`` rendered with the benchmark's visible fields and ``values``.
-
-    A document that asks its question with another template (`medtasks.benchmarks.variants`) has that one's text.
-    """
+    """The prompt's text: ``template``, or that of a paraphrase, rendered with the visible fields and ``values``."""
     visible = get_benchmark(doc["benchmark"]).visible_fields
     if "prompt_of" in doc:
         template = doc["prompt_template"]
@@ -171,10 +153,7 @@ def prompt_text(doc: Mapping[str, Any], template: str, **values: str) -> str:
 
 
 def doc_to_visual(doc: Mapping[str, Any]) -> list[Image]:
-    """The document's images or video frames, RGB, in the order of the prompt; decoded once while cached.
-
-    Empty in a blind run (`medtasks.core.settings.Settings`). Raises :class:`MediaError` for those that are not whole.
-    """
+    """The document's images or video frames, RGB, in the order of the prompt; none in a blind run."""
     return [] if current_settings().blind else all_pictures(doc)
 
 
@@ -194,8 +173,7 @@ _ENCODED: ContextVar[dict[tuple[str, str], EncodedPicture] | None] = ContextVar(
 
 @contextmanager
 def encoded_pictures() -> Iterator[None]:
-    """Within the block, :func:`user_turn` decodes no image: each file is read once and is one `EncodedPicture`, for
-    another process to decode."""
+    """Within the block, :func:`user_turn` decodes no image: each file is one `EncodedPicture`, for another process."""
     token = _ENCODED.set({})
     try:
         yield
@@ -204,10 +182,7 @@ def encoded_pictures() -> Iterator[None]:
 
 
 def user_turn(doc: Mapping[str, Any], text: str) -> dict[str, Any]:
-    """One user turn: every picture in order, then the text.
-
-    Frames of a video also carry their ``time`` in seconds, for back-ends that can use it.
-    """
+    """One user turn: every picture in order, then the text. Video frames also carry their ``time`` in seconds."""
     encoded, pictures = _ENCODED.get(), list[Any]()
     if encoded is None or doc.get("frames") or current_settings().blind:
         pictures = doc_to_visual(doc)
@@ -244,8 +219,7 @@ def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Mapping[s
     return [first, user_turn(doc, prompt_text(doc, lmms_eval_specific_kwargs["template"]))]
 
 
-_SAMPLED, _SAMPLED_BYTES = 16, 64 * 2**20
-"""How many of a task's media files are compared by content before a run, and their maximum size."""
+_SAMPLED, _SAMPLED_BYTES = 16, 64 * 2**20  # media files of a task compared by content before a run, and their size
 
 
 def _refuse_missing(prepared: Prepared, chosen: list[Document], command: str) -> None:
@@ -256,12 +230,61 @@ def _refuse_missing(prepared: Prepared, chosen: list[Document], command: str) ->
         )
     needed = {name for document in chosen for name in document["media"]}
     # every size, and the content of some files; `medtasks validate` compares all
-    names = [name for name in prepared.missing_media() if name in needed]
-    small = [entry.path for entry in prepared.media if entry.path in needed and entry.bytes <= _SAMPLED_BYTES]
-    names = names or prepared.changed_media({small[place] for place in thin(len(small), _SAMPLED)})
-    missing: list[Path] = sorted(map(prepared.media_path, names))
-    if missing:
+    names = needed.intersection(prepared.missing_media())
+    if not names:
+        small = [entry.path for entry in prepared.media if entry.path in needed and entry.bytes <= _SAMPLED_BYTES]
+        names = {*prepared.changed_media({small[place] for place in thin(len(small), _SAMPLED)})}
+    if names:
         raise MediaError(
-            f"{first_names(map(str, missing), 1)}: missing or changed since the data were prepared; restore them, or "
-            f"prepare again: {command}"
+            f"{first_names(sorted(str(prepared.media_path(name)) for name in names), 1)}: missing or changed since the "
+            f"data were prepared; restore them, or prepare again: {command}"
         )
+
+
+WITHHELD = frozenset({"choices", "options"})  # no template of stage 1 may use them
+
+
+def stage_text(
+    doc: Mapping[str, Any],
+    lmms_eval_specific_kwargs: Mapping[str, Any],
+    previous_output: Sequence[str] | None = None,
+    round_idx: int | None = None,
+    previous_round_info: object = None,  # noqa: ARG001  (the harness passes it)
+) -> str | tuple[list[Any] | None, str | None, bool, list[str] | None, None]:
+    """The prompt of stage 1 or, once there are responses, what the harness needs for the next round: media (none),
+    text, whether this was the last round, the outputs so far, and no state."""
+    if not round_idx:
+        return first_prompt(doc, lmms_eval_specific_kwargs["stage1_template"])
+    outputs = list(previous_output or ())
+    if round_idx == 1:
+        text = prompt_text(doc, lmms_eval_specific_kwargs["template"], observations=outputs[0].strip())
+        return [], text, False, outputs, None
+    return None, None, True, [join_stages(outputs)], None
+
+
+def stage_messages(
+    doc: Mapping[str, Any],
+    lmms_eval_specific_kwargs: Mapping[str, Any],
+    round_idx: int | None = None,
+    previous_output: Sequence[str] | None = None,
+    previous_round_info: object = None,  # noqa: ARG001  (the harness passes it)
+) -> list[dict[str, Any]] | tuple[list[dict[str, Any]] | None, bool, list[str] | None, None]:
+    """As :func:`stage_text`, for chat back-ends: one user turn a stage, images only in the first."""
+    stage = stage_text(doc, lmms_eval_specific_kwargs, previous_output, round_idx)
+    if isinstance(stage, str):
+        return [user_turn(doc, stage)]
+    _, text, last, outputs, _ = stage
+    turns = None if text is None else [{"role": "user", "content": [{"type": "text", "text": text}]}]
+    return turns, last, outputs, None
+
+
+def first_prompt(doc: Mapping[str, Any], template: str) -> str:
+    visible = get_benchmark(doc["benchmark"]).visible_fields - WITHHELD
+    return render(template, **{key: doc[key] for key in sorted(visible) if key in doc})
+
+
+def asked_prompt(spec: TaskSpec, doc: Mapping[str, Any]) -> str:
+    """The text with which a task asks about ``doc``, as samples log it: of two stages the first."""
+    if spec.stage1_template is not None:
+        return first_prompt(doc, spec.stage1_template)
+    return doc_to_text(doc, {"template": spec.template, "system_template": spec.system_template})

@@ -1,12 +1,9 @@
 """Kinds of error: what a benchmark's gold structure tells about wrong answers, counted in the items of a score.
 
-A benchmark declares `Errors`; groups and tasks name the rates in ``metadata.pooled``, as any metric over whole items.
-
-A task file declares kinds of error (``metadata.errors``) by the texts of gold and answer: a question is a case if its
-gold answer is one of the listed texts (or another one); the error occurs if the answer is one of the listed texts (or
-another one). Texts are compared after `medtasks.metrics.closed_answer.normalise`; the text of an option counts, not its
-letter. A rate of errors is over the cases with an answer, whose number stands beside it; in a rate of correct outcomes
-no answer is no such outcome.
+A benchmark declares `Errors`; groups and tasks name the rates in ``metadata.pooled``, as any metric over whole items. A
+task file declares them (``metadata.errors``) by the texts of gold and answer, compared after
+`medtasks.metrics.closed_answer.normalise`; the text of an option counts, not its letter. A rate of errors is over the
+cases with an answer, whose number stands beside it; in a rate of correct outcomes no answer is no such outcome.
 """
 
 from __future__ import annotations
@@ -31,10 +28,7 @@ from medtasks.metrics.registry import registered_metric
 
 class Case(NamedTuple):
     """One chance for an error: the rate it counts for, and whether the error occurred; None if the response gives no
-    answer that could be one.
-
-    ``part`` is the group of the breakdown `Benchmark.parts` that it belongs to, if the benchmark has one.
-    """
+    answer that could be one. ``part`` is its group of the breakdown `Benchmark.parts`, if there is one."""
 
     rate: str
     occurred: bool | None
@@ -47,16 +41,14 @@ class Errors:
     responses (of repeats, the first).
 
     Which cases there are must not depend on the responses. If a response failed or gives no answer, whether they
-    occurred is open, and the rate, over the answered cases, has their number beside it.
-    Questions with rotated options have none: their errors are those of the plain task.
+    occurred is open. Questions with rotated options have none: their errors are those of the plain task.
     """
 
     rates: tuple[ErrorRate, ...]
     cases: Callable[[Item], Iterable[Case]]
 
     def values(self, benchmark: Benchmark, item: Item) -> dict[str, Value]:
-        """The item's value of every rate; one without cases here does not apply. Raises :class:`DataError` if a case
-        names a rate that is not declared."""
+        """The item's value of every rate; raises :class:`DataError` if a case names a rate that is not declared."""
         found: dict[str, list[Case]] = {rate.name: [] for rate in self.rates}
         for case in () if "rotation_of" in item.view.document else self.cases(item):
             if case.rate not in found:
@@ -81,7 +73,6 @@ def _value(cases: Sequence[Case], parts: Iterable[str], failed: bool) -> Value:
 
 @lru_cache(maxsize=1024)
 def _counted(occurred: int, unanswered: int, cases: int) -> Value:
-    """The value of so many cases; shared, because items have few different ones."""
     low, high = ((float(number), float(cases)) for number in (occurred, occurred + unanswered))
     return Value(low=low, high=high, failed=True) if unanswered else Value(statistics=low)
 
@@ -90,7 +81,6 @@ _NO_CASE = _counted(0, 0, 0)
 
 
 def pooled_metrics(benchmark: Benchmark, names: Sequence[str]) -> Derived:
-    """The metrics of a benchmark that ``metadata.pooled`` names."""
     errors = None if {*names} <= benchmark.pooled.keys() else benchmark.errors
 
     def values(item: Item) -> dict[str, Value]:
@@ -103,7 +93,6 @@ def pooled_metrics(benchmark: Benchmark, names: Sequence[str]) -> Derived:
 
 
 def declared_rates(name: str) -> tuple[ErrorRate, ...]:
-    """The rates that a task, or the tasks of a group, declare."""
     kinds = {kind.name: kind for leaf in leaf_tasks(name) for kind in load_spec(leaf).metadata.errors}
     return tuple(map(declared_rate, kinds.values()))
 
@@ -122,7 +111,6 @@ def declared_metrics(benchmark: Benchmark, task_of: Mapping[str, str]) -> Iterat
 
 
 def declared_errors(task: str, benchmark: Benchmark) -> Errors | None:
-    """The kinds of error that a task declares, None if none; raises :class:`MedtasksError` for unusable names."""
     spec = load_spec(task)
     for kind in spec.metadata.errors:
         if problem := name_problem(task, kind, owner_of(spec.path)):
@@ -132,7 +120,6 @@ def declared_errors(task: str, benchmark: Benchmark) -> Errors | None:
 
 
 def name_problem(task: str, kind: ErrorKind, package: TaskPackage) -> str:
-    """Why ``task``, of ``package``, cannot use the kind's name; empty if it can."""
     if not package.owns(kind.name):
         return f"its name must start with that of the package; call it {package.prefix}_{kind.name}"
     if registered_metric(kind.name) is not None:
@@ -158,7 +145,6 @@ def _cases(benchmark: Benchmark, kinds: Sequence[ErrorKind], item: Item) -> Iter
 
 
 def gold_text(document: Mapping[str, Any]) -> str | None:
-    """The gold answer, for lettered options the text of the right one."""
     choices, target = document.get("choices"), document.get("target")
     found = choices.get(target) if choices else target
     return found if isinstance(found, str) else None

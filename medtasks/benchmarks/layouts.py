@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from itertools import count
 
 from medtasks.benchmarks.errors import declared_rates
 from medtasks.catalog.board_layout import ALL_GROUPS, BoardLayout, Column, LayoutTable, Plot
@@ -21,11 +21,9 @@ from medtasks.core.schema import unknown
 from medtasks.metrics.confidence import CONFIDENCE_NAMES
 from medtasks.metrics.item_metrics import SIGNED, ErrorRate
 
-HEADLINE = "headline"
-"""The name of the table of headline scores, which no other table may have."""
+HEADLINE = "headline"  # the table of headline scores; no other may have the name
 
-HARMS = "could harm a patient"
-"""What the board calls errors that could, if nobody noticed them."""
+HARMS = "could harm a patient"  # what the board calls errors that could, if nobody noticed them
 
 _NAME = re.compile(r"[a-z0-9]{1,30}(-[a-z0-9]{1,30}){0,11}")
 
@@ -41,8 +39,14 @@ def tasks(names: Mapping[str, str], metric: str, suffix: str = "") -> tuple[Colu
 
 
 def groups(task: str, metric: str, breakdown: str) -> tuple[Column, ...]:
-    """One metric over every group of a breakdown."""
     return (Column(task, metric, breakdown, breakdown, ALL_GROUPS),)
+
+
+def tables_of(
+    notes: Mapping[str, str], *rows: LayoutTable | tuple[str, str, tuple[Column, ...]]
+) -> tuple[LayoutTable, ...]:
+    """The tables with these names, titles and columns, and their ``notes`` by name; whole tables stay as they are."""
+    return tuple(row if isinstance(row, LayoutTable) else LayoutTable(*row, notes.get(row[0], "")) for row in rows)
 
 
 def prompt_sensitivity(task: str, prompts: int, metric: str = "accuracy") -> tuple[LayoutTable, tuple[Plot, ...]]:
@@ -120,10 +124,8 @@ def kinds_of_error(
 def all_layouts() -> dict[str, BoardLayout]:
     """The board layout of every benchmark that has a page of its own, by the benchmark's name, ours first.
 
-    A benchmark without a layout gets a plain one with the metrics of its tasks, unless another layout of its package
-    has them (a track beside the original). A layout of another package that cannot be shown is replaced by the plain
-    one. Kinds of error that task files declare are added to any layout. A benchmark that cannot be shown at all is left
-    out, with one sentence on standard error.
+    A benchmark without a layout, or with one that cannot be shown, gets a plain one, unless another layout of its
+    package shows its tasks (a track beside the original). One that cannot be shown at all is left out, with a sentence.
     """
     brought = {layout.benchmark: layout for package in task_packages() for layout in plugin_of(package).layouts}
     specs = load_specs()
@@ -157,9 +159,8 @@ def default_layout(benchmark: str) -> BoardLayout:
     if not shown:
         raise MedtasksError(f"benchmark {benchmark} has no task with a metric, so a leaderboard cannot show it.")
     taken = {HEADLINE}
-    varied = {spec.name for spec in shown if any(load_spec(leaf).metadata.varied for leaf in leaf_tasks(spec.name))}
-    plain = [spec for spec in shown if spec.name not in varied] or shown
-    headline = tuple(Column(spec.name, metrics_of(spec.name)[0], spec.metadata.title) for spec in plain)
+    plain = [spec for spec in shown if not any(load_spec(leaf).metadata.varied for leaf in leaf_tasks(spec.name))]
+    headline = tuple(Column(spec.name, metrics_of(spec.name)[0], spec.metadata.title) for spec in plain or shown)
     tables = []
     for spec in shown:
         errors = {rate.name for rate in _rates(spec, pooled=True)}  # they get a table of their own
@@ -170,13 +171,9 @@ def default_layout(benchmark: str) -> BoardLayout:
             name = _unused(f"{spec.name}-by-{by}", taken)
             tables.append(LayoutTable(name, f"{title}: {metrics[0]} by {by}", groups(spec.name, metrics[0], by)))
     chance = bool(get_benchmark(benchmark).options)
-    layout = BoardLayout(
-        benchmark=benchmark,
-        headline=headline,
-        tables=tuple(tables),
-        plots=(Plot("headline-scores", "Headline scores", "bars", headline, chance=chance),),
-        why="Its package has no board layout that allows more.",
-    )
+    plots = (Plot("headline-scores", "Headline scores", "bars", headline, chance=chance),)
+    why = "Its package has no board layout that allows more."
+    layout = BoardLayout(benchmark, headline, tuple(tables), plots, why=why)
     check_layout(layout)
     return _with_errors(layout, pooled=True)
 
@@ -189,7 +186,6 @@ def _rates(spec: TaskSpec, *, pooled: bool) -> list[ErrorRate]:
 
 
 def _outermost(benchmark: str) -> list[TaskSpec]:
-    """The tasks and groups of a benchmark that are in none of its groups, by name."""
     specs = {name: spec for name, spec in load_specs().items() if spec.metadata.benchmark == benchmark}
     inner = {member for spec in specs.values() for member in spec.members}
     return [spec for name, spec in sorted(specs.items()) if name not in inner]
@@ -218,16 +214,13 @@ def _unused(text: str, taken: set[str]) -> str:
     """
     words = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-").split("-")
     stem = "-".join([word[:30] for word in words if word][:10]) or "table"
-    number, name = 1, stem
-    while name in taken:
-        number += 1
-        name = f"{stem}-{number}"
+    numbered = (stem if number == 1 else f"{stem}-{number}" for number in count(1))
+    name = next(name for name in numbered if name not in taken)
     taken.add(name)
     return name
 
 
 def metrics_of(task: str) -> tuple[str, ...]:
-    """The metrics of a task or group: computed, learned, judged and pooled ones, kinds of error."""
     names: list[str] = []
     for leaf in leaf_tasks(task):
         metadata = load_spec(leaf).metadata
@@ -237,7 +230,6 @@ def metrics_of(task: str) -> tuple[str, ...]:
 
 
 def columns_of(layout: BoardLayout) -> Iterator[Column]:
-    """Every column of the layout, headline first."""
     yield from layout.headline
     for table in layout.tables:
         yield from table.columns
@@ -246,13 +238,11 @@ def columns_of(layout: BoardLayout) -> Iterator[Column]:
 
 
 def check_layout(layout: BoardLayout) -> None:
-    """Refuse a board layout that cannot be shown, by a :class:`MedtasksError` with what was expected."""
     for _, problem in _problems(layout):
         raise MedtasksError(f"board layout of {layout.benchmark}: {problem}.")
 
 
 def layouts_left_out(package: TaskPackage) -> Iterator[LeftOut]:
-    """The layouts of another package that cannot be shown, with file and line; our tests check ours."""
     for layout in () if package.ours else plugin_of(package).layouts:
         if (left_out := _left_out(layout, package)) is not None:
             yield left_out
@@ -260,24 +250,23 @@ def layouts_left_out(package: TaskPackage) -> Iterator[LeftOut]:
 
 def _left_out(layout: BoardLayout, package: TaskPackage) -> LeftOut | None:
     try:
-        problem = next(_problems(layout), None)
+        part, problem = next(_problems(layout), (layout, ""))
     except (AttributeError, TypeError) as error:  # its fields may be anything
-        problem = layout, first_line(error)
-    if problem is None:
-        return None
-    return LeftOut(package.owner, f"board layout {layout.benchmark}", f"{problem[1]}; correct it.", problem[0].place)
+        part, problem = layout, first_line(error)
+    name = f"board layout {layout.benchmark}"
+    return LeftOut(package.owner, name, f"{problem}; correct it.", part.place) if problem else None
 
 
-_Problem: TypeAlias = tuple[BoardLayout | LayoutTable | Plot | Column, str]
-"""The part of a layout that is wrong, and what is wrong with it."""
-
-
-def _problems(layout: BoardLayout) -> Iterator[_Problem]:
+def _problems(layout: BoardLayout) -> Iterator[tuple[BoardLayout | LayoutTable | Plot | Column, str]]:
+    """Each part of a layout that is wrong, and what is wrong with it."""
     if not layout.headline:
         yield layout, "it has no headline column, expected at least one"
-    named: tuple[tuple[str, Sequence[LayoutTable | Plot]], ...] = (("table", layout.tables), ("plot", layout.plots))
-    for kind, parts in named:
-        names = [*([HEADLINE] if kind == "table" else []), *(part.name for part in parts)]
+    named: tuple[tuple[str, Sequence[LayoutTable | Plot], list[str]], ...] = (
+        ("table", layout.tables, [HEADLINE]),
+        ("plot", layout.plots, []),
+    )
+    for kind, parts, reserved in named:
+        names = [*reserved, *(part.name for part in parts)]
         for part in parts:
             name = f"{kind} name {part.name!r} is"
             if not _NAME.fullmatch(part.name):
@@ -289,8 +278,7 @@ def _problems(layout: BoardLayout) -> Iterator[_Problem]:
     for column in columns_of(layout):
         if column.task not in known:
             try:
-                leaves = [load_spec(leaf) for leaf in leaf_tasks(column.task)]
-                confident = any(leaf.metadata.confidence is not None for leaf in leaves)
+                confident = any(load_spec(leaf).metadata.confidence is not None for leaf in leaf_tasks(column.task))
                 known[column.task] = (*metrics_of(column.task), *(CONFIDENCE_NAMES if confident else ()))
             except MedtasksError as error:
                 yield column, str(error).rstrip(".")
@@ -311,10 +299,9 @@ def _problems(layout: BoardLayout) -> Iterator[_Problem]:
     ranked = {"the headline": layout.headline}
     ranked |= {f"plot {plot.name!r} (heatmap)": plot.columns for plot in layout.plots if plot.kind == "heatmap"}
     for place, columns in ranked.items():
-        for column in columns:
-            if column.metric in SIGNED:
-                signed = f"{column.metric!r}, which is best at 0 and cannot rank models"
-                yield column, f"{place} has {signed}; move it to a table"
+        for column in (column for column in columns if column.metric in SIGNED):
+            signed = f"{column.metric!r}, which is best at 0 and cannot rank models"
+            yield column, f"{place} has {signed}; move it to a table"
     for plot in layout.plots:
         found = f"plot {plot.name!r} ({plot.kind}) has {len(plot.columns)} columns"
         if len(plot.against) != (len(plot.columns) if plot.kind == "paired" else 0):

@@ -23,9 +23,9 @@ FALLBACK = "content_closed_fallback"
 
 
 def round_values(samples: Sequence[SampleView], turn_of: Callable[[SampleView], Turn]) -> Mapping[str, Value]:
-    """Every metric of the item whose rounds are ``samples``; unknown if a round has no response.
+    """Every metric of the item whose rounds are ``samples``.
 
-    Unknown is anything from 0 to 1, and a delay without limits; what does not apply to the item stays as it is.
+    If a round has no response, what applies to the item is anything from 0 to 1, and a delay without limits.
     """
     turns = [turn_of(sample) for sample in samples]
     values = item_values(turns, samples[0].task, fallback=FALLBACK in samples[0].values)
@@ -39,10 +39,8 @@ def round_values(samples: Sequence[SampleView], turn_of: Callable[[SampleView], 
 
 
 def item_values(turns: Sequence[Turn], task: str, *, fallback: bool = False) -> dict[str, Value]:
-    """Every metric of one whole item of ``task``, by name; equations 6 to 10 of the paper.
-
-    ``fallback`` adds the content with mismatches of closed items judged, which no other metric includes.
-    """
+    """Every metric of one whole item of ``task``; ``fallback`` adds the content with mismatches of closed items
+    judged."""
     first, stream = turns[0], _stream(turns, task)
     limits, judge = streaming.content_limits(turns), _judge(turns)
     content = _value(*limits, judge)
@@ -81,7 +79,7 @@ def _stream(turns: Sequence[Turn], task: str) -> Stream:
 
 
 def _judge(turns: Sequence[Turn]) -> str | None:
-    """The judge of an item's turns; None if a turn still needs a judge."""
+    """None if a turn still needs a judge."""
     if any(turn.content is None and turn.judge is None for turn in turns):
         return None
     return next((turn.judge for turn in turns if turn.judge is not None), None)
@@ -93,60 +91,36 @@ def _value(low: float, high: float, judge: str | None = None) -> Value:
     return Value(low=(low, 1.0), high=(high, 1.0), judge=judge)
 
 
-_NO_VALUE = Value(statistics=(0.0, 0.0))
-"""A metric that does not apply to the item."""
+_NO_VALUE = Value(statistics=(0.0, 0.0))  # of a metric that does not apply to the item
 
 
-def item_score(name: str) -> Callable[[Sequence[Mapping[str, Any]]], float | str]:
-    """Aggregation for ``metric_list``: the metric over the items that the turns form.
-
-    The harness does not say which task it aggregates; each value names the one whose ``metadata.timing`` counts.
-    """
-
-    def aggregation(values: Sequence[Mapping[str, Any]]) -> float | str:
-        groups: dict[tuple[str, str], list[Turn]] = {}
-        for value in values:
-            turn = Turn(**value["turn"])
-            groups.setdefault((value["task"], turn.item), []).append(turn)
-        whole = [
-            (task, sorted(turns, key=lambda turn: turn.number))
-            for (task, _), turns in groups.items()
-            if len(turns) == turns[0].rounds
-        ]
-        items = [item_values(turns, task)[name] for task, turns in whole]
-        pending = sum(item.pending for item in items)
-        if pending or not items:
-            why = f"{pending} of {len(items)} items await a judge" if items else "no item has all of its rounds"
-            return f"not computed, because {why}"
-        statistics = np.array([item.statistics for item in items], dtype=np.float64)
-        score = corpus_score(get_metric(name), statistics)
-        return "not computed, because it applies to no item here" if np.isnan(score) else score
-
-    aggregation.__name__ = aggregation.__qualname__ = name
-    return aggregation
-
-
-content = item_score("content")
-content_closed = item_score("content_closed")
-responsiveness = item_score("responsiveness")
-stability = item_score("stability")
-overall = item_score("overall")
-false_alarm_rate = item_score("false_alarm_rate")
-miss_rate = item_score("miss_rate")
-signed_delay = item_score("signed_delay")
-invalid_rate = item_score("invalid_rate")
+def aggregated_turns(name: str, values: Sequence[Mapping[str, Any]]) -> float | str:
+    """The metric over the items that the turns form, for `medtasks.benchmarks.aggregations`. The harness does not say
+    which task it aggregates; each value names the one whose ``metadata.timing`` counts."""
+    groups: dict[tuple[str, str], list[Turn]] = {}
+    for value in values:
+        turn = Turn(**value["turn"])
+        groups.setdefault((value["task"], turn.item), []).append(turn)
+    items = [
+        item_values(sorted(turns, key=lambda turn: turn.number), task)[name]
+        for (task, _), turns in groups.items()
+        if len(turns) == turns[0].rounds
+    ]
+    pending = sum(item.pending for item in items)
+    if pending or not items:
+        why = f"{pending} of {len(items)} items await a judge" if items else "no item has all of its rounds"
+        return f"not computed, because {why}"
+    score = corpus_score(get_metric(name), np.array([item.statistics for item in items], dtype=np.float64))
+    return "not computed, because it applies to no item here" if np.isnan(score) else score
 
 
 # --- timelines ---
 
-MOST_TIMELINES = 12
-"""Items shown per task, the first by id."""
+MOST_TIMELINES = 12  # items shown per task, the first by id
 LONGEST_RESPONSE = 400  # characters of a response
 
 
 class Round(Frozen):
-    """One round of a streaming item; ``said`` is the extracted response."""
-
     time: float
     answerable: bool
     positive: bool
@@ -156,8 +130,6 @@ class Round(Frozen):
 
 
 class Timeline(Frozen):
-    """One model's responses to a streaming item; times are in the item's unit (seconds or frames)."""
-
     model: str
     task: str
     item: str
@@ -168,28 +140,25 @@ class Timeline(Frozen):
 
 
 def timelines(task: str, items: Sequence[Item], turn_of: Callable[[SampleView], Turn]) -> tuple[Timeline, ...]:
-    """The first `MOST_TIMELINES` streaming items among the joined ``items``; times as in the item.
-
-    ``expected_time`` and ``tolerance`` are those used for the scores: a record's own or the defaults.
-    """
+    """The first `MOST_TIMELINES` streaming items; ``expected_time`` and ``tolerance`` are those used for the scores."""
     found: list[Timeline] = []
     for item in sorted(items, key=lambda item: item.item_id):
+        if len(found) == MOST_TIMELINES:
+            break
         turns = [turn_of(view) for view in item.samples]
         if not turns[0].streaming:
             continue
-        texts = [shown(view.filtered) for view in item.samples]
-        stream = _stream(turns, task)
-        rounds = [
-            Round(
-                time=turn.time,
-                answerable=turn.answerable,
-                positive=turn.positive,
-                valid=not turn.invalid,
-                content=turn.content,
-                said=text if len(text) <= LONGEST_RESPONSE else text[:LONGEST_RESPONSE] + "…",
+        rounds = []
+        for turn, view in zip(turns, item.samples, strict=True):
+            text = shown(view.filtered)
+            rounds.append(
+                Round(
+                    **{name: getattr(turn, name) for name in ("time", "answerable", "positive", "content")},
+                    valid=not turn.invalid,
+                    said=text if len(text) <= LONGEST_RESPONSE else text[:LONGEST_RESPONSE] + "…",
+                )
             )
-            for turn, text in zip(turns, texts, strict=True)
-        ]
+        stream = _stream(turns, task)
         found.append(
             Timeline(
                 model="",  # a board knows its name
@@ -201,6 +170,4 @@ def timelines(task: str, items: Sequence[Item], turn_of: Callable[[SampleView], 
                 rounds=tuple(rounds),
             )
         )
-        if len(found) == MOST_TIMELINES:
-            break
     return tuple(found)

@@ -2,11 +2,8 @@
 
 In rotation r (``metadata.options``) the letter at position i shows the option that was at position i + r, modulo the
 number of options: the circular shifts of MMBench (arXiv 2307.06281). A paraphrase (``metadata.prompts``) carries the
-name of its template, which `medtasks.benchmarks.documents.prompt_text` renders. All variants of a question are one
-item.
-
-A task's rows are this module's attribute with the task's name, so task files write
-``process_docs: !function medtasks.benchmarks.variants.TASK``.
+name of its template. All variants of a question are one item. A task's rows are this module's attribute with the task's
+name, for ``process_docs: !function medtasks.benchmarks.variants.TASK``.
 """
 
 from __future__ import annotations
@@ -25,28 +22,15 @@ from medtasks.catalog.benchmark import FAILED, Benchmark, Document, Item, Joined
 from medtasks.catalog.spec import load_spec
 from medtasks.catalog.task_model import ORDER_METRICS, Metadata, OptionOrder, prompt_metric, prompt_metrics
 from medtasks.core.errors import UsageError
+from medtasks.metrics import variants as measures
 from medtasks.metrics.closed_answer import closed_answer_matches
 from medtasks.metrics.registry import get_metric
-from medtasks.metrics.variants import (
-    AGREEMENT,
-    BEST,
-    CIRCULAR,
-    CONSISTENCY,
-    POSITIONS,
-    PREFERENCE,
-    SPREAD,
-    WORST,
-    half_of,
-    letter_statistics,
-    prompt_statistics,
-)
 
 _FIELDS = {"options": ("rotation_of", "rotation", "rotations"), "prompts": ("prompt_of", "prompt", "prompts")}
 """By ``metadata.varied``, the document fields of the question, of the variant's number and of their count."""
 
 
 def __getattr__(name: str) -> Rows:
-    """The rows of the task called ``name``, for ``!function`` in its file."""
     if name.startswith("_"):
         raise AttributeError(name)
     rows = varied_rows(name, load_spec(name).metadata)
@@ -59,10 +43,7 @@ def varied_rows(task: str, metadata: Metadata) -> Rows | None:
     """The rows of ``compare_with``, each in several variants; None for a task that asks each question once.
 
     Rows that cannot be asked this way are left out: those without options to rotate, with several rounds or answers.
-
-    Raises:
-        UsageError: ``compare_with`` is not a task that asks each question once; or, for prompts, not with the first
-            template, or its first metric is not a mean of fractions of which more is better.
+    Metadata that do not fit the plain task are a :class:`UsageError`.
     """
     if metadata.varied is None:
         return None
@@ -105,16 +86,14 @@ def varied_rows(task: str, metadata: Metadata) -> Rows | None:
 
 
 def question_of(document: Mapping[str, object]) -> object:
-    """The question that a document is a variant of; None if it is asked once."""
     return document.get("rotation_of", document.get("prompt_of"))
 
 
 def joined_items(benchmark: Benchmark, samples: Sequence[SampleView]) -> Joined:
     """The benchmark's items; all variants of a question are one item, with the scores of the variants as well.
 
-    Any other metric of such an item is the mean over its variants, so that each question counts once. The views of an
-    item name targets and answers in the plain order. With a failed variant the item's values are unknown, without one
-    that was asked it is incomplete.
+    Any other metric of such an item is the mean over its variants, which name targets and answers in the plain order.
+    With a failed variant the item's values are unknown, without one that was asked it is incomplete.
     """
     asked = (one for one in _FIELDS if any(_FIELDS[one][0] in sample.document for sample in samples))
     varied = next(asked, None)
@@ -158,7 +137,6 @@ def _mean(values: Sequence[Value]) -> Value:
 
 
 def _every_time(possible: bool, *, failed: bool) -> Value:
-    """1 if it holds for every variant; open if one of them failed and it holds for the others (``possible``)."""
     row = (float(possible), 1.0)
     return Value(low=(0.0, 1.0), high=row, failed=True) if failed else Value(statistics=row)
 
@@ -167,7 +145,7 @@ def _every_time(possible: bool, *, failed: bool) -> Value:
 
 
 def selected_option(benchmark: Benchmark, view: SampleView) -> str | None:
-    """The letter of the one option that was selected, or its position in a list without letters; None without one."""
+    """The letter of the one selected option, or its position in a list without letters; None unless one is selected."""
     if view.status != "ok":
         return None
     texts = unlettered(benchmark, view)
@@ -178,7 +156,7 @@ def selected_option(benchmark: Benchmark, view: SampleView) -> str | None:
 
 
 def unlettered(benchmark: Benchmark, view: SampleView) -> list[str] | None:
-    """The options as shown if they are a list, whose target is a text; None if they have letters of their own."""
+    """The options as shown if they are a list, whose target is a text; None if they have letters."""
     return None if benchmark.options else view.document.get("options") or None
 
 
@@ -186,7 +164,6 @@ def unlettered(benchmark: Benchmark, view: SampleView) -> list[str] | None:
 
 
 def _letters(document: Mapping[str, Any]) -> list[str]:
-    """The letters of a document's options in the order of the prompt, as for an unlettered list of options."""
     choices = document.get("choices")
     return sorted(choices) if choices else list(string.ascii_uppercase[: len(document.get("options") or ())])
 
@@ -195,7 +172,7 @@ def _not_rotatable(document: Document, several: bool) -> str:
     letters, options = _letters(document), document.get("options") or ()
     if len(letters) < 2:
         return "no_options"
-    if len(options) > POSITIONS:
+    if len(options) > measures.POSITIONS:
         return "too_many_options"
     if options and all(re.match(rf"\(?{letter}[.):]", text) for letter, text in zip(letters, options, strict=True)):
         return "options_name_their_letters"
@@ -232,7 +209,6 @@ def _rotations(task: str, order: OptionOrder, document: Document) -> list[Docume
 
 
 def _order_scores(benchmark: Benchmark, views: Sequence[SampleView]) -> dict[str, Value]:
-    """The scores of `ORDER_METRICS` of one question from its rotations."""
     answered = [view for view in views if view.status != FAILED]
     answers = [_positions(benchmark, view) for view in answered]
     pairs = zip(answers, answered, strict=True)
@@ -240,22 +216,22 @@ def _order_scores(benchmark: Benchmark, views: Sequence[SampleView]) -> dict[str
     failed = len(answered) < len(views)
     right = all(answer is not None and answer[0] == answer[1] for answer in answers)
     values = {
-        CIRCULAR: _every_time(right, failed=failed),
-        CONSISTENCY: _every_time(len(options) < 2 and None not in options, failed=failed),
+        measures.CIRCULAR: _every_time(right, failed=failed),
+        measures.CONSISTENCY: _every_time(len(options) < 2 and None not in options, failed=failed),
     }
     selected = [answer for answer in answers if answer is not None]
     if failed:
-        values[PREFERENCE] = Value(failed=True)
+        values[measures.PREFERENCE] = Value(failed=True)
     elif selected:
         letters = sorted(views[0].document["option_order"])
         places = [(benchmark.options or letters).index(letter) for letter in letters]
         found = [(places[chosen], places[correct]) for chosen, correct in selected]
-        values[PREFERENCE] = Value(statistics=tuple(letter_statistics(found, places).tolist()))
+        values[measures.PREFERENCE] = Value(statistics=tuple(measures.letter_statistics(found, places).tolist()))
     return values
 
 
 def _positions(benchmark: Benchmark, view: SampleView) -> tuple[int, int] | None:
-    """Positions of the selected and of the correct option as they were shown; None unless one option is selected."""
+    """Positions of the selected and of the correct option as shown; None unless one option is selected."""
     chosen, texts = selected_option(benchmark, view), unlettered(benchmark, view)
     if chosen is None:
         return None
@@ -266,7 +242,6 @@ def _positions(benchmark: Benchmark, view: SampleView) -> tuple[int, int] | None
 
 
 def _in_plain_order(benchmark: Benchmark, view: SampleView) -> SampleView:
-    """The view with the letters of the plain order as target and answer."""
     if unlettered(benchmark, view) is not None:
         return view
     order = view.document["option_order"]
@@ -282,7 +257,7 @@ def _in_plain_order(benchmark: Benchmark, view: SampleView) -> SampleView:
 def _paraphrases(templates: Sequence[str], metric: str, document: Document) -> list[Document]:
     name = document["sample_id"]
     # of the cluster's own name, which stripped runs do not have
-    facts = {"prompt_metric": metric, "prompt_half": half_of(document["cluster"])}
+    facts = {"prompt_metric": metric, "prompt_half": measures.half_of(document["cluster"])}
     return [
         {
             **document,
@@ -308,10 +283,14 @@ def _prompt_scores(
     rows = [one.statistics for one in each if one.statistics is not None]
     over = Value(failed=failed)
     if len(rows) == len(each):
-        over = Value(statistics=tuple(prompt_statistics(rows, document["prompt_half"]).tolist()))
+        over = Value(statistics=tuple(measures.prompt_statistics(rows, document["prompt_half"]).tolist()))
     agreement = Value(statistics=(0.0, 0.0))
     if benchmark.options or document.get("options"):
         options = {selected_option(benchmark, view) for view in answered}
         agreement = _every_time(len(options) < 2 and None not in options, failed=failed)
     numbered = {prompt_metric(number): one for number, one in enumerate(each, start=1)}
-    return {**dict.fromkeys((WORST, BEST, SPREAD), over), AGREEMENT: agreement, **numbered}
+    return {
+        **dict.fromkeys((measures.WORST, measures.BEST, measures.SPREAD), over),
+        measures.AGREEMENT: agreement,
+        **numbered,
+    }

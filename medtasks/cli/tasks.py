@@ -80,8 +80,7 @@ def _entry(spec: TaskSpec) -> dict[str, Any]:
 
 def show(task: str, doc: Annotated[int, typer.Option(min=0)] = 0, as_json: Json = False) -> None:
     """Show a task: the rendered prompt with its media in place, the gold answer, the YAML and the template."""
-    from medtasks.benchmarks.documents import prompt_text, task_documents
-    from medtasks.benchmarks.stages import asked_prompt
+    from medtasks.benchmarks.documents import asked_prompt, prompt_text, task_documents
     from medtasks.catalog.prompts import template_path, template_source
     from medtasks.catalog.spec import load_spec
     from medtasks.data.store import open_prepared

@@ -1,17 +1,13 @@
-"""``medtasks prepare``: from records to prepared data.
-
-The work is done in a hidden directory beside the finished one, which it replaces when it is complete; progress is
-logged, so that an interrupted command can be resumed.
-"""
+"""``medtasks prepare``: from records to prepared data, in a hidden directory that replaces the finished one when
+complete."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import inspect
 import json
 import os
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import KW_ONLY, dataclass
@@ -28,11 +24,10 @@ from medtasks.catalog.benchmark import Benchmark, PrepareCommand
 from medtasks.catalog.records import Record, repeated
 from medtasks.catalog.registry import get_benchmark
 from medtasks.core.errors import DataError, MediaError, MedtasksError, UsageError
-from medtasks.core.files import held, recover_directory, replace_directory
+from medtasks.core.files import canonical_json, held, recover_directory, replace_directory
 from medtasks.core.schema import shown
 from medtasks.core.text import first_names
-from medtasks.data.fetch import hub_tree
-from medtasks.data.media.images import KnownMedia, MediaEntry, index_media
+from medtasks.data.media.images import MediaEntry, index_media
 from medtasks.data.prepared import (
     Counts,
     Coverage,
@@ -44,14 +39,13 @@ from medtasks.data.prepared import (
     fingerprint,
     open_directory,
 )
-from medtasks.data.release import Progress, Release, picture_suffix
+from medtasks.data.release import Progress, Release, hub_tree
 
 NAMED = 10
 
 T = TypeVar("T", bound=BaseModel)
 
-Bars = Callable[[str], AbstractContextManager[Progress]]
-"""Opens a progress bar with that title."""
+Bars = Callable[[str], AbstractContextManager[Progress]]  # opens a progress bar with that title
 Out = Annotated[
     Path | None,
     typer.Option("--out", help="Directory to prepare into (default: below MEDTASKS_DATA).", show_default=False),
@@ -60,8 +54,7 @@ Workers = Annotated[int, typer.Option("--workers", help="Threads that verify pic
 
 
 class Options(TypedDict, total=False):
-    """What every preparation can be told: options of the ``medtasks prepare`` commands, a listener to progress, and
-    whether these are miniature data."""
+    """Options of every ``medtasks prepare`` command, a listener to progress, and whether these are miniature data."""
 
     references_only: Annotated[
         bool,
@@ -76,8 +69,6 @@ class Options(TypedDict, total=False):
 
 
 class PictureOptions(Options, total=False):
-    """Those of a benchmark whose rows are refused unless they have all of their pictures."""
-
     allow_missing_media: Annotated[
         bool, typer.Option("--allow-missing-media", help="Leave out rows without pictures and count them.")
     ]
@@ -85,15 +76,9 @@ class PictureOptions(Options, total=False):
 
 @dataclass
 class Preparation:
-    """A directory beside the finished data, as a context manager that locks these against other preparations.
-
-    The files of an interrupted preparation are reused. ``name`` is the benchmark's; ``out`` the directory of the
-    finished data, by default below the data root; `Options` has the others.
-
-    Raises:
-        UsageError: on entering: ``out`` is not prepared data, or has media that data without media would replace; the
-            directory cannot be made; or another process prepares ``out``.
-    """
+    """A directory beside the finished data (``out``, by default below the data root), as a context manager that locks
+    these against other preparations. The files of an interrupted one are reused. Entering raises :class:`UsageError` if
+    ``out`` is not prepared data, or has media that data without media would replace."""
 
     name: str
     out: Path | None
@@ -108,7 +93,6 @@ class Preparation:
         self.benchmark = get_benchmark(self.name)
         self.target = (self.out or data_root() / self.name).resolve()  # `.` has no name
         self.directory = self.target.with_name(f".{self.target.name}.partial")
-        self._images: dict[str, str] = {}
         self._held = ExitStack()
 
     def __enter__(self) -> Preparation:
@@ -138,21 +122,6 @@ class Preparation:
     def __exit__(self, *_: object) -> None:
         self._held.close()
 
-    def keep_image(self, img_id: str, data: bytes, where: object) -> str:
-        """Store the original bytes of a picture that came with the rows; return its name.
-
-        Raises :class:`DataError` if the id already belongs to another picture.
-        """
-        name = f"{img_id}{picture_suffix(data)}"
-        digest = hashlib.sha256(data).hexdigest()
-        if self._images.setdefault(img_id, digest) != digest:
-            raise DataError(f"{where}: field `image` differs from that of an earlier row of {img_id}; fix the rows.")
-        path = self.directory / "media" / name
-        if not path.is_file() or path.read_bytes() != data:
-            path.parent.mkdir(exist_ok=True)
-            path.write_bytes(data)
-        return name
-
     @contextmanager
     def progress_log(self, name: str, kind: type[T]) -> Iterator[tuple[list[T], Callable[[T], None]]]:
         """What interrupted passes wrote to the log ``name``, and a function that appends an entry to it."""
@@ -161,34 +130,9 @@ class Preparation:
         for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else ():
             with contextlib.suppress(ValidationError):  # the line that a crash cut off
                 known.append(kind.model_validate_json(line))
-        with log.open("a", encoding="utf-8") as stream:
+        with log.open("a", encoding="utf-8", buffering=1) as stream:
             stream.write("\n")  # ends the line that a crash may have cut off
-
-            def write(entry: T) -> None:
-                stream.write(entry.model_dump_json() + "\n")
-                stream.flush()
-
-            yield known, write
-
-    def index(
-        self, root: Path, names: set[str], progress: Progress | None = None
-    ) -> tuple[list[MediaEntry], dict[str, MediaError]]:
-        """Verify ``names`` below ``root``, except those that an interrupted pass has verified."""
-        entries: list[MediaEntry] = []
-        errors: dict[str, MediaError] = {}
-        with self.progress_log("media", KnownMedia) as (earlier, write):
-            known = {media.entry.path: media for media in earlier}
-            indexed = index_media(root, names, workers=self.workers, known=known)
-            for number, (name, media) in enumerate(indexed, start=1):
-                if isinstance(media, MediaError):
-                    errors[name] = media
-                    continue
-                entries.append(media.entry)
-                if known.get(name) != media:
-                    write(media)
-                if progress is not None:
-                    progress(number, len(names))
-        return entries, errors
+            yield known, lambda entry: print(entry.model_dump_json(), file=stream)
 
     def finish(
         self,
@@ -200,19 +144,13 @@ class Preparation:
         unavailable: Mapping[str, MediaError] | None = None,
     ) -> Prepared:
         """Verify the pictures of ``records`` below ``root`` (unless references only), and write the rows that are left.
-
-        ``unavailable`` are the media that could not be fetched, and why.
-
-        Raises:
-            DataError: there is no record, or none is left.
-            MediaError: pictures are missing or damaged; the first ten are named.
-        """
+        ``unavailable`` are the media that could not be fetched, and why."""
         if not records:
             raise DataError(f"{source.name}: has no row, expected at least one; fetch it again.")
         files = self.directory / "media" if root == Path("media") else root.resolve()
         names = set() if self.references_only else {name for record in records for name in record.media}
         failed = {name: error for name, error in (unavailable or {}).items() if name in names}
-        entries, errors = self.index(files, names - failed.keys(), self.progress)
+        entries, errors = index_media(files, names - failed.keys(), self.workers, self.progress)
         errors |= failed
         if errors and not self.allow_missing_media:
             rows = first_names(str(row) for row, one in enumerate(records, start=1) if errors.keys() & set(one.media))
@@ -242,11 +180,8 @@ class Preparation:
         left_out: Mapping[str, str] | None = None,
         original: DataManifest | None = None,
     ) -> Prepared:
-        """Write records, media index and manifest, and replace ``target``.
-
-        Records that are ``left_out``, a reason by sample id, are counted, and media of theirs alone are not indexed.
-        ``original`` is the manifest of the prepared data that the records were made of.
-        """
+        """Write records, media index and manifest, and replace ``target``. Records that are ``left_out``, a reason by
+        sample id, are counted. ``original`` is the manifest of the prepared data that the records were made of."""
         if root != Path("media"):  # miniature data are moved with their pictures
             root = Path(os.path.relpath(root, self.directory)) if self.mini else root.resolve()
         everything, reasons, benchmark = records, left_out or {}, self.benchmark
@@ -260,9 +195,10 @@ class Preparation:
             media = sorted((entry for entry in media if entry.path in used), key=lambda entry: entry.path)
             if twice := repeated(everything):
                 details = {**details, "oddities": {**details.get("oddities", {}), **twice}}
-        indexed, folder = {entry.path for entry in media}, self.directory / "media"
+        folder = self.directory / "media"
+        indexed = {folder / entry.path for entry in media}
         for path in folder.rglob("*"):  # an abandoned preparation of another source may have left some
-            if path.is_file() and path.relative_to(folder).as_posix() not in indexed:
+            if path.is_file() and path not in indexed:
                 path.unlink()
         for name, items in (("records.jsonl", records), ("media.jsonl", media)):
             dumped = (item.model_dump(mode="json", exclude_none=isinstance(item, MediaEntry)) for item in items)
@@ -275,11 +211,9 @@ class Preparation:
                     f"a string of the records has {found}, half a surrogate pair; fix it in the source."
                 ) from error
         kinds = Counter(kind for record in records for kind in (benchmark.kinds(record) if benchmark.kinds else ()))
+        clusters = {record.cluster for record in records}
         counts = Counts(
-            rows=len(records),
-            clusters=len({record.cluster for record in records}),
-            media=len(media),
-            by_kind=dict(sorted(kinds.items())),
+            rows=len(records), clusters=len(clusters), media=len(media), by_kind=dict(sorted(kinds.items()))
         )
         place_of = benchmark.coverage or (lambda _: None)
         total, prepared = (Counter(map(place_of, some)) for some in (everything, records))
@@ -303,8 +237,9 @@ class Preparation:
             mini=self.mini,
             fingerprint=fingerprint(self.directory),
         )
-        text = json.dumps(manifest.model_dump(mode="json"), indent=1, sort_keys=True, ensure_ascii=False)
-        (self.directory / "manifest.json").write_text(text + "\n", encoding="utf-8")
+        (self.directory / "manifest.json").write_text(
+            canonical_json(manifest.model_dump(mode="json"), indent=1) + "\n", encoding="utf-8"
+        )
         for log in self.directory.glob("*.progress.jsonl"):
             log.unlink()
         replace_directory(self.target, self.directory)
@@ -312,8 +247,6 @@ class Preparation:
 
 
 def _differences(benchmark: Benchmark, counts: Counts) -> tuple[str, ...]:
-    """One sentence per published count that differs from the prepared rows."""
-
     def number(counts: Mapping[str, int], name: str) -> str:  # with its share of another count: mcq_sod of mcq
         whole = counts.get(name.partition("_")[0], 0) if "_" in name else 0
         share = f" ({counts.get(name, 0) / whole:.1%})" if whole else ""
@@ -336,10 +269,7 @@ def prepare_package(
     **options: Unpack[PictureOptions],
 ) -> Prepared:
     """Prepare the records that ``benchmark.read`` yields of the release ``source`` (``hub``: of `Benchmark.hub`).
-
-    Pictures are below ``media`` (default: ``source``), in ZIP archives there, or in the rows. Raises
-    :class:`DataError` if reading fails, a record is of another type, or two records share an id.
-    """
+    Pictures are below ``media`` (default: ``source``), in ZIP archives there, or in the rows."""
     if benchmark.read is None:
         raise UsageError(f"{benchmark.name} cannot read data; its package must set `read` of the Benchmark.")
     origin = Source(kind="package", name=source.name)
@@ -364,18 +294,16 @@ def prepare_package(
                 f"{source}: the reader of {benchmark.name} failed after {len(records)} records "
                 f"({type(error).__name__}: {error}); check the source, or report it to the package's authors."
             ) from error
-        rows = defaultdict[str, list[str]](list)
-        for number, record in enumerate(records, start=1):
-            rows[record.sample_id].append(str(number))
-        if twice := [name for name in sorted(rows) if len(rows[name]) > 1]:
-            where = f"{shown(twice[0])} (rows {first_names(rows[twice[0]])})"
+        names = [record.sample_id for record in records]
+        if twice := sorted(name for name, times in Counter(names).items() if times > 1):
+            rows = first_names(str(row) for row, name in enumerate(names, start=1) if name == twice[0])
+            where = f"{shown(twice[0])} (rows {rows})"
             raise DataError(f"{source}: {len(twice)} sample ids are duplicated, such as {where}; make them unique.")
         release.unpack(place.progress)
         return place.finish(origin, records, release.media_root)
 
 
 def parameters_of(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
-    """The parameters of ``function``, with command options in place of ``**options: Unpack[Options]``."""
     defaults = inspect.signature(Preparation).parameters
     for parameter in inspect.signature(function, eval_str=True).parameters.values():
         if parameter.kind is not parameter.VAR_KEYWORD:
@@ -387,10 +315,8 @@ def parameters_of(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
 
 
 def prepare_command(prepare: Callable[..., Prepared], title: str, *examples: str) -> PrepareCommand:
-    """The command whose options are the typer-annotated parameters of ``prepare``.
-
-    ``prepare`` also takes ``progress``, a bar headed ``title``; the first line of its docstring is the command's help.
-    """
+    """The command whose options are the typer-annotated parameters of ``prepare``, which also takes ``progress``, a bar
+    headed ``title``; the first line of its docstring is the command's help."""
 
     def run(bars: Bars, **options: Any) -> Iterator[Prepared]:
         with bars(title) as bar:

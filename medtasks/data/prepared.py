@@ -8,6 +8,7 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -38,8 +39,6 @@ class Source(Frozen):
 
 
 class Counts(Frozen):
-    """Numbers of rows (also by kind), clusters and media files."""
-
     rows: int
     clusters: int
     media: int
@@ -56,11 +55,7 @@ class Coverage(Frozen):
 
 
 class DataManifest(Frozen):
-    """``manifest.json``. Only ``created`` and ``media_root`` differ between repetitions.
-
-    ``details`` are counts of the release's vocabularies and oddities, by topic. ``references_only`` data have no media:
-    enough to score predictions, not to run models.
-    """
+    """``manifest.json``. Only ``created`` and ``media_root`` differ between repetitions."""
 
     benchmark: str
     medtasks: str
@@ -88,7 +83,6 @@ def counted(benchmark: Benchmark, counts: Counts) -> dict[str, int]:
 
 
 def coverage_lines(coverage: Sequence[Coverage]) -> list[str]:
-    """One line per source with the share of its records that are prepared, even if none is."""
     prepared: Counter[str] = Counter()
     records: Counter[str] = Counter()
     for entry in coverage:
@@ -109,7 +103,6 @@ def fingerprint(directory: Path) -> str:
 
 
 def is_mini(benchmark: str = "") -> bool:
-    """Whether miniature data are requested: by ``MEDTASKS_DATA=mini``, or for this benchmark."""
     settings = current_settings()
     return settings.mini or benchmark in settings.miniature
 
@@ -121,32 +114,21 @@ def data_root() -> Path:
 
 @dataclass(frozen=True)
 class Prepared:
-    """An opened prepared dataset; records and media index are read on first use."""
-
     directory: Path
     manifest: DataManifest
 
     def records(self) -> tuple[Record, ...]:
-        """All records, in the order of the source.
-
-        Raises:
-            DataError: the files were changed by hand since they were prepared.
-        """
+        """All records, in the order of the source; raises :class:`DataError` if the files were changed by hand."""
         return self._records
 
     def forget_records(self) -> None:
-        """Release the records; they are read again when they are needed."""
         self.__dict__.pop("_records", None)
 
     @functools.cached_property
     def _records(self) -> tuple[Record, ...]:
-        expected = self.manifest.fingerprint
-        try:
+        expected, found = self.manifest.fingerprint, "missing"
+        with suppress(OSError):
             found = fingerprint(self.directory)
-        except OSError as error:
-            raise DataError(
-                f"{self.directory}: records or media index cannot be read; prepare the benchmark again."
-            ) from error
         if found != expected:
             raise DataError(
                 f"{self.directory}: records or media index have changed since they were prepared (fingerprint "
@@ -156,17 +138,15 @@ class Prepared:
 
     @functools.cached_property
     def media(self) -> tuple[MediaEntry, ...]:
-        """The media index, sorted by path."""
         return _read_lines(self.directory / "media.jsonl", MediaEntry)
 
     @functools.cached_property
     def videos(self) -> dict[str, VideoFacts]:
-        """What is needed to read frames of each video, by its name."""
         return {entry.path: entry.video for entry in self.media if entry.video is not None}
 
     @functools.cached_property
     def item_frames(self) -> dict[str, tuple[int, ...]]:
-        """Timestamps of all video frames that the rounds of an item show, increasing, by item."""
+        """Timestamps of all video frames that the rounds of an item show."""
         frames: dict[str, set[int]] = defaultdict(set)
         documents_of = get_benchmark(self.manifest.benchmark).documents
         for record in self._records:
@@ -176,7 +156,6 @@ class Prepared:
         return {item: tuple(sorted(shown)) for item, shown in frames.items()}
 
     def media_path(self, name: str) -> Path:
-        """Path of the media file ``name``."""
         return Path(os.path.normpath(self.directory / self.manifest.media_root / name))
 
     def missing_media(self) -> list[str]:
@@ -186,10 +165,7 @@ class Prepared:
         ]
 
     def changed_media(self, names: Collection[str] | None = None) -> list[str]:
-        """Media files, among ``names`` or all, that are missing or whose content changed since verification, sorted.
-
-        Reads the files, unlike :meth:`missing_media`, which does not notice another file of the same size.
-        """
+        """As :meth:`missing_media`, among ``names`` or all, but by the files' content."""
         entries = [entry for entry in self.media if names is None or entry.path in names]
         with ThreadPoolExecutor() as pool:
             found = pool.map(lambda entry: self._read(entry, file_sha256), entries)

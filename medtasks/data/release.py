@@ -6,27 +6,36 @@ Archives are checked against the published one, and unpacked without leaving the
 from __future__ import annotations
 
 import hashlib
+import re
 import stat
 import struct
+import threading
 import zipfile
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+from urllib.parse import urlsplit
 
 from medtasks.catalog.records import Where, is_path_below, wrong
-from medtasks.core.errors import DataError, UsageError, reading
+from medtasks.core.errors import DataError, MediaError, UsageError, reading
 from medtasks.core.files import MAX_JSON_BYTES, MAX_PICTURE_BYTES, check_regular, file_sha256
 from medtasks.core.schema import shown
 from medtasks.core.text import first_names
+from medtasks.data.media.images import decode_image
+from medtasks.data.prepared import Source
 from medtasks.data.sources import SourceRow, read_csv_rows, read_json, read_jsonl, read_parquet
 
-Progress = Callable[[int, int], None]
-"""Called with (files or bytes done, files or bytes in all)."""
+if TYPE_CHECKING:
+    from httpx import Client
+
+
+Progress = Callable[[int, int], None]  # called with (files or bytes done, files or bytes in all)
 _Entry: TypeAlias = "tuple[str, Path | None]"
 """A file's path, and the ZIP archive that it is in; None if it is unpacked."""
 _DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError, OverflowError)
@@ -51,11 +60,7 @@ def check_published(path: Path, size: int, sha256: str, *, allow_other: bool, pr
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
-    """The archive in ``path``, after a check of all member names.
-
-    Raises:
-        DataError: it is not a ZIP archive, or a member is a link or has a name outside the archive's directory.
-    """
+    """The archive in ``path``, none of whose members is a link or outside its directory."""
     try:
         check_regular(path)
         archive = zipfile.ZipFile(path)
@@ -71,7 +76,6 @@ def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
-    """Content of a member, at most `MAX_JSON_BYTES`; raises :class:`DataError` if it is larger or damaged."""
     return b"".join(_blocks(archive, name, MAX_JSON_BYTES))
 
 
@@ -92,7 +96,6 @@ def _blocks(archive: zipfile.ZipFile, name: str, most: int) -> Iterator[bytes]:
 
 
 def extract(archive: zipfile.ZipFile, names: set[str], folder: Path, progress: Progress | None = None) -> None:
-    """Unpack the members ``names`` below ``folder``; raises :class:`DataError` if one is damaged."""
     try:
         for number, name in enumerate(sorted(names), start=1):
             path = folder / name
@@ -108,23 +111,14 @@ def extract(archive: zipfile.ZipFile, names: set[str], folder: Path, progress: P
 
 
 def picture_suffix(data: bytes) -> str:
-    """The suffix of a picture's file by its first bytes; ``.bin`` for another format than JPEG and PNG."""
     if data.startswith(b"\xff\xd8\xff"):
         return ".jpg"
     return ".png" if data.startswith(b"\x89PNG") else ".bin"
 
 
 class Release:
-    """The files of a release, for `Benchmark.read`; ZIP archives among them count as unpacked where they are.
-
-    Args:
-        source: a directory, or one file: rows, or a ZIP archive.
-        media: directory of the pictures; by default that of the rows.
-        keep: directory for pictures that are in archives or rows; None to read rows alone.
-
-    Raises:
-        UsageError: there is no such file or directory.
-    """
+    """The files of a release, for `Benchmark.read`; ZIP archives among them count as unpacked where they are. ``keep``
+    is the directory for pictures that are in archives or rows; None to read rows alone."""
 
     def __init__(self, source: Path, media: Path | None = None, keep: Path | None = None) -> None:
         if not source.exists():
@@ -141,15 +135,9 @@ class Release:
         return Path("media") if self._kept or self._packed else self.folder
 
     def rows(self, *patterns: str) -> Iterator[SourceRow]:
-        """The rows of the files that match the first of ``patterns`` that any does, in order of their names.
-
-        Patterns are paths such as ``data/test-*.parquet``, which may be below any directory. Files are read by their
-        suffix: Parquet, CSV, or JSON (lines, or one list).
-
-        Raises:
-            UsageError: no file matches.
-            DataError: a file cannot be read; names file and line.
-        """
+        """The rows of the files that match the first of ``patterns`` that any does, in order of their names. Patterns
+        are paths such as ``data/test-*.parquet``, below any directory; files are Parquet, CSV, or JSON (lines, or one
+        list)."""
         if not self.source.is_dir() and self.source.suffix != ".zip":
             yield from _read(self.source)
             return
@@ -166,10 +154,7 @@ class Release:
         """The name, in a record's ``media``, of the picture in ``field`` of a row.
 
         ``value`` is the end of its path, such as ``images/1.png``, or a cell of ``datasets`` with its bytes. Pictures
-        with equal bytes have one name.
-
-        Raises:
-            DataError: it is neither, or the path fits several files.
+        with equal bytes have one name. Raises :class:`DataError` if it is neither, or the path fits several files.
         """
         if isinstance(value, Mapping):
             data = value.get("bytes")
@@ -200,7 +185,6 @@ class Release:
         return path
 
     def unpack(self, progress: Progress | None = None) -> None:
-        """Unpack the pictures in archives that rows have named; raises :class:`DataError` as `extract`."""
         for archive, names in self._packed.items():
             if self._keep is not None:
                 with open_archive(archive) as opened:
@@ -239,3 +223,154 @@ def _read_packed(archive: Path, name: str) -> Iterator[SourceRow]:
         raise DataError(f"{archive}: {name} is in the archive, from which only JSON is read; unpack it.")
     with open_archive(archive) as opened:
         yield from read_json(read_member(opened, name), PurePosixPath(name).name)
+
+
+WORKERS = 8  # maximum number of requests in flight
+ATTEMPTS = 5  # per picture, including the first
+PAUSE = 0.5  # the n-th pause is random, up to PAUSE * 2**n seconds, at most 30; Retry-After takes precedence
+SILENCE, LONGEST = 30.0, 300.0
+"""Seconds without a byte after which an attempt fails; the longest wait that a server may ask for."""
+GIVE_UP = 8  # consecutive pictures without an answer after which the server is considered unreachable
+
+
+def fetch_pictures(
+    urls: Mapping[str, str],
+    keep: Callable[[str, bytes], None],
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, MediaError]:
+    """Fetch the picture at each of ``urls``; return the errors of those that could not be fetched, by key. ``keep`` is
+    called with a key and the bytes of its picture, by one thread at a time."""
+    import httpx
+    import tenacity
+
+    stop, lock = threading.Event(), threading.Lock()
+    silent = 0  # pictures in a row without an answer
+    transient = (httpx.HTTPStatusError, httpx.TransportError)
+    backoff = tenacity.wait_random_exponential(multiplier=2 * PAUSE, max=30)
+
+    def pause(state: tenacity.RetryCallState) -> float:
+        error = state.outcome.exception() if state.outcome is not None else None
+        after = error.response.headers.get("retry-after", "") if isinstance(error, httpx.HTTPStatusError) else ""
+        is_seconds = after.isdecimal() and len(after) < 9  # it may be a date
+        return min(float(after), LONGEST) if is_seconds else float(backoff(state))
+
+    def settle(key: str) -> MediaError | None:
+        nonlocal silent
+        url = urls[key]
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(transient),
+            stop=tenacity.stop_after_attempt(ATTEMPTS) | tenacity.stop_when_event_set(stop),
+            wait=pause,
+            sleep=tenacity.sleep_using_event(stop),
+            reraise=True,
+        )
+        try:
+            data = retrying(_download, client, url)
+            decode_image(data, url)
+        except transient as error:
+            reason = str(error) or type(error).__name__
+            with lock:
+                silent += 1
+                if silent >= GIVE_UP:
+                    raise DataError(
+                        f"{_host(url)}: {GIVE_UP} pictures in a row could not be fetched (the last: {reason}); "
+                        "fetched pictures are kept: run the same command again when the server is reachable."
+                    ) from error
+            return MediaError(f"{url}: cannot be fetched ({reason}); run the same command again.")
+        except MediaError as error:
+            return error
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            return MediaError(f"{url}: cannot be fetched ({error}); check the address.")
+        with lock:
+            silent = 0
+            keep(key, data)
+        return None
+
+    failed: dict[str, MediaError] = {}
+    client = httpx.Client(
+        # pictures are compressed already, and a compressed transfer could decompress without bound
+        headers={"Accept-Encoding": "identity", "User-Agent": "medtasks"},
+        limits=httpx.Limits(max_connections=WORKERS),
+        timeout=SILENCE,
+        follow_redirects=True,
+    )
+    with client, ThreadPoolExecutor(max_workers=WORKERS) as pool:
+        try:
+            for number, (key, error) in enumerate(zip(urls, pool.map(settle, urls), strict=True), start=1):
+                if error is not None:
+                    failed[key] = error
+                if progress is not None:
+                    progress(number, len(urls))
+        finally:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+    return failed
+
+
+def _download(client: Client, url: str) -> bytes:
+    """The content of ``url``; raises `httpx.HTTPStatusError` for statuses after which it is requested again."""
+    import httpx
+    from huggingface_hub import constants, get_token
+
+    login = {}
+    if urlsplit(url)[:2] == urlsplit(constants.ENDPOINT)[:2]:  # httpx strips the token from redirects to other hosts
+        if constants.HF_HUB_OFFLINE:
+            raise DataError(
+                f"{_host(url)}: HF_HUB_OFFLINE is set, so {url} cannot be fetched; unset it, or "
+                "give the directory of the pictures with --images."
+            )
+        if token := get_token():
+            login = {"Authorization": f"Bearer {token}"}
+    data = bytearray()
+    with client.stream("GET", url, headers=login) as response:
+        status = response.status_code
+        if status in (408, 425, 429) or status >= 500:
+            raise httpx.HTTPStatusError(f"status {status}", request=response.request, response=response)
+        if status in (401, 403):
+            raise DataError(
+                f"{_host(url)}: refuses {url} (status {status}); accept the dataset's terms on its page and log in "
+                "with `hf auth login` (or set HF_TOKEN), or give the directory of the pictures with --images."
+            )
+        if status != 200:
+            raise MediaError(f"{url}: cannot be fetched (status {status}); check the address.")
+        for part in response.iter_raw():
+            data += part
+            if len(data) > MAX_PICTURE_BYTES:
+                limit = f"has more than {MAX_PICTURE_BYTES:,} bytes, the limit for a picture"
+                raise MediaError(f"{url}: {limit}; check the address.")
+    return bytes(data)
+
+
+def _host(url: str) -> str:
+    return urlsplit(url).netloc.rpartition("@")[2] or url
+
+
+def located(
+    source: str, hub: str, *patterns: str, revision: str | None = None, file: str = "file"
+) -> tuple[Path, Source]:
+    """The files of a release, fetched from the ``hub`` if so asked, and what the manifest says of their origin."""
+    if source == "hub":
+        folder, commit = hub_tree(hub, *patterns, revision=revision)
+        return folder, Source(kind="hub", name=hub, revision=commit)
+    path = Path(source)
+    if path.is_dir():
+        return path, Source(kind="directory", name=path.resolve().name)
+    return path, Source(kind=file, name=path.name)
+
+
+def hub_tree(name: str, *patterns: str, revision: str | None = None) -> tuple[Path, str | None]:
+    """The files of a hub dataset that match one of ``patterns``, and their commit; a local directory ``name`` stays as
+    it is."""
+    if Path(name).is_dir():
+        return Path(name), None
+    from huggingface_hub import snapshot_download
+
+    try:
+        folder = Path(snapshot_download(name, repo_type="dataset", revision=revision, allow_patterns=list(patterns)))
+    except Exception as error:  # network, TLS, proxy, missing repository or file: the hub's client raises many types
+        raise DataError(
+            f"{name}: {', '.join(patterns)} cannot be fetched from the hub ({type(error).__name__}); to work without "
+            "the hub, copy the dataset here and give it with --source."
+        ) from error
+    return folder, folder.name if re.fullmatch(r"[0-9a-f]{40}", folder.name) else None

@@ -29,7 +29,6 @@ def _with_distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_with_distinct_keys)
-"""Python's own keeps the last value of a repeated key."""
 
 
 class SourceRow(NamedTuple):
@@ -40,28 +39,18 @@ class SourceRow(NamedTuple):
 
 
 def content_of(path: Path) -> bytes:
-    """The content of a file; raises :class:`DataError` if it cannot be read."""
     with reading(path, "check the path"):
         return read_regular(path)
 
 
 def read_jsonl(path: Path) -> Iterator[SourceRow]:
-    """Rows of a JSONL or JSON file, as :func:`read_json` reads them.
-
-    Raises:
-        DataError: also if the file cannot be read.
-    """
+    """Rows of a JSONL or JSON file, as :func:`read_json` reads them; also raises if the file cannot be read."""
     yield from read_json(content_of(path), path.name)
 
 
 def read_json(data: bytes, file: str) -> Iterator[SourceRow]:
-    """The objects of a list, or objects one after the other, each on one or more lines; ``file`` is for messages.
-
-    Rows are parsed one at a time. A row's place is its number in the list, or else the line of its opening brace.
-
-    Raises:
-        DataError: the content is empty, not UTF-8, not valid JSON, or a row is not an object.
-    """
+    """The objects of a list, or objects one after the other, each on one or more lines; ``file`` is for messages. A
+    row's place is its number in the list, or else the line of its opening brace."""
     text = _decoded(data, file)
     position = _after_blanks(text, 0)
     listed = text.startswith("[", position)
@@ -102,14 +91,8 @@ def separator_of(header: str) -> str:
 
 
 def read_csv_rows(path: Path) -> list[SourceRow]:
-    """The rows below the header by (stripped) column name, each with its first line; blank lines are skipped.
-
-    Columns are separated as :func:`separator_of` finds.
-
-    Raises:
-        DataError: the file cannot be read, is not UTF-8 or not CSV, has no header, no rows, a duplicate column, or a
-            row with another number of cells; the message names file, line and fix.
-    """
+    """The rows of a CSV file with a header, as strings, separated as :func:`separator_of` finds; a row may span lines.
+    What is wrong is a :class:`DataError` with file, line and fix."""
     text = _decoded(content_of(path), path.name)
     before = csv.field_size_limit(max(len(text), 131072))  # a long response is no error
     delimiter = separator_of(next(iter(text.lstrip().splitlines()), ""))

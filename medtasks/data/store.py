@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from functools import partial
 from pathlib import Path
 
 from medtasks.catalog.contents import once, raised_in
@@ -15,17 +16,12 @@ from medtasks.core.files import recover_directory, temporary_beside
 from medtasks.data.preparation import prepare_package
 from medtasks.data.prepared import Prepared, data_root, is_mini, open_directory
 
-MINI_VERSION = "6"
-"""Bumped when the shared preparation code changes."""
+MINI_VERSION = "6"  # bumped when the shared preparation code changes
 
 
 def open_prepared(benchmark: str) -> Prepared:
-    """The prepared data of ``benchmark``; or its miniature, made on first use (:func:`is_mini`).
-
-    Raises:
-        UsageError: there is no such benchmark.
-        NotPreparedError: there are none; the message has the command that prepares them.
-    """
+    """The prepared data of ``benchmark``; or its miniature, made on first use (:func:`is_mini`). Raises
+    :class:`NotPreparedError`, with the command that prepares them, if there are none."""
     known = get_benchmark(benchmark)
     if is_mini(benchmark):
         return open_directory(prepare_mini(benchmark))
@@ -43,15 +39,10 @@ def prepare_mini(benchmark: str) -> Path:
     """Directory of the prepared miniature data of ``benchmark``, made on first use.
 
     Safe for several processes: each works in its own directory, and the first to finish wins.
-
-    Raises:
-        UsageError: there is no miniature of that name.
-        MedtasksError: the benchmark's `mini` fails; names file and line.
     """
     # the hash separates data made by different versions of the package
-    target = (
-        writable_cache() / f"mini-{MINI_VERSION}" / f"{benchmark}-{_code_hash(benchmark_owner(benchmark).tasks.parent)}"
-    )
+    version = _code_hash(benchmark_owner(benchmark).tasks.parent)
+    target = writable_cache() / f"mini-{MINI_VERSION}" / f"{benchmark}-{version}"
     prepared = target / "prepared"
     if (prepared / "manifest.json").is_file():
         return prepared
@@ -62,7 +53,7 @@ def prepare_mini(benchmark: str) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         with temporary_beside(target) as work:
-            source, out = work / "source", work / "prepared"
+            source = work / "source"
             source.mkdir()
             try:
                 known.mini(source)
@@ -70,10 +61,8 @@ def prepare_mini(benchmark: str) -> Path:
                 where = raised_in(error)
                 raise MedtasksError(f"`mini` of benchmark {benchmark} fails {where}: {first_line(error)}.") from error
             try:
-                if known.prepare_mini is None:
-                    prepare_package(known, source, out, mini=True)
-                else:
-                    known.prepare_mini(source, out)
+                prepare = known.prepare_mini or partial(prepare_package, known, mini=True)
+                prepare(source, work / "prepared")
             except MedtasksError as error:  # the directory that its message names is deleted now
                 text = re.sub(rf"{re.escape(str(work))}/source(/|: )", "", str(error))
                 raise MedtasksError(f"miniature data of {benchmark}: {text}") from error

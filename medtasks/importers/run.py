@@ -16,9 +16,8 @@ from medtasks.core.files import canonical_json, check_regular, file_sha256
 from medtasks.core.settings import current_settings
 from medtasks.importers.layouts import read_predictions
 from medtasks.importers.matching import Joined, Prediction, join
-from medtasks.judge.ensemble import same_family
 from medtasks.judge.pipeline import Verdicts
-from medtasks.judge.verdict import Verdict, parse_verdict
+from medtasks.judge.verdict import Verdict, parse_verdict, same_family
 from medtasks.runs.manifest import (
     UNKNOWN_PROMPT,
     RubricFacts,

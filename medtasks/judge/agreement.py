@@ -19,55 +19,37 @@ from medtasks.core.errors import DataError
 from medtasks.core.schema import Frozen, shown
 from medtasks.core.text import first_names
 from medtasks.data.sources import read_csv_rows
-from medtasks.stats.agreement import (
-    Coefficient,
-    Ratings,
-    Statistic,
-    agreement_interval,
-    cohen_kappa,
-    fleiss_kappa,
-    krippendorff_alpha,
-    raw_agreement,
-    spearman,
-)
+from medtasks.stats import agreement as stats
 from medtasks.stats.bootstrap import CONFIDENCE
 
-Scores = Mapping[str, Mapping[str, float]]
-"""Unit (a sample's id) to aspect to score."""
+Scores = Mapping[str, Mapping[str, float]]  # unit (a sample's id) to aspect to score
 
 SEED = 0
-COLUMNS = ("aspect", "raters", "measure", "units", "value", "interval")
-"""Headings of `rows`."""
+COLUMNS = ("aspect", "raters", "measure", "units", "value", "interval")  # headings of `rows`
 
 
 class PairAgreement(Frozen):
-    """Two raters on the ``units`` that both rated.
-
-    ``raw`` is the share of units with the same score, ``kappa`` Cohen's. Only scales of more than two scores have
-    ``quadratic`` (kappa with quadratic weights) and ``spearman``.
-    """
+    """Two raters on the ``units`` that both rated; only scales of more than two scores have ``quadratic`` and
+    ``spearman``."""
 
     first: str
     second: str
     units: int
-    raw: Coefficient
-    kappa: Coefficient
-    quadratic: Coefficient | None = None
-    spearman: Coefficient | None = None
+    raw: stats.Coefficient
+    kappa: stats.Coefficient
+    quadratic: stats.Coefficient | None = None
+    spearman: stats.Coefficient | None = None
 
 
 class AspectAgreement(Frozen):
-    """All raters on one aspect; if ``aspect`` is None, every aspect of every sample is a separate item.
-
-    ``fleiss`` is computed over the units that all rated, ``alpha`` (Krippendorff's, on ``level``) over those that at
-    least two rated.
-    """
+    """All raters on one aspect; None pools the aspects of every sample. ``fleiss`` is over the units that all rated,
+    ``alpha`` (Krippendorff's, on ``level``) over those that at least two rated."""
 
     aspect: str | None
     level: Literal["nominal", "ordinal"]
     pairs: tuple[PairAgreement, ...]
-    fleiss: Coefficient
-    alpha: Coefficient
+    fleiss: stats.Coefficient
+    alpha: stats.Coefficient
 
 
 class AgreementReport(Frozen):
@@ -82,24 +64,14 @@ class AgreementReport(Frozen):
     aspects: tuple[AspectAgreement, ...]
 
 
-_Item = tuple[str, tuple[float | None, ...]]
-"""An item's cluster, and each rater's score or None."""
+_Item = tuple[str, tuple[float | None, ...]]  # an item's cluster, and each rater's score or None
 
 
 def agreement_report(
     rubric: Rubric, ratings: Mapping[str, Scores], clusters: Mapping[str, str], resamples: int = 1000
 ) -> AgreementReport:
-    """Agreement of two or more raters under ``rubric``; neither their order nor that of the units matters.
-
-    Whole clusters are resampled (`medtasks.stats.agreement.agreement_interval`), among those with a rated unit.
-    Scores of 0 and 1 are nominal, longer scales ordinal.
-
-    Args:
-        rubric: what the raters judged.
-        ratings: rater to unit to aspect to score within the rubric's scales; anything may be missing.
-        clusters: of every unit (image, patient, video).
-        resamples: number of resamples, at least 1.
-    """
+    """Agreement of two or more raters under ``rubric``, by rater, unit and aspect; anything may be missing. Whole
+    ``clusters`` of units are resampled. Scores of 0 and 1 are nominal, longer scales ordinal."""
     raters = tuple(sorted(ratings))
     aspects = {aspect.name: aspect.binary for aspect in rubric.aspects}
     if rubric.aspects_from is not None:  # samples name them
@@ -123,11 +95,11 @@ def agreement_report(
     )
 
 
-_OF_PAIRS: Mapping[str, tuple[str, Statistic]] = {
-    "raw": ("raw agreement", raw_agreement),
-    "kappa": ("Cohen's kappa", cohen_kappa),
-    "quadratic": ("Cohen's kappa, quadratic", functools.partial(cohen_kappa, quadratic=True)),
-    "spearman": ("Spearman's rho", spearman),
+_OF_PAIRS: Mapping[str, tuple[str, stats.Statistic]] = {
+    "raw": ("raw agreement", stats.raw_agreement),
+    "kappa": ("Cohen's kappa", stats.cohen_kappa),
+    "quadratic": ("Cohen's kappa, quadratic", functools.partial(stats.cohen_kappa, quadratic=True)),
+    "spearman": ("Spearman's rho", stats.spearman),
 }
 """By field of `PairAgreement`, its heading and how it is computed."""
 
@@ -137,11 +109,11 @@ def _agreement(
 ) -> AspectAgreement:
     level: Literal["nominal", "ordinal"] = "nominal" if binary else "ordinal"
 
-    def coefficient(statistic: Statistic, of: Sequence[_Item], who: str) -> Coefficient:
+    def coefficient(statistic: stats.Statistic, of: Sequence[_Item], who: str) -> stats.Coefficient:
         if not of:
-            return Coefficient(units=0, reason=f"no unit was rated by {who}")
-        rows = list(zip(*(scores for _, scores in of), strict=True))
-        return agreement_interval(Ratings.of(rows), statistic, [cluster for cluster, _ in of], resamples, SEED)
+            return stats.Coefficient(units=0, reason=f"no unit was rated by {who}")
+        ratings = stats.Ratings.of(list(zip(*(scores for _, scores in of), strict=True)))
+        return stats.agreement_interval(ratings, statistic, [cluster for cluster, _ in of], resamples, SEED)
 
     pairs = []
     for one, other in itertools.combinations(range(len(raters)), 2):
@@ -161,16 +133,15 @@ def _agreement(
         aspect=aspect,
         level=level,
         pairs=tuple(pairs),
-        fleiss=coefficient(fleiss_kappa, by_all, "all raters"),
-        alpha=coefficient(functools.partial(krippendorff_alpha, level=level), by_two, "two raters"),
+        fleiss=coefficient(stats.fleiss_kappa, by_all, "all raters"),
+        alpha=coefficient(functools.partial(stats.krippendorff_alpha, level=level), by_two, "two raters"),
     )
 
 
 def rows(report: AgreementReport) -> list[tuple[str, ...]]:
-    """The report as strings, a row per measure, for a table with `COLUMNS`."""
     table: list[tuple[str, ...]] = []
     for part in [*filter(None, [report.pooled]), *report.aspects]:
-        measures: list[tuple[str, str, Coefficient | None]] = [
+        measures: list[tuple[str, str, stats.Coefficient | None]] = [
             (f"{pair.first}, {pair.second}", label, getattr(pair, name))
             for pair in part.pairs
             for name, (label, _) in _OF_PAIRS.items()
@@ -186,40 +157,26 @@ def rows(report: AgreementReport) -> list[tuple[str, ...]]:
     return table
 
 
-HUMAN = "human"
-"""The rater of rows without one."""
+HUMAN = "human"  # the rater of rows without one
 
 # spreadsheets write a column of whole numbers with gaps as 1.0
 _NUMBER = re.compile(r"([0-9]{1,4})(?:\.0{1,4})?")
 
-Unit = tuple[str, str]
-"""Task and sample id: two tasks may ask about one sample."""
+Unit = tuple[str, str]  # task and sample id: two tasks may ask about one sample
 
 
 @dataclass(frozen=True)
 class HumanLabels:
-    """Rater to unit to aspect to score.
-
-    ``unmatched`` are the sample ids that no document has, sorted; their labels are not in ``ratings``.
-    """
+    """By rater, unit and aspect; ``unmatched`` are the sample ids without a document, whose labels are left out."""
 
     ratings: dict[str, dict[Unit, dict[str, int]]]
     unmatched: tuple[str, ...]
 
 
 def read_labels(path: Path, rubric: Rubric, documents: Mapping[Unit, Mapping[str, Any]]) -> HumanLabels:
-    """The labels in ``path``, every one an aspect of ``rubric`` and a whole number within its scale.
-
-    Args:
-        path: CSV with a header, in UTF-8; rows without a score are skipped.
-        rubric: what was judged.
-        documents: by task and sample id; each defines its sample's aspects. A row without a task refers to the only
-            task with the sample.
-
-    Raises:
-        DataError: the file cannot be read, lacks a column, or has a label that is invalid, duplicated, or about a
-            sample of several tasks without naming one; the message names file, line and column.
-    """
+    """The labels in the CSV file ``path``, each on an aspect of ``rubric`` within its scale; rows without a score
+    are skipped. A row without a task refers to the only task with the sample among ``documents`` (by task and sample
+    id)."""
     rows = read_csv_rows(path)
     if not {"sample_id", "aspect", "score"} <= rows[0].row.keys():
         raise DataError(
@@ -268,7 +225,6 @@ def read_labels(path: Path, rubric: Rubric, documents: Mapping[Unit, Mapping[str
 
 
 def _aspect(name: str, where: Where, rubric: Rubric, document: Mapping[str, Any] | None) -> Aspect:
-    """The aspect of a label, according to the sample's document, or else to the rubric."""
     if document is not None:
         aspects = aspects_of(rubric, document)
     elif rubric.aspects_from is None:

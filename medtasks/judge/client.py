@@ -9,12 +9,10 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
 from medtasks.core.errors import MedtasksError
-from medtasks.judge.batch import BatchEndpoint
-from medtasks.judge.endpoint import REDIRECTS, Endpoint, FailedAttempt, JudgeAnswer, Messages
+from medtasks.judge.endpoint import REDIRECTS, BatchEndpoint, Endpoint, FailedAttempt, JudgeAnswer, Messages
 from medtasks.judge.settings import JudgeSettings
 
-BUDGET = "budget"
-"""The reason of a request that was not sent because the budget was spent."""
+BUDGET = "budget"  # the reason of a request that was not sent because the budget was spent
 GROWTH = 2  # answers
 LONGEST_BACKOFF = 30.0  # seconds
 OUTAGE = 50  # requests
@@ -30,20 +28,14 @@ memory only while they are sent. It raises `MedtasksError` if it cannot."""
 
 
 class Unanswered(Exception):
-    """A request has no answer.
-
-    The message is one line, "<kind>: <detail>" or "<kind>", the kind being `BUDGET`, "outage", "http <status>",
-    "timeout", "connection", "bad reply" or "question". The API key is never in it.
-    """
+    """A request has no answer. The message is "<kind>: <detail>" or "<kind>", the kind being `BUDGET`, "outage", "http
+    <status>", "timeout", "connection", "bad reply" or "question"."""
 
 
 @dataclass
 class Spent:
-    """Requests and tokens used.
-
-    ``requests`` counts HTTP requests sent, ``retries`` those of them that repeat one (also without
-    ``response_format``), ``answered`` and ``failed`` questions, ``unmetered`` answers without reported tokens.
-    """
+    """Requests and tokens used. ``requests`` are HTTP requests sent, ``retries`` those that repeat one (also without
+    ``response_format``), ``answered`` and ``failed`` questions, ``unmetered`` answers without reported tokens."""
 
     requests: int = 0
     retries: int = 0
@@ -58,17 +50,12 @@ class Spent:
         return self.prompt_tokens + self.completion_tokens
 
     def since(self, before: Spent) -> Spent:
-        """The difference to an earlier copy."""
         return Spent(*(getattr(self, part.name) - getattr(before, part.name) for part in fields(self)))
 
 
 class JudgeClient:
     """Asks one judge, inside ``async with``. Limits, budget and knowledge of the endpoint persist between uses.
-
-    Attributes:
-        spent: the total so far.
-        structured: whether the endpoint accepts ``response_format``; None until it is known.
-    """
+    ``structured`` is whether the endpoint accepts ``response_format``; None until it is known."""
 
     def __init__(self, settings: JudgeSettings) -> None:
         self.settings = settings
@@ -82,7 +69,6 @@ class JudgeClient:
 
     @property
     def waiting_for(self) -> str | None:
-        """Batches under way, or why the latest attempt failed if it is tried again and nothing was answered since."""
         return (self._endpoint and self._endpoint.state) or self._trouble
 
     async def __aenter__(self) -> JudgeClient:
@@ -97,17 +83,11 @@ class JudgeClient:
             await endpoint.close()
 
     async def answer(self, key: str, messages: MessagesOf, schema: dict[str, Any] | None = None) -> JudgeAnswer:
-        """Ask until there is an answer, or no further attempt is useful or allowed.
-
-        ``key`` is that of the verdict; ``schema`` is its JSON schema, for judges with structured output, None asks for
-        free text.
+        """Ask until there is an answer, or no further attempt is useful or allowed; then raise :class:`Unanswered`.
 
         Once the budget is spent, what is in flight finishes and the rest fails with `BUDGET`. The rest fails with
         "outage", unasked, once 50 requests in a row failed because of the endpoint (rate, 5xx, timeout, connection), or
         at the first redirect, 401, 403 or 404 if the endpoint never answered before.
-
-        Raises:
-            Unanswered: there is none.
         """
         failures = 0
         try:
@@ -173,7 +153,6 @@ class JudgeClient:
             self._limiter.leave()
 
     def _refuse_closed(self) -> None:
-        """Raise `Unanswered` if no further request may be sent."""
         budget, spent = self.settings.budget, self.spent
         if budget.max_requests is not None and spent.requests >= budget.max_requests:
             raise Unanswered(BUDGET)
@@ -184,21 +163,16 @@ class JudgeClient:
 
 
 class RateLimiter:
-    """Halves the limit when the endpoint refuses requests (HTTP 429), and raises it as the endpoint answers.
-
-    - Refusals of requests sent before a halving do not halve it again.
-    - If nothing was answered between two halvings, no request enters until the endpoint may be asked again.
-    - Every `GROWTH` answers add one to the limit, up to the ceiling.
-
-    Requests enter in order of arrival. `open` binds the limiter to the running event loop.
-    """
+    """Halves the limit when the endpoint refuses requests (HTTP 429), but not again for those sent before the halving,
+    and adds one every `GROWTH` answers. If nothing was answered between two halvings, no request enters until the
+    endpoint may be asked again."""
 
     def __init__(self, ceiling: int) -> None:
         self.limit = self._ceiling = ceiling
         self.open()
 
     def open(self) -> None:
-        """Start on another event loop; the limit stays."""
+        """Bind the limiter to the running event loop; the limit stays."""
         self._slots = asyncio.Semaphore(self.limit)
         self._withheld = 0  # slots that are not reused when they are released
         self._opens = 0.0  # on the loop's clock
@@ -214,7 +188,6 @@ class RateLimiter:
         return self._halvings
 
     def leave(self) -> None:
-        """Give the slot back, after `answered` or `refused`."""
         if self._withheld:
             self._withheld -= 1
         else:

@@ -4,44 +4,45 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import re
 import ssl
 import time
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
+from medtasks.core.cache import cache_root
 from medtasks.core.errors import UsageError
+from medtasks.core.files import canonical_json, replaced, short_hash
 from medtasks.core.text import well_formed
 from medtasks.judge.settings import JudgeSettings
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession
+    from openai import AsyncOpenAI
+    from openai.types import Batch
 
-LARGEST_BODY = 8 * 2**20  # bytes of a response; a long verdict has some 100 kB
+
 LONGEST_WAIT = 300.0  # seconds; longer waits fail the request
 LONGEST_REASON = 300  # characters
-MOST_TOKENS = 2**53  # a larger count is an error of the endpoint
 SHORTEST_SECRET = 8  # characters; shorter keys are placeholders such as "none", which ordinary words contain
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 IDLE = 4.0  # seconds that an unused connection is kept; servers close theirs after five or more
 
 
-Messages: TypeAlias = "tuple[dict[str, Any], ...]"
-"""Messages of OpenAI's chat API."""
+Messages: TypeAlias = "tuple[dict[str, Any], ...]"  # messages of OpenAI's chat API
 
 
 @dataclass(frozen=True)
 class JudgeAnswer:
-    """A judge's answer, not yet parsed as a verdict.
-
-    ``text`` is the message's content or its refusal; it may be empty. Tokens are as the endpoint reports them; if it
-    does not, they are 0 and ``metered`` is false.
-    """
+    """A judge's answer or refusal, not yet parsed as a verdict; without reported tokens, they are 0 and ``metered`` is
+    false."""
 
     text: str
     prompt_tokens: int
@@ -52,8 +53,6 @@ class JudgeAnswer:
 
 @dataclass(frozen=True)
 class FailedAttempt:
-    """Why an attempt failed, whether to try again, and how many seconds the endpoint asks to wait."""
-
     reason: str
     again: bool
     status: int | None = None
@@ -61,11 +60,7 @@ class FailedAttempt:
 
 
 class Endpoint:
-    """A chat API, used from one event loop. Nothing it returns contains the API key.
-
-    Raises:
-        UsageError: the API key is malformed, or the environment names a proxy that cannot be used.
-    """
+    """A chat API, used from one event loop. Nothing it returns contains the API key."""
 
     def __init__(self, settings: JudgeSettings) -> None:
         self._settings = settings
@@ -85,7 +80,7 @@ class Endpoint:
 
     @property
     def state(self) -> str:
-        """What requests are waiting for, if that is known."""
+        """What requests are waiting for."""
         return ""
 
     async def close(self) -> None:
@@ -93,7 +88,6 @@ class Endpoint:
             await self._session.close()
 
     async def attempt(self, messages: Messages, schema: dict[str, Any] | None) -> JudgeAnswer | FailedAttempt:
-        """Ask once, with ``schema`` as ``response_format`` unless it is None."""
         import aiohttp
 
         if self._session is None:  # not needed if all verdicts are stored, and aiohttp takes a while to import
@@ -113,16 +107,11 @@ class Endpoint:
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE, ssl=tls),
             )
         data = self._body(messages, schema).encode()
-        body = bytearray()
         try:
             # a redirect would send the prompts to an address that the user did not name
             request = self._session.post(self._address, data=data, proxy=self._proxy, allow_redirects=False)
             async with request as response:
-                async for part in response.content.iter_any():
-                    body += part
-                    if len(body) > LARGEST_BODY:  # the rest is not read
-                        reason = f"the response has more than {LARGEST_BODY // 2**20} MB"
-                        return self._failed_attempt("bad reply", reason, again=False)
+                body = await response.read()
         except asyncio.TimeoutError:
             return FailedAttempt(f"timeout: no answer within {self._settings.timeout:g} s", again=True)
         except (aiohttp.ClientError, OSError) as error:
@@ -131,18 +120,15 @@ class Endpoint:
 
     def _body(self, messages: Messages, schema: dict[str, Any] | None) -> str:
         settings = self._settings
+        given = {"temperature": settings.temperature, "max_tokens": settings.max_tokens}
         body: dict[str, Any] = {"model": settings.model, "messages": messages}
-        if settings.temperature is not None:
-            body["temperature"] = settings.temperature
-        if settings.max_tokens is not None:
-            body["max_tokens"] = settings.max_tokens
+        body |= {name: value for name, value in given.items() if value is not None}
         if schema is not None:
             named = {"name": "verdict", "schema": schema, "strict": True}
             body["response_format"] = {"type": "json_schema", "json_schema": named}
         return well_formed(json.dumps(body | settings.extra_body, ensure_ascii=False, allow_nan=False))
 
     def _outcome(self, status: int, headers: Mapping[str, str], text: str) -> JudgeAnswer | FailedAttempt:
-        """The answer in a response, or why there is none."""
         if 200 <= status < 300:
             answer = _read(self._redacted(text))
             if isinstance(answer, str):
@@ -168,7 +154,6 @@ class Endpoint:
 
 
 def _read(text: str) -> JudgeAnswer | str:
-    """The answer in the body of a 200, or what is wrong with the body."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -189,7 +174,7 @@ def _read(text: str) -> JudgeAnswer | str:
     usage = document.get("usage")
     usage = usage if isinstance(usage, dict) else {}
     prompt, completion = usage.get("prompt_tokens", -1), usage.get("completion_tokens", 0)
-    if not all(type(count) is int and 0 <= count < MOST_TOKENS for count in (prompt, completion)):
+    if not all(type(count) is int and 0 <= count < 2**53 for count in (prompt, completion)):
         return JudgeAnswer(well_formed(content or ""), 0, 0, refused, metered=False)
     return JudgeAnswer(well_formed(content or ""), prompt, completion, refused)
 
@@ -213,3 +198,193 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         return max(0.0, parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time())
     except (ValueError, TypeError, OverflowError):
         return None
+
+
+QUIET = 2.0  # seconds without a further request after which a batch is sent
+LARGEST = 100 * 2**20  # bytes of a batch; OpenAI allows 200 MB and 50,000 requests
+POLLS = (1.0, 60.0)  # seconds between two looks at a batch, first and longest
+UNREACHED = 100  # looks in a row without a reply before the wait ends: an hour and a half
+FINAL = frozenset({"completed", "failed", "expired", "cancelled"})
+
+Attempt = JudgeAnswer | FailedAttempt
+
+
+class BatchEndpoint(Endpoint):
+    def __init__(self, settings: JudgeSettings) -> None:
+        super().__init__(settings)
+        self._records = cache_root() / "batches" / short_hash(settings.base_url)
+        self._resumed = False
+        self._futures: dict[str, asyncio.Future[Attempt]] = {}  # by the hash of the request
+        self._lines: dict[str, bytes] = {}
+        self._size = 0  # bytes of these lines
+        self._timer: asyncio.TimerHandle | None = None
+        self._running: set[asyncio.Task[None]] = set()
+        self._progress: dict[str, str] = {}
+        self._ended: list[Path] = []
+
+    @property
+    def state(self) -> str:
+        return ", ".join(f"batch {name}: {what}" for name, what in sorted(self._progress.items()))
+
+    async def close(self) -> None:
+        """Stop waiting. Batches under way continue at the endpoint; those that have ended are forgotten."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        if self._resumed:
+            await self._client.close()
+        for record in self._ended:  # only now: their answers are stored
+            record.unlink(missing_ok=True)
+
+    async def attempt(self, messages: Messages, schema: dict[str, Any] | None) -> Attempt:
+        if not self._resumed:
+            self._resumed = True
+            for record in sorted(self._records.glob("*.json")):  # batches of an earlier process
+                with contextlib.suppress(OSError, ValueError, KeyError):
+                    known = json.loads(record.read_text(encoding="utf-8"))
+                    self._start([str(name) for name in known["names"]], self._old_batch(record, known))
+        body = self._body(messages, schema)
+        name = short_hash(body)
+        result = self._futures.get(name)
+        if result is None or (result.done() and isinstance(result.result(), FailedAttempt)):  # not asked, or to retry
+            loop = asyncio.get_running_loop()
+            result = self._futures[name] = loop.create_future()
+            line = f'{{"custom_id":"{name}","method":"POST","url":"/v1/chat/completions","body":{body}}}\n'.encode()
+            if self._size + len(line) > LARGEST:
+                self._send()
+            self._lines[name] = line
+            self._size += len(line)
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = loop.call_later(QUIET, self._send)
+        return await asyncio.shield(result)
+
+    @functools.cached_property
+    def _client(self) -> AsyncOpenAI:
+        from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+
+        return AsyncOpenAI(
+            base_url=self._settings.base_url,
+            api_key=self._key or "none",
+            timeout=self._settings.timeout,
+            max_retries=self._settings.retries,
+            http_client=DefaultAsyncHttpxClient(follow_redirects=False),
+        )
+
+    def _send(self) -> None:
+        lines, self._lines, self._size = self._lines, {}, 0
+        if lines:
+            self._start(list(lines), self._new_batch(lines))
+
+    def _start(self, names: list[str], work: Awaitable[Mapping[str, Attempt]]) -> None:
+        for name in names:
+            self._futures.setdefault(name, asyncio.get_running_loop().create_future())
+
+        async def run() -> None:
+            try:
+                results = await work
+            except Exception as error:  # whatever the client raises: a connection, a status, an unreadable reply
+                status = getattr(error, "status_code", None)
+                kind = "connection" if status is None else f"http {status}"
+                failed = self._failed_attempt(kind, error, again=False)  # openai has tried again
+                results = dict.fromkeys(names, replace(failed, status=status))
+            for name in names:
+                if not self._futures[name].done():  # two batches of an earlier process may have it
+                    self._futures[name].set_result(results[name])
+
+        task = asyncio.ensure_future(run())
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _new_batch(self, lines: dict[str, bytes]) -> Mapping[str, Attempt]:
+        names = list(lines)
+        uploaded = await self._client.files.create(file=("medtasks.jsonl", b"".join(lines.values())), purpose="batch")
+        lines.clear()  # up to 100 MB, and the batch may take a day
+        record = self._records / f"{short_hash(uploaded.id)}.json"
+        known = {"names": names, "file": uploaded.id}
+        record.parent.mkdir(parents=True, exist_ok=True)
+        _write(record, known)
+        return await self._results(record, names, await self._create(record, known))
+
+    async def _create(self, record: Path, known: Mapping[str, Any]) -> Batch:
+        batch = await self._client.batches.create(
+            input_file_id=known["file"], endpoint="/v1/chat/completions", completion_window="24h"
+        )
+        _write(record, {**known, "batch": batch.id})
+        return batch
+
+    async def _old_batch(self, record: Path, known: Mapping[str, Any]) -> Mapping[str, Attempt]:
+        """The results of a recorded batch, created now if the earlier process was stopped before that."""
+        import openai
+
+        try:
+            if "batch" in known:
+                batch = await self._client.batches.retrieve(known["batch"])
+            else:
+                found = [one async for one in self._client.batches.list() if one.input_file_id == known["file"]]
+                batch = found[0] if found else await self._create(record, known)
+        except (openai.NotFoundError, openai.BadRequestError):
+            record.unlink(missing_ok=True)
+            return dict.fromkeys(known["names"], FailedAttempt("a batch of an earlier run is gone", again=True))
+        return await self._results(record, known["names"], batch)
+
+    async def _results(self, record: Path, names: Iterable[str], batch: Batch) -> Mapping[str, Attempt]:
+        found: dict[str, Attempt] = {}
+        try:
+            batch = await self._final(batch)
+            for file in filter(None, (batch.output_file_id, batch.error_file_id)):
+                found |= await self._read_file(file)
+        finally:
+            self._progress.pop(batch.id, None)
+        self._ended.append(record)
+        if batch.status == "failed":  # refused as a whole
+            problems = [one.message for one in (batch.errors.data if batch.errors else None) or () if one.message]
+            why = self._failed_attempt("batch refused", "; ".join(problems) or "without a reason", again=False)
+        else:
+            again = batch.status != "cancelled"
+            why = FailedAttempt(f"batch {batch.status}: it has no result for this request", again)
+        return {name: found.get(name, why) for name in names}
+
+    async def _final(self, batch: Batch) -> Batch:
+        """The batch once it has ended; the network may be away in the meantime."""
+        import openai
+
+        pause, longest = POLLS
+        unreached = 0
+        while batch.status not in FINAL:
+            counts = batch.request_counts
+            done = f", {counts.completed:,} of {counts.total:,} done" if counts is not None else ""
+            self._progress[batch.id] = f"{'not reached' if unreached else batch.status}{done}"
+            await asyncio.sleep(pause)
+            pause = min(1.5 * pause, longest)
+            try:
+                batch, unreached = await self._client.batches.retrieve(batch.id), 0
+            except (openai.APIConnectionError, openai.InternalServerError, openai.RateLimitError):
+                unreached += 1
+                if unreached == UNREACHED:
+                    raise
+        return batch
+
+    async def _read_file(self, file: str) -> dict[str, Attempt]:
+        """The results in a file, one a line; a damaged line has none."""
+        results: dict[str, Attempt] = {}
+        content = await self._client.files.content(file)
+        for text in content.read().split(b"\n"):
+            with contextlib.suppress(ValueError, LookupError, TypeError, AttributeError, RecursionError):
+                line = json.loads(text)
+                name, response, error = str(line["custom_id"]), line.get("response"), line.get("error") or {}
+                if response is not None:
+                    body = canonical_json(response["body"])
+                    results[name] = self._outcome(int(response["status_code"]), {}, body)
+                    continue
+                code = str(error.get("code"))
+                again = code in ("batch_expired", "server_error")
+                results[name] = self._failed_attempt("batch", error.get("message") or code, again=again)
+        return results
+
+
+def _write(record: Path, known: Mapping[str, Any]) -> None:
+    with replaced(record) as partial:
+        partial.write_text(canonical_json(known), encoding="utf-8")

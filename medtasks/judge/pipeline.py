@@ -30,8 +30,7 @@ Progress = Callable[[int, int, Spent, "str | None"], None]
 
 REFUSED = "refused"
 INVALID = "invalid after one repair"
-REPAIR = ":repair"
-"""Suffix of the key of a repair request."""
+REPAIR = ":repair"  # suffix of the key of a repair request
 OPEN_PER_SLOT = 3  # open questions per request in flight: some are rendered, some wait before a retry
 TICK = 1.0  # seconds between reports
 JPEG_QUALITY = 95
@@ -39,8 +38,7 @@ _SORTED = json.JSONEncoder(sort_keys=True)
 
 
 class ImageSource(NamedTuple):
-    """An image that a judge may be shown: the hash that identifies it in the verdict's key, and a function that returns
-    it in RGB, called in another thread once per attempt."""
+    """Its hash is for the verdict's key; ``load`` returns it in RGB, called in another thread once per attempt."""
 
     key: str
     load: Callable[[], Image]
@@ -48,16 +46,8 @@ class ImageSource(NamedTuple):
 
 @dataclass(frozen=True)
 class Question:
-    """One response to judge.
-
-    Args:
-        name: unique among the questions.
-        document: the sample as rubrics see it (with ``target``).
-        response: the text to judge.
-        images: shown, in their order, if rubric and judge allow it.
-        cluster: of the sample, for the intervals of agreement.
-        unit: task and sample id, if this is the sample's first response: human annotations are about that one.
-    """
+    """One response to judge; ``name`` is unique. ``document`` is the sample as rubrics see it (with ``target``).
+    ``unit`` is task and sample id, if this is the sample's first response: human annotations are about that one."""
 
     name: str
     document: Mapping[str, Any]
@@ -69,8 +59,6 @@ class Question:
 
 @dataclass
 class Verdicts:
-    """One judge's verdict on every question, by name in the order of the questions, and the tokens spent."""
-
     # not in the repr: asyncio.run computes one of its result, which is slow for thousands of verdicts
     by_question: dict[str, Verdict] = field(default_factory=dict, repr=False)
     spent: Spent = field(default_factory=Spent)
@@ -81,12 +69,10 @@ class Verdicts:
 
     @property
     def unjudged(self) -> dict[str, str]:
-        """Reasons by question."""
         return {name: one.unjudged for name, one in self.by_question.items() if one.unjudged is not None}
 
     @property
     def repaired(self) -> int:
-        """Number of questions whose verdict needed a repair, now or before."""
         return sum(verdict.repaired for verdict in self.by_question.values())
 
     @property
@@ -96,7 +82,6 @@ class Verdicts:
 
 
 def verdict_key(settings: JudgeSettings, rubric: str, prompt: str, images: Sequence[str] = ()) -> str:
-    """SHA-256 over all that determines a verdict: the judge's identity, the rubric's hash, the prompt, the images."""
     parts = {**judge_identity(settings, images=bool(images)), "rubric": rubric, "prompt": prompt}
     if images:
         parts["image_keys"] = list(images)
@@ -113,16 +98,9 @@ async def judge_questions(
     """Judge every question under ``rubric``; each answer is stored before anything else happens.
 
     An invalid answer gets one repair request at once. A question that cannot be judged (refused, still invalid, failed,
-    out of budget, images missing, or a document that does not fit the rubric) is unjudged, with its reason. A restart
-    asks only unanswered questions. Questions with the same prompt and images are asked once.
-
-    Args:
-        progress: called as questions are done, judged or not, and once a second.
-
-    Raises:
-        UsageError: a question's name is duplicated, or the API key is malformed.
-        DataError: as :class:`VerdictStore`.
-        MedtasksError: the rubric's template cannot be rendered.
+    out of budget, images missing, or a document that does not fit the rubric) is unjudged, with its reason. Stored
+    verdicts are not asked for again; questions with the same prompt and images are asked once. ``progress`` is called
+    as questions are done and once a second.
     """
     run = _Run(questions, rubric, client, store, progress)
     async with client:
@@ -145,29 +123,25 @@ class _Case(NamedTuple):
     answers: list[StoredVerdict]
 
 
+@dataclass
 class _Run:
-    """The state of `judge_questions`: ``done`` has all verdicts so far.
+    """The state of `judge_questions`: ``cases`` has by key the verdict, or the names of the questions that await it."""
 
-    ``cases`` has by key the verdict, or the names of the questions that await it.
-    """
+    questions: Sequence[Question]
+    rubric: Rubric
+    client: JudgeClient
+    store: VerdictStore
+    progress: Progress | None
+    done: dict[str, Verdict] = field(default_factory=dict)
+    cases: dict[str, list[str] | Verdict] = field(default_factory=dict)
 
-    def __init__(
-        self,
-        questions: Sequence[Question],
-        rubric: Rubric,
-        client: JudgeClient,
-        store: VerdictStore,
-        progress: Progress | None,
-    ) -> None:
-        for name, count in Counter(question.name for question in questions).items():
+    def __post_init__(self) -> None:
+        for name, count in Counter(question.name for question in self.questions).items():
             if count > 1:
                 raise UsageError(f"question {name!r} is duplicated; judge each response once")
-        self.rubric, self.client, self.store, self.progress = rubric, client, store, progress
-        self.rubric_hash = rubric_hash(rubric)
-        self.before = replace(client.spent)
-        self.waiting, self.total = iter(questions), len(questions)
-        self.done: dict[str, Verdict] = {}
-        self.cases: dict[str, list[str] | Verdict] = {}
+        self.rubric_hash = rubric_hash(self.rubric)
+        self.before = replace(self.client.spent)
+        self.waiting = iter(self.questions)
 
     async def work(self) -> None:
         """Judge waiting questions, one at a time, unless another one has the verdict, or awaits it."""
@@ -203,10 +177,9 @@ class _Run:
     def _report(self) -> None:
         if self.progress is not None:
             spent = self.client.spent.since(self.before)
-            self.progress(len(self.done), self.total, spent, self.client.waiting_for)
+            self.progress(len(self.done), len(self.questions), spent, self.client.waiting_for)
 
     async def _judge(self, case: _Case) -> Verdict:
-        """The verdict on one case from the store, by asking, or by asking for a repair."""
         verdict, reason = Verdict(), None
         try:
             reading = self._reading(case) if case.answers else await self._ask(case, case.key)
@@ -242,15 +215,10 @@ class _Run:
         schema = verdict_schema(self.rubric, case.document)
         answer = await self.client.answer(key, messages if case.images else messages(), schema)
         reading = None if answer.refusal else parse_verdict(answer.text, self.rubric, case.document)
-        row = StoredVerdict(
-            key,
-            case.prompt,
-            answer.text,
-            _as_json(reading) if isinstance(reading, Verdict) else None,
-            REFUSED if reading is None else reading.reason if isinstance(reading, Invalid) else None,
-            answer.prompt_tokens,
-            answer.completion_tokens,
-        )
+        parsed = _as_json(reading) if isinstance(reading, Verdict) else None
+        reason = REFUSED if reading is None else str(reading) if isinstance(reading, Invalid) else None
+        tokens = answer.prompt_tokens, answer.completion_tokens
+        row = StoredVerdict(key, case.prompt, answer.text, parsed, reason, *tokens)
         if not self.store.put(row):  # another process stored a verdict earlier
             row = self.store.get([key])[key]
         case.answers.append(row)
@@ -284,13 +252,8 @@ async def all_or_none(work: Sequence[Coroutine[None, None, T]]) -> list[T]:
 
 
 def user_message(text: str, images: Sequence[ImageSource], side: int) -> dict[str, Any]:
-    """The user's message: ``images`` as JPEG in their order, then ``text``; without images ``text`` alone.
-
-    Images whose longer side has more than ``side`` pixels are reduced to that (Lanczos).
-
-    Raises:
-        MediaError: an image cannot be loaded; names its key.
-    """
+    """The user's message: ``images`` as JPEG in their order, reduced to ``side`` pixels (Lanczos), then ``text``;
+    without images ``text`` alone."""
     if not images:
         return {"role": "user", "content": text}
     from PIL.Image import Resampling

@@ -15,7 +15,7 @@ from medtasks.core.cache import cache_root
 from medtasks.core.errors import UsageError
 from medtasks.core.schema import problems
 from medtasks.core.settings import current_settings
-from medtasks.judge.ensemble import Rule
+from medtasks.judge.verdict import Rule
 
 # hide_input_in_errors: an API key in the wrong field must not be printed
 _FROZEN = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
@@ -24,18 +24,12 @@ VARIABLE = "MEDTASKS_JUDGE"
 """Environment variable that configures judges for runs of the harness: a file, or ``model=…,base_url=…``."""
 
 
-STUB = "stub-judge"
-"""The model of the stub judge, whose verdicts are a demonstration."""
+STUB = "stub-judge"  # the model of the stub judge, whose verdicts are a demonstration
 
 
 class Budget(BaseModel):
-    """Limits at which a `JudgeClient` stops asking; None is no limit. Requests in flight still finish.
-
-    Args:
-        max_requests: HTTP requests sent, including retries; never exceeded.
-        max_tokens: tokens of prompts and completions, as the endpoint reports them; exceeded by at most the tokens of
-            the requests in flight. If the endpoint reports none, asking stops after the first answers.
-    """
+    """Limits over the life of one `JudgeClient`; None is no limit. Requests in flight still finish; ``max_requests``
+    includes retries. If the endpoint reports no tokens, ``max_tokens`` ends asking at once."""
 
     model_config = _FROZEN
 
@@ -44,45 +38,27 @@ class Budget(BaseModel):
 
 
 class JudgeSettings(BaseModel):
-    """An OpenAI-compatible endpoint and the requests to it.
-
-    Args:
-        base_url: of the API, ending before ``/chat/completions`` (for most servers in ``/v1``), without credentials.
-        api_key_env: name of the environment variable with the key, never the key itself; unset means no key.
-        temperature, max_tokens: None omits them from the request, for models that refuse them.
-        timeout: seconds for one whole attempt.
-        retries: further attempts after a 408, 409, 429, 5xx, timeout, broken connection or unreadable reply.
-        backoff: seconds; the n-th retry waits a random time up to ``backoff * 2**(n - 1)``, at most 30 s.
-        structured: whether to send ``response_format`` with the schema; None tries, and continues without it if the
-            server answers 400 or 422.
-        extra_body: further fields of the request, such as ``{"chat_template_kwargs": {"enable_thinking": False}}``.
-        images: whether the judge can see images: rubrics with ``media: true`` then show them.
-        image_side: pixels; images with a longer side are reduced.
-        prompt_price, completion_price: currency per million tokens; None if unknown.
-        budget: over the life of one client.
-        batch: whether to use the endpoint's Batch API (``/files`` and ``/batches``), which answers within a day and is
-            usually cheaper. ``concurrency`` then has no effect.
-    """
+    """An OpenAI-compatible endpoint and the requests to it; None leaves a field out of the request."""
 
     model_config = _FROZEN
 
-    base_url: str
+    base_url: str  # ending before /chat/completions
     model: str = Field(min_length=1)
-    api_key_env: str = "OPENAI_API_KEY"
+    api_key_env: str = "OPENAI_API_KEY"  # the name of a variable, never the key
     temperature: float | None = Field(default=0.0, ge=0)
     max_tokens: int | None = Field(default=1024, ge=1)
-    timeout: float = Field(default=120.0, gt=0)
+    timeout: float = Field(default=120.0, gt=0)  # seconds for one whole attempt
     concurrency: int = Field(default=64, ge=1, le=1000)
-    retries: int = Field(default=5, ge=0)
-    backoff: float = Field(default=0.5, ge=0)
-    structured: bool | None = None
+    retries: int = Field(default=5, ge=0)  # after a 408, 409, 429, 5xx, timeout, broken connection or unreadable reply
+    backoff: float = Field(default=0.5, ge=0)  # seconds, at most; doubled before every further retry, up to 30 s
+    structured: bool | None = None  # response_format with the schema; None: until the server answers 400 or 422
     extra_body: dict[str, JsonValue] = Field(default_factory=dict)
-    images: bool = False
-    image_side: int = Field(default=1024, ge=16)
-    prompt_price: float | None = Field(default=None, ge=0)
+    images: bool = False  # rubrics with media: true then show them
+    image_side: int = Field(default=1024, ge=16)  # pixels of the longer side
+    prompt_price: float | None = Field(default=None, ge=0)  # per million tokens
     completion_price: float | None = Field(default=None, ge=0)
     budget: Budget = Budget()
-    batch: bool = False
+    batch: bool = False  # the Batch API, without concurrency
 
     @property
     def in_flight(self) -> int:
@@ -108,11 +84,7 @@ class JudgeSettings(BaseModel):
         return value
 
     def api_key(self) -> str | None:
-        """The key from the environment, or None.
-
-        Raises:
-            UsageError: it is not printable ASCII, so it cannot be in an HTTP header.
-        """
+        """The key from the environment; raises :class:`UsageError` if it cannot be in an HTTP header."""
         key = os.environ.get(self.api_key_env, "").strip()
         if not (key.isascii() and key.isprintable() and " " not in key):
             raise UsageError(
@@ -121,29 +93,20 @@ class JudgeSettings(BaseModel):
         return key or None
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float | None:
-        """Cost in the currency of the prices; None if a price is unknown."""
         if self.prompt_price is None or self.completion_price is None:
             return None
         return (prompt_tokens * self.prompt_price + completion_tokens * self.completion_price) / 1_000_000
 
 
 def judge_identity(settings: JudgeSettings, *, images: bool) -> dict[str, Any]:
-    """The settings that determine a verdict, for verdict keys and manifests; neither address nor API key."""
     fields = ["model", "temperature", "max_tokens", "extra_body"]
     identity = {name: getattr(settings, name) for name in fields}
     return identity | ({"images": True, "image_side": settings.image_side} if images else {})
 
 
 class JudgeConfig(BaseModel):
-    """A panel of judges.
-
-    Args:
-        judges: settings by name; the default name is the model's.
-        combine: how the scores of several judges are combined.
-        threshold: coverage below which a score is marked incomplete.
-        rubrics: which to judge; empty means the first of every task.
-        store: the verdict store; None means the user's default.
-    """
+    """A panel of judges by name, by default the model's; ``rubrics`` are by default the first of every task. Below the
+    coverage ``threshold`` a score is marked incomplete."""
 
     model_config = _FROZEN
 
@@ -159,11 +122,7 @@ def default_store() -> Path:
 
 
 def configured_judges() -> JudgeConfig | None:
-    """The configuration in ``MEDTASKS_JUDGE``; None if it is not set.
-
-    Raises:
-        UsageError: as :func:`read_judges`.
-    """
+    """The configuration in ``MEDTASKS_JUDGE``, if it is set; raises :class:`UsageError` as :func:`read_judges`."""
     given = current_settings().judge
     if not given:
         return None
@@ -180,10 +139,8 @@ def read_judges(given: Sequence[str], **more: Any) -> JudgeConfig:
     """The panel of judges in ``given``, each a YAML file or a text such as ``model=…,base_url=…``.
 
     A file has one judge's settings, or ``judges`` (a list of them) and other fields of :class:`JudgeConfig`. ``more``
-    are such fields too, and take precedence unless they are None.
-
-    Raises:
-        UsageError: a file cannot be read, or a field is missing, unknown or wrong; the message names both.
+    are such fields too, and take precedence unless they are None. What is wrong is a :class:`UsageError` with file and
+    field.
     """
     merged: dict[str, Any] = {}
     judges: dict[str, Any] = {}
@@ -211,7 +168,6 @@ def read_judges(given: Sequence[str], **more: Any) -> JudgeConfig:
 
 
 def _content(text: str) -> dict[str, Any]:
-    """The settings in a file, or in pairs of fields and values."""
     content: Any = {}
     if "=" in text and not Path(text).is_file():
         for entry in text.split(","):

@@ -15,7 +15,6 @@ from tenacity import retry, retry_if_exception_message, stop_after_delay, wait_f
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.text import well_formed
 
-SCHEMA_VERSION = 1
 APPLICATION_ID = 0x6D745644  # "mtVD" in the file's header: marks a verdict store
 LOCK_SECONDS = 60.0  # how long to wait for another process's transaction
 LOG_PAGES = 32_000  # of 4 kB; a checkpoint of the log blocks all requests in flight for 10 to 20 ms
@@ -25,7 +24,7 @@ CREATE TABLE IF NOT EXISTS verdicts (
     key TEXT PRIMARY KEY, prompt TEXT NOT NULL, answer TEXT NOT NULL, parsed TEXT, reason TEXT,
     prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, digest BLOB NOT NULL
 );
-PRAGMA user_version = {SCHEMA_VERSION};
+PRAGMA user_version = 1;
 PRAGMA application_id = {APPLICATION_ID};
 COMMIT"""
 _COLUMNS = "key, prompt, answer, parsed, reason, prompt_tokens, completion_tokens, digest"
@@ -46,15 +45,10 @@ class StoredVerdict(NamedTuple):
 
 
 class VerdictStore:
-    """Verdict per key, in the SQLite file ``path`` (created if missing).
+    """Verdict per key, in the SQLite file ``path`` (created if missing), which several processes or threads may share.
 
-    Each `put` is a transaction of its own in a write-ahead log, so a killed process loses nothing it stored. Several
-    processes or threads may share the file, each with its own `VerdictStore`. Every row carries a digest of its
-    contents, because SQLite does not detect damage within texts. Lone surrogates are stored as U+FFFD.
-
-    Raises:
-        DataError: the file is damaged, not a verdict store, or of another schema version. It is not changed.
-        UsageError: the file cannot be opened, read or written, or another process locks it for over a minute.
+    Each `put` is a transaction of its own in a write-ahead log, so a killed process loses nothing. Every row has a
+    digest of its contents, because SQLite does not detect damage within texts. Lone surrogates are stored as U+FFFD.
     """
 
     def __init__(self, path: Path) -> None:
@@ -66,11 +60,6 @@ class VerdictStore:
                 tables = self._number("SELECT count(*) FROM sqlite_master")
                 if tables and self._number("PRAGMA application_id") != APPLICATION_ID:
                     raise DataError(f"{self.path}: is another kind of database, not a verdict store; name another file")
-                if tables and (version := self._number("PRAGMA user_version")) != SCHEMA_VERSION:
-                    raise DataError(
-                        f"{self.path}: found a verdict store of schema version {version}, expected {SCHEMA_VERSION}; "
-                        "use the medtasks version that created it, or another file"
-                    )
                 self._switch_to_log()
                 self._connection.execute("PRAGMA synchronous = NORMAL")  # a power cut may lose the last rows, no kill
                 self._connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
@@ -103,7 +92,6 @@ class VerdictStore:
         self._connection.close()
 
     def get(self, keys: Iterable[str]) -> dict[str, StoredVerdict]:
-        """The stored verdicts of ``keys``, in their order; keys without one are left out."""
         stored = {}
         with self._errors_named():
             for key in keys:
@@ -118,10 +106,7 @@ class VerdictStore:
         return stored
 
     def put(self, verdict: StoredVerdict) -> bool:
-        """Store at once, replacing an answer without a valid verdict; the first valid verdict of a key stays.
-
-        Returns False if nothing was written because a valid verdict was already stored.
-        """
+        """Store at once; False if a valid verdict of the key was already stored, which stays."""
         parsed = verdict.parsed and json.dumps(verdict.parsed, sort_keys=True, allow_nan=False)
         row = [well_formed(one) if isinstance(one, str) else one for one in (*verdict[:3], parsed, *verdict[4:])]
         with self._errors_named():

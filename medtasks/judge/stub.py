@@ -1,7 +1,5 @@
-"""A stub judge: a real HTTP server of OpenAI's chat API on loopback, whose verdicts follow a simple word-overlap rule.
-
-For ``medtasks demo``, tests and benchmarks; its verdicts say nothing about medicine. It serves
-``POST /v1/chat/completions`` and ``GET /v1/models``. ``python -m medtasks.judge.stub`` runs it in the foreground.
+"""A stub judge for demo, tests and benchmarks: a real HTTP server of OpenAI's chat API on loopback, whose verdicts
+follow a simple word-overlap rule. ``python -m medtasks.judge.stub`` runs it in the foreground.
 
 >>> with StubJudge(latency=0.05) as stub:
 ...     stub.url.startswith("http://127.0.0.1:"), stub.requests
@@ -27,7 +25,6 @@ import typer
 from aiohttp import web
 
 from medtasks.catalog.rubric import DELIMITER
-from medtasks.core.errors import UsageError
 from medtasks.judge.settings import STUB
 
 MODEL = STUB  # the one that ``/v1/models`` lists; a request may name any
@@ -46,20 +43,11 @@ _BLOCK = re.compile(
 def rule_based(request: Mapping[str, Any]) -> str:
     """The default verdict on a rubric's prompt, whose quoted texts are only compared: none can instruct the stub.
 
-    The candidate is the first delimited text (`medtasks.catalog.rubric`) in a user message. The reference is the last
-    line before it that begins with "Reference answer:" or "Expected answer:". A prompt without candidate or reference
-    gets the minimum, with that reason.
-
-    The rule compares casefolded NFKC words without punctuation, markup and articles. Equal texts, and a response that
-    contains the reference as a whole and has at most 40 words more, get the maximum on every scale; an empty one gets
-    the minimum, any other the score at the fraction token F1 of the scale, rounded half up: on a scale of 0 and 1,
-    F1 = 0.5 gets 1.
-
-    The answer is JSON for the verdict's schema (``response_format``); without one, it is the word "correct" or
-    "incorrect".
-
-    Raises:
-        UsageError: the schema is not one of ours: objects, whole numbers and texts.
+    The candidate is the first delimited text in a user message, the reference the last line before it that begins with
+    "Reference answer:" or "Expected answer:". Words are compared casefolded, without punctuation, markup and articles.
+    Equal texts, and a response that contains the reference as a whole and has at most 40 words more, get the maximum on
+    every scale; an empty one, and a prompt without candidate or reference, the minimum; any other the score at the
+    fraction token F1 of the scale. Without a schema (``response_format``) the answer is "correct" or "incorrect".
     """
     # in a repair request the prompt is in an earlier message
     asked = (_text_of(message) for message in request["messages"] if message.get("role") == "user")
@@ -92,7 +80,7 @@ def rule_based(request: Mapping[str, Any]) -> str:
                 return sorted(scale)[math.floor((len(scale) - 1) * mark + Fraction(1, 2))]
             case {"type": "string"}:
                 return reason
-        raise UsageError(f"the stub judge cannot fill the schema {json.dumps(schema)[:200]}")
+        raise LookupError(f"the stub judge cannot fill the schema {json.dumps(schema)[:200]}")
 
     return json.dumps(filled(wanted["json_schema"].get("schema")), ensure_ascii=False)
 
@@ -105,7 +93,6 @@ def _words(text: str) -> list[str]:
 
 
 def _text_of(message: Mapping[str, Any]) -> str:
-    """The text of a chat message, without its images."""
     content = message.get("content")
     if isinstance(content, list):
         return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
@@ -113,27 +100,13 @@ def _text_of(message: Mapping[str, Any]) -> str:
 
 
 class Received(NamedTuple):
-    """One chat request, without the API key."""
-
     body: Mapping[str, Any]
     with_key: bool
 
 
 class StubJudge:
-    """The server, as a context manager; it runs in a thread with its own event loop.
-
-    Args:
-        decide: request body -> content of the answer. Runs on the server's loop, so it must be fast. If it raises, the
-            client gets a 500, and leaving the context raises the first such error.
-        latency: seconds before every answer.
-        port: on 127.0.0.1; 0 takes a free one. Entering raises ``OSError`` if it is not available.
-        keep_requests: ``False`` leaves ``requests`` empty, for long-running servers.
-
-    Attributes:
-        url: base URL for OpenAI clients, once entered.
-        requests: the chat requests in order of arrival.
-        counts: finished chat requests by outcome: "ok", "bad_request", "decide_failed".
-    """
+    """The server, as a context manager; it runs in a thread with its own event loop. ``decide`` turns a request's body
+    into the content of the answer; its first error is raised when the context is left. ``port`` 0 takes a free one."""
 
     def __init__(
         self,
@@ -201,16 +174,14 @@ class StubJudge:
     async def _respond(self, request: web.Request, raw: bytes, body: Mapping[str, Any]) -> web.StreamResponse:  # noqa: ARG002
         """The response to a chat request, after the latency; tests override it to make it misbehave."""
         await asyncio.sleep(self._latency)
-        outcome, status = "ok", 200
         try:
             document = completion(body, self._decide(body))
-        except UsageError as error:
-            outcome, status, document = "bad_request", 400, _problem(str(error), "invalid_request_error")
         except Exception as error:  # the caller's function may raise anything
             self._failure = self._failure or error
-            outcome, status, document = "decide_failed", 500, _problem("decide raised an error", "server_error")
-        self.counts[outcome] += 1
-        return web.json_response(document, status=status)
+            self.counts["decide_failed"] += 1
+            return web.json_response({"error": {"message": "stub judge: decide raised an error"}}, status=500)
+        self.counts["ok"] += 1
+        return web.json_response(document)
 
 
 def completion(body: Mapping[str, Any], content: str | None, refusal: str | None = None) -> dict[str, Any]:
@@ -230,10 +201,6 @@ def completion(body: Mapping[str, Any], content: str | None, refusal: str | None
             "total_tokens": sum(prompt) + completed,
         },
     }
-
-
-def _problem(message: str, kind: str) -> dict[str, Any]:
-    return {"error": {"message": f"stub judge: {message}", "type": kind, "param": None, "code": None}}
 
 
 def main(

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from math import fsum
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
 from medtasks.answers.markup import strip_thinking
-from medtasks.catalog.rubric import Aspect, Rubric, aspects_of
+from medtasks.catalog.rubric import Aspect, Rubric, aspects_of, total
+from medtasks.core.errors import MedtasksError
 from medtasks.core.schema import Compact
 
 _BRACE = re.compile(r"[{}]")
@@ -22,41 +25,27 @@ _NUMBER = re.compile(r"\s*([+-]?[0-9]{1,4})(?:\.0{1,4})?\s*")
 
 
 class Verdict(Compact):
-    """One judge's verdict on one response: scores and reasons by aspect, or why the response is unjudged.
+    """One judge's verdict on one response: scores and reasons by aspect, or why the response is unjudged."""
 
-    ``scores`` is None without a verdict: it never counts as a score of 0. ``key`` identifies the first answer in the
-    verdict store, whose repair has ``key + REPAIR``; it is None if there was no prompt, and responses with the same
-    prompt share it. Tokens are the sum over the first answer and the repair, as stored; ``repaired`` is whether the
-    verdict came from the repair. ``extra_keys`` counts the unknown keys of the answer; it is not saved.
-    """
-
-    key: str | None = None
-    scores: dict[str, int] | None = None
+    key: str | None = None  # of the first answer in the store (its repair: key + REPAIR); None without a prompt
+    scores: dict[str, int] | None = None  # None never counts as 0
     reasons: dict[str, str] = Field(default_factory=dict)
     unjudged: str | None = None
     repaired: bool = False
-    prompt_tokens: int = 0
+    prompt_tokens: int = 0  # of both answers, as stored
     completion_tokens: int = 0
-    extra_keys: int = Field(default=0, exclude=True)
+    extra_keys: int = Field(default=0, exclude=True)  # unknown keys of the answer
 
 
 class Invalid(Exception):
     """Why an answer is not a verdict, as the end of a sentence that begins with "because"."""
-
-    @property
-    def reason(self) -> str:
-        return str(self)
 
 
 def parse_verdict(text: str, rubric: Rubric, document: Mapping[str, Any]) -> Verdict | Invalid:
     """The verdict in a judge's answer ``text`` on a response to ``document``.
 
     Reads the whole text as JSON, or else every complete JSON object in it, fenced or amid prose, that is not inside
-    another, unreadable one. If several are verdicts, they must agree on all scores. Thinking blocks are skipped. No
-    text raises.
-
-    Raises:
-        DataError: the document does not define the aspects (:func:`medtasks.catalog.rubric.aspects_of`).
+    another, unreadable one. If several are verdicts, they must agree on all scores. Thinking blocks are skipped.
     """
     aspects = aspects_of(rubric, document)
     if not text.strip():
@@ -90,13 +79,10 @@ def _validated(answer: dict[str, Any], aspects: tuple[Aspect, ...]) -> Verdict |
             if "score" not in value:
                 return Invalid(f"aspect {aspect.name!r} has no score")
             value = value["score"]
-        match value:
-            case bool() if not aspect.binary:
-                value = None
-            case str():
-                written = _NUMBER.fullmatch(value)
-                value = int(written[1]) if written else None
-        if not isinstance(value, int | float) or value not in aspect.scale:  # 2.0 is in a range of whole numbers
+        if isinstance(value, str) and (written := _NUMBER.fullmatch(value)):
+            value = int(written[1])
+        is_number = isinstance(value, int | float) and (aspect.binary or not isinstance(value, bool))
+        if not is_number or value not in aspect.scale:  # 2.0 is in a range of whole numbers
             return Invalid(
                 f"the score of aspect {aspect.name!r} is not a whole number from {aspect.minimum} to {aspect.maximum}"
             )
@@ -105,11 +91,7 @@ def _validated(answer: dict[str, Any], aspects: tuple[Aspect, ...]) -> Verdict |
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects of ``text``: the whole text, or those outside all other braces.
-
-    Raises:
-        Invalid: it has a duplicate key, NaN, or very deep nesting.
-    """
+    """The JSON objects of ``text``: the whole text, or those outside all other braces. Raises :class:`Invalid`."""
     # the whole text comes before thinking is stripped: a reason may mention a thinking tag
     whole = _decoded(text.strip(), 0) if text.lstrip().startswith("{") else None  # prose may begin with "Infinity"
     if whole is not None and whole[1] == len(text.strip()):
@@ -133,7 +115,6 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _decoded(text: str, start: int) -> tuple[dict[str, Any], int] | None:
-    """The JSON object that begins at ``start`` and its end, or None."""
     try:
         found, end = _DECODER.raw_decode(text, start)
     except RecursionError as error:
@@ -159,12 +140,101 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_refu
 
 
 def repair_request(text: str, invalid: Invalid, schema: Mapping[str, Any]) -> str:
-    """One sentence that asks the judge again after its answer ``text`` was ``invalid``.
-
-    It does not quote the answer, which may repeat the judged response.
-    """
+    """One sentence that asks again after an ``invalid`` answer, which is not quoted: it may repeat the response."""
     return (
-        f"Your answer of {len(text):,} characters cannot be used because {invalid.reason}; judge again and answer with "
+        f"Your answer of {len(text):,} characters cannot be used because {invalid}; judge again and answer with "
         "a single JSON object, without anything before or after it, that follows this JSON schema: "
         f"{json.dumps(schema, ensure_ascii=False, separators=(',', ':'))}"
+    )
+
+
+Rule = Literal["majority", "mean"]
+
+
+class Combined(NamedTuple):
+    """The decided scores, and for every other aspect the reason why it is open."""
+
+    scores: dict[str, float]
+    open: dict[str, str]
+
+
+def combine(verdicts: Mapping[str, Mapping[str, int] | None], aspects: Sequence[Aspect], rule: Rule) -> Combined:
+    """The decisions of a panel, aspect by aspect; the order of judges does not matter.
+
+    ``majority``: the score that more than half of the whole panel gave, those without a verdict included. ``mean``: the
+    mean score, if all have a verdict. ``verdicts`` are the scores of each judge by name, or None if it has no verdict.
+    """
+    names = [aspect.name for aspect in aspects]
+    for judge, given in verdicts.items():
+        if given is not None and (
+            given.keys() != {*names} or any(given[aspect.name] not in aspect.scale for aspect in aspects)
+        ):
+            raise MedtasksError(
+                f"judge {judge} gave {dict(given)}, expected one score for each of {names}; combine verdicts on the "
+                "same response under the same rubric."
+            )
+    combined = Combined({}, {})
+    for name in names:
+        votes = {judge: given[name] for judge, given in sorted(verdicts.items()) if given is not None}
+        missing = sorted(verdicts.keys() - votes.keys())
+        ranked = Counter(votes.values()).most_common()
+        most = ranked[0][1] if ranked else 0
+        absent = f"{', '.join(missing)} {'has' if len(missing) == 1 else 'have'} no verdict"
+        present = ", ".join(f"{judge} gave {score}" for judge, score in votes.items())
+        if rule == "mean" and not missing:
+            combined.scores[name] = fsum(votes.values()) / len(votes)
+        elif rule == "majority" and 2 * most > len(verdicts):
+            combined.scores[name] = float(ranked[0][0])
+        elif rule == "mean" or not votes:
+            combined.open[name] = absent
+        elif 2 * (most + len(missing)) > len(verdicts):  # a missing judge could have decided
+            combined.open[name] = f"{absent}; {present}"
+        else:
+            tied = len(ranked) > 1 and ranked[1][1] == most
+            combined.open[name] = f"{'tie' if tied else 'no majority'}: {present}" + (f"; {absent}" if missing else "")
+    return combined
+
+
+def bounds(
+    rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, float]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """The lowest and the highest totals possible; no weight is negative, and a higher score never lowers a cap."""
+    aspects = aspects_of(rubric, document)
+    low = total(rubric, document, {**{one.name: float(one.minimum) for one in aspects}, **scores})
+    high = total(rubric, document, {**{one.name: float(one.maximum) for one in aspects}, **scores})
+    return low, high
+
+
+_FAMILIES = {
+    "claude": "claude",
+    "cohere": r"command-[ar]\b|\baya-",
+    "deepseek": "deepseek",
+    "glm": "glm",
+    "google": "gemini|gemma",
+    "grok": "grok",
+    "internvl": "internvl|internlm",
+    "kimi": "kimi",
+    "llama": "(?<!o)llama(?!-?factory)|vicuna",
+    "llava": "llava",
+    "minicpm": "minicpm",
+    "mistral": "mi[sx]tral|pixtral|magistral",
+    "openai": r"\b(chat)?gpt-?(oss|[345])|(^|/)o[134]\b",
+    "phi": r"\bphi-?[1-4]",
+    "qwen": "qwen|qwq|lingshu|hulu-?med",
+}
+
+
+def family_of(name: str) -> tuple[str, ...]:
+    """The families that a model's name or path mentions, sorted: a distilled model has two."""
+    return tuple(family for family, pattern in _FAMILIES.items() if re.search(pattern, name, re.IGNORECASE))
+
+
+def same_family(judge: str, judged: str) -> str | None:
+    """A warning in one sentence if the judge is the judged model or of its family."""
+    if judge.strip().casefold() != judged.strip().casefold() and not {*family_of(judge)} & {*family_of(judged)}:
+        return None
+    return (
+        f"judge {judge[-80:]!a} and model {judged[-80:]!a} are of the same family: judges tend to favour answers of "
+        "their own kind (homogeneity bias: the Kvasir-VQA-x1 paper asks for judges of another architecture); use a "
+        "judge from another family, or several judges."
     )

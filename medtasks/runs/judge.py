@@ -23,10 +23,10 @@ from medtasks.core.text import first_names, one_line, printable, shortened
 from medtasks.data.store import open_prepared
 from medtasks.judge.agreement import HumanLabels, read_labels
 from medtasks.judge.client import JudgeClient, Spent
-from medtasks.judge.ensemble import same_family
 from medtasks.judge.pipeline import INVALID, REPAIR, ImageSource, Question, Verdicts, all_or_none, judge_questions
 from medtasks.judge.settings import STUB, JudgeConfig, JudgeSettings, default_store, judge_identity
 from medtasks.judge.store import VerdictStore
+from medtasks.judge.verdict import same_family
 from medtasks.runs.manifest import RubricFacts, RunManifest
 from medtasks.runs.record import RunRecord
 from medtasks.runs.samples import Sample, rare_garbage_collection, without_garbage_collection

@@ -17,9 +17,9 @@ from medtasks.catalog.rubric import Rubric, aspects_of, load_rubric, occurrences
 from medtasks.catalog.spec import TaskSpec, load_spec
 from medtasks.core.files import canonical_json, short_hash
 from medtasks.judge.agreement import AgreementReport, Unit, agreement_report
-from medtasks.judge.ensemble import Rule, bounds, combine
 from medtasks.judge.pipeline import ImageSource, Question, Verdicts
 from medtasks.judge.settings import STUB
+from medtasks.judge.verdict import Rule, bounds, combine
 from medtasks.runs.manifest import RubricFacts, RunManifest
 from medtasks.runs.samples import JudgedResponse, JudgedScore, Limits, Sample
 from medtasks.runs.scored import ideal_response

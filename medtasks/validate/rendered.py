@@ -12,8 +12,7 @@ from typing import Any
 
 from jinja2 import TemplateSyntaxError, meta, nodes
 
-from medtasks.benchmarks.documents import prompt_text
-from medtasks.benchmarks.stages import WITHHELD, first_prompt
+from medtasks.benchmarks.documents import WITHHELD, first_prompt, prompt_text
 from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.prompts import prompt_environment, template_parts, template_path
 from medtasks.catalog.rubric import judge_prompt, load_rubric

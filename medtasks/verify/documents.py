@@ -8,8 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from medtasks.benchmarks.documents import task_rows
-from medtasks.benchmarks.stages import asked_prompt
+from medtasks.benchmarks.documents import asked_prompt, task_rows
 from medtasks.catalog.benchmark import Document
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import os
 import threading
-from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageFile
 
 from medtasks.core.errors import MediaError
-from medtasks.data.media.images import ImageCache, KnownMedia, decode_image, index_media, load_image
+from medtasks.data.media.images import ImageCache, decode_image, index_media, load_image
 
 
 def test_a_missing_file_and_a_text_file_are_refused(tmp_path: Path) -> None:
@@ -53,7 +51,7 @@ def test_the_cache_lets_the_oldest_go(tmp_path: Path) -> None:
         if not (tmp_path / name).exists():
             picture(tmp_path / f"{name}.jpg")
         cache.load(tmp_path / f"{name}.jpg")
-    assert (cache.misses, cache.hits) == (4, 2)
+    assert cache.misses == 4
 
 
 def test_images_of_one_document_stay_together_even_if_they_exceed_the_limit(tmp_path: Path) -> None:
@@ -63,15 +61,11 @@ def test_images_of_one_document_stay_together_even_if_they_exceed_the_limit(tmp_
         picture(path)
     for path in paths * 2:  # two questions about them
         cache.load(path, paths)
-    assert (cache.misses, cache.hits) == (3, 3)
+    assert cache.misses == 3
     picture(tmp_path / "other.jpg")
     cache.load(tmp_path / "other.jpg")
     cache.load(paths[0])
     assert cache.misses == 5  # another document's image took their place
-
-
-def failing(indexed: Iterable[tuple[str, KnownMedia | MediaError]]) -> list[str]:
-    return [name for name, media in indexed if isinstance(media, MediaError)]
 
 
 NOISE = np.random.default_rng(0).integers(0, 256, (40, 40, 3), dtype=np.uint8)
@@ -98,8 +92,8 @@ def test_threads_stay_strict_together_and_give_the_switch_back(tmp_path: Path, m
     names = [f"{number:02d}.jpg" for number in range(60)]
     for number, name in enumerate(names):
         (tmp_path / name).write_bytes(whole if number % 2 else whole[:-300])
-    errors = failing(index_media(tmp_path, names, workers=8))
-    assert errors == names[::2]
+    _, errors = index_media(tmp_path, names, workers=8)
+    assert [*errors] == names[::2]
     assert ImageFile.LOAD_TRUNCATED_IMAGES is True
 
 
@@ -116,41 +110,8 @@ def test_damaged_bytes_are_an_image_or_a_refusal(kind: str, damage: dict[int, in
     assert mode == "RGB"
 
 
-NAMES = [f"sub/{number}.jpg" for number in range(4)]
-
-
-def write_over(path: Path, data: bytes) -> None:
-    path.write_bytes(data)
-
-
-def replace_by_another(path: Path, data: bytes) -> None:
-    other = path.with_suffix(".other")
-    other.write_bytes(data)
-    other.replace(path)
-
-
-@pytest.mark.parametrize("later", [0, 10**9], ids=["same time", "later"])
-@pytest.mark.parametrize("change", [write_over, replace_by_another])
-def test_a_known_file_is_read_again_when_it_was_modified_or_replaced(
-    tmp_path: Path, change: Callable[[Path, bytes], None], later: int
-) -> None:
-    for name in NAMES:
-        picture(tmp_path / name)
-    first = {name: media for name, media in index_media(tmp_path, NAMES) if isinstance(media, KnownMedia)}
-    known = {
-        name: media.model_copy(update={"entry": media.entry.model_copy(update={"sha256": "as before"})})
-        for name, media in first.items()
-    }
-    assert dict(index_media(tmp_path, NAMES, known=known)) == known  # nothing was read again
-    path = tmp_path / "sub/3.jpg"
-    status = path.stat()
-    change(path, b"x" * status.st_size)
-    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + later))
-    assert failing(index_media(tmp_path, NAMES, known=known)) == ["sub/3.jpg"]
-
-
 def test_a_name_that_no_file_can_have_is_one_more_refusal(tmp_path: Path) -> None:
-    assert len(failing(index_media(tmp_path, ["null\0byte.jpg", "x" * 400]))) == 2
+    assert len(index_media(tmp_path, ["null\0byte.jpg", "x" * 400])[1]) == 2
 
 
 def test_threads_that_want_one_image_decode_it_once(tmp_path: Path) -> None:
@@ -161,4 +122,4 @@ def test_threads_that_want_one_image_decode_it_once(tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert (cache.hits, cache.misses) == (7, 1)
+    assert cache.misses == 1

@@ -68,7 +68,7 @@ def test_the_hub_gives_the_archive_at_its_revision(
         asked.extend((*arguments, revision))
         return archive.parent, revision
 
-    monkeypatch.setattr(med_cmr, "hub_tree", hub_tree)
+    monkeypatch.setattr("medtasks.data.release.hub_tree", hub_tree)
     prepared = prepare_med_cmr("hub", tmp_path / "out", allow_other_archive=True)
     assert asked == ["aaassddaadf/Med-CMR", "dataset.zip", "a9b2d6e610c6c5dcf4f3e5aa89c7ec9fd7a05b73"]
     assert (prepared.manifest.source.kind, prepared.manifest.source.revision) == ("hub", asked[2])

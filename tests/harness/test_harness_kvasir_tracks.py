@@ -50,7 +50,7 @@ def test_the_medico_order_is_that_of_a_shuffled_dataset() -> None:
 def test_the_subset_of_incomplete_data_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from release_rows import write_mini
 
-    from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
+    from medtasks.benchmarks.kvasir_vqa_x1.records import prepare_kvasir
 
     write_mini("kvasir_vqa_x1", tmp_path / "source")
     (tmp_path / "source" / "images" / "mini0002.jpg").unlink()

@@ -12,8 +12,7 @@ from foreign_backend import Backend, evaluate
 from PIL.Image import Image
 from runs import vlm
 
-from medtasks.benchmarks.documents import task_documents
-from medtasks.benchmarks.stages import stage_messages, stage_text
+from medtasks.benchmarks.documents import stage_messages, stage_text, task_documents
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.core.errors import MedtasksError
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from aiohttp import web
 
-from medtasks.judge.endpoint import LARGEST_BODY
 from medtasks.judge.stub import StubJudge, completion
 
 
@@ -17,8 +16,8 @@ class BatchJudge(StubJudge):
 
     Args:
         looks: how often a batch is reported as in progress.
-        faults: by number of the batch (from 0): "refused" as a whole, or "expired", "some fail", "lost line" or "large
-            line", which spoil every third line.
+        faults: by number of the batch (from 0): "refused" as a whole, or "expired", "some fail" or "lost line",
+            which spoil every third line.
         **options: as :class:`StubJudge`.
 
     Attributes:
@@ -114,7 +113,7 @@ class BatchJudge(StubJudge):
             elif spoilt != "lost line":
                 body = completion(line["body"], self._decide(line["body"]))
                 result |= {"response": {"status_code": 200, "request_id": "q", "body": body}}
-                good.append({**result, "id": "x" * LARGEST_BODY} if spoilt else result)
+                good.append(result)
         good.reverse()  # the order is not that of the requests
         for key, rows in (("output_file_id", good), ("error_file_id", bad)):
             if rows:

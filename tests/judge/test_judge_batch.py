@@ -18,7 +18,7 @@ from test_judge_pipeline import RUBRIC, broken_once, documents, judge, questions
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import UsageError
 from medtasks.core.files import short_hash
-from medtasks.judge import batch
+from medtasks.judge import endpoint
 from medtasks.judge.client import JudgeClient
 from medtasks.judge.pipeline import judge_questions
 from medtasks.judge.settings import Budget, JudgeSettings, configured_judges
@@ -28,8 +28,8 @@ from medtasks.judge.stub import StubJudge, rule_based
 
 @pytest.fixture(autouse=True)
 def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch, "QUIET", 0.2)
-    monkeypatch.setattr(batch, "POLLS", (0.01, 0.05))
+    monkeypatch.setattr(endpoint, "QUIET", 0.2)
+    monkeypatch.setattr(endpoint, "POLLS", (0.01, 0.05))
 
 
 judged = functools.partial(judge, batch=True)
@@ -99,7 +99,7 @@ def test_requests_that_an_earlier_process_uploaded_are_not_uploaded_again(before
         assert records(stub) == []
 
 
-@pytest.mark.parametrize("fault", ["expired", "some fail", "lost line", "large line"])
+@pytest.mark.parametrize("fault", ["expired", "some fail", "lost line"])
 def test_requests_without_a_result_go_into_another_batch(fault: str, tmp_path: Path) -> None:
     with BatchJudge(faults={0: fault}) as stub:
         result = judged(stub, tmp_path / "v")
@@ -131,7 +131,7 @@ def test_an_invalid_answer_gets_its_repair_in_another_batch(tmp_path: Path) -> N
 def test_a_wait_ends_if_the_server_stays_away_but_not_if_it_comes_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch, "UNREACHED", 2)
+    monkeypatch.setattr(endpoint, "UNREACHED", 2)
     with BatchJudge() as stub:
         stub.away = 10  # openai's client tries each look six times
         assert len(judged(stub, tmp_path / "v").valid) == len(documents())
@@ -152,7 +152,7 @@ def test_the_budget_limits_the_requests_of_a_batch_and_a_line_separator_ends_no_
 
 
 def test_several_batches_if_one_would_be_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch, "LARGEST", 20_000)
+    monkeypatch.setattr(endpoint, "LARGEST", 20_000)
     with BatchJudge() as stub:
         assert len(judged(stub, tmp_path / "v").valid) == len(documents())
         sizes = [len(stub.files[one["input_file_id"]]) for one in stub.batches.values()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 import json
 import logging
 import re
@@ -33,7 +32,7 @@ from tiny_endpoint import (
 
 from medtasks.core.errors import UsageError
 from medtasks.judge.client import JudgeAnswer, JudgeClient, JudgeSettings, RateLimiter, Spent
-from medtasks.judge.endpoint import LARGEST_BODY, _retry_after
+from medtasks.judge.endpoint import _retry_after
 from medtasks.judge.settings import Budget
 from medtasks.judge.store import StoredVerdict, VerdictStore
 
@@ -205,25 +204,6 @@ def test_a_server_without_structured_output_is_remembered_unless_that_was_demand
     assert asked.reason("q0") == "http 400: too long"  # which the request was, with and without a schema
     assert [("response_format" in arrival.body) for arrival in server.arrivals] == [True, False, True, True]
     assert asked.client.structured is True
-
-
-PACKED = {"Content-Encoding": "gzip"}
-LARGE = {
-    "endless": Http(200, "x" * 2**16, endless=True),
-    "endless error": Http(500, "x" * 2**16, endless=True),
-    "compressed": Http(body=gzip.compress(said("x" * 2**25).body.encode(), 1), headers=PACKED),
-}
-
-
-@pytest.mark.parametrize("large", LARGE)
-def test_a_response_that_is_too_large_is_cut_off_and_fails_that_request_alone(large: str) -> None:
-    small = Http(body=gzip.compress(said("yes").body.encode()), headers=PACKED)
-    server = TinyEndpoint(lambda arrival: LARGE[large] if arrival.question == "q1" else small)
-    asked = run(server, questions(3), concurrency=1)
-    assert asked.reason("q1") == "bad reply: the response has more than 8 MB"
-    assert len(server.asked("q1")) == 1
-    assert server.sent < 3 * LARGEST_BODY  # what the sockets hold comes on top
-    assert (asked.text("q0"), asked.text("q2")) == ("yes", "yes")
 
 
 def test_a_redirect_is_named_and_no_prompt_is_sent_there() -> None:

@@ -11,7 +11,7 @@ from rubric_cases import TASKS, case
 
 from medtasks.catalog.rubric import Aspect, aspects_of, total
 from medtasks.core.errors import MedtasksError
-from medtasks.judge.ensemble import Rule, bounds, combine
+from medtasks.judge.verdict import Rule, bounds, combine
 
 ONE = [Aspect(name="score_of_it", maximum=4)]
 

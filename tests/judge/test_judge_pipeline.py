@@ -234,7 +234,7 @@ def test_what_had_arrived_is_stored_where_judging_ends_early(tmp_path: Path) -> 
         with pytest.raises(KeyError, match="enough"):
             asyncio.run(run(store))
         stopped = asyncio.run(judge_questions(questions(), RUBRIC, JudgeClient(settings), store)).spent.requests
-        assert stopped == len(documents()) - 3
+        assert stopped <= len(documents()) - 3  # an answer may arrive while the others are cancelled
 
 
 def test_no_more_is_prepared_than_is_asked_soon(tmp_path: Path) -> None:

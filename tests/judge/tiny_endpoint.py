@@ -31,7 +31,7 @@ class Arrival:
 
 @dataclass
 class Http:
-    """What the server sends; ``cut`` closes the connection in the middle of the body, ``endless`` repeats the body.
+    """What the server sends; ``cut`` closes the connection in the middle of the body.
 
     ``announced`` is the Content-Length of a body that is only begun.
     """
@@ -40,7 +40,6 @@ class Http:
     body: Any = ""  # text or bytes
     headers: dict[str, str] = field(default_factory=dict)
     cut: bool = False
-    endless: bool = False
     announced: int | None = None
 
 
@@ -74,7 +73,6 @@ class TinyEndpoint:
         self.arrivals: list[Arrival] = []
         self.in_flight = 0
         self.peak = 0
-        self.sent = 0  # bytes of endless bodies
 
     @property
     def url(self) -> str:
@@ -116,7 +114,7 @@ class TinyEndpoint:
         finally:
             self.in_flight -= 1
         content = reply.body.encode() if isinstance(reply.body, str) else reply.body
-        if not (reply.cut or reply.endless or reply.announced):
+        if not (reply.cut or reply.announced):
             return web.Response(
                 status=reply.status, body=content, headers={"Content-Type": "application/json", **reply.headers}
             )
@@ -124,9 +122,6 @@ class TinyEndpoint:
         response.content_length = len(content) if reply.cut else reply.announced
         await response.prepare(request)
         await response.write(content[: len(content) // 2])
-        while reply.endless:
-            await response.write(content)
-            self.sent += len(content)
         if reply.announced:
             await asyncio.sleep(3600)  # until the client hangs up
         assert request.transport is not None

@@ -12,7 +12,7 @@ from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.intake.check import CheckReport, check_results
 from medtasks.leaderboard.intake.collect import collect
 
-from medtasks.benchmarks.stages import asked_prompt
+from medtasks.benchmarks.documents import asked_prompt
 from medtasks.catalog.spec import load_spec
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.record import RunRecord, read_run, write_run

@@ -17,8 +17,7 @@ from typing import Any
 from medtasks.adapters.policies import Question, make_policy, with_confidence
 
 from medtasks.answers.option_letter import join_stages
-from medtasks.benchmarks.documents import task_documents
-from medtasks.benchmarks.stages import asked_prompt
+from medtasks.benchmarks.documents import asked_prompt, task_documents
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.judge.settings import JudgeConfig, JudgeSettings
 from medtasks.judge.stub import MODEL, StubJudge

@@ -22,7 +22,7 @@ from time_coded import write_video
 
 from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.core.errors import MediaError
-from medtasks.data.media.child import Crashed, call_in_child
+from medtasks.data.media.video import Crashed, call_in_child
 
 
 def pid_and(value: int) -> tuple[int, int]:
@@ -57,7 +57,7 @@ def test_a_crash_is_raised_and_the_next_call_is_answered() -> None:
 
 PARENT = """
 import time
-from medtasks.data.media.child import call_in_child
+from medtasks.data.media.video import call_in_child
 import os
 print(call_in_child(os.getpid), flush=True)
 time.sleep(600)

@@ -13,7 +13,7 @@ from medtasks.leaderboard.board.reference import load_reference, published_rows
 from table4 import table4_overall
 
 from medtasks.benchmarks.med_cmr import ACCURACY_DIMENSION_MEAN, dimension_statistics
-from medtasks.benchmarks.medstreambench.scoring import (
+from medtasks.benchmarks.medstreambench import (
     MODES,
     OVERALL_TABLE4,
     OVERALL_TABLE4_EQ10,

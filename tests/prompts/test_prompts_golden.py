@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from PIL.Image import Image
 
-from medtasks.benchmarks.documents import doc_to_messages, doc_to_text, doc_to_visual, task_documents
-from medtasks.benchmarks.stages import stage_messages
+from medtasks.benchmarks.documents import doc_to_messages, doc_to_text, doc_to_visual, stage_messages, task_documents
 from medtasks.catalog.prompts import render
 from medtasks.catalog.registry import all_benchmarks, get_benchmark
 from medtasks.catalog.spec import TaskSpec, load_specs

@@ -11,10 +11,9 @@ import pytest
 from release_rows import single_turn_row, streaming_row
 
 from medtasks.answers import AlertStateFilter, AnswerabilityFilter
-from medtasks.benchmarks.medstreambench import documents, process_results
+from medtasks.benchmarks import aggregations
+from medtasks.benchmarks.medstreambench import OVERALL_TABLE4, STREAMING_METRICS, documents, process_results
 from medtasks.benchmarks.medstreambench.records import parse_medstream_row
-from medtasks.benchmarks.medstreambench.scoring import OVERALL_TABLE4, STREAMING_METRICS
-from medtasks.benchmarks.streams import item_score
 from medtasks.catalog.records import Where
 from medtasks.catalog.registry import get_benchmark, get_filter
 from medtasks.runs.samples import Sample
@@ -297,10 +296,10 @@ def test_the_harness_alone_aggregates_to_the_same_numbers() -> None:
 
     for name in STREAMING_METRICS:
         gathered = json.loads(json.dumps([payload[name] for payload in payloads]))
-        assert item_score(name)(gathered[::-1]) == pytest.approx(ours[name].value, abs=1e-12)
+        assert getattr(aggregations, name)(gathered[::-1]) == pytest.approx(ours[name].value, abs=1e-12)
     payloads = [process_results(document, ["blood"])["content"] for document in documents_of(open_streaming_row())]
-    assert item_score("content")(payloads) == "not computed, because 1 of 1 items await a judge"
-    assert item_score("content")(payloads[:2]) == "not computed, because no item has all of its rounds"
+    assert aggregations.content(payloads) == "not computed, because 1 of 1 items await a judge"
+    assert aggregations.content(payloads[:2]) == "not computed, because no item has all of its rounds"
 
 
 def test_breakdowns_go_by_item_and_not_by_round() -> None:

@@ -17,8 +17,7 @@ from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.kvasir_vqa_x1.board import KVASIR_VQA_X1
 from medtasks.benchmarks.kvasir_vqa_x1.errors import ERRORS, contradiction
 from medtasks.benchmarks.kvasir_vqa_x1.perturb import original_name, prepare_transformed
-from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
-from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
+from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord, prepare_kvasir
 from medtasks.catalog.benchmark import ABSTENTION, Benchmark, Document, shipped
 from medtasks.catalog.registry import Plugin
 from medtasks.core.errors import DataError
@@ -29,7 +28,6 @@ from medtasks.metrics.registry import LEXICAL
 
 
 def documents(record: KvasirRecord) -> list[Document]:
-    """The record as a harness document; its reference answer is the target."""
     return [{**record.model_dump(mode="json"), "target": record.answer, "abstention": ABSTENTION}]
 
 
@@ -37,15 +35,11 @@ level1, level2, level3 = (Rows.where("kvasir_vqa_x1", complexity=level) for leve
 transformed_level1, transformed_level2, transformed_level3 = (
     replace(rows, benchmark="kvasir_vqa_x1_transformed") for rows in (level1, level2, level3)
 )
-ORIGINALS = 0.23
-"""The share of questions about the original picture in the mixed track (paper, section 2.3)."""
+ORIGINALS = 0.23  # the share of questions about the original picture in the mixed track (paper, section 2.3)
 
 
 def mixed(documents: list[Document]) -> list[Document]:
-    """Documents of the transformed track, of which about 23 % show the original picture.
-
-    The draw depends only on the question's id, so it is the same for any part of the rows.
-    """
+    """Documents of the transformed track, of which about 23 % show the original picture, drawn by the question's id."""
     shown = []
     for document in documents:
         digest = hashlib.sha256(f"mixed|{document['sample_id']}".encode()).digest()
@@ -60,11 +54,8 @@ mixed1, mixed2, mixed3 = (
 
 
 def medico_subset(documents: list[Document]) -> list[Document]:
-    """The Medico 2025 challenge's public subset: the test split in the order of a shuffle with seed 42, cut at 1,500.
-
-    The order is that of ``datasets.Dataset.shuffle(seed=42)``: numpy's default generator permutes the row numbers. So
-    data that rows were left out of are refused by a :class:`DataError`.
-    """
+    """The Medico 2025 challenge's public subset: the test split shuffled with seed 42, cut at 1,500. The order is that
+    of ``datasets.Dataset.shuffle(seed=42)``, so data that rows were left out of are refused."""
     excluded = open_prepared("kvasir_vqa_x1").manifest.excluded
     if excluded:
         raise DataError(

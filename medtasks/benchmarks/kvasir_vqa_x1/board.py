@@ -6,7 +6,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from medtasks.benchmarks.kvasir_vqa_x1.errors import ERRORS, FINDINGS
-from medtasks.benchmarks.layouts import error_columns, groups, kinds_of_error, prompt_sensitivity, scores, tasks
+from medtasks.benchmarks.layouts import (
+    error_columns,
+    groups,
+    kinds_of_error,
+    prompt_sensitivity,
+    scores,
+    tables_of,
+    tasks,
+)
 from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
 
 _KVASIR = "kvasir_vqa_x1"
@@ -45,16 +53,34 @@ _BY_FINDING = tuple(
     for column in error_columns(_KVASIR, [rate for rate in ERRORS.rates if rate.name in _PER_FINDING])
 )
 _EVERY = {**_JUDGED, **_TEXT}
+_HEADLINE = _JUDGED | {metric: _TEXT[metric] for metric in ("rougeL", "meteor", "chrf", "bleu")}
+_BOTH_TRACKS = (*scores(_KVASIR, _EVERY, ", original"), *scores(_TRANSFORMED, _EVERY, ", transformed"))
+_CLASS_TABLES = {
+    "judged_accuracy": ("judged", "Judged accuracy by question class"),
+    "rougeL": ("rouge-l", "ROUGE-L by question class"),
+    "judged_accuracy_repeated": ("repeated", "Judged accuracy by question class, counted as published"),
+}
+_NOTES = {
+    "text": "The column CHRF++ of the paper's Table 6 is chrF with word order 0: compare it with chrF here.",
+    "classes-judged": "An answer to a question with several classes counts for each of them; judges score each class "
+    "separately.",
+    "classes-rouge-l": "A question with several classes counts fully for each.",
+    "classes-repeated": "A class that a question names twice counts twice, as in the paper's Table 7; elsewhere it "
+    "counts once.",
+    "errors-by-finding": "A count above 0 also says that the finding is present.",
+    "transformed": "The same questions on slightly cropped, rotated, shifted and re-lit images.",
+    "mixed": "23 % of the questions show the original image, the others a transformed one (paper, section 2.3).",
+    "medico2025": "1,500 rows of the test split, as the MediaEval challenge draws them.",
+}
 
 
-def _class_tables(metric: str, name: str, title: str, note: str) -> tuple[LayoutTable, ...]:
+def _class_tables() -> Iterator[LayoutTable]:
     """Class × level, as Table 7 has it; all levels first."""
-    made = []
-    for task, label in {_KVASIR: "all levels", **_LEVELS}.items():
-        suffix = "" if task == _KVASIR else f"-{label.replace(' ', '-')}"
-        columns = (*groups(task, metric, "question_class"), Column(task, metric, "All classes"))
-        made.append(LayoutTable(f"classes-{name}{suffix}", f"{title}, {label}", columns, note))
-    return tuple(made)
+    for metric, (name, title) in _CLASS_TABLES.items():
+        for task, label in {_KVASIR: "all levels", **_LEVELS}.items():
+            suffix = "" if task == _KVASIR else f"-{label.replace(' ', '-')}"
+            columns = (*groups(task, metric, "question_class"), Column(task, metric, "All classes"))
+            yield LayoutTable(f"classes-{name}{suffix}", f"{title}, {label}", columns, _NOTES[f"classes-{name}"])
 
 
 def _class_plots() -> Iterator[Plot]:
@@ -73,59 +99,18 @@ def _class_plots() -> Iterator[Plot]:
 
 KVASIR_VQA_X1 = BoardLayout(
     benchmark=_KVASIR,
-    headline=scores(_KVASIR, _JUDGED | {metric: _TEXT[metric] for metric in ("rougeL", "meteor", "chrf", "bleu")}),
-    tables=(
-        LayoutTable(
-            "text",
-            "Text metrics",
-            scores(_KVASIR, _TEXT),
-            "The column CHRF++ of the paper's Table 6 is chrF with word order 0: compare it with chrF here.",
-        ),
-        LayoutTable("levels", "By complexity level", _LEVEL_COLUMNS),
-        *_class_tables(
-            "judged_accuracy",
-            "judged",
-            "Judged accuracy by question class",
-            "An answer to a question with several classes counts for each of them; judges score each class separately.",
-        ),
-        *_class_tables(
-            "rougeL",
-            "rouge-l",
-            "ROUGE-L by question class",
-            "A question with several classes counts fully for each.",
-        ),
-        *_class_tables(
-            "judged_accuracy_repeated",
-            "repeated",
-            "Judged accuracy by question class, counted as published",
-            "A class that a question names twice counts twice, as in the paper's Table 7; elsewhere it counts once.",
-        ),
+    headline=scores(_KVASIR, _HEADLINE),
+    tables=tables_of(
+        _NOTES,
+        ("text", "Text metrics", scores(_KVASIR, _TEXT)),
+        ("levels", "By complexity level", _LEVEL_COLUMNS),
+        *_class_tables(),
         _ERRORS,
-        LayoutTable(
-            "errors-by-finding",
-            "Kinds of error by finding",
-            _BY_FINDING,
-            "A count above 0 also says that the finding is present.",
-        ),
-        LayoutTable(
-            "transformed",
-            "Original and transformed images",
-            (*scores(_KVASIR, _EVERY, ", original"), *scores(_TRANSFORMED, _EVERY, ", transformed")),
-            "The same questions on slightly cropped, rotated, shifted and re-lit images.",
-        ),
-        LayoutTable(
-            "mixed",
-            "Mixed images",
-            scores("kvasir_vqa_x1_mixed", _EVERY),
-            "23 % of the questions show the original image, the others a transformed one (paper, section 2.3).",
-        ),
+        ("errors-by-finding", "Kinds of error by finding", _BY_FINDING),
+        ("transformed", "Original and transformed images", _BOTH_TRACKS),
+        ("mixed", "Mixed images", scores("kvasir_vqa_x1_mixed", _EVERY)),
         _PARAPHRASED,
-        LayoutTable(
-            "medico2025",
-            "Medico 2025 public subset",
-            scores(f"{_KVASIR}_medico2025", _SHARES),
-            "1,500 rows of the test split, as the MediaEval challenge draws them.",
-        ),
+        ("medico2025", "Medico 2025 public subset", scores(f"{_KVASIR}_medico2025", _SHARES)),
     ),
     plots=(
         *_class_plots(),

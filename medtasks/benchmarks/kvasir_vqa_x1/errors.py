@@ -1,6 +1,5 @@
-"""Kvasir-VQA-x1: missed and invented findings, and counts that are too high or too low, from the atomic pairs.
-
-Also references that contradict the pairs (:func:`contradiction`).
+"""Kvasir-VQA-x1: missed and invented findings, and counts that are too high or too low, from the atomic pairs; and
+references that contradict the pairs (:func:`contradiction`).
 
 Each presence or count pair behind a question asks about one class of findings. Free answers are read by
 `medtasks.answers.presence`; one that says nothing clear about a class is counted as unread, never as a denial.
@@ -22,8 +21,7 @@ from medtasks.metrics.item_metrics import ErrorRate
 _LABELS = {name: VOCABULARY[name] for name in ("landmark_presence", "instrument_presence", "abnormality_presence")}
 """Classes whose gold answers list what is present, and regular expressions of the names of what they list."""
 
-NAMES = VOCABULARY["names"]
-"""Regular expressions of what each class is called as a whole."""
+NAMES = VOCABULARY["names"]  # regular expressions of what each class is called as a whole
 
 _ABNORMALITIES, _INSTRUMENTS = _LABELS["abnormality_presence"], _LABELS["instrument_presence"]
 _WITH_LABELS = {"finding_presence": _ABNORMALITIES, "finding_count": _ABNORMALITIES, "instrument_count": _INSTRUMENTS}
@@ -46,10 +44,8 @@ _INVERTED = re.compile(
 
 @dataclass(frozen=True)
 class Reading:
-    """What an answer says about one class of findings: whether it is there, which of the known ones, how many.
-
-    ``denied``: the known ones that it says are not there, if it names none that is.
-    """
+    """What an answer says about one class of findings: whether it is there, which of the known ones, how many;
+    ``denied`` are the known ones that it says are not there, if it names none that is."""
 
     said: Said
     named: frozenset[str] = frozenset()
@@ -58,10 +54,8 @@ class Reading:
 
 
 def read_answer(name: str, text: str, *, only: bool = False, further: tuple[str, ...] = ()) -> Reading:
-    """What ``text`` says about the class ``name``, one of :data:`FINDINGS`, with ``further`` names of findings.
-
-    If the question asked ``only`` about the class, *yes*, *no* or a number is an answer.
-    """
+    """What ``text`` says about the class ``name``, one of :data:`FINDINGS`, with ``further`` names of findings. If the
+    question asked ``only`` about the class, *yes*, *no* or a number is an answer."""
     whole = said_of(text, NAMES[name])
     if name.endswith("_count"):
         counted = count_of(text, NAMES[name], only=only)
@@ -164,10 +158,8 @@ ERRORS = Errors(
 
 
 def contradiction(document: Mapping[str, Any]) -> str | None:
-    """How the reference answer contradicts an atomic pair it was merged from; None if no rule finds a contradiction.
-
-    References were written by a language model, and judges follow them. Yes-or-no pairs (text, box artefact, findings)
-    and counts (polyps, findings, instruments), which must be numbers, are compared with what the reference says.
+    """How the reference answer, which a language model wrote and judges follow, contradicts an atomic pair it was
+    merged from.
 
     >>> pair = {"q": "Is there text?", "a": "Yes"}
     >>> contradiction({"original": [pair], "target": "No text is visible in the image."})

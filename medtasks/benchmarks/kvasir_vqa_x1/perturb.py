@@ -1,18 +1,14 @@
-"""The Kvasir transformed track: the prepared questions over slightly cropped, turned, shifted and relit pictures, each
-one made on its own.
+"""The Kvasir transformed track: the prepared questions over slightly cropped, turned, shifted and relit pictures.
 
 Source: Kvasir-VQA-x1 (arXiv 2506.09958), "Weak Image Augmentation for Enhanced Robustness". The published script draws
-from one global generator, so its pixels depend on the order of the images. Here every (seed, ``img_id``, variant) has
-a generator of its own, so any picture can be made alone, in any order and in any process, with the same result.
+from one global generator, so its pixels depend on the order of the images. Here every (seed, ``img_id``, variant) has a
+generator of its own.
 
 What is drawn lies on binary grids, so that an ordinary picture's arithmetic rounds nowhere a platform could differ:
- - the generator's raw 64-bit words become integers (NumPy promises these words, not what its distributions make of
-   them);
- - sines and cosines are rounded to 38 binary places, so that up to 8192 pixels a side every sampling position is exact
-   in double precision, with or without fused multiply-add;
+ - the generator's raw 64-bit words become integers: NumPy promises these, not what its distributions make of them;
+ - sines and cosines are rounded to 38 binary places, so that up to 8192 pixels a side every sampling position is exact;
  - brightness and contrast are multiples of 1/8192, so that Pillow's single-precision blending is exact too.
-Cropping resizes with Pillow's fixed-point bicubic filter. What remains is the bicubic sum of the rotation, whose last
-bit (in double precision) a compiler may change: a level of 255 depends on it only at an exact tie.
+What remains is the bicubic sum of the rotation, whose last bit a compiler may change.
 """
 
 from __future__ import annotations
@@ -33,8 +29,7 @@ from PIL import Image, ImageEnhance
 
 from medtasks.catalog.records import Record
 from medtasks.core.errors import UsageError
-from medtasks.core.schema import Frozen
-from medtasks.data.media.images import MediaEntry, decode_image, decoding_threads, read_picture
+from medtasks.data.media.images import MediaEntry, decode_image, decoding_threads, index_media, read_picture
 from medtasks.data.preparation import Out, Preparation, Workers
 from medtasks.data.prepared import Prepared, Source
 from medtasks.data.release import Progress
@@ -53,28 +48,18 @@ _BLACK = (0, 0, 0)
 
 @dataclass(frozen=True)
 class Perturbation:
-    """What is done to one image, in this order; :func:`draw_perturbation` draws it.
+    """What is done to one image, in this order."""
 
-    ``crop`` is the part kept, (left, top, right, bottom) in pixels, and is resized to the image's own size.
-    ``rotation`` is in degrees, clockwise, about the centre. ``translation`` is (to the right, down) in fractions of
-    width and height, rounded to whole pixels. ``brightness`` and ``contrast`` are factors; 1 changes nothing.
-    """
-
-    crop: tuple[int, int, int, int]
-    rotation: float
-    translation: tuple[float, float]
+    crop: tuple[int, int, int, int]  # left, top, right, bottom; resized to the size of the image
+    rotation: float  # degrees, clockwise
+    translation: tuple[float, float]  # to the right and down, in fractions of width and height
     brightness: float
     contrast: float
 
 
 def draw_perturbation(seed: int, img_id: str, variant: int, width: int, height: int) -> Perturbation:
-    """Draw the perturbation of one variant of an image of ``width`` by ``height`` pixels.
-
-    The crop has 0.9 to 1.0 of the area and an aspect ratio within 5 % of the image's own, and is drawn as
-    torchvision's ``RandomResizedCrop`` does it: sides rounded to pixels, drawn again while they exceed the image (at
-    most ten times, then the whole image). Rotation is uniform within 10 degrees either way, translation within 0.1
-    of each axis, brightness and contrast within 0.8 to 1.2; these five do not depend on the image's size.
-    """
+    """Draw the perturbation of one variant of an image of ``width`` by ``height`` pixels. Only the crop, drawn as
+    torchvision's ``RandomResizedCrop`` does it, depends on the image's size."""
     key = json.dumps([seed, img_id, variant], separators=(",", ":")).encode("ascii")
     generator = np.random.PCG64(int.from_bytes(hashlib.sha256(key).digest(), "big"))
     rotation, right, down, brightness, contrast, *crop = (int(word) for word in generator.random_raw(7 + 2 * _TRIES))
@@ -99,19 +84,15 @@ def _crop(words: list[int], width: int, height: int) -> tuple[int, int, int, int
 
 
 def _between(word: int, limits: tuple[float, float], grid: int) -> float:
-    """A multiple of 1/``grid`` within ``limits``, ends included, from 64 random bits."""
+    """A multiple of 1/``grid`` within ``limits``, from 64 random bits."""
     first, last = math.ceil(limits[0] * grid), math.floor(limits[1] * grid)
     return (first + (word * (last - first + 1) >> 64)) / grid
 
 
 def perturb(image: Image.Image, how: Perturbation) -> Image.Image:
-    """Crop and resize, rotate and translate (one bicubic pass, black outside), change brightness, then contrast.
-
-    Returns a new RGB picture of the image's own size, without metadata. Grey, palette and RGBA pictures are converted
-    to RGB first (transparency is dropped). Pixels equal those of torchvision's ``resized_crop``, ``affine``,
-    ``adjust_brightness`` and ``adjust_contrast`` on Pillow images, but for one level where rounding the rotation
-    to 38 binary places moves a value across a tie.
-    """
+    """Crop and resize, rotate and translate (one bicubic pass, black outside), change brightness, then contrast. Pixels
+    equal those of torchvision's functions on Pillow images, but for one level where rounding moves a value across a
+    tie."""
     width, height = image.size
     angle = math.radians(how.rotation)
     cosine, sine = round(math.cos(angle) * _MATRIX) / _MATRIX, round(math.sin(angle) * _MATRIX) / _MATRIX
@@ -130,11 +111,7 @@ def perturb(image: Image.Image, how: Perturbation) -> Image.Image:
 
 
 def perturbed_png(data: bytes, name: str, seed: int, img_id: str, variant: int) -> bytes:
-    """The PNG file of one variant of the image file ``data``: RGB, 8 bits per channel, no metadata.
-
-    The same arguments give the same pixels everywhere, and the same bytes with the same zlib. Data that are not a whole
-    image raise a :class:`MediaError` with the file's ``name``.
-    """
+    """The PNG file of one variant of the image file ``data``; equal arguments give equal pixels everywhere."""
     image = decode_image(data, name)
     stream = io.BytesIO()
     picture = perturb(image, draw_perturbation(seed, img_id, variant, *image.size))
@@ -143,22 +120,11 @@ def perturbed_png(data: bytes, name: str, seed: int, img_id: str, variant: int) 
 
 
 def original_name(img_id: str) -> str:
-    """The name of the copy of an original picture."""
     return f"original/{img_id}"
 
 
 def _name(img_id: str, variant: int) -> str:
     return f"variant{variant}/{img_id}.png"
-
-
-class _Variant(Frozen):
-    """Identifies a perturbed picture by seed, rule and original (its SHA-256)."""
-
-    img_id: str
-    variant: int
-    original: str
-    seed: int = SEED
-    version: str = VERSION
 
 
 def prepare_transformed(
@@ -175,13 +141,7 @@ def prepare_transformed(
     """Perturb every picture of the prepared Kvasir-VQA-x1.
 
     Questions are asked about variant 0, or in the mixed track about the original, which is copied. If the original data
-    have no media, these have none either. The media index has the SHA-256 of every variant.
-    Pictures do not depend on order or number of workers, and an interrupted call is continued.
-
-    Raises:
-        UsageError: ``variants`` is not 1 to 10.
-        NotPreparedError: the original data are not prepared.
-        MediaError: an original picture is gone or not whole.
+    have no media, these have none either.
     """
     if not 1 <= variants <= VARIANTS:
         raise UsageError(f"--variants is {variants}, expected 1 to {VARIANTS}.")
@@ -206,35 +166,28 @@ def prepare_transformed(
 
 
 def _variants(place: Preparation, source: Prepared, records: Sequence[Record], variants: int) -> list[MediaEntry]:
-    """Make the variants that are missing, copy the originals, and verify all."""
+    """Make the variants, copy the originals, and verify all."""
     media = place.directory / "media"
     originals = {record.cluster: source.media_path(record.media[0]) for record in records}
-    checksums = {source.media_path(entry.path): entry.sha256 for entry in source.media}
-    requested = [
-        _Variant(img_id=img_id, variant=number, original=checksums[path])
-        for img_id, path in sorted(originals.items())
-        for number in range(variants)
-    ]
-    names = {one: _name(one.img_id, one.variant) for one in requested}
 
-    def make(one: _Variant) -> _Variant:
-        path, original = media / names[one], originals[one.img_id]
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(perturbed_png(read_picture(original), str(original), one.seed, one.img_id, one.variant))
-        return one
-
-    with decoding_threads(place.workers) as pool, place.progress_log("perturbed", _Variant) as (known, log):
-        done = set(known)
-        missing = [one for one in requested if one not in done or not (media / names[one]).is_file()]
-        for number, one in enumerate(pool.map(make, missing), start=1):
-            log(one)
-            if place.progress is not None:
-                place.progress(number, len(missing))
-    copies = {original_name(img_id): path for img_id, path in originals.items()}
-    for name, path in copies.items():
+    def make(requested: tuple[str, int]) -> str:
+        original, name = originals[requested[0]], _name(*requested)
         (media / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, media / name)
-    entries, errors = place.index(media, {*copies, *names.values()})
+        (media / name).write_bytes(perturbed_png(read_picture(original), str(original), SEED, *requested))
+        return name
+
+    requested = [(img_id, number) for img_id in sorted(originals) for number in range(variants)]
+    names = set[str]()
+    with decoding_threads(place.workers) as pool:
+        for number, name in enumerate(pool.map(make, requested), start=1):
+            names.add(name)
+            if place.progress is not None:
+                place.progress(number, len(requested))
+    for img_id, path in originals.items():
+        names.add(original_name(img_id))
+        (media / original_name(img_id)).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, media / original_name(img_id))
+    entries, errors = index_media(media, names, place.workers)
     if errors:
         raise next(iter(errors.values()))
     return entries

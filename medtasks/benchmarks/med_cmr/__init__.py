@@ -1,7 +1,6 @@
 """Med-CMR: multiple-choice and judged open-ended questions over three dimensions of vision and four of reasoning.
 
-Records as documents, the rows of each task (one per format and dimension), and their scores. Task files refer to names
-of this module, and names are part of a task's hash: do not rename them.
+Task files refer to names of this module, and names are part of a task's hash: do not rename them.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from medtasks.metrics.item_metrics import ItemScore, sum_in_order
 
 
 def documents(record: MedCmrRecord) -> list[Document]:
-    """The record as a harness document; the right option's letter, or the reference answer, is the target."""
     document = {
         **record.model_dump(mode="json", exclude={"answer", "choices", "prefixed"}),
         "ability": "vision" if record.dimension in ("sod", "fdd", "su") else "reasoning",
@@ -48,16 +46,12 @@ process_mcq = scored_by("accuracy")
 
 
 def process_open(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """The value of an open-ended response, which awaits a judge."""
     del results
     return {"open_total": pending_value(doc["cluster"])}
 
 
 def _mean_of_dimensions(totals: Array) -> Array:
-    """Unweighted mean of the dimensions' means, without those that have no items; NaN if none has any.
-
-    Statistics, per dimension: ``(sum of values, items)``.
-    """
+    """Unweighted mean of the dimensions' means; statistics, per dimension, are ``(sum of values, items)``."""
     sums = totals.reshape(*totals.shape[:-1], len(DIMENSIONS), 2)
     by_dimension = means(sums[..., 0], sums[..., 1])
     present = ~np.isnan(by_dimension)
@@ -73,9 +67,7 @@ ACCURACY_DIMENSION_MEAN = ItemScore(
 """Beside the pooled accuracy; each dimension has equal weight, however many items it has."""
 
 
-@lru_cache(maxsize=1024)
 def dimension_statistics(dimension: str, accuracy: float) -> tuple[float, ...]:
-    """An item's statistics for the unweighted mean of dimensions."""
     return tuple(number for name in DIMENSIONS for number in ((accuracy, 1.0) if name == dimension else (0.0, 0.0)))
 
 

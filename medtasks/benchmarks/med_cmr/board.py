@@ -9,10 +9,11 @@ from medtasks.benchmarks.layouts import (
     option_order,
     prompt_sensitivity,
     scores,
+    tables_of,
     tasks,
 )
 from medtasks.benchmarks.med_cmr.errors import ERRORS
-from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
+from medtasks.catalog.board_layout import BoardLayout, Column, Plot
 
 _MCQ = "med_cmr_mcq"
 _OPEN = "med_cmr_open"
@@ -42,10 +43,13 @@ _MEDREASON = {
     "medreason_visual": "Visual",
     "medreason_faithfulness": "Faithfulness",
 }
-_SWAPPED = (
-    "Vision: SOD, FDD, SU; reasoning: TP, CR, LTG, MSI, by the release's labels. The paper's columns SU and MSI are "
-    "swapped against them, and so are vision and reasoning averages that are made from its table."
-)
+_NOTES = {
+    "mcq": "All rows: seven in ten are LTG. Dimensions: small objects (SOD), fine detail (FDD), spatial (SU), "
+    "temporal prediction (TP), causal reasoning (CR), long tail (LTG), several sources (MSI).",
+    "medreason": "Another published rubric for the same rows; its scores are not comparable with others.",
+    "ability-mcq": "Vision: SOD, FDD, SU; reasoning: TP, CR, LTG, MSI, by the release's labels. The paper's columns SU "
+    "and MSI are swapped against them, and so are vision and reasoning averages that are made from its table.",
+}
 _PARTS = [
     (f"{part}-{form}", f"{title} by {label}", groups(task, metric, breakdown))
     for form, task, metric, title in (
@@ -63,25 +67,15 @@ _PARTS = [
 MED_CMR = BoardLayout(
     benchmark="med_cmr",
     headline=(*_MCQ_WHOLE, *_OPEN_WHOLE),
-    tables=(
-        LayoutTable(
-            "mcq",
-            "Multiple choice by dimension",
-            (*_MCQ_AXES, *_MCQ_WHOLE),
-            note="All rows: seven in ten are LTG. Dimensions: small objects (SOD), fine detail (FDD), spatial (SU), "
-            "temporal prediction (TP), causal reasoning (CR), long tail (LTG), several sources (MSI).",
-        ),
-        LayoutTable("open", "Open-ended by dimension", (*_OPEN_AXES, *_OPEN_WHOLE)),
-        LayoutTable("open-aspects", "Open-ended by aspect", scores(_OPEN, _ASPECTS)),
-        LayoutTable(
-            "medreason",
-            "Open-ended under the MedReason rubric",
-            scores(_OPEN, _MEDREASON),
-            note="Another published rubric for the same rows; its scores are not comparable with others.",
-        ),
-        *(LayoutTable(*part, note=_SWAPPED if part[0] == "ability-mcq" else "") for part in _PARTS),
+    tables=tables_of(
+        _NOTES,
+        ("mcq", "Multiple choice by dimension", (*_MCQ_AXES, *_MCQ_WHOLE)),
+        ("open", "Open-ended by dimension", (*_OPEN_AXES, *_OPEN_WHOLE)),
+        ("open-aspects", "Open-ended by aspect", scores(_OPEN, _ASPECTS)),
+        ("medreason", "Open-ended under the MedReason rubric", scores(_OPEN, _MEDREASON)),
+        *_PARTS,
         _ERRORS,
-        LayoutTable("right-letters", "By correct letter", groups(_MCQ, "accuracy", "gold_option")),
+        ("right-letters", "By correct letter", groups(_MCQ, "accuracy", "gold_option")),
         _ROTATED,
         _PARAPHRASED,
     ),

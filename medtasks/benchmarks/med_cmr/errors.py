@@ -1,13 +1,11 @@
 """Med-CMR: answers that call a picture more or less abnormal than it is, where the options show which is which.
 
-The release does not say how grave an option is, so only two kinds of questions count, recognised by their options:
+Only two kinds of questions count, recognised by their options; ``direction_known_rate`` is their share:
 
 - *graded*: all options but at most one normal one are the same words around one term of one scale (severity, stage or
   grade, number), each with another rank. An option of a higher rank than the right one is over-calling.
 - *normal or not*: exactly one option says that nothing is abnormal. To choose it wrongly is under-calling, to choose
   another one if it is right is over-calling; errors among abnormal options have no direction.
-
-All other questions are left out; ``direction_known_rate`` is the share that is not.
 """
 
 from __future__ import annotations
@@ -22,8 +20,7 @@ from medtasks.catalog.benchmark import Item
 from medtasks.data.sources import read_table
 from medtasks.metrics.item_metrics import NO_OPTION, UNANSWERED, ErrorRate
 
-VERSION = "1"
-"""Changes whenever the rule does."""
+VERSION = "1"  # changes whenever the rule does
 
 _SCALES = [tuple(scale.values()) for scale in read_table(__file__, "vocabulary.yaml", dict[str, Any])["scales"]]
 _NORMAL = re.compile(
@@ -73,7 +70,6 @@ def _graded(question: str, choices: Mapping[str, str]) -> dict[str, int] | None:
 
 
 def cases(item: Item) -> Iterator[Case]:
-    """The cases of a multiple-choice question."""
     for view in item.samples:
         choices, target = view.document.get("choices"), view.document["target"]
         if not choices:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
 import typer
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, create_model
 from typing_extensions import Unpack
 
 from medtasks.answers.vocabulary import Vocabulary
@@ -27,10 +27,9 @@ from medtasks.catalog.records import (
 from medtasks.core.errors import DataError
 from medtasks.core.schema import Text, expects, shown
 from medtasks.core.text import first_names
-from medtasks.data.fetch import hub_tree
 from medtasks.data.preparation import Out, PictureOptions, Preparation
-from medtasks.data.prepared import Prepared, Source
-from medtasks.data.release import Release, check_published
+from medtasks.data.prepared import Prepared
+from medtasks.data.release import Release, check_published, located
 from medtasks.data.sources import read_table
 
 HUB = "aaassddaadf/Med-CMR"
@@ -44,11 +43,11 @@ FILES: dict[Kind, str] = {
     "mcq": "dataset/cmed.copy.mcq_cate.cleaned.json",
     "open": "dataset/cmed.copy.open_taged.cleaned.json",
 }
-"""Row file of each format, as the archive names it."""
+"""Row file of each format."""
 
 _DIMENSIONS = read_table(__file__, "vocabulary.yaml", dict[str, Any])["dimensions"]
 DIMENSIONS: Mapping[str, str] = {abbreviation: names[0] for abbreviation, names in _DIMENSIONS.items()}
-"""Abbreviation and release spelling of the seven dimensions, in the paper's order."""
+"""Abbreviation and release spelling, in the paper's order."""
 
 _DIMENSION_OF = {
     plain(name): abbreviation for abbreviation, names in _DIMENSIONS.items() for name in (abbreviation, *names)
@@ -60,7 +59,7 @@ _OWN_LETTER = re.compile(rf"\s*\(?(?P<letter>[A-E])(?!{_EPITHET})[).:]\s+(?=\S)"
 
 
 def dimension_of(task: str) -> str | None:
-    """The dimension that a ``task`` value names, None where it names none; case and signs do not matter.
+    """The dimension that a ``task`` value names, if any.
 
     >>> dimension_of("Small Object detection"), dimension_of("LTG"), dimension_of("counting")
     ('sod', 'ltg', None)
@@ -69,11 +68,7 @@ def dimension_of(task: str) -> str | None:
 
 
 class MedCmrRecord(Record):
-    """One row of Med-CMR. ``cluster`` is the image.
-
-    ``choices`` is empty for an open-ended row, whose ``answer`` is a text; ``prefixed`` counts the options that
-    carried their own letter in the release. ``answer`` and ``visual_description`` are for scoring only.
-    """
+    """One row of Med-CMR. ``prefixed`` counts the options that carried their own letter in the release."""
 
     format: Kind
     index: str
@@ -118,22 +113,15 @@ class _Row(ReleaseRow):
     organ_system: Stripped = Field("", validation_alias="organ system")
 
 
-class _McqRow(_Row):
-    answer: Annotated[str, expects("one letter from A to E", lambda value: value in OPTIONS)]
-    A: Text
-    B: Text
-    C: Text
-    D: Text
-    E: Text
-    F: None = None
-    G: None = None
-    H: None = None
-    I: None = None  # noqa: E741
-    J: None = None
+_MCQ_FIELDS: dict[str, Any] = {
+    "answer": Annotated[str, expects("one letter from A to E", lambda value: value in OPTIONS)],
+    **dict.fromkeys(OPTIONS, Text),
+    **dict.fromkeys("FGHIJ", (None, None)),
+}
+_McqRow = create_model("_McqRow", __base__=_Row, **_MCQ_FIELDS)
 
 
 def parse_med_cmr_row(row: Mapping[str, Any], kind: Kind, where: Where) -> MedCmrRecord:
-    """The record of a release row; ``kind`` is that of its file; raises :class:`DataError`."""
     given = parse_row(_McqRow if kind == "mcq" else _Row, row, where)
     index, image = str(given.index).strip(), str(PurePosixPath(given.image_path))
     choices: dict[str, str] = {}
@@ -171,21 +159,10 @@ def prepare_med_cmr(
     ] = False,
     **options: Unpack[PictureOptions],
 ) -> Prepared:
-    """Prepare Med-CMR from ``hub``, the published ``dataset.zip``, or the directory it was unpacked into.
-
-    Raises:
-        UsageError: there is no such source.
-        DataError: the archive is not the published one (and another was not allowed), or has names outside its
-            directory; a row breaks the format; ``task`` values name no dimension (all of them are listed).
-        MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
-    """
-    if source == "hub":
-        folder, revision = hub_tree(HUB, "dataset.zip", revision=REVISION)
-        path = folder / "dataset.zip"
-        origin = Source(kind="hub", name=HUB, revision=revision)
-    else:
-        path = Path(source)
-        origin = Source(kind="directory" if path.is_dir() else "archive", name=path.resolve().name)
+    """Prepare Med-CMR from ``hub``, the published ``dataset.zip``, or the directory it was unpacked into."""
+    path, origin = located(source, HUB, "dataset.zip", revision=REVISION, file="archive")
+    if origin.kind == "hub":
+        path /= "dataset.zip"
     with Preparation("med_cmr", out, **options) as place:
         if not path.is_dir():
             digest = check_published(path, *PUBLISHED_ARCHIVE, allow_other=allow_other_archive, progress=place.progress)
@@ -209,13 +186,12 @@ def prepare_med_cmr(
             )
         records = distinct(records)
         oddities = {
-            "rows whose options carry their own letter": sum(record.prefixed > 0 for record in records),
-            "rows that share their index with an earlier one": sum("#" in record.sample_id for record in records),
-            "rows without visual_description": sum(not record.visual_description for record in records),
-            "rows with equal options": sum(
-                len(set(record.choices.values())) < len(record.choices) for record in records
-            ),
+            "rows whose options carry their own letter": [record.prefixed > 0 for record in records],
+            "rows that share their index with an earlier one": ["#" in record.sample_id for record in records],
+            "rows without visual_description": [not record.visual_description for record in records],
+            "rows with equal options": [len({*one.choices.values()}) < len(one.choices) for one in records],
         }
         topics = tallies(records, "modality", "organ_system", "subtype", "question_type", "task")
+        details = {**topics, "oddities": {what: sum(rows) for what, rows in oddities.items()}}
         release.unpack(place.progress)
-        return place.finish(origin, records, release.media_root, details={**topics, "oddities": oddities})
+        return place.finish(origin, records, release.media_root, details=details)

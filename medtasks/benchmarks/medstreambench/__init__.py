@@ -7,34 +7,261 @@ module, and names are part of a task's hash: do not rename them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import lru_cache, partial
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
+import numpy as np
+
+from medtasks.answers.alert_state import alert_status, parse_alert
+from medtasks.answers.answerability import UNANSWERABLE, answerability_status
 from medtasks.benchmarks.documents import Rows
+from medtasks.benchmarks.errors import Case, Errors
 from medtasks.benchmarks.medstreambench.board import MEDSTREAMBENCH
 from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.benchmarks.medstreambench.records import ABSTENTIONS, MedStreamRecord
-from medtasks.benchmarks.medstreambench.scoring import (
-    ALERT_DELAY,
-    ERRORS,
-    OVERALL_TABLE4,
-    OVERALL_TABLE4_EQ10,
-    alert_delay,
-    is_mismatch,
-    is_open,
-    join_rounds,
-    process_results,
-    table4_value,
-    turn_of_sample,
+from medtasks.benchmarks.streams import FALLBACK, OPEN, round_values
+from medtasks.catalog.benchmark import (
+    Benchmark,
+    Document,
+    Item,
+    Joined,
+    SampleView,
+    Turn,
+    Value,
+    by_field,
+    by_fields,
+    round_items,
+    shipped,
 )
-from medtasks.catalog.benchmark import Benchmark, Document, by_field, by_fields, shipped
 from medtasks.catalog.records import plain
 from medtasks.catalog.registry import Plugin
 from medtasks.core.settings import current_settings
 from medtasks.data.media.windows import thin
 from medtasks.data.preparation import prepare_command
 from medtasks.data.sources import read_table
+from medtasks.metrics.base import Array, means
+from medtasks.metrics.closed_answer import closed_answer_matches
+from medtasks.metrics.item_metrics import CLOSED, ErrorRate, ItemScore, item_mean, sum_in_order
+from medtasks.metrics.streaming import DUE, EXPECTED_TIME, LAW, TOLERANCE, WEIGHTS, overall
+
+SINGLE_TURN_METRICS = ("content", "content_closed", "overall")
+STREAMING_METRICS = (
+    *("content", "content_closed", "responsiveness", "stability", "overall"),
+    *("false_alarm_rate", "miss_rate", "signed_delay", "invalid_rate"),
+)
+
+
+def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """What one filtered response contributes: the same for every metric, since items are joined later."""
+    turn = turn_of(doc, results[0])
+    facts = {"cluster": doc["cluster"], "task": f"medstreambench_{doc['subtask']}", "turn": asdict(turn)}
+    names = SINGLE_TURN_METRICS if doc["task_mode"] == "single_turn" else STREAMING_METRICS
+    values = {name: dict(facts) for name in names}
+    if turn.content is not None:
+        values["content"]["score"] = turn.content
+    return values
+
+
+_OF_TURNS = ("rounds", "time", "query_time", "expected_time", "tolerance", "answerable")
+
+
+def turn_of(doc: Mapping[str, Any], filtered: str, judged: Mapping[str, Value] = MappingProxyType({})) -> Turn:
+    status = alert_status(filtered) if doc["temporal_mode"] == "proactive" else answerability_status(filtered)
+    invalid = status in ("invalid", "empty")
+    by_rule = 0.0 if invalid else _content(doc, filtered)
+    content, judge = _verdict(judged.get(OPEN)) if by_rule is None else (by_rule, None)
+    asked_again = is_mismatch(doc, filtered)
+    fallback, fallback_judge = _verdict(judged.get(FALLBACK)) if asked_again else (by_rule, None)
+    return Turn(
+        item=doc["item_id"],
+        number=doc["round"],
+        streaming=doc["task_mode"] == "streaming",
+        in_seconds=doc["medium"] == "video",
+        closed=doc["question_type"] == "closed",
+        positive=not invalid and _is_positive(doc, filtered),
+        content=content,
+        invalid=invalid,
+        judge=judge,
+        fallback=fallback,
+        fallback_judge=fallback_judge,
+        **{name: doc[name] for name in _OF_TURNS},
+    )
+
+
+def _verdict(judged: Value | None) -> tuple[float | None, str | None]:
+    """The content by a judge, and the judge that was asked; None if none was."""
+    if judged is None:
+        return None, None
+    return (None if judged.statistics is None else judged.statistics[0]), judged.judge
+
+
+def is_open(doc: Mapping[str, Any], filtered: str) -> bool:
+    return turn_of(doc, filtered).content is None
+
+
+def is_mismatch(doc: Mapping[str, Any], filtered: str) -> bool:
+    """Whether matching finds an answer to an answerable closed question wrong; no alert is not an answer in other
+    words."""
+    asked = doc["question_type"] == "closed" and doc["answerable"]
+    return asked and _is_positive(doc, filtered) and _content(doc, filtered) == 0
+
+
+def _is_positive(doc: Mapping[str, Any], filtered: str) -> bool:
+    """Section 5.5: an alert, or any answer other than ``unanswerable``."""
+    if doc["temporal_mode"] == "proactive":
+        return parse_alert(filtered).state == "alert"
+    return answerability_status(filtered) == "ok" and not _selects_unanswerable(doc, filtered)
+
+
+def _selects_unanswerable(doc: Mapping[str, Any], filtered: str) -> bool:
+    options = tuple(doc["options"])
+    return any(closed_answer_matches(filtered, (option,), options) for option in _unanswerable_options(options))
+
+
+@lru_cache(maxsize=1024)
+def _unanswerable_options(options: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(option for option in options if answerability_status(option) == UNANSWERABLE)
+
+
+def _content(doc: Mapping[str, Any], filtered: str) -> float | None:
+    """0 or 1 if a rule decides, None if a judge has to: on all answers to open questions (section 5.5), except in
+    rounds of a stream in which nothing can be answered yet. Before t* a proactive response may be ``no_alert`` or
+    ``uncertain`` (section 5.3); the reason of an alert to a closed question is matched (section 5.5)."""
+    proactive, expected = doc["temporal_mode"] == "proactive", doc["expected"]
+    if doc["question_type"] == "open" and (doc["answerable"] or doc["task_mode"] == "single_turn"):
+        return None
+    if not doc["answerable"]:
+        if proactive:
+            return float(parse_alert(filtered).state in ABSTENTIONS["proactive"])
+        return float(filtered == UNANSWERABLE or _selects_unanswerable(doc, filtered))
+    if not proactive:
+        return float(closed_answer_matches(filtered, expected, doc["options"], doc["multi_select"]))
+    response = parse_alert(filtered)
+    if response.state != "alert":
+        return 0.0
+    alerts = [parse_alert(text) for text in expected]
+    reasons = [alert.reason if alert.state == "alert" else text for alert, text in zip(alerts, expected, strict=True)]
+    if not any(reasons):  # the record asks for an alert and gives no reason to compare
+        return 1.0
+    return float(closed_answer_matches(response.reason, reasons, doc["options"], doc["multi_select"]))
+
+
+def turn_of_sample(sample: SampleView) -> Turn:
+    return turn_of(sample.document, sample.filtered, sample.values)
+
+
+def join_rounds(samples: Sequence[SampleView]) -> Joined:
+    return round_items(samples, lambda rounds: round_values(rounds, turn_of_sample))
+
+
+# --- table 4 of the paper: how it combines the temporal modes into one overall score ---
+
+MODES: tuple[str, ...] = ("retrospective", "present", "future", "proactive")
+"""In the order of table 4 and of the statistics."""
+
+STREAMING_MODES: tuple[str, ...] = ("future", "proactive")  # future has single-turn items, too
+
+_STREAMING = np.array([mode in STREAMING_MODES for mode in MODES])
+
+
+def table4_statistics(mode: str, content: float, responsiveness: float | None) -> tuple[float, ...]:
+    """One item's ``(Σ C, items, Σ R, streaming items)`` per mode; responsiveness is None for a single-turn item."""
+    own = (content, 1.0, responsiveness or 0.0, float(responsiveness is not None))
+    return tuple(number for each in MODES for number in (own if each == mode else (0.0,) * 4))
+
+
+def overall_table4(totals: Array, *, zeros: bool) -> Array:
+    """Overall score as table 4 combines it: mode means weighted by the modes' items, 0..1.
+
+    ``Σ_m share_m · O_m`` with ``O = C̄`` for retrospective and present and ``0.7 C̄ + 0.3 R̄`` for future and
+    proactive. Equations 9 and 10 per item give another number wherever a mode mixes single-turn and streaming items.
+    The printed table cannot tell what R̄ of the future mode is: over the mode's streaming items alone, or, with
+    ``zeros``, over all of its items with R = 0 for single-turn ones. Without streaming items and zeros, a mode counts
+    its content alone.
+
+    >>> rows = np.add(table4_statistics("future", 1.0, None), table4_statistics("future", 0.5, 1.0))
+    >>> [round(float(overall_table4(rows, zeros=zeros)), 3) for zeros in (False, True)]  # 0.7 · 0.75 + 0.3 · (1 or 1/2)
+    [0.825, 0.675]
+    """
+    sums = totals.reshape(*totals.shape[:-1], len(MODES), 4)
+    items = sums[..., 1]
+    content, responsiveness = means(sums[..., 0], items), means(sums[..., 2], items if zeros else sums[..., 3])
+    weighed = _STREAMING & ~np.isnan(responsiveness)
+    scores = np.where(weighed, overall(content, responsiveness), content)
+    return means(sum_in_order(np.where(items > 0, items * scores, 0.0)), sum_in_order(items))
+
+
+def _reading(name: str, *, zeros: bool) -> ItemScore:
+    choices = {"mean": "modes-by-items", "weights": WEIGHTS, "modes": ",".join(MODES), **CLOSED, **DUE}
+    single = {"single_turn": f"responsiveness-{'0' if zeros else 'left-out'}"}
+    score = partial(overall_table4, zeros=zeros)
+    return ItemScore(name, 4 * len(MODES), score, {**single, **choices}, timing=LAW)
+
+
+OVERALL_TABLE4 = _reading("overall_table4", zeros=False)
+OVERALL_TABLE4_EQ10 = _reading("overall_table4_eq10", zeros=True)
+
+
+def table4_value(item: Item) -> Value | None:
+    content, timing = item.values["content"], item.values.get("responsiveness", Value())
+    mode = item.view.document["temporal_mode"]
+
+    def row(content: tuple[float, ...] | None, timed: tuple[float, ...] | None) -> tuple[float, ...] | None:
+        if content is None:
+            return None
+        return table4_statistics(mode, content[0], None if timed is None else timed[0])
+
+    return Value(
+        statistics=row(content.statistics, timing.statistics),
+        low=row(content.low, timing.statistics or timing.low),
+        high=row(content.high, timing.statistics or timing.high),
+        judge=content.judge,
+        failed=content.failed,
+    )
+
+
+# --- alerts that come late, and the delay of those that are no false alarms, from the scores of streaming items ---
+
+ALERT_DELAY = item_mean(
+    "alert_delay",
+    {"unit": "s", "missed": "left-out", "false_alarms": "left-out", "default_expected": EXPECTED_TIME},
+    higher_is_better=False,
+    timing=TOLERANCE,
+)
+"""Mean delay in seconds of the first positive response, over items where it is no false alarm."""
+
+
+def _number(item: Item, name: str) -> float | None:
+    """The item's value of a metric, if it is known and applies."""
+    row = item.values[name].statistics if name in item.values else None
+    return row[0] if row is not None and row[1] else None
+
+
+def cases(item: Item) -> Iterator[Case]:
+    """Whether the response was late, of an item in which one was due: neither too early, nor missing, nor in time."""
+    missed = item.values.get("miss_rate")
+    if missed is None or (missed.statistics is not None and not missed.statistics[1]):
+        return
+    timely = _number(item, "responsiveness") == 1
+    yield Case("late_rate", not (timely or _number(item, "miss_rate") or _number(item, "false_alarm_rate")))
+
+
+def alert_delay(item: Item) -> Value | None:
+    """The item's delay; none if it is not a stream, nothing if its first positive response was a false alarm."""
+    delay = item.values.get("signed_delay")
+    if delay is None or not _number(item, "false_alarm_rate"):
+        return delay
+    return Value(statistics=(0.0, 0.0))
+
+
+ERRORS = Errors(
+    (ErrorRate("late_rate", "Late", cases="a-response-was-due", choices=DUE, harms=True, timing=TOLERANCE),), cases
+)
+
 
 _GROUP_OF = {
     plain(dataset).removesuffix("dataset"): group

@@ -9,9 +9,10 @@ from medtasks.benchmarks.layouts import (
     option_order,
     prompt_sensitivity,
     scores,
+    tables_of,
     tasks,
 )
-from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
+from medtasks.catalog.board_layout import BoardLayout, Column, Plot
 
 _STREAM = "medstreambench"
 _FUTURE, _PROACTIVE = f"{_STREAM}_future_streaming", f"{_STREAM}_proactive"
@@ -77,6 +78,14 @@ _ERRORS, _ERROR_PLOT = kinds_of_error(
 )
 _CONTENTS = {"content": ("", "Content"), "content_closed": ("-closed", "Closed content")}
 _BY_MODE = groups(_STREAM, "overall", "temporal_mode")
+_TIMING_BY_TASK = [column for task, mode in _STREAMED.items() for column in scores(task, _TIMING, f", {mode}")]
+_NOTES = {
+    "modes": "As in the paper's Table 4, whose overall combines means of modes; the headline pools the items.",
+    "laws": "From the same responses. The paper has no formula for early and late responses. Ours falls to 0 at 2δ; "
+    "the second, stream length, at the stream's length beyond δ. Table 4 fits its mode means as well if equation 10 "
+    "holds for all future items, with responsiveness 0 for single-turn ones.",
+    "timing": "False alarm: before t* - δ. Miss: never. Delay: mean over answered items; positive means late.",
+}
 
 MEDSTREAMBENCH = BoardLayout(
     benchmark=_STREAM,
@@ -84,39 +93,20 @@ MEDSTREAMBENCH = BoardLayout(
         *(Column(_STREAM, "overall", "Overall"), _TABLE4),
         *scores(_STREAM, {**_BEHAVIOUR, "content_closed": "Closed content"}),
     ),
-    tables=(
-        LayoutTable(
-            "modes",
-            "By temporal mode",
-            (*_MODES, _TABLE4),
-            note="As in the paper's Table 4, whose overall combines means of modes; the headline pools the items.",
-        ),
-        LayoutTable(
-            "laws",
-            "What depends on our reading of the paper",
-            _LAWS,
-            note="From the same responses. The paper has no formula for early and late responses. Ours falls to 0 at "
-            "2δ; the second, stream length, at the stream's length beyond δ. Table 4 fits its mode means as well if "
-            "equation 10 holds for all future items, with responsiveness 0 for single-turn ones.",
-        ),
-        LayoutTable("mode-overall", "Overall by temporal mode", _BY_MODE),
-        LayoutTable("content", "Content by kind of question", scores(_STREAM, _CONTENT)),
-        LayoutTable(
-            "timing",
-            "Timing of streaming items",
-            (
-                *scores(_STREAM, _TIMING),
-                *(column for task, mode in _STREAMED.items() for column in scores(task, _TIMING, f", {mode}")),
-            ),
-            note="False alarm: before t* - δ. Miss: never. Delay: mean over answered items; positive means late.",
-        ),
+    tables=tables_of(
+        _NOTES,
+        ("modes", "By temporal mode", (*_MODES, _TABLE4)),
+        ("laws", "What depends on our reading of the paper", _LAWS),
+        ("mode-overall", "Overall by temporal mode", _BY_MODE),
+        ("content", "Content by kind of question", scores(_STREAM, _CONTENT)),
+        ("timing", "Timing of streaming items", (*scores(_STREAM, _TIMING), *_TIMING_BY_TASK)),
         _ERRORS,
         *(
-            LayoutTable(f"{part}{suffix}", f"{title} by {label}", groups(_STREAM, metric, breakdown))
+            (f"{part}{suffix}", f"{title} by {label}", groups(_STREAM, metric, breakdown))
             for metric, (suffix, title) in _CONTENTS.items()
             for breakdown, part, label in (("organ_group", "organ", "organ group"), ("dataset", "dataset", "dataset"))
         ),
-        LayoutTable("label-source", "Content by source of labels", groups(_STREAM, "content", "label_source")),
+        ("label-source", "Content by source of labels", groups(_STREAM, "content", "label_source")),
         _ROTATED,
         _PARAPHRASED,
     ),

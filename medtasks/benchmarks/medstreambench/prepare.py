@@ -1,8 +1,5 @@
-"""MedStreamBench: record files and the upstream media as prepared data, frames chosen.
-
-Media come from 22 datasets, and a user may have only some: records without media are counted by dataset, and never
-scored.
-"""
+"""MedStreamBench: record files and the media of 22 datasets, of which a user may have some, as prepared data with
+frames."""
 
 from __future__ import annotations
 
@@ -20,13 +17,12 @@ from typing_extensions import Unpack
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord, parse_medstream_row
 from medtasks.catalog.records import distinct, tallies
 from medtasks.core.errors import DataError, MediaError, UsageError
-from medtasks.data.fetch import hub_tree
-from medtasks.data.media.child import Crashed, call_in_child
 from medtasks.data.media.images import MediaEntry, decoding_threads, index_media
-from medtasks.data.media.video import KnownVideo, read_index, scan_video
+from medtasks.data.media.video import Crashed, KnownVideo, call_in_child, read_index, scan_video
 from medtasks.data.media.windows import beyond_end, exact, frame_numbers, frames_shown
 from medtasks.data.preparation import Options, Out, Preparation
-from medtasks.data.prepared import Prepared, Source
+from medtasks.data.prepared import Prepared
+from medtasks.data.release import located
 from medtasks.data.sources import read_jsonl
 
 HUB = "Venn2024/MedStreamBench"
@@ -57,15 +53,8 @@ def prepare_medstream(
 ) -> Prepared:
     """Prepare MedStreamBench from ``hub`` or a directory of record files, and the directory of upstream media.
 
-    ``media`` has ``Stream_Bench/`` (or its contents), as in the records' ``media_path``. Records whose media
-    are missing, damaged where they look, or end before their window are excluded and counted; so are degenerate
-    records (no question, or a placeholder for an answer) unless ``keep_degenerate``. With ``references_only`` there are
-    no media, no record is excluded because of them, and no model can be run.
-
-    Raises:
-        UsageError: there is no such source or media directory, or the source has no record file.
-        DataError: a record breaks the format or the temporal contract (file, line, record and field are named), or
-            no record is left.
+    Records whose media are missing, damaged where they look, or end before their window are excluded and counted; so
+    are degenerate records (no question, or a placeholder for an answer) unless ``keep_degenerate``.
     """
     references_only = options.get("references_only")
     if not references_only and (media is None or not media.is_dir()):
@@ -73,12 +62,7 @@ def prepare_medstream(
         raise UsageError(
             f"--media {found}; give the directory of Stream_Bench/ (or --references-only, which is enough for scoring)."
         )
-    if source == "hub":
-        folder, revision = hub_tree(HUB, "*.jsonl")
-        origin = Source(kind="hub", name=HUB, revision=revision)
-    else:
-        folder = Path(source)
-        origin = Source(kind="directory", name=folder.resolve().name)
+    folder, origin = located(source, HUB, "*.jsonl")
     if not folder.is_dir():
         raise UsageError(f"--source {source}: not a directory; give hub, or the directory of the .jsonl files.")
     files = sorted(folder.glob("*.jsonl"))
@@ -135,7 +119,6 @@ def _details(records: Sequence[MedStreamRecord]) -> dict[str, dict[str, int]]:
 def _frames(
     records: Sequence[MedStreamRecord], media: Path, place: Preparation
 ) -> tuple[dict[str, _Chosen], list[MediaEntry]]:
-    """What is chosen for every record, by its id, and the entries of the media; the same for any number of workers."""
     by_path: dict[str, list[MedStreamRecord]] = {}
     for record in records:
         by_path.setdefault(record.media_path, []).append(record)
@@ -176,7 +159,6 @@ def _all(records: Sequence[MedStreamRecord], reason: str) -> dict[str, _Chosen]:
 
 
 def _find_medium(root: Path, path: str) -> str | None:
-    """Name below ``root`` of the file or directory that a record calls ``path``; None if it does not exist."""
     parts = PurePosixPath(path).parts
     names = [path, str(PurePosixPath(*parts[1:]))] if parts[0] == _PREFIX and len(parts) > 1 else [path]
     with suppress(OSError):  # not a valid file name, or a directory that cannot be searched
@@ -187,7 +169,7 @@ def _find_medium(root: Path, path: str) -> str | None:
 def _choose_in_video(
     records: Sequence[MedStreamRecord], root: Path, name: str, known: KnownVideo | None = None
 ) -> _Examined:
-    """Frames of the records that show one video; a damaged part excludes only records that show it."""
+    """A damaged part excludes only records that show it."""
     try:
         index = read_index(root / name)
         times = index.times
@@ -215,11 +197,8 @@ def _choose_in_video(
 
 
 def _choose_in_images(records: Sequence[MedStreamRecord], root: Path, name: str) -> _Examined:
-    """Pictures of the records that show one image sequence, or one image.
-
-    The path of a picture means that picture, unless the window is an interval of frame indices: then it means the
-    sequence in its directory.
-    """
+    """The path of a picture means that picture, unless the window is an interval of frame indices: then the
+    sequence."""
     folder = name if (root / name).is_dir() else str(PurePosixPath(name).parent)
     try:
         pictures = [path.name for path in (root / folder).iterdir() if path.suffix.lower() in _PICTURES]
@@ -239,10 +218,8 @@ def _choose_in_images(records: Sequence[MedStreamRecord], root: Path, name: str)
         else:
             chosen[record.sample_id] = _with_frames(record, times, fields)
     files = {sample_id: one.media for sample_id, one in chosen.items() if not isinstance(one, str)}
-    indexed = dict(index_media(root, {file for several in files.values() for file in several}, workers=1))
-    unreadable = {file for file, entry in indexed.items() if isinstance(entry, MediaError)}
-    bad = {sample_id: "unreadable_media" for sample_id, several in files.items() if not unreadable.isdisjoint(several)}
-    entries = [known.entry for known in indexed.values() if not isinstance(known, MediaError)]
+    entries, unreadable = index_media(root, {file for several in files.values() for file in several}, 1)
+    bad = {name: "unreadable_media" for name, several in files.items() if not unreadable.keys().isdisjoint(several)}
     return {**chosen, **bad}, entries, None
 
 

@@ -44,8 +44,7 @@ ABSTENTIONS: Mapping[str, tuple[str, ...]] = {"future": ("unanswerable",), "proa
 SLACK = 0.01
 """Seconds by which times that the temporal contract calls equal may differ: windows begin at 0.001, not at 0."""
 
-SAME_TIME = 1e-6
-"""Seconds by which two rounds must differ to be two."""
+SAME_TIME = 1e-6  # seconds by which two rounds must differ to be two
 
 _PROTOCOL = re.compile(r"\s*Response protocol\s*:.*\Z", re.IGNORECASE | re.DOTALL)
 _FIRST_SENTENCE = re.compile(r"[.:;,!]|\s[-–—]\s")
@@ -56,29 +55,19 @@ _PLACEHOLDER = "no additional evidence text provided"
 
 
 class MedStreamRound(Frozen, strict=True):
-    """One request to the model: what it sees and what it should say. A single-turn item has exactly one.
+    """One request to the model: what it sees and what it should say. A single-turn item has exactly one."""
 
-    ``time`` is t_c and ``window`` what may be seen, in seconds of the video or as frame indices. ``frames`` are
-    the presentation timestamps (of the video's time base) of the frames that are shown; ``media`` are files: the
-    video, or the pictures themselves; ``times`` are those of the shown frames, in the window's unit.
-    """
-
-    time: float
-    window: tuple[float, float]
+    time: float  # t_c
+    window: tuple[float, float]  # what may be seen, in seconds of the video or as frame indices
     expected: tuple[str, ...]
     answerable: bool
     media: tuple[str, ...] = ()
-    frames: tuple[int, ...] = ()
-    times: tuple[float, ...] = ()
+    frames: tuple[int, ...] = ()  # presentation timestamps in the time base of the video
+    times: tuple[float, ...] = ()  # of the frames shown, in the unit of the window
 
 
 class MedStreamRecord(Record):
-    """One item of MedStreamBench. ``cluster`` is the video.
-
-    ``question`` is the release's text with its response-protocol paragraph; ``degenerate`` is the reason why an item
-    cannot be asked (empty if it can); ``family`` is shared by model-written variants of one item; ``notes`` name what
-    was odd about the release's object. ``evidence``, answers and rubric are for scoring only.
-    """
+    """One item of MedStreamBench. ``cluster`` is the video."""
 
     dataset: str
     video_id: str
@@ -93,7 +82,7 @@ class MedStreamRecord(Record):
     context_window: float
     evidence: str
     label_source: str
-    family: str
+    family: str  # shared by model-written variants of one item
     choices: tuple[str, ...]
     multi_select: bool
     reference: str
@@ -101,13 +90,12 @@ class MedStreamRecord(Record):
     response_protocol: str
     expected_time: float | None
     tolerance: float | None
-    degenerate: str
-    notes: tuple[str, ...]
+    degenerate: str  # why the item cannot be asked; empty if it can
+    notes: tuple[str, ...]  # what was odd about the object of the release
     rounds: tuple[MedStreamRound, ...]
 
     @property
     def subtask(self) -> str:
-        """The temporal mode; ``future_streaming`` for the streaming items of that mode."""
         streaming_future = self.temporal_mode == "future" and self.task_mode == "streaming"
         return "future_streaming" if streaming_future else self.temporal_mode
 
@@ -159,8 +147,6 @@ def _alias(field: str, default: Any = ...) -> Any:
 
 
 class _Row(ReleaseRow):
-    """What single-turn and streaming objects share."""
-
     sample_id: Text
     dataset: Text
     video_id: Text
@@ -188,7 +174,6 @@ class _Row(ReleaseRow):
 
     @property
     def reference(self) -> str:
-        """The reference answer as one text; empty if there is none."""
         if self.question_type == "closed":
             return "; ".join(self.answer)
         return self.reference_answer if is_text(self.reference_answer) else ""
@@ -213,13 +198,9 @@ class _Streaming(ReleaseRow):
 
 
 def parse_medstream_row(row: Mapping[str, Any], where: Where) -> MedStreamRecord:
-    """The record of a release object, its frames not chosen yet.
-
-    Raises:
-        DataError: a field is missing or of the wrong type, a round's field is under no known alias, or the object
-            breaks the temporal contract (a single-turn window ends at the query time; a round's window runs from
-            the query time to its current time; current times increase).
-    """
+    """The record of a release object, its frames not chosen yet. Besides single fields, the temporal contract is
+    checked: a single-turn window ends at the query time; a round's window runs from the query time to its current time;
+    current times increase."""
     where = replace(where, record=text_field(row, "sample_id", where))
     is_open = row.get("question_type") == "open"  # its answer is the reference
     given = parse_row(_Row, {name: value for name, value in row.items() if name != "answer" or not is_open}, where)
@@ -312,10 +293,7 @@ def _rounds(row: _Streaming, given: _Row, where: Where, notes: list[str]) -> Ite
 
 
 def _abstention(text: str, abstentions: Sequence[str], choices: Sequence[str] = ()) -> str | None:
-    """The abstention that a gold text is, or begins with before an explanation (``Unanswerable. The view is dark.``).
-
-    The text may also be the letter of a choice that is one.
-    """
+    """The abstention that a gold text is, begins with before an explanation, or names by the letter of a choice."""
     letter = re.fullmatch(r"\W*([A-Za-z])\W*", text)
     place = ord(letter[1].upper()) - ord("A") if letter else len(choices)
     if place < len(choices):

@@ -1,7 +1,6 @@
 """MI-CXR: five-way multiple choice over five-visit chest X-ray timelines (paper, sections 3 and 4, appendix E).
 
-Records as documents, the rows of each task (plain, with a worked example, as reports), and their scores. Task files
-refer to names of this module, and names are part of a task's hash: do not rename them.
+Task files refer to names of this module, and names are part of a task's hash: do not rename them.
 """
 
 from __future__ import annotations
@@ -18,9 +17,8 @@ from typing import Any
 from medtasks.benchmarks.aggregations import responses_of, sample_value, scored_by
 from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.mi_cxr.board import MI_CXR
-from medtasks.benchmarks.mi_cxr.cider import Cider, CiderCorpus
-from medtasks.benchmarks.mi_cxr.errors import ERRORS
 from medtasks.benchmarks.mi_cxr.records import NULL_OPTION, OPTIONS, SUBTASKS, MiCxrRecord, prepare_mi_cxr
+from medtasks.benchmarks.mi_cxr.scoring import ERRORS, Cider, CiderCorpus
 from medtasks.catalog.benchmark import Benchmark, Document, by_field, shipped
 from medtasks.catalog.registry import Plugin
 from medtasks.core.errors import DataError
@@ -32,11 +30,8 @@ _INTERVAL = re.compile(r"\s*T(?P<first>[1-5])\s*(?:→|->|-|–|to|,)\s*T(?P<las
 
 
 def documents(record: MiCxrRecord) -> list[Document]:
-    """The record as a harness document; the right option's letter is the target.
-
-    ``intervals`` are the visits of the options before the null option, empty if these are not all intervals: what
-    kinds of error need to know of options that must not be published.
-    """
+    """The record as a harness document. ``intervals`` are the visits of the options before the null option, empty if
+    these are not all intervals: what kinds of error need to know of options that must not be published."""
     found = [_INTERVAL.fullmatch(text) for letter, text in sorted(record.choices.items()) if letter != NULL_OPTION]
     intervals = [[int(match["first"]), int(match["last"])] for match in found if match is not None]
     return [
@@ -50,11 +45,8 @@ def documents(record: MiCxrRecord) -> list[Document]:
 
 
 def with_demonstrations(documents: list[Document]) -> list[Document]:
-    """Documents that begin with a worked example: another patient's question of the same ``qtype`` (appendix I.2).
-
-    The choice depends only on the sample's id, so a run on part of the rows shows the same examples. Its five images
-    come before the question's own. A type with rows of one patient only raises a :class:`DataError`.
-    """
+    """Documents that begin with a worked example: another patient's question of the same ``qtype`` (appendix I.2). The
+    choice depends only on the sample's id."""
     of_type: dict[str, list[Document]] = {}
     for document in sorted(documents, key=lambda document: str(document["sample_id"])):
         of_type.setdefault(document["qtype"], []).append(document)
@@ -92,12 +84,11 @@ icr_variant_1shot = replace(icr_variant, change=with_demonstrations)
 
 
 def _no_summary(document: Document) -> str:
-    """Why a row has no reference summary: its right option is the null option (appendix H.3); empty if it has one."""
+    """Why a row has no reference summary (appendix H.3); empty if it has one."""
     return "null_option_right" if document["target"] == NULL_OPTION else ""
 
 
 def _as_reports(documents: list[Document]) -> list[Document]:
-    """The documents without their options; the right option's text is the reference summary."""
     reports = []
     for document in documents:
         target = document["target"]
@@ -117,17 +108,13 @@ def process_report(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, 
     values = {metric: sample_value(metric, results, target, cluster) for metric in ("rougeL", "meteor")}
     corpus = _references(open_prepared("mi_cxr").manifest.fingerprint)
     scores = [corpus.score(text, target) for text in responses_of(results)]
-    cider: dict[str, Any] = {
-        "cluster": cluster,
-        "statistics": [math.fsum(scores), float(len(scores))],
-        "score": math.fsum(scores) / len(scores),
-    }
+    total, count = math.fsum(scores), float(len(scores))
+    cider: dict[str, Any] = {"cluster": cluster, "statistics": [total, count], "score": total / count}
     return {**values, "cider": {**cider, "repeats": [[score, 1.0] for score in scores]} if len(scores) > 1 else cider}
 
 
 @functools.lru_cache(maxsize=2)
 def _references(fingerprint: str) -> CiderCorpus:
-    """Every reference summary of the task, even if only a part is run."""
     del fingerprint  # only part of the cache key: other data have other references
     return CiderCorpus([document["target"] for document in report.documents()])
 

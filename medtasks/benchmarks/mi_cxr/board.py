@@ -11,10 +11,11 @@ from medtasks.benchmarks.layouts import (
     option_order,
     prompt_sensitivity,
     scores,
+    tables_of,
     tasks,
 )
-from medtasks.benchmarks.mi_cxr.errors import ERRORS, FAILURES
-from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
+from medtasks.benchmarks.mi_cxr.scoring import ERRORS, FAILURES
+from medtasks.catalog.board_layout import BoardLayout, Column, Plot
 
 _CXR = "mi_cxr"
 _FAMILIES = {_CXR: "Overall", "mi_cxr_tel": "TEL", "mi_cxr_icr": "ICR", "mi_cxr_gts": "GTS"}
@@ -53,7 +54,7 @@ _IMPOSSIBLE = {
     *(("TEL", "integration_failure_rate"), ("GTS", "exclusivity_failure_rate")),
     *(("ICR", "exclusivity_failure_rate"), ("ICR", "integration_failure_rate")),
 }
-_FAILED_BY_FAMILY = tuple(
+_FAILED_BY_FAMILY = (
     Column(_CXR, name, f"{label}, {family}", "family", family)
     for family in _FAMILY_NAMES
     for name, label in FAILURES.items()
@@ -63,88 +64,58 @@ _DIRECT, _STAGED, _BY_SUBTYPE = (tasks(names, "accuracy") for names in (_FAMILIE
 _NULL = groups(_CXR, "accuracy", "null_option")
 
 
-def _prompted(tasks: Mapping[str, str], variant: str) -> dict[str, str]:
-    return {f"{task}_{variant}": label for task, label in tasks.items()}
+def _prompted(names: Mapping[str, str], variant: str, suffix: str = "") -> tuple[Column, ...]:
+    return tasks({f"{task}_{variant}": label for task, label in names.items()}, "accuracy", suffix)
 
 
+_PLAIN = tasks(_FAMILIES, "accuracy", ", plain")
+_BY_PROMPT = [column for name, label in _PROMPTED.items() for column in _prompted(_FAMILIES, name, f", {label}")]
+_BY_STAGES = (*tasks(_FAMILIES, "accuracy", ", direct"), *tasks(_STAGEWISE, "accuracy", ", stage-wise"))
+_TEXT = scores("mi_cxr_report", {"rougeL": "ROUGE-L", "meteor": "METEOR", "cider": "CIDEr"})
+_NULL_TITLE = "Accuracy if the null option is correct, and if another is"
+_NOTES = {
+    "stage-wise": "Stage-wise: first what changed in each interval, then the option, without the images.",
+    "reasoning-failures": "Shares of all questions; with the right answers and those without a single option they add "
+    "up to 1. The paper's four failures (Figures 25 to 27) as far as gold answers tell them apart: our reading.",
+    "right-letters": "Equal up to chance if a model prefers no letter.",
+    "null-option": "The last option is that none of the others applies; it can be the correct one.",
+    "report": "GTS rows whose correct option is the null option have no reference and are left out.",
+}
 MI_CXR = BoardLayout(
     benchmark=_CXR,
     headline=_DIRECT,
-    tables=(
-        LayoutTable("subtypes", "By subtype", _BY_SUBTYPE),
-        LayoutTable("question-types", "By question type", groups(_CXR, "accuracy", "qtype")),
-        LayoutTable(
-            "stage-wise",
-            "Direct and stage-wise",
-            (*tasks(_FAMILIES, "accuracy", ", direct"), *tasks(_STAGEWISE, "accuracy", ", stage-wise")),
-            note="Stage-wise: first what changed in each interval, then the option, without the images.",
-        ),
-        LayoutTable(
-            "prompting",
-            "Prompting variants",
-            tuple(
-                column
-                for variant, label in {"": "plain", **_PROMPTED}.items()
-                for column in tasks(_prompted(_FAMILIES, variant) if variant else _FAMILIES, "accuracy", f", {label}")
-            ),
-        ),
+    tables=tables_of(
+        _NOTES,
+        ("subtypes", "By subtype", _BY_SUBTYPE),
+        ("question-types", "By question type", groups(_CXR, "accuracy", "qtype")),
+        ("stage-wise", "Direct and stage-wise", _BY_STAGES),
+        ("prompting", "Prompting variants", (*_PLAIN, *_BY_PROMPT)),
         *(
-            LayoutTable(
-                f"subtypes-{variant}",
-                f"By subtype, {label}",
-                tasks(_prompted({_CXR: "Overall", **_SUBTYPES}, variant), "accuracy"),
-            )
-            for variant, label in _PROMPTED.items()
+            (f"subtypes-{name}", f"By subtype, {label}", _prompted({_CXR: "Overall", **_SUBTYPES}, name))
+            for name, label in _PROMPTED.items()
         ),
         _ERRORS,
-        LayoutTable(
-            "reasoning-failures",
-            "Reasoning failures",
-            (*_FAILED, *_FAILED_BY_FAMILY),
-            note="Shares of all questions; with the right answers and those without a single option they add up to 1. "
-            "The paper's four failures (Figures 25 to 27) as far as gold answers tell them apart: our reading.",
-        ),
+        ("reasoning-failures", "Reasoning failures", (*_FAILED, *_FAILED_BY_FAMILY)),
         _ROTATED,
         _PARAPHRASED,
-        LayoutTable(
-            "right-letters",
-            "By correct letter",
-            groups(_CXR, "accuracy", "gold_option"),
-            note="Equal up to chance if a model prefers no letter.",
-        ),
-        LayoutTable(
-            "null-option",
-            "Null option",
-            _NULL,
-            note="The last option is that none of the others applies; it can be the correct one.",
-        ),
-        LayoutTable(
-            "report",
-            "Interval summaries in free text",
-            scores("mi_cxr_report", {"rougeL": "ROUGE-L", "meteor": "METEOR", "cider": "CIDEr"}),
-            note="GTS rows whose correct option is the null option have no reference and are left out.",
-        ),
+        ("right-letters", "By correct letter", groups(_CXR, "accuracy", "gold_option")),
+        ("null-option", "Null option", _NULL),
+        ("report", "Interval summaries in free text", _TEXT),
     ),
     plots=(
         Plot("families", "Accuracy by family", "bars", _DIRECT, chance=True),
         Plot("subtypes", "Accuracy by subtype", "bars", _BY_SUBTYPE, chance=True),
         Plot("stage-wise", "Direct against stage-wise", "paired", _DIRECT, _STAGED),
         *(
-            Plot(
-                f"prompting-{variant}",
-                f"Plain prompt against {label}",
-                "paired",
-                _DIRECT,
-                tasks(_prompted(_FAMILIES, variant), "accuracy"),
-            )
-            for variant, label in _PROMPTED.items()
+            Plot(f"prompting-{name}", f"Plain prompt against {label}", "paired", _DIRECT, _prompted(_FAMILIES, name))
+            for name, label in _PROMPTED.items()
         ),
         Plot("letters", "Letters chosen and correct", "letters", (Column(_CXR, "accuracy", "Overall"),)),
         _ERROR_PLOT,
         Plot("reasoning-failures", "Reasoning failures", "bars", _FAILED, note="Shares of all questions."),
         *_ROTATED_PLOTS,
         *_PARAPHRASED_PLOTS,
-        Plot("null-option", "Accuracy if the null option is correct, and if another is", "bars", _NULL, chance=True),
+        Plot("null-option", _NULL_TITLE, "bars", _NULL, chance=True),
     ),
     shows="nothing",
     why="The rows derive from MIMIC-CXR, whose PhysioNet agreement forbids sharing them.",

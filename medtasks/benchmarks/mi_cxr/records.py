@@ -27,7 +27,6 @@ SUBTASKS = {name: qtypes for subtasks in _FAMILIES.values() for name, qtypes in 
 """The ``qtype`` values of each subtask; those of the ICR variant start with ``icr_variant``."""
 
 QTYPES = {qtype: family for family, subtasks in _FAMILIES.items() for some in subtasks.values() for qtype in some}
-"""Question types and their family."""
 
 _IMAGE_PATH = re.compile(r"files/p[0-9]{2}/p[0-9]{8}/s[0-9]{8}/[0-9a-f]{8}(?:-[0-9a-f]{8}){4}\.jpg")
 
@@ -67,7 +66,6 @@ class _Row(ReleaseRow):
 
 
 def parse_mi_cxr_row(row: Mapping[str, Any], where: Where) -> MiCxrRecord:
-    """The record of a release row; raises :class:`DataError`."""
     given = parse_row(_Row, row, where)
     family = QTYPES.get(given.qtype, "ICR")
     if given.group_type != family:
@@ -93,34 +91,24 @@ def prepare_mi_cxr(
     out: Out = None,
     **options: Unpack[PictureOptions],
 ) -> Prepared:
-    """Prepare MI-CXR from its row files (the ICR variant's may be one of them) and the MIMIC-CXR-JPG root.
-
-    Raises:
-        UsageError: there is no row file, or ``images`` is not a directory.
-        DataError: a row breaks the format, or two rows of a family share their q_id.
-        MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
-    """
-    if not rows:
-        raise UsageError("--rows is missing; give micxr_test.jsonl.")
-    if images is None and not options.get("references_only"):
+    """Prepare MI-CXR from its row files (the ICR variant's may be one of them) and the MIMIC-CXR-JPG root."""
+    if not options.get("references_only") and (images is None or not images.is_dir()):
+        found = "is missing" if images is None else f"{images}: not a directory"
         raise UsageError(
-            "--images is missing; give the MIMIC-CXR-JPG root that holds files/ (or --references-only, which is "
-            "enough for scoring)."
+            f"--images {found}; give the MIMIC-CXR-JPG root that holds files/ (or --references-only, which is enough "
+            "for scoring)."
         )
-    if images is not None and not images.is_dir():
-        raise UsageError(f"--images {images}: not a directory; give the MIMIC-CXR-JPG root that holds files/.")
     places: dict[str, Where] = {}
     records: list[Record] = []
-    for path in rows:
-        for item in read_jsonl(path):
-            record = parse_mi_cxr_row(item.row, item.where)
-            if record.sample_id in places:
-                raise DataError(
-                    f"{item.where}: field `q_id` is {record.q_id}, already used by {places[record.sample_id]} in "
-                    "this family; give each question an id of its own."
-                )
-            places[record.sample_id] = item.where
-            records.append(record)
+    for item in (item for path in rows for item in read_jsonl(path)):
+        record = parse_mi_cxr_row(item.row, item.where)
+        if record.sample_id in places:
+            raise DataError(
+                f"{item.where}: field `q_id` is {record.q_id}, already used by {places[record.sample_id]} in this "
+                "family; give each question an id of its own."
+            )
+        places[record.sample_id] = item.where
+        records.append(record)
     source = Source(kind="file", name="+".join(path.name for path in rows))
     with Preparation("mi_cxr", out, **options) as place:
         return place.finish(source, records, images or Path("media"))

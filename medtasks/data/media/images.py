@@ -7,7 +7,7 @@ import hashlib
 import io
 import os
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from medtasks.core.cache import RecentlyUsed
 from medtasks.core.errors import MediaError
-from medtasks.core.files import MAX_PICTURE_BYTES, MAX_PIXELS, file_state, read_regular
+from medtasks.core.files import MAX_PICTURE_BYTES, MAX_PIXELS, read_regular
 from medtasks.core.schema import Frozen
 
 if TYPE_CHECKING:
@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 
 
 class VideoFacts(Frozen):
-    """What is needed to read frames: time base in seconds (a fraction), and timestamps in units of it.
-
-    ``first`` is the timestamp of the first of ``frames`` frames; decoding can begin at ``keyframes``.
-    """
+    """What is needed to read frames: the time base in seconds (a fraction), and timestamps in units of it."""
 
     time_base: str
     first: int
@@ -36,7 +33,7 @@ class VideoFacts(Frozen):
 
 
 class MediaEntry(Frozen):
-    """One verified file: path below the media root (POSIX), size in bytes, SHA-256, width and height in pixels."""
+    """One verified file: path below the media root (POSIX), size in bytes, width and height in pixels."""
 
     path: str
     bytes: int
@@ -46,28 +43,17 @@ class MediaEntry(Frozen):
     video: VideoFacts | None = None
 
 
-class KnownMedia(Frozen):
-    """An entry with its file's state (`medtasks.core.files.file_state`); other and changed files are read again."""
-
-    entry: MediaEntry
-    state: tuple[int, ...]
-
-
 _FORMATS = ("BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
 """Formats that Pillow itself decodes; others start programs (EPS), or contain pictures of several sizes (ICO)."""
 
 
 _STRICT_LOCK = threading.Lock()
-_STRICT = {"threads": 0, "before": False}
-"""Number of threads that decode strictly, and Pillow's setting before the first of them."""
+_STRICT = {"threads": 0, "before": False}  # threads that decode strictly, and Pillow's setting before the first of them
 
 
 @contextmanager
 def _strict_decoding() -> Iterator[None]:
-    """Refuse truncated files although lmms-eval makes Pillow lenient.
-
-    The setting is global to the process: the first thread to enter changes it, the last one to leave restores it.
-    """
+    """Refuse truncated files although lmms-eval makes Pillow lenient, in all threads until the last of them leaves."""
     from PIL import ImageFile
 
     with _STRICT_LOCK:
@@ -85,14 +71,9 @@ def _strict_decoding() -> Iterator[None]:
 
 
 def decode_image(data: bytes, name: str) -> Image:
-    """Decode ``data`` completely, apply its EXIF orientation, and return it as RGB, 8 bits per channel.
-
-    A truncated file is refused even if ``PIL.ImageFile.LOAD_TRUNCATED_IMAGES`` is set: a half-grey radiograph must not
-    pass for a whole one. 16-bit grey is scaled to 8 bits (65535 becomes 255).
-
-    Raises:
-        MediaError: the bytes are not a complete image of a known format, or it has more than `MAX_PIXELS` pixels.
-    """
+    """Decode ``data`` completely, apply its EXIF orientation, and return it as RGB, 8 bits per channel. A truncated
+    file is refused even if Pillow is lenient: a half-grey radiograph must not pass for a whole one. 16-bit grey is
+    scaled."""
     import numpy as np
     from PIL import Image, ImageOps, UnidentifiedImageError
 
@@ -121,7 +102,6 @@ def decode_image(data: bytes, name: str) -> Image:
 
 
 def load_image(path: Path) -> Image:
-    """The image in the file ``path``, decoded by :func:`decode_image`; raises :class:`MediaError`."""
     return decode_image(read_picture(path), str(path))
 
 
@@ -134,19 +114,16 @@ class EncodedPicture:
 
     @functools.cached_property
     def image(self) -> Image:
-        """The picture, decoded once; raises :class:`MediaError` as :func:`decode_image`."""
         return decode_image(self.data, self.name)
 
 
 def read_picture(path: Path) -> bytes:
-    """The content of an image file; raises :class:`MediaError`."""
     with unreadable_as_media_error(path):
         return read_regular(path, MAX_PICTURE_BYTES)
 
 
 @contextmanager
 def unreadable_as_media_error(path: Path) -> Iterator[None]:
-    """Turn errors of reading ``path`` into a :class:`MediaError`."""
     try:
         yield
     except (OSError, ValueError) as error:  # ValueError: a null byte in the path
@@ -165,28 +142,20 @@ def decoding_threads(workers: int) -> Iterator[ThreadPoolExecutor]:
 
 
 class ImageCache:
-    """An LRU cache of decoded images with at most ``max_bytes`` of pixels; thread-safe.
-
-    Questions about one image are adjacent, so each image is decoded once although the cache is small. ``hits`` and
-    ``misses`` count the calls that found their image and those that decoded it.
-    """
+    """An LRU cache of decoded images; thread-safe. Questions about one image are adjacent, so each is decoded once
+    although the cache is small. ``misses`` counts the calls that decoded an image."""
 
     def __init__(self, max_bytes: int = 64 * 2**20) -> None:
         self._held: RecentlyUsed[Path, Image] = RecentlyUsed(max_bytes, pixel_bytes)
         self._lock = threading.Lock()
-        self.hits = 0
         self.misses = 0
 
     def load(self, path: Path, together: Collection[Path] = ()) -> Image:
-        """The image of ``path``, from the cache or decoded now. Callers must not change it.
-
-        ``together`` are the images of the same document, which stay even if they exceed ``max_bytes``: the next
-        question is probably about them, too.
-        """
+        """The image of ``path``, not to be changed. ``together`` are the images of the same document, which stay even
+        if they exceed ``max_bytes``: the next question is probably about them, too."""
         with self._lock:  # also while decoding, so that no image is decoded twice
             image = self._held.get(path)
             if image is not None:
-                self.hits += 1
                 return image
             self.misses += 1
             image = load_image(path)
@@ -195,7 +164,6 @@ class ImageCache:
             return image
 
     def clear(self) -> None:
-        """Drop all images."""
         with self._lock:
             self._held.clear()
 
@@ -205,35 +173,32 @@ def pixel_bytes(image: Image) -> int:
     return image.width * image.height * 4
 
 
-IMAGES = ImageCache()
-"""Shared by all tasks of this process."""
+IMAGES = ImageCache()  # shared by all tasks of this process
 
 
 def index_media(
-    root: Path, paths: Iterable[str], *, workers: int = 0, known: Mapping[str, KnownMedia] | None = None
-) -> Iterator[tuple[str, KnownMedia | MediaError]]:
-    """Decode every file below ``root`` once; yield each path, in order, with its entry or its error.
+    root: Path, paths: Iterable[str], workers: int = 0, progress: Callable[[int, int], None] | None = None
+) -> tuple[list[MediaEntry], dict[str, MediaError]]:
+    """Decode every file below ``root`` once: the entries of whole ones, in order, and the errors of others, by path.
+    The result does not depend on ``workers`` (:func:`decoding_threads`)."""
 
-    ``workers`` are those of :func:`decoding_threads`; the result does not depend on them. ``known`` are entries of an
-    earlier, interrupted pass: a file with the same state is not read again.
-    """
-    before = known or {}
-
-    def indexed(path: str) -> KnownMedia | MediaError:
-        file, earlier = root / path, before.get(path)
+    def indexed(path: str) -> MediaEntry | MediaError:
         try:
-            with unreadable_as_media_error(file):
-                status = file.stat()
-            if earlier is not None and earlier.state == file_state(status):
-                return earlier
-            data = read_picture(file)
-            image = decode_image(data, str(file))
+            data = read_picture(root / path)
+            image = decode_image(data, str(root / path))
         except MediaError as error:
             return error
         digest = hashlib.sha256(data).hexdigest()
-        entry = MediaEntry(path=path, bytes=len(data), sha256=digest, width=image.width, height=image.height)
-        return KnownMedia(entry=entry, state=file_state(status))
+        return MediaEntry(path=path, bytes=len(data), sha256=digest, width=image.width, height=image.height)
 
     names = sorted(set(paths))
+    entries, errors = [], {}
     with decoding_threads(workers) as pool:
-        yield from zip(names, pool.map(indexed, names), strict=True)
+        for number, (name, media) in enumerate(zip(names, pool.map(indexed, names), strict=True), start=1):
+            if isinstance(media, MediaError):
+                errors[name] = media
+            else:
+                entries.append(media)
+            if progress is not None:
+                progress(number, len(names))
+    return entries, errors

@@ -1,43 +1,45 @@
 """Videos by PyAV: an index of presentation timestamps, decoding of exactly the requested frames, and verification.
 
-At inference time there is one open reader and one bounded cache, and each frame is decoded once per item.
-
-Frames are named by presentation timestamps (pts) in the stream's time base, as in the container, so constant and
-variable frame rates are treated alike and nothing is rounded.
+Frames are named by presentation timestamps (pts) in the stream's time base, so constant and variable frame rates are
+treated alike and nothing is rounded.
 """
 
 from __future__ import annotations
 
+import atexit
 import hashlib
+import os
+import pickle
+import signal
+import subprocess
+import sys
 import threading
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from medtasks.core.cache import RecentlyUsed
 from medtasks.core.errors import MediaError
 from medtasks.core.files import MAX_PIXELS, check_regular, file_sha256, file_state
-from medtasks.data.media.images import KnownMedia, MediaEntry, VideoFacts, pixel_bytes, unreadable_as_media_error
+from medtasks.core.schema import Frozen
+from medtasks.data.media.images import MediaEntry, VideoFacts, pixel_bytes, unreadable_as_media_error
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+
 _END = 2
-"""Seconds by which a container's length may exceed its last frame's time before it counts as cut off."""
 
 
 @dataclass(frozen=True)
 class VideoIndex:
-    """Facts about a video that need no decoding.
-
-    ``pts`` are the timestamps of all frames, increasing; ``keyframes`` those at which decoding can begin;
-    ``cut`` is whether the file ends before the video does.
-    """
+    """Facts about a video that need no decoding: the timestamps of all frames, increasing, and of those at which
+    decoding can begin; ``cut`` is whether the file ends before the video does."""
 
     time_base: Fraction
     pts: tuple[int, ...]
@@ -46,7 +48,6 @@ class VideoIndex:
 
     @property
     def times(self) -> list[Fraction]:
-        """Presentation times in seconds, the first frame's being 0."""
         return [(pts - self.pts[0]) * self.time_base for pts in self.pts]
 
 
@@ -71,12 +72,8 @@ def _container(path: Path) -> Any:
 
 
 def read_index(path: Path) -> VideoIndex:
-    """The index of the video in ``path``, read from its packets.
-
-    Raises:
-        MediaError: the file is missing, not a video, has no frames, or frames without distinct timestamps (their
-            order would be a guess).
-    """
+    """The index of the video in ``path``, read from its packets. Raises :class:`MediaError`, also for frames without
+    distinct timestamps: their order would be a guess."""
     pts: list[int] = []
     keyframes: list[int] = []
     packets = 0
@@ -126,10 +123,8 @@ def read_index(path: Path) -> VideoIndex:
 
 @dataclass
 class VideoReader(AbstractContextManager["VideoReader"]):
-    """An open video that decodes forward, and jumps to a keyframe only if that saves decoding.
-
-    ``decoded`` counts frames that came out of the decoder. Use it as a context manager, from one thread at a time.
-    """
+    """An open video that decodes forward, and jumps to a keyframe only if that saves decoding; for one thread at a
+    time. ``decoded`` counts frames that came out of the decoder."""
 
     path: Path
     keyframes: tuple[int, ...]
@@ -142,20 +137,14 @@ class VideoReader(AbstractContextManager["VideoReader"]):
         self.close()
 
     def close(self) -> None:
-        """Close the file; reading reopens it."""
         if self._container is not None:
             self._container.close()
         self._container, self._frames, self._position = None, iter(()), None
 
     def read(self, timestamps: Sequence[int]) -> Iterator[tuple[int, Image]]:
-        """Timestamp and RGB picture of each frame in ``timestamps`` (increasing), one at a time, in that order.
-
-        Pictures are rotated as the container prescribes.
-
-        Raises:
-            MediaError: a frame cannot be decoded whole, or is not where the index says; names the file and the frame's
-                timestamp.
-        """
+        """Timestamp and RGB picture of each frame in ``timestamps`` (increasing), one at a time, rotated as the
+        container prescribes. Raises :class:`MediaError` for a frame that cannot be decoded whole, or is not where the
+        index says."""
         from PIL import Image
 
         # PyAV gives counter-clockwise degrees in -180..180, and so does Pillow's transpose
@@ -231,11 +220,8 @@ class VideoReader(AbstractContextManager["VideoReader"]):
 
 
 class FrameStore:
-    """An LRU cache of decoded frames with at most ``max_bytes`` of pixels; thread-safe.
-
-    The rounds of a streaming item show growing parts of one video: the reader stays open and continues where the
-    previous round ended, and caches frames on the way that other rounds of the item will need.
-    """
+    """An LRU cache of decoded frames; thread-safe. The rounds of a streaming item show growing parts of one video: the
+    reader stays open and continues where the previous round ended."""
 
     def __init__(self, max_bytes: int = 512 * 2**20) -> None:
         self.held: RecentlyUsed[tuple[Path, int], Image] = RecentlyUsed(max_bytes, pixel_bytes)
@@ -246,11 +232,8 @@ class FrameStore:
     def load(
         self, path: Path, keyframes: tuple[int, ...], timestamps: Sequence[int], also: Sequence[int] = ()
     ) -> list[Image]:
-        """The frames of ``path`` at ``timestamps``, in that order, RGB. Callers must not change them.
-
-        ``keyframes`` are the timestamps at which decoding can begin, ``also`` those of frames that other rounds of the
-        same item will need; those on the way are kept. Raises :class:`MediaError` if a frame cannot be decoded.
-        """
+        """The frames of ``path`` at ``timestamps``, in that order, RGB, not to be changed. ``also`` are timestamps of
+        frames that other rounds of the same item will need; those on the way are kept."""
         with self._lock:
             cached = {pts: self.held.get((path, pts)) for pts in set(timestamps)}
             found = {pts: picture for pts, picture in cached.items() if picture is not None}
@@ -271,7 +254,6 @@ class FrameStore:
             return [found[pts] for pts in timestamps]
 
     def clear(self) -> None:
-        """Close the open video and drop all frames."""
         with self._lock:
             self._close()
             self.held.clear()
@@ -282,16 +264,15 @@ class FrameStore:
         self._reader = None
 
 
-FRAMES = FrameStore()
-"""Shared by all tasks of this process."""
+FRAMES = FrameStore()  # shared by all tasks of this process
 
 
-class KnownVideo(KnownMedia):
-    """A video's entry, whose size is that of the first good frame, and its bad frames among those tried.
+class KnownVideo(Frozen):
+    """A video's entry, with the size of its first good frame, and its bad frames among those ``wanted`` (a digest), if
+    the file still has this ``state`` (`medtasks.core.files.file_state`)."""
 
-    ``wanted`` is a digest of the timestamps that were tried.
-    """
-
+    entry: MediaEntry
+    state: tuple[int, ...]
     wanted: str
     bad: tuple[int, ...]
 
@@ -299,11 +280,8 @@ class KnownVideo(KnownMedia):
 def scan_video(
     file: Path, name: str, index: VideoIndex, timestamps: Iterable[int], known: KnownVideo | None = None
 ) -> KnownVideo:
-    """Decode the frames of ``file`` at ``timestamps``; its entry is called ``name``.
-
-    ``known`` is the result of an interrupted pass; it is returned if file and frames are still the same. Raises
-    :class:`MediaError` if the file cannot be read, or none of the frames can be decoded.
-    """
+    """Decode the frames of ``file`` at ``timestamps``; its entry is called ``name``. ``known``, the result of an
+    interrupted pass, is returned if file and frames are still the same."""
     stamps = sorted(set(timestamps))
     digest = hashlib.sha256(repr(stamps).encode()).hexdigest()
     with unreadable_as_media_error(file):
@@ -336,3 +314,68 @@ def scan_video(
         ),
     )
     return KnownVideo(entry=entry, state=file_state(status), wanted=digest, bad=tuple(bad))
+
+
+T = TypeVar("T")
+
+_SERVE = "import sys; sys.path[:] = sys.argv[1:]; from medtasks.data.media.video import serve; serve()"
+_IDLE: list[subprocess.Popen[bytes]] = []
+"""Children that wait for a call; each ends when its standard input does."""
+
+
+@atexit.register
+def _end_children() -> None:
+    for process in _IDLE:
+        process.communicate()
+
+
+class Crashed(Exception):
+    """The child ended during a call; the message has the signal or the exit code."""
+
+
+def call_in_child(function: Callable[..., T], *arguments: Any) -> T:
+    """``function(*arguments)``, all of which are pickled; what it raises is raised here. Thread-safe. Not
+    `concurrent.futures`: its children outlive a parent that is killed, and import the main module again."""
+    while _IDLE:
+        process = _IDLE.pop()
+        if process.poll() is None:  # one that was killed while it waited says nothing about the next file
+            break
+    else:
+        command = [sys.executable, "-c", _SERVE, *sys.path]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        pickle.dump((function, arguments), process.stdin)
+        process.stdin.flush()
+        error, result = pickle.load(process.stdout)
+    except (EOFError, BrokenPipeError) as ended:
+        code = process.wait()
+        raise Crashed(signal.strsignal(-code) if code < 0 else f"exit code {code}") from ended
+    except BaseException:
+        process.kill()  # its next answer would be that to this call
+        raise
+    _IDLE.append(process)
+    if error is not None:
+        raise error
+    answer: T = result
+    return answer
+
+
+def serve() -> None:
+    """Answer calls until standard input ends, also because the parent was killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it, too
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # decoders may print
+    while True:
+        try:
+            function, arguments = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        raised = result = None
+        try:
+            result = function(*arguments)
+        except Exception as error:
+            raised = error
+        pickle.dump((raised, result), answers)
+        answers.flush()

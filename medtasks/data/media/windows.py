@@ -1,8 +1,7 @@
 """Which frames a window shows: exact arithmetic on presentation times, no decoding.
 
-arXiv 2607.01751 samples one frame every two seconds from the window's start, plus the frame at its end. The frame at a
-time is the one that a player shows then: the last whose presentation time is not later. So no frame taken after the
-window's end is ever chosen.
+arXiv 2607.01751 samples one frame every two seconds from the window's start, plus the frame at its end. A player shows
+at a time the last frame whose presentation time is not later, so none after the window's end is ever chosen.
 """
 
 from __future__ import annotations
@@ -13,8 +12,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from math import ceil
 
-STEP = 2
-"""Seconds (or frame indices of an image sequence) between two sampled frames."""
+STEP = 2  # seconds (or frame indices of an image sequence) between two sampled frames
 
 _NUMBER = re.compile(r"(?P<number>[0-9]{1,18})[^0-9]*\Z")
 
@@ -29,13 +27,9 @@ def exact(seconds: float) -> Fraction:
 
 
 def frames_shown(times: Sequence[Fraction], start: Fraction, end: Fraction) -> list[int]:
-    """Positions in ``times`` (increasing) of the frames that a window shows, each once.
-
-    Sampled are ``start``, ``start + STEP``, … up to ``end``, and ``end`` itself. A window of no length has one frame;
-    after the end of the video its last frame is shown. A time before the first frame shows nothing, so the result is
-    empty if the whole window is before it.
-
-    Runs in time proportional to the frames shown, not to the window, which may be 1e9 seconds long.
+    """Positions in ``times`` (increasing) of the frames that a window shows, each once: ``start``, ``start + STEP``, …,
+    ``end``. After the end of the video its last frame is shown, before the first frame nothing. Runs in time
+    proportional to the frames shown, not to the window, which may be 1e9 seconds long.
 
     >>> frames_shown([Fraction(0), Fraction(1), Fraction(3)], Fraction(0), Fraction(9))
     [0, 1, 2]
@@ -76,11 +70,8 @@ def thin(total: int, most: int | None) -> list[int]:
 
 
 def frame_numbers(names: Sequence[str]) -> tuple[list[str], list[int]]:
-    """File names of an image sequence in order, and the frame index of each.
-
-    The index is the last number in the name (``frame_0012.png`` is 12) if all names have one and all differ, else the
-    position in the natural order of names, from 0.
-    """
+    """File names of an image sequence in order, and the frame index of each: the last number in its name, or its
+    position in the natural order of names unless all names have a number and all differ."""
     found = [_NUMBER.search(name.rpartition(".")[0] or name) for name in names]
     numbers = [int(match["number"]) for match in found if match is not None]
     if len(numbers) == len(names) == len(set(numbers)):
