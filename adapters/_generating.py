@@ -1,4 +1,4 @@
-"""Shared by the back-ends that run a checkpoint: arguments, generation settings, batches, conversations."""
+"""Shared by the back-ends that run a checkpoint: arguments, generation settings, batches, messages with pictures."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
 from loguru import logger
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from medtasks.core.errors import DataError, MediaError, UsageError
 
@@ -69,8 +68,7 @@ def sample_seed(seed: int, sample_id: str, repeat: int) -> int:
 
 def cut_at_stop(text: str, until: Sequence[str]) -> str:
     """``text`` up to the earliest stop string in it."""
-    found = [position for position in (text.find(stop) for stop in until) if position >= 0]
-    return text[: min(found)] if found else text
+    return text[: min((text.find(stop) for stop in until if stop in text), default=None)]
 
 
 END_OF_TURN = ("<|im_end|>", "<|eot_id|>", "<end_of_turn>", "<|endoftext|>", "</s>")
@@ -146,25 +144,6 @@ class GeneratingArguments(Arguments):
     """Send every prompt without images and frames, to measure what can be answered from the text."""
 
 
-@dataclass(frozen=True)
-class Video:
-    """At least two frames of a video and their times in seconds."""
-
-    frames: list[Image.Image]
-    times: list[float]
-
-
-@dataclass(frozen=True)
-class Conversation:
-    """Messages with image and video placeholders for the template, and their media in the same order; ``options`` are
-    the letters of the question's options."""
-
-    messages: list[dict[str, Any]] = field(default_factory=list)
-    images: list[Image.Image] = field(default_factory=list)
-    videos: list[Video] = field(default_factory=list)
-    options: tuple[str, ...] = ()
-
-
 def fit_pixels(image: Image.Image, least: int | None, most: int | None) -> Image.Image:
     """Scale ``image`` to at least and at most so many pixels (bicubic; the aspect ratio is kept as far as whole pixels
     allow); None sets no limit."""
@@ -184,13 +163,12 @@ def fit_pixels(image: Image.Image, least: int | None, most: int | None) -> Image
     return image.resize(size, Image.Resampling.BICUBIC)
 
 
-def read_messages(
-    given: Iterable[dict[str, Any]],
-    arguments: GeneratingArguments,
-    options: tuple[str, ...] = (),
-    *,
-    native_video: bool = False,
-) -> Conversation:
+Messages = list[dict[str, Any]]
+"""Chat messages as templates take them: lists of parts with a ``text``, an ``image``, or a ``video`` (its frames) with
+``times`` in seconds."""
+
+
+def read_messages(given: Messages, arguments: GeneratingArguments, *, native_video: bool = False) -> Messages:
     """Read messages whose content is text or a list of ``{"type": "text"|"image", …}`` parts.
 
     An image part has a PIL image or a file path under ``url`` (or ``image``). With ``native_video``, neighbouring image
@@ -200,56 +178,59 @@ def read_messages(
         DataError: a part has another type; a video must be given as frames.
         MediaError: an image is missing, cannot be decoded, or has more than 8 bits per channel.
     """
-
-    def framed(part: dict[str, Any]) -> bool:
-        return native_video and part["type"] == "image" and "time" in part
-
-    read = Conversation(options=options)
-    if arguments.system_prompt:
-        read.messages.append({"role": "system", "content": [{"type": "text", "text": arguments.system_prompt}]})
+    if system := arguments.system_prompt:
+        others = [message for message in given if message["role"] != "system"]
+        given = [{"role": "system", "content": system}, *others]
+    read = []
     for message in given:
-        if arguments.system_prompt and message["role"] == "system":
-            continue
         content = message["content"]
-        parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        placed: list[dict[str, Any]] = []
-        for in_video, group in groupby(parts, key=framed):
-            shown = [part for part in group if part["type"] == "text" or not arguments.blind]
-            if in_video and len(shown) > 1:
-                placed.append({"type": "video"})
-                frames = [_opened(part, arguments) for part in shown]
-                read.videos.append(Video(frames, [float(part["time"]) for part in shown]))
-                continue
-            for part in shown:
-                if part["type"] == "text":
-                    placed.append({"type": "text", "text": part["text"]})
-                elif part["type"] == "image":
-                    placed.append({"type": "image"})
-                    read.images.append(_opened(part, arguments))
-                else:
-                    raise DataError(
-                        f"A message has a part of type {part['type']!r}, but only text and images are accepted; "
-                        "give a video as its frames."
-                    )
-        read.messages.append({"role": message["role"], "content": placed})
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        shown = [_opened(part, arguments) for part in parts if part["type"] == "text" or not arguments.blind]
+        read.append({"role": message["role"], "content": _with_videos(shown) if native_video else shown})
     return read
 
 
-def _opened(part: dict[str, Any], arguments: GeneratingArguments) -> Image.Image:
+def media_in(messages: Messages, kind: str) -> list[dict[str, Any]]:
+    """The parts that are an ``image``, or a ``video``."""
+    return [part for message in messages for part in message["content"] if part["type"] == kind]
+
+
+def _with_videos(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    joined: list[dict[str, Any]] = []
+    for timed, group in groupby(parts, key=lambda part: "time" in part):
+        frames = list(group)
+        if timed and len(frames) > 1:
+            images, times = [part["image"] for part in frames], [float(part["time"]) for part in frames]
+            joined.append({"type": "video", "video": images, "times": times})
+        else:
+            joined += frames
+    return joined
+
+
+def _opened(part: dict[str, Any], arguments: GeneratingArguments) -> dict[str, Any]:
+    """A part with its picture opened, as RGB and within the limits of pixels."""
+    if part["type"] == "text":
+        return {"type": "text", "text": part["text"]}
+    if part["type"] != "image":
+        raise DataError(
+            f"A message has a part of type {part['type']!r}, but only text and images are accepted; give a video as "
+            "its frames."
+        )
     source = part.get("url", part.get("image"))
     if isinstance(source, str):
         try:
             with Image.open(source) as opened:
                 opened.load()
                 source = opened
-        except (OSError, UnidentifiedImageError) as error:
+        except OSError as error:
             raise MediaError(f"{source}: the image cannot be read ({error}).") from error
     if not isinstance(source, Image.Image):
         raise MediaError(f"An image part is {type(source).__name__}, expected a PIL image or a file path.")
     if source.mode.startswith(("I", "F")):  # 16- or 32-bit grey values: converting them to RGB would clip, not scale
         raise MediaError(f"An image of mode {source.mode!r} was given, expected 8 bits per channel.")
     image = source if source.mode == "RGB" else source.convert("RGB")
-    return fit_pixels(image, arguments.min_pixels, arguments.max_pixels)
+    fitted = {"type": "image", "image": fit_pixels(image, arguments.min_pixels, arguments.max_pixels)}
+    return {**fitted, "time": part["time"]} if "time" in part else fitted
 
 
 class GeneratingAdapter(MedtasksAdapter):
@@ -272,8 +253,8 @@ class GeneratingAdapter(MedtasksAdapter):
         self._given = given
         self.batch_size: int = given.batch_size
         self._facts: dict[str, Any] = {}
-        settings = ("batch_size", "max_pixels", "min_pixels", "max_new_tokens", "system_prompt", "seed", "blind")
-        self._settings: dict[str, Any] = {name: getattr(given, name) for name in settings}
+        settings = {"batch_size", "max_pixels", "min_pixels", "max_new_tokens", "system_prompt", "seed", "blind"}
+        self._settings = given.model_dump(include=settings)
         self._usage: dict[str, int] = {}
         self._ignored: set[str] = set()
 

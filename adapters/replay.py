@@ -16,7 +16,7 @@ from medtasks.core.schema import expects
 from medtasks.data.sources import read_jsonl
 from medtasks.runs.replies import Reply
 
-from ._base import Arguments, ChatRequest, MedtasksAdapter, light_rows
+from ._base import Arguments, ChatRequest, MedtasksAdapter, read_documents
 
 
 class ReplayArguments(Arguments):
@@ -97,8 +97,9 @@ class MedtasksReplay(MedtasksAdapter):
         if self._about["unmatched"] is None:  # of all documents of the tasks, so the same number on every replica
             documents: dict[str | None, set[str]] = defaultdict(set)
             for task, split in {(request.task, request.split) for request in requests}:
-                rows = light_rows(self.task_dict[task][split], ("sample_id",))
-                documents[task].update(str(row.get("sample_id")) for row in rows or ())
+                rows = self.task_dict[task][split]
+                read = read_documents(rows, ("sample_id",), range(len(rows)))
+                documents[task].update(str(row.get("sample_id")) for row in read)
             documents[None] = set().union(*documents.values())
             unmatched = sum(sample_id not in documents.get(task, ()) for task, sample_id in known)
             self._about["unmatched"] = unmatched

@@ -24,6 +24,7 @@ from ._generating import (
     GenerationSettings,
     cut_at_stop,
     ends_of_turn,
+    media_in,
     read_messages,
     sample_seed,
 )
@@ -135,18 +136,15 @@ class MedtasksVLLM(GeneratingAdapter):
         portion: list[Asked] = []
         shown: set[str] = set()
         for request in batch:
-            conversation = read_messages(request.messages(self.task_dict), self._given)
-            images, pictures = iter(conversation.images), set()
-            for message in conversation.messages:
-                for part in message["content"]:
-                    if part["type"] == "image":
-                        image = next(images)
-                        part |= {"type": "image_pil", "image_pil": image, "uuid": digest([image]).hex()}
-                        pictures.add(part["uuid"])
+            messages, pictures = read_messages(request.messages(self.task_dict), self._given), set()
+            for part in media_in(messages, "image"):
+                part["uuid"] = digest([part["image"]]).hex()
+                part |= {"type": "image_pil", "image_pil": part.pop("image")}
+                pictures.add(part["uuid"])
             if portion and len(shown | pictures) > PICTURES_AT_ONCE:
                 yield portion
                 portion, shown = [], set()
-            portion.append((request, conversation.messages))
+            portion.append((request, messages))
             shown |= pictures
         yield portion
 

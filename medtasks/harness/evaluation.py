@@ -38,7 +38,17 @@ from medtasks.runs.judge import PlainProgress, judge_all, report_lines
 from medtasks.runs.manifest import RunManifest, local_stamp, now, task_facts, versions
 from medtasks.runs.record import RunRecord, write_run
 from medtasks.runs.replies import RunUsage, run_usage
-from medtasks.runs.run import SUFFIX, AnswerStore, Plan, collect_run, continue_run, data_facts, folder_key, run_of
+from medtasks.runs.run import (
+    SUFFIX,
+    AnswerStore,
+    Plan,
+    collect_run,
+    continue_run,
+    data_facts,
+    folder_key,
+    read_work,
+    run_of,
+)
 from medtasks.runs.scored import Answered
 from medtasks.runs.summary import summary
 from medtasks.runs.table import refuse_unknown_names
@@ -48,8 +58,7 @@ from medtasks.verify.store import user_store
 from .backends import SYSTEM_PROMPT, backend_name, take_no_media, task_presentation
 from .model import described, run_arguments, settings
 from .numbers import KEY, replace_numbers, replace_samples
-from .requests import Requests, taken_from
-from .sending import gathered, memory_of, work_so_far
+from .requests import Requests, memory_of, taken_from
 
 
 class Evaluation:
@@ -105,14 +114,7 @@ class Evaluation:
             results = evaluate(*self._call.args, **self._call.kwargs)
             IMAGES.clear()
             FRAMES.clear()
-            own = self._lm.describe().get("usage", {}) if hasattr(self._lm, "describe") else {}
-            counters = Counter[str]()
-            for replica in gathered(own):
-                counters.update(replica)
-            work = {} if memory is None else work_so_far(store.folder)
-            spent = [part for known in gathered(work) for _, part in sorted(known.items())]
-            usage = run_usage(spent, devices=getattr(self._lm, "devices", 1), counters=counters)
-            del work, spent
+            usage = self._usage(store, measured=memory is not None)
             # The harness never leaves the process group, whose thread aborts the process if it outlives the
             # interpreter: a finished run would exit with a failure code.
             atexit.register(_leave_process_group)
@@ -140,10 +142,10 @@ class Evaluation:
         unscored = self._ours.keys() - run.samples.keys()
         if not unscored and not any(facts.failed for facts in run.manifest.tasks.values()):
             store.remove()
+        results[KEY] = {"folder": str(written) if written else None}
         replace_numbers(results, run)
         if logged:
             replace_samples(results, run)
-        results[KEY] = {"folder": str(written) if written else None, "intervals": run.intervals()}
         return results
 
     def _refuse_early(self) -> None:
@@ -207,6 +209,21 @@ class Evaluation:
             "tasks": tasks,
         }
         return (self._output or cache_root() / "unfinished") / f"{folder_key(identity)}{SUFFIX}"
+
+    def _usage(self, store: AnswerStore, *, measured: bool) -> RunUsage:
+        """What the replies to the command took, with those of earlier, unfinished runs.
+
+        Each process reads its own file, which no other is writing to; the first one also those of processes that no
+        longer exist.
+        """
+        counters = Counter[str]()
+        for own in gathered(self._lm.describe().get("usage", {}) if hasattr(self._lm, "describe") else {}):
+            counters.update(own)
+        rank, processes = current_settings().rank, current_settings().processes
+        work = sorted(read_work(store.folder).items()) if measured else []
+        known = [part for number, part in work if number == rank or (rank == 0 and number >= processes)]
+        spent = [part for process in gathered(known) for part in process]
+        return run_usage(spent, devices=getattr(self._lm, "devices", 1), counters=counters)
 
     def _collect(self, requests: Requests, planned: RunManifest, folder: Path, *, first: bool) -> RunRecord | None:
         """The run, scored and judged; None on every process but the ``first``, which gathers the others' answers."""
@@ -294,6 +311,18 @@ def _show(endings: Sequence[Ending]) -> None:
         print(text, flush=True)
         if problem:
             print(problem, file=sys.stderr, flush=True)
+
+
+def gathered(own: Any) -> list[Any]:
+    """What every process passes, by rank, on the first process; others get an empty list."""
+    import torch
+
+    if current_settings().processes < 2 or not torch.distributed.is_initialized():
+        return [own]
+    first = torch.distributed.get_rank() == 0
+    everyone: list[Any] = [None] * torch.distributed.get_world_size() if first else []
+    torch.distributed.gather_object(own, everyone if first else None, dst=0)
+    return everyone
 
 
 def _agree_with_first(folder: Path) -> None:
