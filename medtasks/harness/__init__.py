@@ -11,7 +11,6 @@ If anything fails before that, it is reported in one sentence, and the harness c
 from __future__ import annotations
 
 import functools
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +18,6 @@ from datetime import datetime
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import medtasks
@@ -63,7 +61,6 @@ def model_manifests() -> list[Any]:
                 f"{next(iter(medtasks.__path__))} hides the installed package of that name, because `python -m` looks "
                 "in the working directory first; start in another directory, or use the command lmms-eval"
             )
-        _report_interrupts()
         _watch_task_manager()
         from lmms_eval.models.registry_v2 import ModelManifest
 
@@ -124,23 +121,6 @@ def run_tasks(
 
 def _step_aside(error: BaseException) -> None:
     print(f"medtasks: {first_line(error)} (lmms-eval continues without medtasks)", file=sys.stderr, flush=True)
-
-
-def _report_interrupts() -> None:
-    """Print one sentence instead of a traceback if a command with our tasks is interrupted before the evaluation."""
-    original = sys.excepthook
-    if getattr(original, _MARK, False):
-        return
-
-    def report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        words = re.split(r"[\s,=]+", " ".join(sys.argv))
-        if issubclass(kind, KeyboardInterrupt) and not task_index().keys().isdisjoint(words):
-            print("medtasks: stopped; run the same command again.", file=sys.stderr, flush=True)
-        else:
-            original(kind, error, trace)
-
-    setattr(report, _MARK, True)
-    sys.excepthook = report
 
 
 def _watch_task_manager() -> None:

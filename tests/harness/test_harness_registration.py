@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -57,18 +56,6 @@ def test_another_harness_version_is_refused_in_one_sentence(
     monkeypatch.setattr(harness, "version", lambda _: found)
     assert harness.model_manifests() == []
     assert f"works with lmms-eval >=0.7.3,<0.8, but {found} is installed" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("tasks", "sentence"), [("--tasks=mmmu,mi_cxr_icr", True), ("--tasks=mmmu", False)])
-def test_an_interrupt_before_the_evaluation_is_one_sentence_for_our_tasks(
-    tasks: str, sentence: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["lmms_eval", tasks])
-    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
-    harness.model_manifests()
-    sys.excepthook(KeyboardInterrupt, KeyboardInterrupt(), None)
-    said = capsys.readouterr().err
-    assert said == ("medtasks: stopped; run the same command again.\n" if sentence else "KeyboardInterrupt\n")
 
 
 def test_a_broken_task_folder_leaves_the_harness_its_own_tasks(
