@@ -183,28 +183,23 @@ def read_messages(given: Messages, arguments: GeneratingArguments, *, native_vid
         given = [{"role": "system", "content": system}, *others]
     read = []
     for message in given:
-        content = message["content"]
+        content, shown = message["content"], list[dict[str, Any]]()
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        shown = [_opened(part, arguments) for part in parts if part["type"] == "text" or not arguments.blind]
-        read.append({"role": message["role"], "content": _with_videos(shown) if native_video else shown})
+        parts = [part for part in parts if part["type"] == "text" or not arguments.blind]
+        for timed, group in groupby(parts, key=lambda part: native_video and "time" in part):
+            together = list(group)
+            opened = [_opened(part, arguments) for part in together]
+            if timed and len(opened) > 1:
+                times = [float(part["time"]) for part in together]
+                opened = [{"type": "video", "video": [part["image"] for part in opened], "times": times}]
+            shown += opened
+        read.append({"role": message["role"], "content": shown})
     return read
 
 
 def media_in(messages: Messages, kind: str) -> list[dict[str, Any]]:
     """The parts that are an ``image``, or a ``video``."""
     return [part for message in messages for part in message["content"] if part["type"] == kind]
-
-
-def _with_videos(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    joined: list[dict[str, Any]] = []
-    for timed, group in groupby(parts, key=lambda part: "time" in part):
-        frames = list(group)
-        if timed and len(frames) > 1:
-            images, times = [part["image"] for part in frames], [float(part["time"]) for part in frames]
-            joined.append({"type": "video", "video": images, "times": times})
-        else:
-            joined += frames
-    return joined
 
 
 def _opened(part: dict[str, Any], arguments: GeneratingArguments) -> dict[str, Any]:
@@ -229,8 +224,7 @@ def _opened(part: dict[str, Any], arguments: GeneratingArguments) -> dict[str, A
     if source.mode.startswith(("I", "F")):  # 16- or 32-bit grey values: converting them to RGB would clip, not scale
         raise MediaError(f"An image of mode {source.mode!r} was given, expected 8 bits per channel.")
     image = source if source.mode == "RGB" else source.convert("RGB")
-    fitted = {"type": "image", "image": fit_pixels(image, arguments.min_pixels, arguments.max_pixels)}
-    return {**fitted, "time": part["time"]} if "time" in part else fitted
+    return {"type": "image", "image": fit_pixels(image, arguments.min_pixels, arguments.max_pixels)}
 
 
 class GeneratingAdapter(MedtasksAdapter):

@@ -67,8 +67,7 @@ class MedtasksBaseline(MedtasksAdapter):
         for request in requests:
             where = (request.task, request.split)
             if where not in known:
-                rows = self.task_dict[request.task][request.split]
-                documents = read_documents(rows, FIELDS, range(len(rows)))
+                documents = read_documents(self.task_dict[request.task][request.split], FIELDS)
                 targets: list[Any] = [document.get("target") for document in documents]
                 if not all(isinstance(target, str) for target in targets):
                     raise UsageError(

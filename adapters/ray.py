@@ -330,19 +330,15 @@ class MedtasksRay(MedtasksAdapter):
         with using(), encoded_pictures():  # the environment is read once
             for (task, split), group in groupby(requests, key=lambda request: (request.task, request.split)):
                 together, rows = list(group), self.task_dict[task][split]
-                known: dict[int, Any] = {}
-                with contextlib.suppress(Exception):  # a dataset decodes the pictures of another package's documents
-                    numbers = [request.doc_id for request in together]
-                    names = getattr(rows, "column_names", ())
-                    known = dict(zip(numbers, read_documents(rows, names, numbers), strict=True))
-                for request in together:
+                placed = documents.setdefault(task, {}).setdefault(split, [])
+                numbers = [request.doc_id for request in together]
+                read = read_documents(rows, getattr(rows, "column_names", ()), numbers)
+                for request, document in zip(together, read, strict=True):
                     try:
-                        document = known[request.doc_id] if known else rows[request.doc_id]
                         messages = request.to_messages(document)
                     except Exception as error:  # a package's prompts raise anything
                         failed.append((request.position, Reply.failure(first_line(error))))
                         continue
-                    placed = documents.setdefault(task, {}).setdefault(split, [])
                     travelling.append(replace(request, doc_id=len(placed), to_messages=_messages))
                     kept = {name: document[name] for name in FIELDS if name in document}
                     placed.append({**kept, _MESSAGES: messages})

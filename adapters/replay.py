@@ -57,17 +57,15 @@ class MedtasksReplay(MedtasksAdapter):
         given = ReplayArguments.read(arguments)
         self._missing = given.missing
         self._path = Path(given.path).expanduser()
-        self._responses: dict[tuple[str | None, str], _Row] = {}
-        lines: dict[tuple[str | None, str], int] = {}
+        self._rows: dict[tuple[str | None, str], tuple[int, _Row]] = {}
         rows = list(read_jsonl(self._path))
         for source in rows:
             row = parse_row(_Row, source.row, source.where)
-            key = (row.task, row.sample_id)
-            earlier = lines.setdefault(key, source.where.line)
-            if self._responses.setdefault(key, row).response != row.response:
+            line, earlier = self._rows.setdefault((row.task, row.sample_id), (source.where.line, row))
+            if earlier.response != row.response:
                 raise DataError(
-                    f"{source.where}: another response for sample {row.sample_id!r} than in line {earlier}; "
-                    "keep one of them, or name the task in each."
+                    f"{source.where}: another response for sample {row.sample_id!r} than in line {line}; keep one of "
+                    "them, or name the task in each."
                 )
         self._about: dict[str, Any] = {
             "model": "medtasks_replay",
@@ -75,7 +73,7 @@ class MedtasksReplay(MedtasksAdapter):
             "sha256": file_sha256(self._path),
             "missing_policy": given.missing,
             "rows": len(rows),
-            "identical_repeats": len(rows) - len(self._responses),
+            "identical_repeats": len(rows) - len(self._rows),
             "unmatched": None,
         }
         self.join_replicas("cpu")
@@ -93,27 +91,22 @@ class MedtasksReplay(MedtasksAdapter):
         Raises:
             UsageError: a sample has no row and ``missing=error``.
         """
-        known = self._responses
         if self._about["unmatched"] is None:  # of all documents of the tasks, so the same number on every replica
-            documents: dict[str | None, set[str]] = defaultdict(set)
+            known: dict[str | None, set[str]] = defaultdict(set)
             for task, split in {(request.task, request.split) for request in requests}:
-                rows = self.task_dict[task][split]
-                read = read_documents(rows, ("sample_id",), range(len(rows)))
-                documents[task].update(str(row.get("sample_id")) for row in read)
-            documents[None] = set().union(*documents.values())
-            unmatched = sum(sample_id not in documents.get(task, ()) for task, sample_id in known)
+                documents = read_documents(self.task_dict[task][split], ("sample_id",))
+                known[task].update(str(document.get("sample_id")) for document in documents)
+            known[None] = set().union(*known.values())
+            unmatched = sum(sample_id not in known.get(task, ()) for task, sample_id in self._rows)
             self._about["unmatched"] = unmatched
             if unmatched and self.rank == 0:
                 logger.warning(f"medtasks_replay: {unmatched} rows of {self._path.name} match no document of the run")
-
-        found = [known.get((one.task, one.sample_id), known.get((None, one.sample_id))) for one in requests]
+        found = [self._rows.get((one.task, one.sample_id), self._rows.get((None, one.sample_id))) for one in requests]
         lacking = [request for request, row in zip(requests, found, strict=True) if row is None]
         if lacking and self._missing == "error":
             raise UsageError(
                 f"{self._path}: no response for {len(lacking)} of {len(requests)} requested samples, first "
                 f"{lacking[0].sample_id!r} of task {lacking[0].task}; add the rows, or give missing=failed."
             )
-        if lacking:
-            logger.warning(f"medtasks_replay: {len(lacking)} of {len(requests)} samples have no row")
         failed = Reply.failure("the file of predictions has no row for it")
-        return [failed if row is None else Reply(row.response, finish=row.finish_reason) for row in found]
+        return [failed if row is None else Reply(row[1].response, finish=row[1].finish_reason) for row in found]

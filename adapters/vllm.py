@@ -13,7 +13,7 @@ from pydantic import ConfigDict, ValidationError
 from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line
 from medtasks.core.exits import exit_with_sentence
 from medtasks.core.schema import first_problem
-from medtasks.harness.model import adapter_facts, fingerprint_of
+from medtasks.harness.backends import adapter_facts, fingerprint_of
 from medtasks.runs.replies import Probabilities, Reply
 
 from ._base import ChatRequest, Count
@@ -22,6 +22,7 @@ from ._generating import (
     GeneratingAdapter,
     GeneratingArguments,
     GenerationSettings,
+    Messages,
     cut_at_stop,
     ends_of_turn,
     media_in,
@@ -40,9 +41,6 @@ PARALLEL = ("tensor", "pipeline")
 """Options ``…_parallel_size``, whose product is the number of devices."""
 COUNTERS = ("prefix_cache_queries", "prefix_cache_hits", "mm_cache_queries", "mm_cache_hits")
 """vLLM's counters in ``usage``: tokens looked up and found in its prefix cache, and media items."""
-
-Asked = tuple[ChatRequest, list[dict[str, Any]]]
-"""A request and its messages."""
 
 
 class VLLMArguments(GeneratingArguments):
@@ -116,24 +114,23 @@ class MedtasksVLLM(GeneratingAdapter):
         if settings.num_beams != 1:
             raise UsageError(f"num_beams is {settings.num_beams}, but medtasks_vllm has no beam search.")
         replies: list[Reply] = []
-        for portion in self._portions(requests):
-            asked, messages = zip(*portion, strict=True)
+        for asked, messages in self._portions(requests):
             sampling = [self._sampling(settings, request) for request in asked]
             try:
-                outputs = self._model.chat(list(messages), sampling, use_tqdm=False, lora_request=self._adapter)
+                outputs = self._model.chat(messages, sampling, use_tqdm=False, lora_request=self._adapter)
             except ValueError as error:  # raised for prompts that are too long or have too many pictures
                 raise DataError(f"vLLM refused a request: {first_line(error)}") from error
-            for output, request in zip(outputs, asked, strict=True):
-                replies.append(self._reply(output, request, settings))
+            replies += [self._reply(*one, settings) for one in zip(outputs, asked, strict=True)]
         found: Counter[str] = Counter()
         for metric in self._model.get_metrics():
             found[metric.name] += getattr(metric, "value", 0)
         self._usage = {name: int(found[f"vllm:{name}"]) for name in COUNTERS}
         return replies
 
-    def _portions(self, batch: Sequence[ChatRequest]) -> Iterator[list[Asked]]:
-        """Requests with their messages, in parts of limited size: vLLM prepares the pictures of a part at once."""
-        portion: list[Asked] = []
+    def _portions(self, batch: Sequence[ChatRequest]) -> Iterator[tuple[list[ChatRequest], list[Messages]]]:
+        """Requests and their messages, in parts of limited size: vLLM prepares the pictures of a part at once."""
+        asked: list[ChatRequest] = []
+        portion: list[Messages] = []
         shown: set[str] = set()
         for request in batch:
             messages, pictures = read_messages(request.messages(self.task_dict), self._given), set()
@@ -141,12 +138,13 @@ class MedtasksVLLM(GeneratingAdapter):
                 part["uuid"] = digest([part["image"]]).hex()
                 part |= {"type": "image_pil", "image_pil": part.pop("image")}
                 pictures.add(part["uuid"])
-            if portion and len(shown | pictures) > PICTURES_AT_ONCE:
-                yield portion
-                portion, shown = [], set()
-            portion.append((request, messages))
+            if asked and len(shown | pictures) > PICTURES_AT_ONCE:
+                yield asked, portion
+                asked, portion, shown = [], [], set()
+            asked.append(request)
+            portion.append(messages)
             shown |= pictures
-        yield portion
+        yield asked, portion
 
     def _sampling(self, settings: GenerationSettings, request: ChatRequest) -> Any:
         """vLLM's settings of a request.
@@ -240,13 +238,12 @@ def probabilities(given: Any, text: str, letters: Letters, options: Sequence[str
     steps = list(given.logprobs or ())[: len(tokens)]
     if len(steps) < len(tokens):
         return None
-    chosen: list[float] = []
-    shares: list[list[float]] = []
+    shares = []
     for token, step in zip(tokens, steps, strict=True):
         of = dict.fromkeys(LETTERS, 0.0)
         for candidate, one in step.items():
             if token in letters.tokens and candidate in letters.tokens:
                 of[letters.tokens[candidate]] += math.exp(one.logprob)
-        chosen.append(step[token].logprob)
         shares.append([*of.values()])
+    chosen = [step[token].logprob for token, step in zip(tokens, steps, strict=True)]
     return letters.probabilities(tokens, text, chosen, shares, options)[0]

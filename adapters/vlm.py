@@ -29,7 +29,7 @@ from medtasks.core.errors import DataError, MedtasksError, UsageError, first_lin
 from medtasks.core.exits import exit_with_sentence
 from medtasks.core.schema import expects
 from medtasks.core.settings import current_settings
-from medtasks.harness.model import adapter_facts, fingerprint_of
+from medtasks.harness.backends import adapter_facts, fingerprint_of
 from medtasks.metrics.learned._metric import HUB_ID, no_progress_bars
 from medtasks.runs.replies import Reply
 

@@ -28,7 +28,7 @@ from medtasks.core.exits import errors_raised
 __all__ = ["BACK_ENDS", "SUPPORTED", "model_manifests", "run_tasks", "task_index"]
 
 SUPPORTED = ">=0.7.3,<0.8"
-_MARK = "__medtasks__"
+_WRAPPED = "__medtasks__"
 
 BACK_ENDS = {
     "medtasks_vlm": "medtasks.adapters.vlm.MedtasksVLM",
@@ -92,8 +92,6 @@ def run_tasks(
 ) -> Path:
     """Evaluate ``tasks`` (all ours) with the harness in this process, and return the result directory.
 
-    The index has only the tasks of our packages, from the directory layout: no task file is parsed to make it.
-
     ``model`` is a back-end, or the name of one; ``model_args`` are its arguments, or what identifies it.
     """
     from lmms_eval import evaluator
@@ -123,12 +121,11 @@ def _step_aside(error: BaseException) -> None:
     print(f"medtasks: {first_line(error)} (lmms-eval continues without medtasks)", file=sys.stderr, flush=True)
 
 
+@functools.cache
 def _watch_task_manager() -> None:
     from lmms_eval.tasks import TaskManager
 
     original = TaskManager.initialize_tasks
-    if getattr(original, _MARK, False):
-        return
 
     @functools.wraps(original)
     def initialize_tasks(self: Any, include_path: Any = None, include_defaults: bool = True) -> Any:
@@ -150,7 +147,6 @@ def _watch_task_manager() -> None:
             _step_aside(error)
         return index
 
-    setattr(initialize_tasks, _MARK, True)
     TaskManager.initialize_tasks = initialize_tasks
 
 
@@ -164,15 +160,12 @@ def _parsed_by_libyaml() -> Iterator[None]:
     if not yaml.__with_libyaml__:
         yield
         return
-
-    class Loader(yaml.CFullLoader):  # type: ignore[misc]
-        pass
-
-    Loader.add_constructor("!function", ignore_constructor)
+    loader = type("Loader", (yaml.CFullLoader,), {})
+    loader.add_constructor("!function", ignore_constructor)
 
     def full_load(file: Any) -> Any:
         try:
-            return yaml.load(file, Loader)
+            return yaml.load(file, loader)
         except yaml.YAMLError:  # the parsers differ in details
             file.seek(0)
             return original(file)
@@ -187,11 +180,10 @@ def _parsed_by_libyaml() -> Iterator[None]:
 def _wrap_evaluator() -> None:
     """Wrap the evaluator's functions once it is completely imported."""
     evaluator: Any = sys.modules.get("lmms_eval.evaluator")
-    if evaluator is None or not hasattr(evaluator, "request_caching_arg_to_dict"):  # its last definition
-        return
-    if not getattr(evaluator.simple_evaluate, _MARK, False):
+    imported = hasattr(evaluator, "request_caching_arg_to_dict")  # its last definition
+    if imported and not hasattr(evaluator, _WRAPPED):
         from medtasks.harness.hooks import noting_arguments, with_our_scores
 
         evaluator.evaluate = with_our_scores(evaluator.evaluate)
         evaluator.simple_evaluate = noting_arguments(evaluator.simple_evaluate)
-        setattr(evaluator.simple_evaluate, _MARK, True)
+        setattr(evaluator, _WRAPPED, True)

@@ -55,8 +55,15 @@ from medtasks.runs.table import refuse_unknown_names
 from medtasks.verify.scored import keep_finished
 from medtasks.verify.store import user_store
 
-from .backends import SYSTEM_PROMPT, backend_name, take_no_media, task_presentation
-from .model import described, run_arguments, settings
+from .backends import (
+    SYSTEM_PROMPT,
+    backend_name,
+    described,
+    run_arguments,
+    settings,
+    take_no_media,
+    task_presentation,
+)
 from .numbers import KEY, replace_numbers, replace_samples
 from .requests import Requests, memory_of, taken_from
 

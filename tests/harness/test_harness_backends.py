@@ -12,8 +12,8 @@ from foreign_backend import Backend, evaluate
 from medtasks import harness
 from medtasks.benchmarks.documents import task_documents
 from medtasks.core.errors import MedtasksError, UsageError
+from medtasks.harness.backends import described
 from medtasks.harness.hooks import refuse
-from medtasks.harness.model import described
 
 
 class OneFunction(Backend):

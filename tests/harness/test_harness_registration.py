@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import lmms_eval.models  # noqa: F401  (our tasks are added, and files parsed in C)
 import pytest
 
 from medtasks import harness
@@ -87,7 +88,6 @@ def test_a_taken_name_is_reported_and_stays_with_its_owner(
 
 @pytest.mark.slow
 def test_files_parsed_in_c_give_the_harness_s_own_index() -> None:
-    import lmms_eval.models  # noqa: F401  # our tasks are added, and files parsed in C
     from lmms_eval.tasks import TaskManager
 
     index = TaskManager("WARNING").task_index
