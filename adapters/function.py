@@ -46,7 +46,6 @@ class MedtasksFunction(MedtasksAdapter):
         return [[request] for request in requests]
 
     def answer(self, requests: list[ChatRequest]) -> list[Reply]:
-        """The answers to ``requests`` in their order."""
         return [self._reply(request.messages(self.task_dict)) for request in requests]
 
     def _reply(self, messages: list[dict[str, Any]]) -> Reply:

@@ -345,7 +345,6 @@ class MedtasksRay(MedtasksAdapter):
         return (travelling, documents), failed
 
     def clean(self) -> None:
-        """Stop the replicas; the harness calls this once it has all answers."""
         self._idle.clear()
         self._loading.clear()
         self._ray.shutdown()

@@ -146,7 +146,6 @@ class MedtasksVLM(GeneratingAdapter):
         logger.warning(f"medtasks_vlm: every prompt is computed from the start: {reason}")
 
     def clean(self) -> None:
-        """Free the model; the harness calls this once it has all answers."""
         del self._decoder, self._shared
         super().clean()
 
@@ -173,7 +172,6 @@ class MedtasksVLM(GeneratingAdapter):
         return replace(prompt, seconds=round(time.monotonic() - began, 6)) if prompt.media else prompt
 
     def answer(self, requests: list[ChatRequest]) -> list[Reply]:
-        """The replies to a batch, whose settings are equal. If memory runs out, following ones are at most half."""
         settings = self.settings_of(requests)
         begun, self._begun = self._begun, None
         read = begun[1] if begun and begun[0] is requests else self._begin(requests)  # a part of a failed batch

@@ -160,7 +160,7 @@ def _parsed_by_libyaml() -> Iterator[None]:
     if not yaml.__with_libyaml__:
         yield
         return
-    loader = type("Loader", (yaml.CFullLoader,), {})
+    loader: Any = type("Loader", (yaml.CFullLoader,), {})
     loader.add_constructor("!function", ignore_constructor)
 
     def full_load(file: Any) -> Any:
