@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from medtasks.runs.record import RunRecord
 
 KEY = "medtasks"
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def replace_numbers(results: dict[str, Any], run: RunRecord) -> None:
@@ -37,8 +35,6 @@ def replace_numbers(results: dict[str, Any], run: RunRecord) -> None:
         directions[name] = {**directions.get(name, {}), **better}
         if name in run.groups:
             results.setdefault("groups", {})[name] = dict(entry)
-        elif name in results.get("configs", {}):
-            results["configs"][name] = _without_addresses(results["configs"][name])
     results.setdefault(KEY, {})["intervals"] = run.intervals()
 
 
@@ -100,16 +96,3 @@ def _numbers(scores: Any, standard_errors: Mapping[str, float | None]) -> dict[s
         numbers[f"{metric}_stderr_clt,{KEY}"] = "N/A"
         numbers[f"{metric}_stderr_clustered,{KEY}"] = "N/A" if error is None else error
     return numbers
-
-
-def _without_addresses(value: Any) -> Any:
-    """``value`` without the memory addresses of functions, which differ between runs."""
-    if isinstance(value, Mapping):
-        return {key: _without_addresses(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_without_addresses(item) for item in value]
-    if isinstance(value, str):
-        return _ADDRESS.sub("", value)
-    if callable(value):
-        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__name__)}"
-    return value
