@@ -145,18 +145,10 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
     """
 
     is_simple = False
-
-    runs_model = False
-    """Whether a model answers, so that its work is measured."""
-
-    holds_model = False
-    """Whether the model is in this process, so that its memory is the model's."""
-
-    devices = 1
-    """Number of devices that each process uses."""
-
-    answers_all_rounds = False
-    """Whether one response to a multi-round task contains all rounds."""
+    runs_model = False  # whether a model answers, so that its work is measured
+    holds_model = False  # whether the model is in this process, so that its memory is the model's
+    devices = 1  # that each process uses
+    answers_all_rounds = False  # whether one response to a multi-round task contains all rounds
 
     @classmethod
     @exit_with_sentence

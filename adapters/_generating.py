@@ -122,26 +122,13 @@ def plan_batches(
 class GeneratingArguments(Arguments):
     """Arguments of every back-end that generates."""
 
-    pretrained: str
-    """Checkpoint directory or hub id."""
-
-    max_pixels: Count | None = None
-    """Pixels per image (width times height) at most; larger images are scaled down."""
-
-    min_pixels: Count | None = None
-    """Pixels per image at least; smaller images are scaled up."""
-
-    max_new_tokens: Count | None = None
-    """Overrides the tasks' own limit."""
-
-    system_prompt: str | None = None
-    """Overrides the tasks' own system message."""
-
-    seed: Natural = 0
-    """Seeds each sampled answer, together with sample id and repeat."""
-
-    blind: bool = False
-    """Send every prompt without images and frames, to measure what can be answered from the text."""
+    pretrained: str  # checkpoint directory or hub id
+    max_pixels: Count | None = None  # per image (width times height) at most; larger images are scaled down
+    min_pixels: Count | None = None  # per image at least; smaller images are scaled up
+    max_new_tokens: Count | None = None  # overrides the tasks' own limit
+    system_prompt: str | None = None  # overrides the tasks' own system message
+    seed: Natural = 0  # seeds each sampled answer, together with sample id and repeat
+    blind: bool = False  # send every prompt without images and frames, to measure what the text alone answers
 
 
 def fit_pixels(image: Image.Image, least: int | None, most: int | None) -> Image.Image:
@@ -236,8 +223,7 @@ class GeneratingAdapter(MedtasksAdapter):
 
     name: str
     runs_model = True
-    alone_when_sampling = True
-    """Whether each sampled answer is a separate batch."""
+    alone_when_sampling = True  # whether each sampled answer is a separate batch
 
     def __init__(self, given: GeneratingArguments) -> None:
         super().__init__()

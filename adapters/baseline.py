@@ -16,23 +16,18 @@ FIELDS = ("sample_id", "target", "abstention", "choices", "guesses", "ideal_resp
 
 
 class BaselineArguments(Arguments):
-    """Arguments of ``medtasks_baseline``."""
+    """Arguments of ``medtasks_baseline``.
+
+    ``policy`` is oracle, constant, uniform, abstain, noisy_oracle, calibrated, overconfident, early, late or never.
+    ``calibrated`` states its probability of being right, ``overconfident`` always 99 %. The last three answer streams
+    too early, too late and not at all, and everything else as the oracle; their responsiveness and stability follow
+    from the rounds' times (see ``policies``).
+    """
 
     policy: str = "oracle"
-    """oracle, constant, uniform, abstain, noisy_oracle, calibrated, overconfident, early, late or never. ``calibrated``
-    states its probability of being right, ``overconfident`` always 99 %. The last three answer streams too early, too
-    late and not at all, and everything else as the oracle; their responsiveness and stability follow from the rounds'
-    times (see ``policies``)."""
-
-    seed: Natural = 0
-    """For uniform, noisy_oracle, calibrated and overconfident; each sample's draw is independent of order and number
-    of processes."""
-
-    accuracy: Share | None = None
-    """Probability of the reference answer under noisy_oracle (by default 0.7)."""
-
-    answer: str | None = None
-    """The answer of constant (by default ``A`` for multiple choice, else a fixed sentence)."""
+    seed: Natural = 0  # of policies that draw; a draw is independent of order and number of processes
+    accuracy: Share | None = None  # probability of the reference answer under noisy_oracle (by default 0.7)
+    answer: str | None = None  # of constant (by default ``A`` for multiple choice, else a fixed sentence)
 
 
 class MedtasksBaseline(MedtasksAdapter):

@@ -67,24 +67,12 @@ class RayArguments(Settings):
     model_config = ConfigDict(extra="allow", coerce_numbers_to_str=True)
     source: ClassVar[str] = "model_args"
 
-    engine: Annotated[str, AfterValidator(_checked_engine)] = ENGINES["vlm"]
-    """The back-end that each replica runs: ``vlm``, ``vllm``, ``baseline``, or a class derived from
-    :class:`MedtasksAdapter`, as ``package.module.Class``, which every node can import."""
-
-    replicas: Count = 1
-    """Number of replicas. The run starts with the first that is loaded; others join as the cluster has room."""
-
-    gpus: NonNegative | None = None
-    """GPUs of each replica, on one node; by default 1 if the cluster has any, else 0."""
-
-    cpus: NonNegative = 1
-    """CPU cores that Ray reserves for each replica."""
-
-    address: str | None = None
-    """``auto`` or the address of a running cluster; by default Ray starts on this machine alone."""
-
-    unit_tokens: Count = 32_768
-    """Most tokens of a unit, roughly. A replica that dies costs one unit, and so does the slowest one at the end."""
+    engine: Annotated[str, AfterValidator(_checked_engine)] = ENGINES["vlm"]  # the back-end that each replica runs
+    replicas: Count = 1  # the run starts with the first that is loaded; others join as the cluster has room
+    gpus: NonNegative | None = None  # of each replica, on one node; by default 1 if the cluster has any, else 0
+    cpus: NonNegative = 1  # cores that Ray reserves for each replica
+    address: str | None = None  # ``auto``, or that of a running cluster; by default Ray starts on this machine alone
+    unit_tokens: Count = 32_768  # most of a unit, roughly: what a replica that dies or is slow at the end costs
 
 
 Payload = tuple[list[ChatRequest], dict[str, dict[str, list[Any]]]]

@@ -53,11 +53,8 @@ class VLLMArguments(GeneratingArguments):
 
     model_config = ConfigDict(extra="allow")
 
-    batch_size: Count = 512
-    """Requests passed to the engine at once, which schedules them by itself; answers are stored after each batch."""
-
-    lora: str | None = None
-    """Directory of a LoRA adapter."""
+    batch_size: Count = 512  # requests passed to the engine at once, which schedules them by itself
+    lora: str | None = None  # directory of a LoRA adapter
 
 
 class MedtasksVLLM(GeneratingAdapter):

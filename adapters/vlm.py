@@ -67,36 +67,27 @@ _SAMPLING_FIELDS = ("temperature", "top_p", "top_k", "min_p", "typical_p", "epsi
 
 
 class VLMArguments(GeneratingArguments):
-    """Arguments of ``medtasks_vlm``; ``pretrained`` may also be ``tiny``, a small model for the demo."""
+    """Arguments of ``medtasks_vlm``; ``pretrained`` may also be ``tiny``, a small model for the demo.
+
+    ``device`` is ``auto``, ``cpu``, ``cuda`` or ``cuda:N``; under ``accelerate launch`` each process takes its own GPU.
+    ``batch_size`` is the most samples per batch. Answers are stored batch by batch, so a killed run loses at most one
+    batch. Sampled answers are always batches of one, so that a draw depends on its seed alone. A batch has no more
+    tokens than a quarter of the device's free memory can cache; one that runs out of memory is halved.
+    ``share_prefix`` computes what prompts have in common (pictures, frames, system message) once; a model whose token
+    scores change with sharing falls back to computing every prompt from the start.
+    ``video=images`` shows frames of a video as a list of images; with ``native`` they are one video with its times, for
+    checkpoints whose processor takes videos.
+    """
 
     device: Annotated[str, expects("auto, cpu, cuda or cuda:N", re.compile(r"auto|cpu|cuda(:\d+)?").fullmatch)] = "auto"
-    """``auto``, ``cpu``, ``cuda`` or ``cuda:N``. Under ``accelerate launch`` each process takes its own GPU."""
-
     batch_size: Count = 32
-    """Samples per batch at most. Answers are stored batch by batch, so a killed run loses at most one batch. Sampled
-    answers are always batches of one, so that a draw depends on its seed alone. A batch has no more tokens than a
-    quarter of the device's free memory can cache; one that runs out of memory is halved."""
-
     share_prefix: bool = True
-    """Compute what prompts have in common (pictures, frames, system message) once. A model whose token scores change
-    with sharing falls back to computing every prompt from the start."""
-
     video: Literal["images", "native"] = "images"
-    """``images``: frames of a video are a list of images. ``native``: they are one video with its times, for
-    checkpoints whose processor takes videos."""
-
     revision: str | None = None
-
-    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
-    """``auto`` is the checkpoint's own on a GPU, float32 on CPU."""
-
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"  # the checkpoint's own on a GPU, float32 on CPU
     attn_implementation: str | None = None
-
-    peft: str | None = None
-    """Directory or hub id of a PEFT adapter; LoRA weights are merged into the model."""
-
-    trust_remote_code: bool = False
-    """Whether code from the hub may run."""
+    peft: str | None = None  # directory or hub id of a PEFT adapter; LoRA weights are merged into the model
+    trust_remote_code: bool = False  # whether code from the hub may run
 
 
 class MedtasksVLM(GeneratingAdapter):
