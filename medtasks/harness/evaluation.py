@@ -65,7 +65,7 @@ from .backends import (
     task_presentation,
 )
 from .numbers import KEY, replace_numbers, replace_samples
-from .requests import Requests, memory_of, taken_from
+from .requests import Requests, memory_of
 
 
 class Evaluation:
@@ -235,15 +235,15 @@ class Evaluation:
     def _collect(self, requests: Requests, planned: RunManifest, folder: Path, *, first: bool) -> RunRecord | None:
         """The run, scored and judged; None on every process but the ``first``, which gathers the others' answers."""
         judges = self._judges
-        asked = {name: taken_from(task) for name, (_, task) in self._ours.items()}
         several = current_settings().processes > 1
-        processes = gathered({name: requests.answers(one) for name, one in asked.items()}) if several else []
+        every = {name: requests.answers(task) for name, (_, task) in self._ours.items()} if several else {}
+        processes = gathered(every)
         if not first:
             return None
 
         def answered(name: str) -> list[Answered]:
             spec, task = self._ours[name]
-            parts = [own.pop(name) for own in processes] if several else [requests.answers(asked.pop(name))]
+            parts = [own.pop(name) for own in processes] if several else [requests.answers(task)]
             answers = sorted((entry for part in parts for entry in part), key=lambda entry: entry[0])
             documents = task.eval_docs.select([number for number, _, _ in answers]).to_list()
             return [
@@ -292,32 +292,30 @@ class Evaluation:
             f"medtasks: {failed:,} of {asked:,} requests have no response and are not scored. Run the same command "
             f"again to send only these ({kept}).{exceeded * too_many}"
         )
-        ending = text, problem if failed else "", bool(run.manifest.problems or too_many)
+        _ENDINGS.append((text, problem if failed else "", bool(run.manifest.problems or too_many)))
         if self._asked.get("cli_args") is None:
-            _show([ending])
-            return
-        if not _ENDINGS:
-            atexit.register(_end_command)
-        _ENDINGS.append(ending)
+            _show_endings()
 
 
-Ending = tuple[str, str, bool]
-_ENDINGS: list[Ending] = []
+_ENDINGS: list[tuple[str, str, bool]] = []
 """Of the runs of this command, which may evaluate several models: scores, problem, whether the run counts as failed."""
 
 
-def _end_command() -> None:
-    """The harness has printed its tables and written its files."""
-    _show(_ENDINGS)
-    if any(failed for *_, failed in _ENDINGS):
-        os._exit(1)
-
-
-def _show(endings: Sequence[Ending]) -> None:
+def _show_endings() -> bool:
+    """Whether a run counts as failed."""
+    endings = [_ENDINGS.pop(0) for _ in list(_ENDINGS)]
     for text, problem, _ in endings:
         print(text, flush=True)
         if problem:
             print(problem, file=sys.stderr, flush=True)
+    return any(failed for *_, failed in endings)
+
+
+@atexit.register
+def _end_command() -> None:
+    """The harness has printed its tables and written its files."""
+    if _show_endings():
+        os._exit(1)
 
 
 def gathered(own: Any) -> list[Any]:

@@ -41,23 +41,12 @@ Memory = tuple[int | None, int | None]
 """Peak bytes of this process so far, on its GPUs and resident; None if that is not where its model is."""
 
 
-def taken_from(task: Any) -> list[tuple[Slot, int]]:
-    """The request for each document of ``task`` in this process, and its number of repeats; the harness's own requests
-    are dropped."""
-    instances, task._instances = task.instances, []
-    return [(_slot(one), one.repeats) for one in instances if not is_padding(one)]
-
-
 class Requests:
     """Replaces the evaluator's response cache, which sees every request before the model does.
 
-    Args:
-        store: saves the replies, and has those of earlier, unfinished runs of the same command: what has a response is
-            not asked again.
-        memory: measures memory; None if no model answers, so that work is not measured.
-        ours: our tasks; requests for others pass through.
-        logged: whether the harness writes the responses to its log. If not, it gets empty texts instead, since it
-            keeps them all in memory.
+    ``store`` has the replies of earlier, unfinished runs of the same command, too: what has a response is not asked
+    again. Without ``memory`` no model answers, and work is not measured. Requests for other tasks than ``ours`` pass
+    through. If responses are not ``logged``, the harness gets empty texts: it keeps them all in memory.
     """
 
     def __init__(
@@ -96,10 +85,13 @@ class Requests:
                 getattr(lm, reqtype)(list(padding.values()))
         return [responses[number] for number in range(len(requests))]
 
-    def answers(self, asked: Iterable[tuple[Slot, int]]) -> list[tuple[int, str, tuple[Reply, ...]]]:
-        """Number, prompt and replies of each document."""
+    def answers(self, task: Any) -> list[tuple[int, str, tuple[Reply, ...]]]:
+        """Number, prompt and replies of each document of ``task`` in this process; the harness's own requests are
+        dropped."""
+        instances, task._instances = task.instances, []
+        asked = [(_slot(one), range(one.repeats)) for one in instances if not is_padding(one)]
         return [
-            (slot.doc_id, slot.prompt, tuple(self._reply(replace(slot, repeat=number)) for number in range(repeats)))
+            (slot.doc_id, slot.prompt, tuple(self._reply(replace(slot, repeat=number)) for number in repeats))
             for slot, repeats in asked
         ]
 
