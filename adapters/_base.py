@@ -99,11 +99,8 @@ def read_documents(rows: Any, names: Collection[str], numbers: Sequence[int] | N
 
 
 def read_requests(instances: Iterable[Any], task_dict: Mapping[str, Any]) -> list[ChatRequest]:
-    """Read lmms-eval instances whose arguments are (context, doc_to_messages, settings, doc_id, task, split), without
-    those that only fill up a replica.
-
-    A document without ``sample_id`` (from a task that is not ours) gets the id ``<task>-<doc_id>``.
-    """
+    """Read lmms-eval instances of chat tasks, without those that only fill up a replica. A document without
+    ``sample_id`` (of a task that is not ours) gets the id ``<task>-<doc_id>``."""
     groups: dict[tuple[str, str], list[tuple[int, Any]]] = defaultdict(list)
     for position, instance in enumerate(instances):
         if not is_padding(instance):
@@ -154,9 +151,7 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
     @exit_with_sentence
     def create_from_arg_string(cls, arg_string: str, additional_config: dict[str, Any] | None = None) -> Any:
         """Create the back-end from ``key=value,…``, which takes precedence over the harness's own options.
-
-        ``--batch_size 1`` is the harness's default, so it is ignored.
-        """
+        ``--batch_size 1`` is the harness's default, so it is ignored."""
         try:
             arguments = utils.simple_parse_args_string(arg_string or "")
         except ValueError as error:
@@ -169,14 +164,8 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         return cls(**{**harness, **arguments})
 
     def join_replicas(self, device: str = "cpu") -> torch.device:
-        """Join the replicas of this run and return the device of this one.
-
-        ``device`` is ``auto`` (a GPU if there is one), ``cpu``, ``cuda`` or ``cuda:N``. With several
-        processes each takes its own GPU, so ``cuda:N`` is refused.
-
-        Raises:
-            UsageError: the device is not on this machine, or contradicts how the processes were launched.
-        """
+        """Join the replicas of this run and return the device of this one: ``auto`` (a GPU if there is one), ``cpu``,
+        ``cuda`` or ``cuda:N``. With several processes each takes its own GPU."""
         settings, gpus = current_settings(), torch.cuda.device_count()
         kind, _, index = device.partition(":")
         if kind == "cuda" and int(index or 0) >= gpus:
@@ -208,19 +197,12 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         return self._device
 
     def batches(self, requests: list[ChatRequest]) -> Iterable[list[ChatRequest]]:
-        """``requests`` in batches, in processing order; one by default.
-
-        Replies are stored after each batch, so slow back-ends should make small ones.
-        """
+        """``requests`` in batches, in processing order; one by default. Replies are stored after each batch, so slow
+        back-ends should make small ones."""
         return [requests] if requests else []
 
     def answer(self, requests: list[ChatRequest]) -> list[Reply]:
-        """The replies to a batch, in order; what subclasses implement.
-
-        Raises:
-            UsageError: a setting or a document is not supported by the back-end.
-            MedtasksError: media cannot be read, the model rejects an input, or a sample is too large for the device.
-        """
+        """The replies to a batch, in order; what subclasses implement."""
         raise NotImplementedError
 
     def stream(self, requests: list[Any]) -> Iterator[list[tuple[int, Reply]]]:

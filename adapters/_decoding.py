@@ -96,12 +96,8 @@ class Letters:
 
 
 class StepScores(LogitsProcessor):  # type: ignore[misc]
-    """Records the log-probability of each generated token, the probabilities of all letters, and whether the best two
-    scores are tied; changes nothing.
-
-    It sees the scores after the checkpoint's repetition penalty, and before temperature, top-p and top-k. ``ties``:
-    whether ties matter.
-    """
+    """Records the log-probability of each generated token, the probabilities of all letters, and with ``ties`` whether
+    the best two scores are tied, before temperature, top-p and top-k; changes nothing."""
 
     def __init__(self, letters: dict[int, str], *, ties: bool) -> None:
         self._letters = letters
@@ -137,10 +133,8 @@ class StepScores(LogitsProcessor):  # type: ignore[misc]
 
 
 class StopAtText(StoppingCriteria):  # type: ignore[misc]
-    """Ends a row as soon as its decoded answer contains a stop string; the text itself is cut afterwards.
-
-    transformers' own ``stop_strings`` would also stop at one that begins in the prompt.
-    """
+    """Ends a row as soon as its decoded answer contains a stop string; the text itself is cut afterwards. transformers'
+    own ``stop_strings`` would also stop at one that begins in the prompt."""
 
     def __init__(self, tokenizer: Any, prompt_length: int, until: Sequence[str]) -> None:
         self._tokenizer = tokenizer
@@ -165,11 +159,8 @@ class Decoder:
     def decode(
         self, inputs: Mapping[str, Any], options: Sequence[Sequence[str]], settings: GenerationSettings, seed: int = 0
     ) -> list[tuple[Reply, bool]]:
-        """A reply per row of ``inputs``, a question with so many ``options``; ``seed`` is used for sampling.
-
-        Each with whether another summation order could have chosen the second best at some token, or could have rounded
-        a probability otherwise.
-        """
+        """A reply per row of ``inputs``, each a question with so many ``options``, and whether another summation order
+        could have chosen another token or rounded a probability otherwise; ``seed`` is used for sampling."""
         length = inputs["input_ids"].shape[1]
         exact = self._model.dtype == torch.float32 and not settings.sampling  # then ties are settled
         scores = StepScores(self._letters.tokens, ties=exact)

@@ -18,11 +18,8 @@ from ._base import Arguments, ChatRequest, Count, MedtasksAdapter, Natural, NonN
 
 
 class GenerationSettings(Settings):
-    """How one request is decoded; ``temperature`` 0 is greedy (or beam) search.
-
-    ``top_p`` 1 and ``top_k`` 0 switch the two filters off. ``repetition_penalty`` None keeps the checkpoint's own.
-    ``ignored`` lists given settings that have no effect, for reporting.
-    """
+    """How one request is decoded; ``temperature`` 0 is greedy (or beam) search, ``top_p`` 1 and ``top_k`` 0 are no
+    limits. ``ignored`` lists given settings that have no effect."""
 
     max_new_tokens: Count = 512
     temperature: NonNegative = 0.0
@@ -40,10 +37,8 @@ class GenerationSettings(Settings):
 
 
 def read_settings(given: Mapping[str, Any], max_new_tokens: int | None = None) -> GenerationSettings:
-    """Read a task's ``generation_kwargs``; ``max_new_tokens`` of the back-end overrides the task's.
-
-    ``do_sample: false`` means greedy, regardless of temperature. Raises :class:`UsageError` naming the setting.
-    """
+    """Read a task's ``generation_kwargs``; ``max_new_tokens`` of the back-end overrides the task's. ``do_sample:
+    false`` means greedy, regardless of temperature. Raises :class:`UsageError` naming the setting."""
     names = GenerationSettings.model_fields.keys() - {"ignored"}
     known = {name: value for name, value in given.items() if name in names}
     ignored = {name for name, value in given.items() if value is not None} - {*known, "do_sample"}
@@ -76,11 +71,9 @@ END_OF_TURN = ("<|im_end|>", "<|eot_id|>", "<end_of_turn>", "<|endoftext|>", "</
 
 
 def ends_of_turn(tokenizer: Any, own: Any) -> list[int]:
-    """The tokens that end an answer: those of the checkpoint (``own``: one, several or None), and `END_OF_TURN`.
-
-    A fine-tuned checkpoint often names only its base model's end of text. Without its template's end of turn it goes on
-    with an invented next question, up to the token limit. Padding ends an answer only if the checkpoint says so.
-    """
+    """The tokens that end an answer: the checkpoint's ``own``, and `END_OF_TURN`. A fine-tuned checkpoint often names
+    only its base model's, and would go on with an invented next question. Padding ends an answer only if the checkpoint
+    says so."""
     named = [own] if isinstance(own, int) else list(own or ())
     added = getattr(tokenizer, "added_tokens_decoder", {})  # tokenizers of other libraries have none
     known = {token.content: number for number, token in added.items() if token.special}
@@ -95,13 +88,9 @@ def plan_batches(
     *,
     alone_when_sampling: bool = True,
 ) -> Iterator[list[ChatRequest]]:
-    """Yield batches of at most ``size`` requests with equal settings.
-
-    With ``alone_when_sampling`` each sampled answer is a separate batch, so that its draw depends on its seed alone.
-
-    The order is by generation settings, media, item, then text length, longest first: samples that share images and
-    rounds of one stream are adjacent, batches need little padding, and out-of-memory errors occur early.
-    """
+    """Yield batches of at most ``size`` requests with equal settings; sampled ones alone, so that a draw depends on its
+    seed. Shared pictures and rounds of a stream are adjacent, then the longest texts come first: batches need little
+    padding, and running out of memory is noticed early."""
 
     def settings_key(request: ChatRequest) -> str:
         return json.dumps(dict(request.settings), sort_keys=True, default=str)
@@ -156,15 +145,8 @@ Messages = list[dict[str, Any]]
 
 
 def read_messages(given: Messages, arguments: GeneratingArguments, *, native_video: bool = False) -> Messages:
-    """Read messages whose content is text or a list of ``{"type": "text"|"image", …}`` parts.
-
-    An image part has a PIL image or a file path under ``url`` (or ``image``). With ``native_video``, neighbouring image
-    parts with a ``time`` become one video; a lone one stays an image.
-
-    Raises:
-        DataError: a part has another type; a video must be given as frames.
-        MediaError: an image is missing, cannot be decoded, or has more than 8 bits per channel.
-    """
+    """Open the pictures of messages: PIL images or file paths under ``url`` (or ``image``). With ``native_video``,
+    neighbouring image parts with a ``time`` become one video; a lone one stays an image."""
     if system := arguments.system_prompt:
         others = [message for message in given if message["role"] != "system"]
         given = [{"role": "system", "content": system}, *others]
@@ -239,10 +221,8 @@ class GeneratingAdapter(MedtasksAdapter):
         self._ignored: set[str] = set()
 
     def describe(self) -> dict[str, Any]:
-        """Provenance of the answers, JSON-serializable: checkpoint, versions and limits.
-
-        ``usage`` counts this replica's work so far; replicas' counts may be summed.
-        """
+        """Provenance of the answers, JSON-serializable: checkpoint, versions and limits. ``usage`` counts this
+        replica's work so far; replicas' counts may be summed."""
         return {
             "model": self.name,
             **self._facts,

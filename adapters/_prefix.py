@@ -40,12 +40,9 @@ def refusal(model: Any) -> str | None:
 
 @dataclass(frozen=True)
 class Row:
-    """One prompt on the device.
-
-    ``keys`` identify its tokens, placeholders by the media they show: two prompts whose keys agree up to some token
-    have the same keys and values up to there. ``positions`` are those of all its tokens, (…, 1, tokens).
-    ``features`` are those of its media by modality, (layers, placeholders, width) each.
-    """
+    """One prompt on the device. Prompts whose ``keys`` (tokens; for placeholders, the media they show) agree up to some
+    token have the same keys and values up to there. ``positions`` are (…, 1, tokens), ``features`` by modality (layers,
+    placeholders, width)."""
 
     ids: torch.Tensor
     keys: torch.Tensor
@@ -60,10 +57,8 @@ class Row:
 
 
 class SharedPrefix:
-    """Prepares batches for ``generate`` with all but the last token of each prompt already computed.
-
-    ``usage`` counts the media and the prompt tokens that were computed and reused.
-    """
+    """Prepares batches for ``generate`` with all but the last token of each prompt already computed. ``usage`` counts
+    the media and the prompt tokens that were computed and reused."""
 
     def __init__(self, model: Any, usage: dict[str, int]) -> None:
         self._model = model
@@ -175,10 +170,8 @@ class SharedPrefix:
         return (layers if max(lengths) == shared else self._forward(rows, layers, shared, lengths)), reused
 
     def _forward(self, rows: Sequence[Row], layers: Layers, start: int, stops: Sequence[int]) -> Layers:
-        """Keys and values with those of tokens ``start`` to before ``stops`` added; shorter rows are padded right.
-
-        No token attends to later ones, so the padding changes nothing, and its own values are never read.
-        """
+        """Keys and values with those of tokens ``start`` to before ``stops`` added; shorter rows are padded right. No
+        token attends to later ones, so the padding changes nothing, and its own values are never read."""
         stop, parts = max(stops), list(zip(rows, stops, strict=True))
         features: dict[str, list[torch.Tensor]] = defaultdict(list)
         for row, last in parts:

@@ -55,11 +55,8 @@ def size_of(values: Mapping[str, Any]) -> int:
 
 @dataclass(frozen=True)
 class Media:
-    """What the vision tower encodes together: one picture, or all pictures and videos of a prompt.
-
-    ``inputs`` are its pixels as model inputs, ``content_hash`` is one of its content, ``count`` the number of pictures
-    and videos.
-    """
+    """What the vision tower encodes together: one picture, or all pictures and videos of a prompt. ``inputs`` are its
+    pixels as model inputs, ``content_hash`` is one of its content, ``count`` the number of pictures and videos."""
 
     content_hash: bytes
     inputs: Mapping[str, Any]
@@ -67,14 +64,9 @@ class Media:
 
 
 class OncePerPicture:
-    """Replaces a processor's ``image_processor``: same results, each picture prepared once.
-
-    Pictures are prepared one by one if the image processor treats them independently, which the first call tests with
-    two generated ones; otherwise (LLaVA-OneVision cuts a lone picture into tiles, but not those of a list) a prompt's
-    pictures are prepared together, once for all prompts that show the same ones.
-
-    Each call takes the pictures of one prompt; ``latest`` has those of the last call.
-    """
+    """Replaces a processor's ``image_processor``: same results, each picture prepared once, and kept in ``latest`` for
+    the prompt. Where lists are prepared otherwise than single pictures (LLaVA-OneVision cuts only a lone one into
+    tiles), which the first call tests, a prompt's pictures are prepared together."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -136,11 +128,8 @@ def _independent(inner: Any, settings: Mapping[str, Any]) -> dict[str, Join] | N
 
 @dataclass(frozen=True)
 class Prompt:
-    """Messages as model inputs, a batch of one row on the CPU, and their media in order.
-
-    ``vision_tokens`` stand for pictures and frames; None if their ids are unknown. ``options`` are the letters to
-    choose from, ``seconds`` were spent on the media.
-    """
+    """Messages as model inputs, a batch of one row on the CPU, and their media. ``vision_tokens`` stand for pictures
+    and frames, None if their ids are unknown; ``seconds`` were spent on the media."""
 
     messages: Messages
     options: tuple[str, ...]
@@ -156,10 +145,8 @@ class Prompt:
 
 
 class Reader:
-    """Encodes messages, one prompt at a time; thread-safe.
-
-    The processor is copied: encoding changes the padding of a tokenizer that another thread may be using.
-    """
+    """Encodes messages, one prompt at a time; thread-safe. The processor is copied: encoding changes the padding of a
+    tokenizer that another thread may be using."""
 
     def __init__(self, processor: Any, config: Any) -> None:
         self._processor = copy.deepcopy(processor)
@@ -171,11 +158,7 @@ class Reader:
         self._lock = threading.Lock()
 
     def prompt(self, messages: Messages, options: tuple[str, ...] = (), *, whole: bool) -> Prompt:
-        """Encode messages; unless the prompt is ``whole``, its pixels are in its media only, which prompts share.
-
-        Raises:
-            DataError: the processor rejects the input, or it exceeds the model's context length.
-        """
+        """Encode messages; unless the prompt is ``whole``, its pixels are in its media only, which prompts share."""
         images = [part["image"] for part in media_in(messages, "image")]
         videos = media_in(messages, "video")
         processor, start = self._processor, self._processor.tokenizer.bos_token
@@ -225,10 +208,8 @@ def video_inputs(videos: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def padded(prompts: Sequence[Prompt], padding: int, model: Any) -> dict[str, Any]:
-    """One batch of ``prompts`` on the model's device: tokens padded left, media one after the other.
-
-    If prompts have different numbers of tiles, the missing ones are zeros, as in processors.
-    """
+    """One batch of ``prompts`` on the model's device: tokens padded left, media one after the other. If prompts have
+    different numbers of tiles, the missing ones are zeros, as in processors."""
     length = max(prompt.tokens for prompt in prompts)
     batch: dict[str, Any] = {}
     for name in prompts[0].inputs:

@@ -31,10 +31,8 @@ class BaselineArguments(Arguments):
 
 
 class MedtasksBaseline(MedtasksAdapter):
-    """Answers from the documents by a policy (:class:`BaselineArguments`); media are never read.
-
-    Errors end the process with one sentence and exit code 1.
-    """
+    """Answers from the documents by a policy (:class:`BaselineArguments`); media are never read. Errors end the process
+    with one sentence and exit code 1."""
 
     @exit_with_sentence
     def __init__(self, **arguments: Any) -> None:

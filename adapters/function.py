@@ -14,10 +14,8 @@ from ._base import ChatRequest, MedtasksAdapter
 
 
 class MedtasksFunction(MedtasksAdapter):
-    """Answers each request by calling ``answer`` with its chat messages, one at a time.
-
-    What the function raises, or returns instead of a text, is the reason of a failed request.
-    """
+    """Answers each request by calling ``answer`` with its chat messages, one at a time. What the function raises, or
+    returns instead of a text, is the reason of a failed request."""
 
     runs_model = True
 

@@ -31,13 +31,9 @@ def option_letters(document: Mapping[str, Any]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Question:
-    """A question as policies see it. ``choices`` are letters or texts to choose from, empty for an open question.
-
-    ``answers`` are the reference answers of all documents of the task, sorted, repeats included; only open
-    questions are answered from them. ``ideal`` is a whole perfect response if that is more than the target.
-    ``positive`` is the positive response to a streaming item, None for any other question; this is round ``round`` of
-    ``rounds``.
-    """
+    """A question as policies see it. ``choices`` are empty for an open question, which is answered from ``answers``,
+    the sorted references of all documents. ``ideal`` is a whole perfect response if that is more than the target,
+    ``positive`` the positive response to a streaming item."""
 
     sample_id: str
     target: str
@@ -166,11 +162,7 @@ POLICIES: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
 def make_policy(
     name: str, *, seed: int = 0, accuracy: float | None = None, answer: str | None = None
 ) -> Callable[[Question], str]:
-    """The policy called ``name`` with its settings bound; None leaves a setting at its default.
-
-    Raises:
-        UsageError: the policy is unknown or does not have a given setting.
-    """
+    """The policy called ``name`` with its settings bound; None leaves a setting at its default."""
     if name not in POLICIES:
         raise UsageError(f"policy is {name!r}, expected one of {', '.join(POLICIES)}.")
     function, takes = POLICIES[name]

@@ -135,11 +135,8 @@ class Unit:
 
 
 def units_of(requests: Sequence[ChatRequest], tokens: int, least: int = 1) -> list[Unit]:
-    """The requests in units of at most ``tokens`` tokens, longest first; those that share media are together.
-
-    A picture costs its tokens once a unit. A request that exceeds the limit is a unit of its own. Where that makes
-    fewer than ``least`` units, they are made smaller.
-    """
+    """The requests in units of at most ``tokens`` tokens, or a single request, longest first; those that share media
+    are together, and a picture costs its tokens once. Units are made smaller where there are fewer than ``least``."""
     units: list[Unit] = []
     media: tuple[str, ...] = ()
     for request in sorted(requests, key=lambda one: (one.media, one.item_id, one.task, one.sample_id, one.repeat)):
@@ -158,10 +155,8 @@ def units_of(requests: Sequence[ChatRequest], tokens: int, least: int = 1) -> li
 
 
 class MedtasksRay(MedtasksAdapter):
-    """Answers with several replicas of another back-end (:class:`RayArguments`).
-
-    Errors in arguments, and an engine that cannot be started, end the process with one sentence and exit code 1.
-    """
+    """Answers with several replicas of another back-end (:class:`RayArguments`). Errors in arguments, and an engine
+    that cannot be started, end the process with one sentence and exit code 1."""
 
     runs_model = True
 
@@ -258,12 +253,7 @@ class MedtasksRay(MedtasksAdapter):
         return {**self._facts, "cluster": self._cluster, "usage": dict(usage)}
 
     def stream(self, requests: list[Any]) -> Iterator[list[tuple[int, Reply]]]:
-        """Yield positions and replies of each unit as it finishes, in any order; padding requests are left out.
-
-        Raises:
-            UsageError: a setting is out of range or not supported by the engine.
-            MedtasksError: all replicas died while they loaded, or the cluster's head has died.
-        """
+        """Yield positions and replies of each unit as it finishes, in any order; padding requests are left out."""
         read = read_requests(requests, self.task_dict)
         with tqdm(total=len(read), desc="medtasks_ray", unit="sample") as bar:
             for answered in self._answered(read):

@@ -44,10 +44,8 @@ class _Row(ReleaseRow):
 
 
 class MedtasksReplay(MedtasksAdapter):
-    """Answers each sample with its response in a JSONL file (:class:`ReplayArguments`).
-
-    Errors end the process with one sentence and exit code 1.
-    """
+    """Answers each sample with its response in a JSONL file (:class:`ReplayArguments`). Errors end the process with one
+    sentence and exit code 1."""
 
     answers_all_rounds = True
 
@@ -79,18 +77,12 @@ class MedtasksReplay(MedtasksAdapter):
         self.join_replicas("cpu")
 
     def describe(self) -> dict[str, Any]:
-        """Provenance of the answers, JSON-serializable.
-
-        ``unmatched`` are rows of the file that belong to no document of the run (None before the first request).
-        """
+        """Provenance of the answers, JSON-serializable. ``unmatched`` are rows of the file that belong to no document
+        of the run (None before the first request)."""
         return dict(self._about)
 
     def answer(self, requests: list[ChatRequest]) -> list[Reply]:
-        """Answer ``requests`` in their order, after looking up all of them.
-
-        Raises:
-            UsageError: a sample has no row and ``missing=error``.
-        """
+        """Answer ``requests`` in their order, after looking up all of them."""
         if self._about["unmatched"] is None:  # of all documents of the tasks, so the same number on every replica
             known: dict[str | None, set[str]] = defaultdict(set)
             for task, split in {(request.task, request.split) for request in requests}:

@@ -142,11 +142,8 @@ class MedtasksVLLM(GeneratingAdapter):
         yield asked, portion
 
     def _sampling(self, settings: GenerationSettings, request: ChatRequest) -> Any:
-        """vLLM's settings of a request.
-
-        vLLM gives the log-probabilities of the tokens that are options' letters beside the generated one's. If there
-        are too many, the rarest are left out: their numbers are the highest. Speculative decoding does not support it.
-        """
+        """vLLM's settings of a request. Log-probabilities are those of the options' letters, without the rarest tokens
+        if there are too many: their numbers are the highest. Speculative decoding has none."""
         from vllm import SamplingParams
 
         engine, recorded = self._model.llm_engine, dict[str, Any]()
@@ -225,9 +222,7 @@ def _load(given: VLLMArguments, engine: dict[str, Any]) -> tuple[Any, Any, dict[
 
 def probabilities(given: Any, text: str, letters: Letters, options: Sequence[str]) -> Probabilities | None:
     """Those of a completion of vLLM: its log-probabilities are the model's own, before penalties and sampling settings.
-
-    None if vLLM gave none.
-    """
+    None if vLLM gave none."""
     ended = given.finish_reason == "stop" and not isinstance(given.stop_reason, str)
     tokens = list(given.token_ids)[: -1 if ended else None]
     steps = list(given.logprobs or ())[: len(tokens)]

@@ -91,10 +91,8 @@ class VLMArguments(GeneratingArguments):
 
 
 class MedtasksVLM(GeneratingAdapter):
-    """Generates answers with a vision-language checkpoint (:class:`VLMArguments`).
-
-    Errors in arguments, checkpoint or media end the process with one sentence and exit code 1.
-    """
+    """Generates answers with a vision-language checkpoint (:class:`VLMArguments`). Errors in arguments, checkpoint or
+    media end the process with one sentence and exit code 1."""
 
     name = "medtasks_vlm"
     holds_model = True
@@ -293,11 +291,7 @@ def is_out_of_memory(error: Exception) -> bool:
 
 
 def load_checkpoint(given: VLMArguments, device: torch.device) -> tuple[Any, Any, dict[str, Any]]:
-    """A model in evaluation mode on ``device``, its processor, and JSON-serializable facts about both.
-
-    Raises:
-        MedtasksError: the checkpoint is missing or incomplete, is not a vision-language model, or has no chat template.
-    """
+    """A model in evaluation mode on ``device``, its processor, and JSON-serializable facts about both."""
     name = given.pretrained
     directory = TINY if name == "tiny" else Path(name).expanduser()
     if directory.is_dir() and not (directory / "config.json").is_file():

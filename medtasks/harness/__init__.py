@@ -41,10 +41,8 @@ BACK_ENDS = {
 
 
 def model_manifests() -> list[Any]:
-    """The entry point: registers our tasks and returns our back-ends' manifests.
-
-    Never raises: a failure is reported on standard error and lmms-eval runs without medtasks.
-    """
+    """The entry point: registers our tasks and returns our back-ends' manifests. Never raises: a failure is reported on
+    standard error and lmms-eval runs without medtasks."""
     try:
         from packaging.specifiers import SpecifierSet
 
@@ -90,10 +88,8 @@ def run_tasks(
     gen_kwargs: str | None = None,
     batch_size: int = 1,
 ) -> Path:
-    """Evaluate ``tasks`` (all ours) with the harness in this process, and return the result directory.
-
-    ``model`` is a back-end, or the name of one; ``model_args`` are its arguments, or what identifies it.
-    """
+    """Evaluate ``tasks`` (all ours) with the harness in this process, and return the result directory. ``model`` is a
+    back-end, or the name of one; ``model_args`` are its arguments, or what identifies it."""
     from lmms_eval import evaluator
     from lmms_eval.loggers import EvaluationTracker
     from lmms_eval.tasks import TaskManager

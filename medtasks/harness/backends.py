@@ -84,11 +84,8 @@ def task_presentation(lm: Any, spec: TaskSpec) -> dict[str, str]:
 
 
 def takes_system_prompt(lm: Any) -> bool:
-    """Whether a system turn of a prompt reaches the model.
-
-    Simple back-ends get none. For others the chat template decides, if there is one: some refuse such a turn, others
-    leave it out.
-    """
+    """Whether a system turn of a prompt reaches the model. Simple back-ends get none. For others the chat template
+    decides, if there is one: some refuse such a turn, others leave it out."""
     if lm.is_simple:
         return False
     if isinstance(known := getattr(lm, "takes_system_prompt", None), bool):
@@ -143,12 +140,8 @@ def settings(asked: Mapping[str, Any], lm: Any) -> dict[str, Any]:
 
 
 def described(lm: Any, model_args: Any) -> dict[str, Any]:
-    """The description of the model: our back-ends provide their own, for others it is made from the arguments.
-
-    In the latter case, ``model`` is the back-end, ``checkpoint`` the model that it loads or that its server runs, and
-    ``fingerprint`` that of a local checkpoint; all other arguments that change answers keep their names. Secrets in
-    ``model_args`` are redacted.
-    """
+    """The description of the model: our back-ends' own, for others the back-end (``model``), its ``checkpoint``, the
+    ``fingerprint`` of a local one, and all arguments that change answers. Secrets in ``model_args`` are redacted."""
     if hasattr(lm, "describe"):
         own: dict[str, Any] = lm.describe()
         return own
@@ -210,11 +203,8 @@ def adapter_facts(path: str | None) -> dict[str, str] | None:
 
 
 def load_what_generates(model: str, *, force_simple: bool = False) -> None:
-    """Make back-ends that accept any checkpoint load the class that can generate.
-
-    They look up the model's type in tables of transformers that are keyed by configuration, find nothing, and load the
-    bare model without its head.
-    """
+    """Make back-ends that accept any checkpoint load the class that can generate. They look up the model's type in
+    tables of transformers that are keyed by configuration, find nothing, and load the bare model without its head."""
     from lmms_eval.models import MODEL_REGISTRY_V2
 
     module: Any = sys.modules[MODEL_REGISTRY_V2.get_model_class(model, force_simple=force_simple).__module__]
@@ -236,11 +226,8 @@ class _Generating:
 
 
 def take_no_media(lm: Any) -> None:
-    """Make the processors of ``lm`` treat an empty list of media as no media.
-
-    Back-ends pass ``images=[]``, ``videos=[]`` or ``audios=[]`` if a prompt has none; processors then access the
-    first item, and those of transformers 5 do not accept ``audios``.
-    """
+    """Make the processors of ``lm`` treat an empty list of media as no media: back-ends pass ``images=[]``, of which
+    processors access the first item, and ``audios=[]``, which those of transformers 5 do not accept."""
     if hasattr(lm, "describe") or "transformers" not in sys.modules:
         return
     from transformers import ProcessorMixin

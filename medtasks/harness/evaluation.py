@@ -218,11 +218,8 @@ class Evaluation:
         return (self._output or cache_root() / "unfinished") / f"{folder_key(identity)}{SUFFIX}"
 
     def _usage(self, store: AnswerStore, *, measured: bool) -> RunUsage:
-        """What the replies to the command took, with those of earlier, unfinished runs.
-
-        Each process reads its own file, which no other is writing to; the first one also those of processes that no
-        longer exist.
-        """
+        """What the replies to the command took, with those of earlier, unfinished runs. Each process reads its own
+        file, which no other is writing to; the first one also those of processes that no longer exist."""
         counters = Counter[str]()
         for own in gathered(self._lm.describe().get("usage", {}) if hasattr(self._lm, "describe") else {}):
             counters.update(own)
@@ -331,10 +328,8 @@ def gathered(own: Any) -> list[Any]:
 
 
 def _agree_with_first(folder: Path) -> None:
-    """Have all processes answer the same command, and continue the run that the first one continues.
-
-    Nodes may not share a file system: then each has its own replies, and only the first one deletes them in the end.
-    """
+    """Have all processes answer the same command, and continue the run that the first one continues. Nodes may not
+    share a file system: then each has its own replies, and only the first one deletes them in the end."""
     import torch
 
     if current_settings().processes < 2 or not torch.distributed.is_initialized():

@@ -23,10 +23,8 @@ _KEY = re.compile(
 
 @functools.cache
 def harness_names() -> frozenset[str]:
-    """All names of the installed lmms-eval's own tasks, groups and tags; empty if it is not installed.
-
-    A task of that name in another package never runs: ``--tasks NAME`` selects the harness's.
-    """
+    """All names of the installed lmms-eval's own tasks, groups and tags; empty if it is not installed. A task of that
+    name in another package never runs: ``--tasks NAME`` selects the harness's."""
     spec = find_spec("lmms_eval")
     folders = (spec.submodule_search_locations or []) if spec is not None else []
     files = (path for folder in folders for path in (Path(folder) / "tasks").rglob("*yaml"))  # shared parts have no dot
@@ -73,11 +71,7 @@ class Lack(NamedTuple):
 
 
 def lack_of(model: str, *, force_simple: bool = False) -> Lack | None:
-    """What ``model`` lacks; None if it and everything it needs can be imported.
-
-    Raises:
-        UsageError: the harness has no back-end of that name.
-    """
+    """What ``model`` lacks; None if it and everything it needs can be imported."""
     from lmms_eval.models import MODEL_REGISTRY_V2
 
     try:

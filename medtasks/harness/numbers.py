@@ -17,10 +17,8 @@ KEY = "medtasks"
 
 
 def replace_numbers(results: dict[str, Any], run: RunRecord) -> None:
-    """Replace the harness's scores with ours, and add the pooled scores of groups, and intervals.
-
-    The harness sums floating-point numbers in the order in which processes deliver them, so its last digits vary.
-    """
+    """Replace the harness's scores with ours, and add the pooled scores of groups, and intervals. The harness sums
+    floating-point numbers in the order in which processes deliver them, so its last digits vary."""
     from medtasks.metrics.registry import get_metric
     from medtasks.runs.scoring import standard_errors
 
@@ -49,13 +47,8 @@ def replace_samples(results: dict[str, Any], run: RunRecord) -> None:
 
 
 def renew_numbers(folder: Path, run: RunRecord) -> Path | None:
-    """Update the harness's results file beside ``folder`` after the run was judged.
-
-    Returns the file, or None if there is none (the run was moved, or not made by the harness).
-
-    Raises:
-        MedtasksError: the file is not a results file of the harness, or cannot be written.
-    """
+    """Update the harness's results file beside ``folder`` after the run was judged. Returns the file, or None if there
+    is none (the run was moved, or not made by the harness)."""
     path = _results_file(folder, run)
     if not path.is_file():
         return None

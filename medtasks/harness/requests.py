@@ -42,12 +42,9 @@ Memory = tuple[int | None, int | None]
 
 
 class Requests:
-    """Replaces the evaluator's response cache, which sees every request before the model does.
-
-    ``store`` has the replies of earlier, unfinished runs of the same command, too: what has a response is not asked
-    again. Without ``memory`` no model answers, and work is not measured. Requests for other tasks than ``ours`` pass
-    through. If responses are not ``logged``, the harness gets empty texts: it keeps them all in memory.
-    """
+    """Replaces the evaluator's response cache, which sees every request before the model does: what has a response in
+    ``store`` is not asked again. Requests for other tasks than ``ours`` pass through. Responses that are not ``logged``
+    reach the harness as empty texts, since it keeps them all in memory."""
 
     def __init__(
         self, store: AnswerStore, memory: Callable[[], Memory] | None, ours: Collection[str], *, logged: bool
@@ -248,14 +245,9 @@ class _Ended(BaseException):
 def isolated(
     batches: Iterable[Sequence[T]], task_of: Callable[[T], str], answer: Callable[[Any], Sequence[Reply]]
 ) -> Iterator[list[tuple[T, Reply]]]:
-    """Yield the requests of each batch, or of a part of it, with the replies that ``answer`` returns in their order.
-
-    A batch for which ``answer`` raises is halved until the failing requests are alone: these fail, the others are
-    answered. After `GIVE_UP` consecutive failures of a task its further requests are not sent.
-
-    Raises:
-        UsageError: raised by ``answer``, because the whole run is misconfigured.
-    """
+    """Yield the requests of each batch, or of a part of it, with their replies. A batch for which ``answer`` raises is
+    halved until the failing requests are alone; after `GIVE_UP` failures in a row a task's further requests are not
+    sent. A :class:`UsageError` ends the run."""
     failures = Counter[str]()
     for batch in batches:
         parts = [batch]
@@ -309,11 +301,8 @@ def memory_of(lm: Any) -> Callable[[], Memory] | None:
 
 
 def reply_of(given: Any) -> Reply:
-    """Convert what a back-end of the harness returned for one request to a reply.
-
-    A blank text is a response if the back-end counted a generated token; otherwise it may be an error that the back-end
-    swallowed, and counts as failed.
-    """
+    """What a back-end of the harness returned for one request, as a reply. A blank text is a response if the back-end
+    counted a generated token; otherwise it may hide an error, and counts as failed."""
     from lmms_eval.api.instance import unwrap_generation_output
 
     if given is None:
@@ -339,12 +328,9 @@ def _slot(request: Any, *, outcome: bool = True) -> Slot:
 
 
 def _batches(lm: Any, slots: Sequence[Slot]) -> list[list[int]]:
-    """The places of the requests that are sent together.
-
-    A back-end that returns each reply as it arrives gets all at once, one that keeps several
-    requests in flight a multiple of their number, and any other its batch size, so that no more can be lost. The latter
-    two get requests of one task, each document once: some apply the first request's task to a whole batch.
-    """
+    """The places of the requests that are sent together: all if replies arrive one by one, else a multiple of those in
+    flight, or the batch size, so that no more can be lost; of one task, each document once, since some back-ends apply
+    the first request's task to a whole batch."""
     if hasattr(lm, _FORWARD):
         return [list(range(len(slots)))]
     in_flight = max((size for name in _CONCURRENCY if isinstance(size := getattr(lm, name, None), int)), default=0)
@@ -364,11 +350,8 @@ def _first(lm: Any, request: Any) -> Any:
 
 
 def _following(lm: Any, request: Any, replies: list[Reply], shown: dict[str, Any]) -> Any:
-    """The request of the next round, given the replies so far; or the outcome, if that was the last round.
-
-    ``shown``: what each document of the task shows in this round, because some back-ends pass all documents of a batch
-    to one request's function.
-    """
+    """The request of the next round, given the replies so far, or the outcome. ``shown`` has what each document shows
+    in this round, because some back-ends pass all documents of a batch to one request's function."""
     texts, number = [reply.text for reply in replies], len(replies)
     context, *_, doc_id, task, split = request.args
     document = lm.task_dict[task][split][doc_id]
