@@ -163,9 +163,9 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
             del harness["batch_size"]
         return cls(**{**harness, **arguments})
 
-    def join_replicas(self, device: str = "cpu") -> torch.device:
-        """Join the replicas of this run and return the device of this one: ``auto`` (a GPU if there is one), ``cpu``,
-        ``cuda`` or ``cuda:N``. With several processes each takes its own GPU."""
+    def join_replicas(self, device: str = "cpu") -> None:
+        """Join the replicas of this run on ``auto`` (a GPU if there is one), ``cpu``, ``cuda`` or ``cuda:N``. With
+        several processes each takes its own GPU."""
         settings, gpus = current_settings(), torch.cuda.device_count()
         kind, _, index = device.partition(":")
         if kind == "cuda" and int(index or 0) >= gpus:
@@ -180,6 +180,7 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         on_cpu = kind == "cpu" or (kind == "auto" and not gpus)
         self.accelerator = Accelerator(cpu=on_cpu and settings.processes > 1)
         self._rank, self._world_size = self.accelerator.process_index, self.accelerator.num_processes
+        self.device: torch.device = self.accelerator.device
         several = "ACCELERATE_USE_CPU=true torchrun --nproc_per_node N"
         if self._world_size != settings.processes:
             raise UsageError(
@@ -188,13 +189,10 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
             )
         if settings.alone_on_cpu:
             logger.warning(f"accelerate launch --cpu started one process only; for several use {several}")
-        self._device: torch.device = self.accelerator.device
-        if settings.processes > 1:
-            if kind == "cuda" and self._device.type != "cuda":
-                raise UsageError(f"device={device} was given, but these processes run on {self._device.type}.")
-        elif kind != "auto" or self._device.type != "cuda":
-            self._device = torch.device("cpu" if kind == "auto" else device)
-        return self._device
+        if settings.processes == 1 and (kind != "auto" or self.device.type != "cuda"):
+            self.device = torch.device("cpu" if kind == "auto" else device)
+        if kind == "cuda" and self.device.type != "cuda":
+            raise UsageError(f"device={device} was given, but these processes run on {self.device.type}.")
 
     def batches(self, requests: list[ChatRequest]) -> Iterable[list[ChatRequest]]:
         """``requests`` in batches, in processing order; one by default. Replies are stored after each batch, so slow
@@ -226,11 +224,6 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
                 raise MedtasksError(reply.failed)
             results.append(GenerationResult(reply.text, TokenCounts(reply.input_tokens, reply.output_tokens)))
         return results
-
-    @property
-    def device(self) -> torch.device:
-        """Device of this replica's tensors; the harness puts its own counts there."""
-        return self._device
 
     def loglikelihood(self, requests: list[Any]) -> Any:
         """Not supported: no medtasks task needs likelihoods, and medtasks runs the rounds of its tasks itself."""

@@ -42,17 +42,15 @@ def read_settings(given: Mapping[str, Any], max_new_tokens: int | None = None) -
     names = GenerationSettings.model_fields.keys() - {"ignored"}
     known = {name: value for name, value in given.items() if name in names}
     ignored = {name for name, value in given.items() if value is not None} - {*known, "do_sample"}
-    if max_new_tokens:
-        known["max_new_tokens"] = max_new_tokens
-    until = known.pop("until", None)
-    known["until"] = [stop for stop in ([until] if isinstance(until, str) else until or ()) if stop != ""]
-    if given.get("do_sample") and known.get("temperature") is None:
+    until, drawn = known.get("until") or (), given.get("do_sample")
+    known["until"] = [stop for stop in ([until] if isinstance(until, str) else until) if stop != ""]
+    known |= {"max_new_tokens": max_new_tokens or known.get("max_new_tokens"), "top_p": known.get("top_p") or None}
+    if drawn and known.get("temperature") is None:
         known["temperature"] = 1.0
-    settings = GenerationSettings.read(known)
-    if given.get("do_sample") is not None and not given["do_sample"] and settings.sampling:
+    elif drawn is not None and not drawn and known.get("temperature"):
         ignored.add("temperature")
-        settings = settings.model_copy(update={"temperature": 0.0})
-    return settings.model_copy(update={"top_p": settings.top_p or 1.0, "ignored": tuple(sorted(ignored))})
+        known["temperature"] = 0.0
+    return GenerationSettings.read({**known, "ignored": sorted(ignored)})
 
 
 def sample_seed(seed: int, sample_id: str, repeat: int) -> int:
@@ -235,6 +233,14 @@ class GeneratingAdapter(MedtasksAdapter):
         """``requests`` as :func:`plan_batches` arranges them."""
         limit, alone = self._given.max_new_tokens, self.alone_when_sampling
         return list(plan_batches(requests, self.batch_size, limit, alone_when_sampling=alone))
+
+    def messages_of(self, request: ChatRequest, *, native_video: bool = False) -> Messages:
+        """The messages of a request as :func:`read_messages` gives them."""
+        return read_messages(request.messages(self.task_dict), self._given, native_video=native_video)
+
+    def seed_of(self, request: ChatRequest) -> int:
+        """Seeds the answer to a request, if it is sampled."""
+        return sample_seed(self._given.seed, request.sample_id, request.repeat)
 
     def settings_of(self, requests: list[ChatRequest]) -> GenerationSettings:
         """The settings of a batch, which are equal; those without effect are reported."""

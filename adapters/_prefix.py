@@ -24,9 +24,8 @@ from ._reading import KEPT_BYTES, Media, Prompt, on_device, size_of, stacked
 Layers = list[tuple[torch.Tensor, torch.Tensor]]
 """Keys and values of each layer, (rows, heads, tokens, width)."""
 _TOKEN_TYPES = ("token_type_ids", "mm_token_type_ids")
-_NEWER = "cache" in inspect.signature(GenerationMixin.prepare_inputs_for_generation).parameters
-_CACHE = "cache" if _NEWER else "past_key_values"
-"""What transformers calls the cache: ``cache`` since 5.24."""
+_NAMES = inspect.signature(GenerationMixin.prepare_inputs_for_generation).parameters
+_CACHE = "cache" if "cache" in _NAMES else "past_key_values"  # ``cache`` since transformers 5.24
 
 
 def refusal(model: Any) -> str | None:

@@ -48,16 +48,16 @@ class Question:
     @classmethod
     def of(cls, document: Mapping[str, Any], sample_id: str, answers: Sequence[str]) -> Question:
         """The question of a task's document."""
+        numbers = {name: document[name] for name in ("round", "rounds") if document.get(name)}
         return cls(
-            sample_id=sample_id,
-            target=document["target"],
-            abstention=document.get("abstention"),
+            sample_id,
+            document["target"],
+            document.get("abstention"),
             choices=tuple(option_letters(document) or document.get("guesses") or ()),
             answers=answers,
             ideal=document.get("ideal_response"),
             positive=document.get("positive_response") if document.get("task_mode") == "streaming" else None,
-            round=document.get("round") or 1,
-            rounds=document.get("rounds") or 1,
+            **numbers,
         )
 
     def draw(self, seed: int, purpose: str) -> int:

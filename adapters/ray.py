@@ -50,8 +50,6 @@ HEAD_EVERY, HEAD_SILENT = 5.0, 30.0
 """Seconds between questions to the cluster's head, and seconds without an answer after which the run ends.
 
 After 60, Ray would end the process itself, and nobody would learn how to go on."""
-REMIND = 6
-"""After so many of these intervals without a replica, a message says so."""
 _MESSAGES = "medtasks_messages"
 
 
@@ -201,7 +199,7 @@ class MedtasksRay(MedtasksAdapter):
                 self._loaded(reference)
             if self._idle:
                 break
-            if waited % REMIND == 0:
+            if waited % 6 == 0:  # about every half minute
                 logger.info(f"medtasks_ray: none of {given.replicas} replicas is loaded yet")
 
     def _watch_head(self) -> None:

@@ -26,8 +26,6 @@ from ._generating import (
     cut_at_stop,
     ends_of_turn,
     media_in,
-    read_messages,
-    sample_seed,
 )
 from ._reading import digest
 
@@ -128,7 +126,7 @@ class MedtasksVLLM(GeneratingAdapter):
         portion: list[Messages] = []
         shown: set[str] = set()
         for request in batch:
-            messages, pictures = read_messages(request.messages(self.task_dict), self._given), set()
+            messages, pictures = self.messages_of(request), set()
             for part in media_in(messages, "image"):
                 part["uuid"] = digest([part["image"]]).hex()
                 part |= {"type": "image_pil", "image_pil": part.pop("image")}
@@ -162,7 +160,7 @@ class MedtasksVLLM(GeneratingAdapter):
             stop_token_ids=self._ends,
             detokenize=bool(settings.until),
             **recorded,
-            seed=sample_seed(self._given.seed, request.sample_id, request.repeat) if settings.sampling else None,
+            seed=self.seed_of(request) if settings.sampling else None,
         )
 
     def _reply(self, output: Any, request: ChatRequest, settings: GenerationSettings) -> Reply:

@@ -35,31 +35,19 @@ from medtasks.runs.replies import Reply
 
 from ._base import ChatRequest, Count
 from ._decoding import Decoder
-from ._generating import (
-    GeneratingAdapter,
-    GeneratingArguments,
-    GenerationSettings,
-    media_in,
-    read_messages,
-    sample_seed,
-)
+from ._generating import GeneratingAdapter, GeneratingArguments, GenerationSettings, media_in
 from ._prefix import SharedPrefix, refusal
 from ._reading import Prompt, Reader, padded
 
-TINY = Path(__file__).with_name("tiny_vlm")
-"""A checkpoint trained on drawn pictures for the demo; its README says how."""
+TINY = Path(__file__).with_name("tiny_vlm")  # trained on drawn pictures for the demo; its README says how
 COUNTERS = ("media_encoded", "media_reused", "prompt_tokens_computed", "prompt_tokens_reused", "ties_decided_alone")
-"""In ``usage``: pictures, videos and prompt tokens computed and reused, and ties decided alone."""
-SHARE = 0.25
-"""Share of free memory for keys and values; their copies, activations and scores need the rest."""
+SHARE = 0.25  # of free memory for keys and values; their copies, activations and scores need the rest
 LEAST, MOST = 2_048, 65_536
-CALM = 64
-"""After this many batches without running out of memory, larger ones are tried again."""
+CALM = 64  # batches without running out of memory, after which larger ones are tried again
 TYPICAL_ANSWER = 512
 """Tokens of an answer for which a batch has room; more from the first longer one on. Limits are meant for models that
 reason: with room for the whole limit in every row, batches would be many times smaller."""
-TRIED = 4
-"""Number of tokens whose scores are compared with and without sharing, once per kind of batch."""
+TRIED = 4  # tokens whose scores are compared with and without sharing, once per kind of batch
 TOLERANCE = {torch.float32: 1e-4, torch.float16: 0.01, torch.bfloat16: 0.05}
 """Largest allowed difference, relative to the largest score. Padding alone changes scores by 1e-6 in single precision
 and by nearly 0.01 in bfloat16; wrong positions or masks by 0.01 to 0.2."""
@@ -102,10 +90,10 @@ class MedtasksVLM(GeneratingAdapter):
         self._given: VLMArguments
         given = VLMArguments.read(arguments)
         super().__init__(given)
-        device = self.join_replicas(given.device)
+        self.join_replicas(given.device)
         quiet = self.rank != 0 or given.pretrained == "tiny"
         with no_progress_bars() if quiet else nullcontext():
-            self._model, self.processor, self._facts = load_checkpoint(given, device)
+            self._model, self.processor, self._facts = load_checkpoint(given, self.device)
         if given.video == "native" and not hasattr(self.processor, "video_processor"):
             raise UsageError(
                 f"video=native was given, but the processor of {given.pretrained} takes no videos; leave it out."
@@ -152,8 +140,7 @@ class MedtasksVLM(GeneratingAdapter):
 
     def _prompt(self, request: ChatRequest) -> Prompt:
         began = time.monotonic()
-        given = request.messages(self.task_dict)
-        messages = read_messages(given, self._given, native_video=self._given.video == "native")
+        messages = self.messages_of(request, native_video=self._given.video == "native")
         try:
             prompt = self._reader.prompt(messages, request.options, whole=not self._sharing)
         except DataError as error:
@@ -165,7 +152,6 @@ class MedtasksVLM(GeneratingAdapter):
         begun, self._begun = self._begun, None
         read = begun[1] if begun and begun[0] is requests else self._begin(requests)  # a part of a failed batch
         prompts, replies = read.result(), list[Reply]()
-        seed = sample_seed(self._given.seed, requests[0].sample_id, requests[0].repeat)
         room = min(settings.max_new_tokens, self._longest_answer)
         if not self._calm:  # after running out of memory; the error's frames kept tensors alive
             gc.collect()
@@ -174,7 +160,7 @@ class MedtasksVLM(GeneratingAdapter):
             while len(replies) < len(prompts):
                 fitting = self._fitting(prompts[len(replies) :], room)
                 try:
-                    replies += self._batch(fitting, settings, seed)
+                    replies += self._batch(fitting, settings, self.seed_of(requests[0]))
                 except (MemoryError, RuntimeError) as error:
                     if not is_out_of_memory(error):
                         raise

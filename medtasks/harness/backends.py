@@ -17,6 +17,7 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -209,20 +210,17 @@ def load_what_generates(model: str, *, force_simple: bool = False) -> None:
 
     module: Any = sys.modules[MODEL_REGISTRY_V2.get_model_class(model, force_simple=force_simple).__module__]
     if {"AutoModel", "AutoModelForImageTextToText"} <= vars(module).keys():
-        module.AutoModel = _Generating
+        module.AutoModel = SimpleNamespace(from_pretrained=_generating)
 
 
-class _Generating:
-    """Replaces ``AutoModel``, which those back-ends use for every checkpoint."""
+def _generating(name: str, **settings: Any) -> Any:
+    """In place of ``AutoModel.from_pretrained``, which those back-ends use for every checkpoint."""
+    from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForImageTextToText
 
-    @staticmethod
-    def from_pretrained(name: str, **settings: Any) -> Any:
-        from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForImageTextToText
-
-        config = AutoConfig.from_pretrained(name, trust_remote_code=settings.get("trust_remote_code", False))
-        kinds = (AutoModelForImageTextToText, AutoModelForCausalLM)
-        kind = next((one for one in kinds if type(config) in one._model_mapping), AutoModel)
-        return kind.from_pretrained(name, **settings)
+    config = AutoConfig.from_pretrained(name, trust_remote_code=settings.get("trust_remote_code", False))
+    kinds = (AutoModelForImageTextToText, AutoModelForCausalLM)
+    kind = next((one for one in kinds if type(config) in one._model_mapping), AutoModel)
+    return kind.from_pretrained(name, **settings)
 
 
 def take_no_media(lm: Any) -> None:

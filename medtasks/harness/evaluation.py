@@ -55,15 +55,7 @@ from medtasks.runs.table import refuse_unknown_names
 from medtasks.verify.scored import keep_finished
 from medtasks.verify.store import user_store
 
-from .backends import (
-    SYSTEM_PROMPT,
-    backend_name,
-    described,
-    run_arguments,
-    settings,
-    take_no_media,
-    task_presentation,
-)
+from . import backends
 from .numbers import KEY, replace_numbers, replace_samples
 from .requests import Requests, memory_of
 
@@ -81,7 +73,7 @@ class Evaluation:
         self._call = call
         self._ours = ours
         self._lm = call.arguments["lm"]
-        take_no_media(self._lm)
+        backends.take_no_media(self._lm)
         self._asked = asked
         self._groups = groups
         tracker = asked.get("evaluation_tracker")
@@ -103,9 +95,9 @@ class Evaluation:
             task.process_results = lambda doc, results, full_docs=None: {}  # noqa: ARG005
             if task.OUTPUT_TYPE != "generate_until":  # rounds are run by us, in batches, on every back-end
                 task.OUTPUT_TYPE = task.config.output_type = "generate_until_multi_round"
-            if SYSTEM_PROMPT in task_presentation(self._lm, spec):
+            if backends.SYSTEM_PROMPT in backends.task_presentation(self._lm, spec):
                 task.lmms_eval_specific_kwargs = {**task.lmms_eval_specific_kwargs, SYSTEM_IN_TEXT: True}
-                name = backend_name(self._lm)
+                name = backends.backend_name(self._lm)
                 warn(f"{spec.name}: {name} takes no system prompt; the task's is put before the question.")
         plan = self._plan()
         folder = self._checkpoint(plan.manifest)
@@ -171,8 +163,9 @@ class Evaluation:
 
     def _plan(self) -> Plan:
         """The run before any reply: with the replies, everything needed to score it without this process."""
-        chosen = settings(self._asked, self._lm)
-        model = {name: value for name, value in described(self._lm, chosen["model_args"]).items() if name != "usage"}
+        chosen = backends.settings(self._asked, self._lm)
+        model = dict(backends.described(self._lm, chosen["model_args"]))
+        model.pop("usage", None)
         tasks, documents = {}, {}
         for name, (spec, task) in self._ours.items():
             tasks[name] = task_facts(
@@ -180,7 +173,7 @@ class Evaluation:
                 dict(task.config.generation_kwargs or {}),
                 len(task.eval_docs),
                 blind=current_settings().blind or bool(model.get("blind")),
-                presentation=task_presentation(self._lm, spec),
+                presentation=backends.task_presentation(self._lm, spec),
             )
             limit, offset = get_sample_size(task, self._asked.get("limit")), self._asked.get("offset") or 0
             numbers = create_iterator(range(len(task.eval_docs)), 0, 1, limit=limit or None, offset=offset)
@@ -212,7 +205,7 @@ class Evaluation:
         identity = {
             **{name: planned.settings[name] for name in kept},
             "backend": planned.settings["model_backend"],
-            "model_args": run_arguments(self._asked.get("model_args")),
+            "model_args": backends.run_arguments(self._asked.get("model_args")),
             "tasks": tasks,
         }
         return (self._output or cache_root() / "unfinished") / f"{folder_key(identity)}{SUFFIX}"

@@ -19,10 +19,8 @@ from medtasks.runs.run import AnswerStore
 
 from .backends import backend_name
 
-REPEAT = "medtasks_repeat"
-"""Metadata key: the number of a request among several for the same document."""
-GIVE_UP = 64
-"""After this many consecutive failures, the task's remaining requests are not sent."""
+REPEAT = "medtasks_repeat"  # metadata key: the number of a request among several for the same document
+GIVE_UP = 64  # consecutive failures after which the task's remaining requests are not sent
 NOT_SENT = f"not asked: the {GIVE_UP} requests before it failed"
 _SMALLEST = 32
 _ROUNDS_IN_FLIGHT = 8
