@@ -15,7 +15,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import chain, count, groupby, islice
@@ -109,6 +109,8 @@ class Replica:
 
 def _messages(document: dict[str, Any]) -> list[dict[str, Any]]:
     """The messages in a document as it travels, with their pictures decoded."""
+    if isinstance(document[_MESSAGES], str):  # why there are none
+        raise MedtasksError(document[_MESSAGES])
     decoded = []
     for message in document[_MESSAGES]:
         content = message["content"]
@@ -123,13 +125,12 @@ def _messages(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 @dataclass
 class Unit:
-    """Requests that one replica answers together; ``attempts`` counts the replicas that died on them, ``payload`` has
-    what travels, and the replies to what cannot."""
+    """Requests that one replica answers together; ``attempts`` counts the replicas that died on them."""
 
     requests: list[ChatRequest]
     cost: int = 0
     attempts: int = 0
-    payload: Future[tuple[Payload, list[tuple[int, Reply]]]] | None = None
+    payload: Any = None  # a future of the `Payload`
 
 
 def units_of(requests: Sequence[ChatRequest], tokens: int, least: int = 1) -> list[Unit]:
@@ -266,14 +267,8 @@ class MedtasksRay(MedtasksAdapter):
             for unit in islice(waiting, 2):  # the next units are ready when a replica is
                 unit.payload = unit.payload or self._preparing.submit(self._payload, unit.requests)
             if self._idle and waiting:
-                unit = waiting.popleft()
-                assert unit.payload is not None
-                payload, failed = unit.payload.result()
-                if failed and not unit.attempts:
-                    yield failed
-                if payload[0]:
-                    replica = self._idle.pop()
-                    running[replica.answer.remote(payload)] = (replica, unit)
+                unit, replica = waiting.popleft(), self._idle.pop()
+                running[replica.answer.remote(unit.payload.result())] = (replica, unit)
                 continue
             for reference in self._first_done([*running, *self._loading]):
                 if reference in self._loading:
@@ -282,9 +277,6 @@ class MedtasksRay(MedtasksAdapter):
                 replica, unit = running.pop(reference)
                 try:
                     replies, self._facts = self._ray.get(reference)
-                    self._usage[replica] = self._facts.get("usage", {})
-                    self._idle.append(replica)
-                    yield replies
                 except self._ray.exceptions.RayTaskError as error:
                     raise UsageError(str(error.cause)) from None
                 except self._ray.exceptions.RayError as error:  # the replica or its node died
@@ -293,16 +285,16 @@ class MedtasksRay(MedtasksAdapter):
                     if unit.attempts < ATTEMPTS:
                         waiting.appendleft(unit)
                         continue
-                    assert unit.payload is not None
-                    (requests, _), _ = unit.payload.result()
                     reason = f"{ATTEMPTS} replicas died while they answered it ({type(error).__name__})"
-                    yield [(request.position, Reply.failure(reason)) for request in requests]
+                    replies = [(request.position, Reply.failure(reason)) for request in unit.requests]
+                else:
+                    self._usage[replica] = self._facts.get("usage", {})
+                    self._idle.append(replica)
+                yield replies
 
-    def _payload(self, requests: Sequence[ChatRequest]) -> tuple[Payload, list[tuple[int, Reply]]]:
-        """The requests as they travel, and replies to those that cannot."""
+    def _payload(self, requests: Sequence[ChatRequest]) -> Payload:
         travelling: list[ChatRequest] = []
         documents: dict[str, dict[str, list[Any]]] = {}
-        failed = []
         with using(), encoded_pictures():  # the environment is read once
             for (task, split), group in groupby(requests, key=lambda request: (request.task, request.split)):
                 together, rows = list(group), self.task_dict[task][split]
@@ -310,15 +302,15 @@ class MedtasksRay(MedtasksAdapter):
                 numbers = [request.doc_id for request in together]
                 read = read_documents(rows, getattr(rows, "column_names", ()), numbers)
                 for request, document in zip(together, read, strict=True):
+                    messages: Any
                     try:
                         messages = request.to_messages(document)
                     except Exception as error:  # a package's prompts raise anything
-                        failed.append((request.position, Reply.failure(first_line(error))))
-                        continue
+                        messages = first_line(error)
                     travelling.append(replace(request, doc_id=len(placed), to_messages=_messages))
                     kept = {name: document[name] for name in FIELDS if name in document}
                     placed.append({**kept, _MESSAGES: messages})
-        return (travelling, documents), failed
+        return travelling, documents
 
     def clean(self) -> None:
         self._idle.clear()

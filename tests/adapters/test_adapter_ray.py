@@ -74,6 +74,24 @@ class Together(MedtasksAdapter):
         return Reply(str(os.getpid()))
 
 
+class Reading(MedtasksAdapter):
+    """Answers with the letter of the document, after reading its messages."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.join_replicas("cpu")
+
+    def describe(self) -> dict[str, Any]:
+        return {"model": "reading"}
+
+    def answer(self, requests: list[ChatRequest]) -> list[Reply]:
+        return [
+            Reply(self.task_dict[one.task][one.split][one.doc_id]["target"])
+            for one in requests
+            if one.messages(self.task_dict)
+        ]
+
+
 NODE = {"num_cpus": 2, "object_store_memory": 10**8}
 
 
@@ -132,7 +150,7 @@ def test_a_request_that_kills_its_replicas_fails_and_the_others_are_answered(ben
         raise ValueError(f"no picture for {doc['sample_id']}")
 
     requests = [*bench.task("t", documents(6), messages), *bench.task("broken", documents(1), broken)]
-    model = ray_model(policy="oracle", unit_tokens=1)
+    model = ray_model(engine="test_adapter_ray.Reading", unit_tokens=1)
     answers = model.replies(requests)
     assert texts(answers) == ["A", "B", "C", "", "E", "A", ""]
     assert answers[3].failed.startswith("3 replicas died while they answered it")
