@@ -19,8 +19,7 @@ from medtasks.runs.replies import Letter, Probabilities, Reply
 from ._generating import GenerationSettings, cut_at_stop, ends_of_turn
 
 LETTERS = string.ascii_uppercase
-_LONGEST = 6
-"""Characters of a token that can be a letter with blanks and signs around it."""
+_LONGEST = 6  # characters of a token that can be a letter with blanks and signs around it
 _ASIDE = re.compile(r"[\W_]+")
 EDGE = 2e-5
 """Probabilities this close to the limit between two percents may round either way: in single precision the batch size

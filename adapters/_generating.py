@@ -65,7 +65,6 @@ def cut_at_stop(text: str, until: Sequence[str]) -> str:
 
 
 END_OF_TURN = ("<|im_end|>", "<|eot_id|>", "<end_of_turn>", "<|endoftext|>", "</s>")
-"""Special tokens that end a turn in chat templates."""
 
 
 def ends_of_turn(tokenizer: Any, own: Any) -> list[int]:
@@ -80,11 +79,7 @@ def ends_of_turn(tokenizer: Any, own: Any) -> list[int]:
 
 
 def plan_batches(
-    requests: Iterable[ChatRequest],
-    size: int,
-    max_new_tokens: int | None = None,
-    *,
-    alone_when_sampling: bool = True,
+    requests: Iterable[ChatRequest], size: int, *, alone_when_sampling: bool = True
 ) -> Iterator[list[ChatRequest]]:
     """Yield batches of at most ``size`` requests with equal settings; sampled ones alone, so that a draw depends on its
     seed. Shared pictures and rounds of a stream are adjacent, then the longest texts come first: batches need little
@@ -100,8 +95,7 @@ def plan_batches(
 
     for _, same_settings in groupby(sorted(requests, key=key), key=settings_key):
         group = list(same_settings)
-        settings = read_settings(group[0].settings, max_new_tokens)
-        step = 1 if settings.sampling and alone_when_sampling else size
+        step = 1 if alone_when_sampling and read_settings(group[0].settings).sampling else size
         for start in range(0, len(group), step):
             yield group[start : start + step]
 
@@ -231,8 +225,7 @@ class GeneratingAdapter(MedtasksAdapter):
 
     def batches(self, requests: list[ChatRequest]) -> Iterable[list[ChatRequest]]:
         """``requests`` as :func:`plan_batches` arranges them."""
-        limit, alone = self._given.max_new_tokens, self.alone_when_sampling
-        return list(plan_batches(requests, self.batch_size, limit, alone_when_sampling=alone))
+        return list(plan_batches(requests, self.batch_size, alone_when_sampling=self.alone_when_sampling))
 
     def messages_of(self, request: ChatRequest, *, native_video: bool = False) -> Messages:
         """The messages of a request as :func:`read_messages` gives them."""

@@ -21,8 +21,7 @@ from medtasks.core.cache import RecentlyUsed
 
 from ._reading import KEPT_BYTES, Media, Prompt, on_device, size_of, stacked
 
-Layers = list[tuple[torch.Tensor, torch.Tensor]]
-"""Keys and values of each layer, (rows, heads, tokens, width)."""
+Layers = list[tuple[torch.Tensor, torch.Tensor]]  # keys and values, (rows, heads, tokens, width)
 _TOKEN_TYPES = ("token_type_ids", "mm_token_type_ids")
 _NAMES = inspect.signature(GenerationMixin.prepare_inputs_for_generation).parameters
 _CACHE = "cache" if "cache" in _NAMES else "past_key_values"  # ``cache`` since transformers 5.24

@@ -22,8 +22,7 @@ from medtasks.core.errors import DataError
 
 from ._generating import Messages, media_in
 
-KEPT_BYTES = 128 * 2**20
-"""Cache limit, each for prepared pixels and for features on the device, beyond those of the current prompts."""
+KEPT_BYTES = 128 * 2**20  # of prepared pixels, and of features on the device, beyond those of the current prompts
 
 Join = Callable[[list[Any]], Any]
 """Joins the values of single pictures into the value of one prompt."""
@@ -33,8 +32,7 @@ _JOINS: tuple[Join, ...] = (
     lambda values: [one for value in values for one in value],
     lambda values: [[one for value in values for one in value[0]]],
 )
-_DIGEST = "_medtasks_digest"
-"""Attribute of a picture: cached ones are shown in many prompts, and nobody changes them."""
+_DIGEST = "_medtasks_digest"  # attribute of a picture: cached ones are shown in many prompts, and nobody changes them
 
 
 def digest(images: Sequence[Image.Image]) -> bytes:
@@ -108,12 +106,10 @@ def _independent(inner: Any, settings: Mapping[str, Any]) -> dict[str, Join] | N
 
     def makes(join: Join, values: list[Any], expected: Any) -> bool:
         try:
-            made = join(values)
-            if isinstance(made, torch.Tensor) and isinstance(expected, torch.Tensor):
-                return bool(torch.equal(made, expected))
-            return type(made) is type(expected) and bool(made == expected)
-        except (IndexError, RuntimeError, TypeError):
+            torch.testing.assert_close(join(values), expected, rtol=0, atol=0)
+        except (AssertionError, IndexError, RuntimeError, TypeError, ValueError):
             return False
+        return True
 
     pictures = [Image.linear_gradient("L").convert("RGB").resize(size) for size in ((160, 120), (90, 210))]
     try:

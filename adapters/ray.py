@@ -40,10 +40,8 @@ from ._base import ChatRequest, Count, MedtasksAdapter, NonNegative, Settings, r
 from .baseline import FIELDS
 
 ENGINES = {name: BACK_ENDS[f"medtasks_{name}"] for name in ("vlm", "vllm", "baseline")}
-ATTEMPTS = 3
-"""After so many replicas died on a unit, its requests fail; a replica that dies so often while it loads is left out."""
-UNITS_EACH = 4
-"""Least units for each replica, so that none is idle for long at the end; small runs have smaller units."""
+ATTEMPTS = 3  # replicas that die on a unit before its requests fail, or while they load before one is left out
+UNITS_EACH = 4  # least units for each replica, so that none is idle for long at the end
 PICTURE_TOKENS, ANSWER_TOKENS, CHARACTERS = 1_024, 512, 4
 """Rough tokens of a picture and of an answer, and characters of a token: they decide the sizes of units alone."""
 HEAD_EVERY, HEAD_SILENT = 5.0, 30.0

@@ -29,14 +29,9 @@ from ._generating import (
 )
 from ._reading import digest
 
-PICTURES_AT_ONCE = 128
-"""Different pictures passed to the engine at once: their prepared pixels, some 10 MB each, wait in memory."""
-MOST_PICTURES = 64
-"""Pictures per prompt by default: vLLM needs the maximum in advance, and a window shows up to 64 frames."""
-NAMED = 128
-"""Tokens per request whose log-probabilities vLLM gives at every step, at most. Five letters have about 100."""
-PARALLEL = ("tensor", "pipeline")
-"""Options ``…_parallel_size``, whose product is the number of devices."""
+PICTURES_AT_ONCE = 128  # different pictures passed to the engine at once; prepared, they have some 10 MB each
+MOST_PICTURES = 64  # per prompt by default: vLLM needs it in advance, and a window shows up to 64 frames
+NAMED = 128  # most tokens whose log-probabilities vLLM gives at every step; five letters have about 100
 COUNTERS = ("prefix_cache_queries", "prefix_cache_hits", "mm_cache_queries", "mm_cache_hits")
 """vLLM's counters in ``usage``: tokens looked up and found in its prefix cache, and media items."""
 
@@ -93,7 +88,7 @@ class MedtasksVLLM(GeneratingAdapter):
         self._tokenizer = self._model.get_tokenizer()
         self._letters = Letters(self._tokenizer)
         self._ends = ends_of_turn(self._tokenizer, self._tokenizer.eos_token_id)
-        self.devices = math.prod(int(engine.get(f"{kind}_parallel_size") or 1) for kind in PARALLEL)
+        self.devices = math.prod(int(engine.get(f"{kind}_parallel_size") or 1) for kind in ("tensor", "pipeline"))
         self._usage = dict.fromkeys(COUNTERS, 0)
         config = self._model.llm_engine.vllm_config.model_config.hf_config
         self._placeholders = {getattr(config, f"{modality}_token_id", None) for modality in ("image", "video")} - {None}

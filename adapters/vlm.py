@@ -331,8 +331,6 @@ def load_checkpoint(given: VLMArguments, device: torch.device) -> tuple[Any, Any
 def _loading(name: str, what: str) -> Iterator[None]:
     try:
         yield
-    except torch.cuda.OutOfMemoryError as error:
-        raise MedtasksError(f"{name}: the {what} does not fit into GPU memory.") from error
     except Exception as error:  # transformers, safetensors and the hub client raise a dozen unrelated types
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise MedtasksError(f"{name}: the {what} cannot be loaded: {lines[0]}") from error

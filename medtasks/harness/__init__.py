@@ -1,11 +1,9 @@
 """The only package that depends on lmms-eval's internals.
 
-lmms-eval calls :func:`model_manifests` (entry-point group ``lmms_eval.models``) while ``lmms_eval.models`` is
-imported, before any task index exists. From there medtasks adds its task files to the index and, once the
-evaluator is loaded, wraps its ``evaluate``: the harness asks the model, medtasks stores the replies, scores them and
-writes the result directory (:mod:`medtasks.harness.evaluation`).
-
-If anything fails before that, it is reported in one sentence, and the harness continues without medtasks.
+lmms-eval calls :func:`model_manifests` (entry-point group ``lmms_eval.models``) before any task index exists. From
+there medtasks adds its task files to the index and wraps the evaluator: the harness asks the model, medtasks stores the
+replies, scores them and writes the result directory (:mod:`medtasks.harness.evaluation`). If anything fails before
+that, it is reported in one sentence, and the harness continues without medtasks.
 """
 
 from __future__ import annotations

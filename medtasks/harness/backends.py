@@ -1,11 +1,9 @@
 """Back-ends of the harness: how they present a prompt, which model they run, and what makes them answer every request.
 
-Taken from lmms-eval 0.7.3 with transformers 4.57 and 5; ``benchmarks/backends`` tries them all.
-
-Chat back-ends get one user turn, media first, then the text. Simple back-ends get media and text separately and
-choose the order; some of either kind add a system prompt. Chat back-ends that call a server send pictures as PNG, or
-as ``LMMS_IMAGE_ENCODE_FORMAT`` says. This changes scores, so it is in the protocol hash and in the model's identity,
-with back-end, checkpoint, and every argument that changes answers.
+Taken from lmms-eval 0.7.3 with transformers 4.57 and 5; ``benchmarks/backends`` tries them all. Chat back-ends get one
+user turn, media first, then the text. Simple ones get media and text separately and choose the order; some of either
+kind add a system prompt. Those that call a server send pictures as PNG, or as ``LMMS_IMAGE_ENCODE_FORMAT`` says. This
+changes scores, so it is in the protocol hash and in the model's identity.
 """
 
 from __future__ import annotations
@@ -28,8 +26,7 @@ _SIMPLE_ORDER = {
     **dict.fromkeys(("gpt4v", "openai"), _TEXT_FIRST),
     **dict.fromkeys(("claude", "gemma3", "llava_hf", "qwen2_5_vl", "qwen2_vl", "qwen3_vl"), _MEDIA_FIRST),
 }
-_UNUSED_SYSTEM_PROMPT = ("chat.qwen2_5_vl",)
-"""Back-ends that have a ``system_prompt`` but do not send it."""
+_UNUSED_SYSTEM_PROMPT = ("chat.qwen2_5_vl",)  # have a ``system_prompt``, but do not send it
 SYSTEM_PROMPT = "task's system prompt"
 
 _NOT_IDENTITY = frozenset(

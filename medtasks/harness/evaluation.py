@@ -308,37 +308,35 @@ def _end_command() -> None:
         os._exit(1)
 
 
-def gathered(own: Any) -> list[Any]:
-    """What every process passes, by rank, on the first process; others get an empty list."""
+def gathered(own: Any, *, everywhere: bool = False) -> list[Any]:
+    """What every process passes, by rank, on the first process or ``everywhere``; else an empty list."""
     import torch
 
     if current_settings().processes < 2 or not torch.distributed.is_initialized():
         return [own]
-    first = torch.distributed.get_rank() == 0
-    everyone: list[Any] = [None] * torch.distributed.get_world_size() if first else []
-    torch.distributed.gather_object(own, everyone if first else None, dst=0)
+    here = everywhere or torch.distributed.get_rank() == 0
+    everyone: list[Any] = [None] * torch.distributed.get_world_size() if here else []
+    if everywhere:
+        torch.distributed.all_gather_object(everyone, own)
+    else:
+        torch.distributed.gather_object(own, everyone if here else None, dst=0)
     return everyone
 
 
 def _agree_with_first(folder: Path) -> None:
     """Have all processes answer the same command, and continue the run that the first one continues. Nodes may not
     share a file system: then each has its own replies, and only the first one deletes them in the end."""
-    import torch
-
-    if current_settings().processes < 2 or not torch.distributed.is_initialized():
+    everyone = gathered((folder.name, run_of(folder) or uuid4().hex), everywhere=True)
+    if len(everyone) == 1:
         return
-    rank = current_settings().rank
-    everyone: list[Any] = [None] * torch.distributed.get_world_size()
-    torch.distributed.all_gather_object(everyone, (folder.name, run_of(folder) or uuid4().hex))
     others = [number for number, (name, _) in enumerate(everyone) if name != everyone[0][0]]
     if others:
         raise UsageError(
             f"process {others[0]} of {len(everyone)} runs another command than the first one: its options, prepared "
             "data, task files or MEDTASKS_… variables differ; make them the same on all nodes."
         )
-    run = everyone[0][1]
-    continue_run(folder, rank, run)
-    torch.distributed.barrier()  # before a process reads what another one deletes
+    continue_run(folder, current_settings().rank, everyone[0][1])
+    gathered(None, everywhere=True)  # before a process reads what another one deletes
 
 
 def _leave_process_group() -> None:

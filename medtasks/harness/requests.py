@@ -24,8 +24,7 @@ GIVE_UP = 64  # consecutive failures after which the task's remaining requests a
 NOT_SENT = f"not asked: the {GIVE_UP} requests before it failed"
 _SMALLEST = 32
 _ROUNDS_IN_FLIGHT = 8
-_UNREACHED = 4
-"""After this many requests in a row that did not reach the server, however often tried, the run ends."""
+_UNREACHED = 4  # requests in a row that did not reach the server, after which the run ends
 _REFUSALS = (401, 403, 404)
 """Status codes of a wrong key or model name. If that many requests get one of them before any other answer, the run
 ends, too."""
@@ -131,7 +130,11 @@ class Requests:
         """Ask multi-round requests: each round of all requests together, so that they are batched. The task determines
         the next round and the outcome."""
         outcomes = {_slot(request): request for request in requests}
-        pending = {slot: _first(lm, one) for slot, one in outcomes.items() if not self.store.is_answered(slot)}
+        pending = {
+            slot: _round(request, (*request.args[:3], *request.args[-3:]))
+            for slot, request in outcomes.items()
+            if not self.store.is_answered(slot)
+        }
         replies: dict[Slot, list[Reply]] = defaultdict(list)
         number = 0
         while pending:
@@ -340,39 +343,28 @@ def _batches(lm: Any, slots: Sequence[Slot]) -> list[list[int]]:
     return [some[begin : begin + step] for some in alike.values() for begin in range(0, len(some), step)]
 
 
-def _first(lm: Any, request: Any) -> Any:
-    """The first round of a multi-round request, as an ordinary request."""
-    context, settings, to_visual, *_, doc_id, task, split = request.args
-    arguments = (context, settings, to_visual, doc_id, task, split)
-    return _instance(request, arguments if lm.is_simple else request.args)
-
-
 def _following(lm: Any, request: Any, replies: list[Reply], shown: dict[str, Any]) -> Any:
     """The request of the next round, given the replies so far, or the outcome. ``shown`` has what each document shows
     in this round, because some back-ends pass all documents of a batch to one request's function."""
     texts, number = [reply.text for reply in replies], len(replies)
-    context, *_, doc_id, task, split = request.args
+    context, *functions, doc_id, task, split = request.args
     document = lm.task_dict[task][split][doc_id]
     if lm.is_simple:
-        _, settings, _, to_text, *_ = request.args
+        settings, _, to_text = functions
         given = {"previous_output": texts, "round_idx": number, "previous_round_info": None}
         visuals, text, done, outputs, _ = to_text(document, **given)
         shown[document["sample_id"]] = visuals or []
     else:
-        _, to_messages, settings, *_ = request.args
+        to_messages, settings = functions
         messages, done, outputs, _ = to_messages(document, round_idx=number, previous_output=texts)
         parts = [part for turn in messages or () for part in turn["content"] if part["type"] == "text"]
         text = "\n".join(part["text"] for part in parts) or context
         shown[document["sample_id"]] = messages
     if done:
-
-        def total(counts: list[int | None]) -> int | None:
-            return None if None in counts else sum(filter(None, counts))
-
+        counts = {name: [getattr(reply, name) for reply in replies] for name in ("input_tokens", "output_tokens")}
         return Reply(
             (outputs or texts)[-1],
-            input_tokens=total([reply.input_tokens for reply in replies]),
-            output_tokens=total([reply.output_tokens for reply in replies]),
+            **{name: None if None in known else sum(known) for name, known in counts.items()},
             finish="length" if any(reply.finish == "length" for reply in replies) else replies[-1].finish,
         )
 
@@ -380,10 +372,10 @@ def _following(lm: Any, request: Any, replies: list[Reply], shown: dict[str, Any
         return shown[document["sample_id"]]
 
     arguments = (text, settings, content) if lm.is_simple else (text, content, settings)
-    return _instance(request, (*arguments, doc_id, task, split))
+    return _round(request, (*arguments, doc_id, task, split))
 
 
-def _instance(request: Any, arguments: tuple[Any, ...]) -> Any:
+def _round(request: Any, arguments: tuple[Any, ...]) -> Any:
     from lmms_eval.api.instance import Instance
 
     return Instance(request_type="generate_until", arguments=arguments, idx=0, metadata=request.metadata)
