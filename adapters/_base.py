@@ -49,9 +49,7 @@ class Settings(Frozen):
 
 class Arguments(Settings):
     """``--model_args`` of a back-end; numbers are accepted as text (the harness parses ``revision=12`` as a number).
-
-    The harness passes these three fields to every back-end; those that use one redeclare it.
-    """
+    The harness passes these three fields to every back-end; those that use one redeclare it."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
     source: ClassVar[str] = "model_args"
@@ -135,11 +133,8 @@ def read_requests(instances: Iterable[Any], task_dict: Mapping[str, Any]) -> lis
 
 
 class MedtasksAdapter(lmms):  # type: ignore[misc]
-    """Base of the back-ends: chat requests, answered by :meth:`answer`, one data-parallel replica per process.
-
-    Replicas do not communicate; the harness gathers their results. ``rank`` is the global process index, so several
-    nodes do not evaluate the same documents twice.
-    """
+    """Base of the back-ends: chat requests, answered by :meth:`answer`, one data-parallel replica per process. ``rank``
+    is the global process index, so several nodes do not evaluate the same documents twice."""
 
     is_simple = False
     runs_model = False  # whether a model answers, so that its work is measured

@@ -60,12 +60,8 @@ class Letters:
         options: Sequence[str],
     ) -> tuple[Probabilities, bool]:
         """Those of a response in whole percents, and whether another summation order could have rounded one otherwise.
-
-        Args:
-            row: its tokens without the one that ends it; those of a stop string are left out.
-            chosen: log-probability of each token.
-            shares: probabilities of `LETTERS` at the place of each token; needed where it is a letter.
-        """
+        ``row`` are its tokens without the one that ends it, of which those of a stop string are left out; ``chosen``
+        are their log-probabilities, ``shares`` the probabilities of `LETTERS` where a token is a letter."""
 
         def text_of(tokens: Sequence[int]) -> str:
             return str(self._tokenizer.decode(tokens, skip_special_tokens=True))

@@ -189,11 +189,8 @@ def _opened(part: dict[str, Any], arguments: GeneratingArguments) -> dict[str, A
 
 
 class GeneratingAdapter(MedtasksAdapter):
-    """Answers batch by batch; greedy by default.
-
-    A task's ``generation_kwargs`` may set temperature, top_p, top_k, num_beams, repetition_penalty, max_new_tokens (by
-    default 512), do_sample and until; others are reported as ignored.
-    """
+    """Answers batch by batch; greedy by default. Settings in a task's ``generation_kwargs`` that are none of
+    `GenerationSettings` are reported as ignored."""
 
     name: str
     runs_model = True
@@ -224,15 +221,12 @@ class GeneratingAdapter(MedtasksAdapter):
         }
 
     def batches(self, requests: list[ChatRequest]) -> Iterable[list[ChatRequest]]:
-        """``requests`` as :func:`plan_batches` arranges them."""
         return list(plan_batches(requests, self.batch_size, alone_when_sampling=self.alone_when_sampling))
 
     def messages_of(self, request: ChatRequest, *, native_video: bool = False) -> Messages:
-        """The messages of a request as :func:`read_messages` gives them."""
         return read_messages(request.messages(self.task_dict), self._given, native_video=native_video)
 
     def seed_of(self, request: ChatRequest) -> int:
-        """Seeds the answer to a request, if it is sampled."""
         return sample_seed(self._given.seed, request.sample_id, request.repeat)
 
     def settings_of(self, requests: list[ChatRequest]) -> GenerationSettings:

@@ -16,13 +16,9 @@ FIELDS = ("sample_id", "target", "abstention", "choices", "guesses", "ideal_resp
 
 
 class BaselineArguments(Arguments):
-    """Arguments of ``medtasks_baseline``.
-
-    ``policy`` is oracle, constant, uniform, abstain, noisy_oracle, calibrated, overconfident, early, late or never.
-    ``calibrated`` states its probability of being right, ``overconfident`` always 99 %. The last three answer streams
-    too early, too late and not at all, and everything else as the oracle; their responsiveness and stability follow
-    from the rounds' times (see ``policies``).
-    """
+    """Arguments of ``medtasks_baseline``; ``policy`` is one of `POLICIES`. ``calibrated`` states its probability of
+    being right, ``overconfident`` always 99 %. ``early``, ``late`` and ``never`` answer streams too early, too late and
+    not at all, and everything else as the oracle."""
 
     policy: str = "oracle"
     seed: Natural = 0  # of policies that draw; a draw is independent of order and number of processes

@@ -20,12 +20,9 @@ from ._base import Arguments, ChatRequest, MedtasksAdapter, read_documents
 
 
 class ReplayArguments(Arguments):
-    """Arguments of ``medtasks_replay``.
-
-    ``path`` is a JSONL file, one object per line: ``sample_id``, ``response`` and, if a sample id occurs in several
-    tasks, ``task``; optionally ``finish_reason``: ``stop``, or ``length`` for a response that the token limit cut off.
-    A row with the task takes precedence over one without. All repeats of a sample get the same response.
-    """
+    """Arguments of ``medtasks_replay``. ``path`` is a JSONL file with ``sample_id``, ``response`` and, if a sample id
+    occurs in several tasks, ``task``; optionally ``finish_reason``: ``stop``, or ``length`` for a response that the
+    token limit cut off. A row with the task takes precedence. All repeats of a sample get the same response."""
 
     path: str
     missing: Literal["error", "failed"] = "error"  # a sample without a row ends the run, or counts as not answered

@@ -37,12 +37,8 @@ COUNTERS = ("prefix_cache_queries", "prefix_cache_hits", "mm_cache_queries", "mm
 
 
 class VLLMArguments(GeneratingArguments):
-    """Arguments of ``medtasks_vllm``.
-
-    All others are passed to ``vllm.LLM``: ``tensor_parallel_size``, ``pipeline_parallel_size``, ``quantization``,
-    ``max_model_len``, ``gpu_memory_utilization``, ``dtype``, ``revision``, ``max_lora_rank``, … A dictionary is written
-    as JSON: ``limit_mm_per_prompt={"image": 128}``.
-    """
+    """Arguments of ``medtasks_vllm``. All others are passed to ``vllm.LLM`` (``tensor_parallel_size``,
+    ``quantization``, ``max_model_len``, …); a dictionary is written as JSON: ``limit_mm_per_prompt={"image": 128}``."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -51,12 +47,9 @@ class VLLMArguments(GeneratingArguments):
 
 
 class MedtasksVLLM(GeneratingAdapter):
-    """Generates answers with vLLM (:class:`VLLMArguments`). Install ``medtasks[vllm]``.
-
-    Requests are ordered by media, and pictures carry a content digest as their ``uuid``, so that vLLM finds them in its
-    prefix and multimodal caches without hashing. One process serves all GPUs; start it without ``accelerate launch``.
-    There is no beam search.
-    """
+    """Generates answers with vLLM (``medtasks[vllm]``), without beam search. Requests are ordered by media, and
+    pictures carry a content digest as their ``uuid``, so that vLLM finds them in its caches without hashing. One
+    process serves all GPUs."""
 
     name = "medtasks_vllm"
     alone_when_sampling = False

@@ -55,17 +55,11 @@ _SAMPLING_FIELDS = ("temperature", "top_p", "top_k", "min_p", "typical_p", "epsi
 
 
 class VLMArguments(GeneratingArguments):
-    """Arguments of ``medtasks_vlm``; ``pretrained`` may also be ``tiny``, a small model for the demo.
-
-    ``device`` is ``auto``, ``cpu``, ``cuda`` or ``cuda:N``; under ``accelerate launch`` each process takes its own GPU.
-    ``batch_size`` is the most samples per batch. Answers are stored batch by batch, so a killed run loses at most one
-    batch. Sampled answers are always batches of one, so that a draw depends on its seed alone. A batch has no more
-    tokens than a quarter of the device's free memory can cache; one that runs out of memory is halved.
-    ``share_prefix`` computes what prompts have in common (pictures, frames, system message) once; a model whose token
-    scores change with sharing falls back to computing every prompt from the start.
-    ``video=images`` shows frames of a video as a list of images; with ``native`` they are one video with its times, for
-    checkpoints whose processor takes videos.
-    """
+    """Arguments of ``medtasks_vlm``; ``pretrained`` may also be ``tiny``, a small model for the demo. Under
+    ``accelerate launch`` each process takes a GPU of its own. A batch has at most ``batch_size`` samples, and no more
+    tokens than a quarter of the device's free memory can cache; sampled answers are batches of one. With
+    ``share_prefix``, what prompts have in common (pictures, frames, system message) is computed once. ``video=native``
+    shows frames of a video as one video with its times, for checkpoints whose processor takes videos."""
 
     device: Annotated[str, expects("auto, cpu, cuda or cuda:N", re.compile(r"auto|cpu|cuda(:\d+)?").fullmatch)] = "auto"
     batch_size: Count = 32

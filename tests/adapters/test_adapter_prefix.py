@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import architectures
 import pytest
@@ -18,12 +19,6 @@ from medtasks.adapters.vlm import TINY, MedtasksVLM
 from packaging.version import Version
 
 Create = Callable[..., Any]
-
-
-def model_on(bench: Bench, path: Path, **arguments: Any) -> MedtasksVLM:
-    model = MedtasksVLM(pretrained=str(path), device="cpu", **{"max_new_tokens": 8, "batch_size": 5, **arguments})
-    model.task_dict = bench.task_dict
-    return model
 
 
 def clinic(bench: Bench) -> list[Any]:
@@ -42,11 +37,12 @@ OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in architectures.A
 
 
 @pytest.mark.parametrize("name", [*KINDS, *OTHERS, pytest.param("tiny", marks=pytest.mark.slow)])
-def test_sharing_changes_no_answer(name: str, bench: Bench, tmp_path: Path) -> None:
+def test_sharing_changes_no_answer(name: str, bench: Bench, vlm: Create, tmp_path: Path) -> None:
     requests = clinic(bench)
     path = TINY if name == "tiny" else architectures.build(name, tmp_path, seed=3)
-    alone = texts(model_on(bench, path, share_prefix=False, batch_size=1).replies(requests))
-    model = model_on(bench, path)
+    given = {"pretrained": str(path), "max_new_tokens": 8}
+    alone = texts(vlm(**given, share_prefix=False, batch_size=1).replies(requests))
+    model = vlm(**given, batch_size=5)
 
     assert texts(model.replies(requests)) == alone
     assert len(set(alone)) > len(alone) // 2
@@ -185,14 +181,8 @@ def test_a_batch_keeps_within_its_tokens_and_a_single_row_always_goes(
         (RuntimeError("shapes cannot be multiplied"), "RuntimeError: shapes"),  # is not a lack of memory
     ],
 )
-def test_a_sample_too_large_says_how_large_it_is(
-    error: Exception, said: str, bench: Bench, vlm: Create, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sample_too_large_says_how_large_it_is(error: Exception, said: str, bench: Bench, vlm: Create) -> None:
     model = vlm()
-
-    def batch(*_: Any) -> Any:
-        raise error
-
-    monkeypatch.setattr(model, "_batch", batch)
+    model._batch = Mock(side_effect=error)
     (reply,) = model.replies(bench.task("t", questions(1)))
     assert re.match(said, reply.failed)
