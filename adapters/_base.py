@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from typing import Annotated, Any, ClassVar
 
 import torch
@@ -18,12 +18,11 @@ from pydantic import ConfigDict, Field, ValidationError
 from tqdm import tqdm
 from typing_extensions import Self
 
-from medtasks.core.errors import UsageError
+from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.core.exits import exit_with_sentence
 from medtasks.core.schema import Frozen, first_problem
 from medtasks.core.settings import current_settings
-from medtasks.harness.requests import REPEAT, is_padding
-from medtasks.harness.sending import isolated
+from medtasks.harness.requests import REPEAT, is_padding, isolated
 from medtasks.runs.replies import Reply
 
 from .policies import option_letters
@@ -50,9 +49,7 @@ class Settings(Frozen):
 
 class Arguments(Settings):
     """``--model_args`` of a back-end; numbers are accepted as text (the harness parses ``revision=12`` as a number).
-
-    The harness passes these three fields to every back-end; those that use one redeclare it.
-    """
+    The harness passes these three fields to every back-end; those that use one redeclare it."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
     source: ClassVar[str] = "model_args"
@@ -68,10 +65,9 @@ class ChatRequest:
 
     ``repeat`` counts requests for the same document, from 0; ``media`` names the document's media, in order, and
     ``item_id`` the streaming item it belongs to (else the sample itself); ``options`` are the letters to choose from.
-    Equality ignores ``position``.
     """
 
-    position: int = field(compare=False)
+    position: int
     task: str
     split: str
     doc_id: int
@@ -89,44 +85,31 @@ class ChatRequest:
         return self.to_messages(task_dict[self.task][self.split][self.doc_id])
 
 
-def light_rows(rows: Any, names: Sequence[str]) -> Any:
-    """The columns ``names`` of a dataset, so that reading a row decodes no image; None if it has none of them.
-
-    A plain sequence of documents is returned unchanged.
-    """
-    columns = getattr(rows, "column_names", None)
-    if columns is None:
-        return rows
-    kept = [name for name in names if name in columns]
-    return rows.select_columns(kept) if kept else None
-
-
-def read_rows(rows: Any, numbers: Sequence[int]) -> list[Any]:
-    """The documents with these numbers; a dataset reads many at once in a third of the time."""
+def read_documents(rows: Any, names: Collection[str], numbers: Sequence[int] | None = None) -> list[dict[str, Any]]:
+    """The documents with these numbers, or all; those of a dataset with the fields ``names`` alone, so that no image
+    is decoded, and read at once, in a third of the time."""
+    numbers = range(len(rows)) if numbers is None else numbers
     if not hasattr(rows, "column_names"):
         return [rows[number] for number in numbers]
-    columns = rows[list(numbers)]
-    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    kept = [name for name in rows.column_names if name in names]
+    columns = rows.select_columns(kept)[list(numbers)] if kept else {}
+    return [{name: values[place] for name, values in columns.items()} for place in range(len(numbers))]
 
 
-def read_requests(requests: Iterable[Any], task_dict: Mapping[str, Any]) -> list[ChatRequest]:
-    """Read lmms-eval instances whose arguments are (context, doc_to_messages, settings, doc_id, task, split), without
-    those that only fill up a replica.
-
-    A document without ``sample_id`` (from a task that is not ours) gets the id ``<task>-<doc_id>``.
-    """
+def read_requests(instances: Iterable[Any], task_dict: Mapping[str, Any]) -> list[ChatRequest]:
+    """Read lmms-eval instances of chat tasks, without those that only fill up a replica. A document without
+    ``sample_id`` (of a task that is not ours) gets the id ``<task>-<doc_id>``."""
     groups: dict[tuple[str, str], list[tuple[int, Any]]] = defaultdict(list)
-    for position, request in enumerate(requests):
-        if not is_padding(request):
-            groups[request.args[4:]].append((position, request))
+    for position, instance in enumerate(instances):
+        if not is_padding(instance):
+            groups[instance.args[4:]].append((position, instance))
     read = []
     for (task, split), asked in groups.items():
-        numbers = [request.args[3] for _, request in asked]
-        view = light_rows(task_dict[task][split], ("sample_id", "item_id", "media", "choices"))
-        rows = [{}] * len(asked) if view is None else read_rows(view, numbers)
+        numbers = [instance.args[3] for _, instance in asked]
+        rows = read_documents(task_dict[task][split], ("sample_id", "item_id", "media", "choices"), numbers)
         seen: Counter[int] = Counter()
-        for (position, request), row in zip(asked, rows, strict=True):
-            context, to_messages, settings, doc_id, *_ = request.args
+        for (position, instance), row in zip(asked, rows, strict=True):
+            context, to_messages, settings, doc_id, *_ = instance.args
             sample_id = str(row.get("sample_id") or f"{task}-{doc_id}")
             read.append(
                 ChatRequest(
@@ -141,7 +124,7 @@ def read_requests(requests: Iterable[Any], task_dict: Mapping[str, Any]) -> list
                     # If the media have no names, only a document's own repeats are known to share them.
                     media=tuple(map(str, row.get("media") or (sample_id,))),
                     item_id=str(row.get("item_id") or sample_id),
-                    repeat=(request.metadata or {}).get(REPEAT, seen[doc_id]),
+                    repeat=(instance.metadata or {}).get(REPEAT, seen[doc_id]),
                     options=option_letters(row),
                 )
             )
@@ -149,37 +132,21 @@ def read_requests(requests: Iterable[Any], task_dict: Mapping[str, Any]) -> list
     return sorted(read, key=lambda request: request.position)
 
 
-_DEVICE = re.compile(r"(?P<kind>auto|cpu|cuda)(?:(?<=cuda):(?P<index>\d+))?", re.ASCII)
-
-
 class MedtasksAdapter(lmms):  # type: ignore[misc]
-    """Base of the back-ends: chat requests, answered by :meth:`answer`, one data-parallel replica per process.
-
-    Replicas do not communicate; the harness gathers their results. ``rank`` is the global process index, so several
-    nodes do not evaluate the same documents twice.
-    """
+    """Base of the back-ends: chat requests, answered by :meth:`answer`, one data-parallel replica per process. ``rank``
+    is the global process index, so several nodes do not evaluate the same documents twice."""
 
     is_simple = False
-
-    runs_model = False
-    """Whether a model answers, so that its work is measured."""
-
-    holds_model = False
-    """Whether the model is in this process, so that its memory is the model's."""
-
-    devices = 1
-    """Number of devices that each process uses."""
-
-    answers_all_rounds = False
-    """Whether one response to a multi-round task contains all rounds."""
+    runs_model = False  # whether a model answers, so that its work is measured
+    holds_model = False  # whether the model is in this process, so that its memory is the model's
+    devices = 1  # that each process uses
+    answers_all_rounds = False  # whether one response to a multi-round task contains all rounds
 
     @classmethod
     @exit_with_sentence
     def create_from_arg_string(cls, arg_string: str, additional_config: dict[str, Any] | None = None) -> Any:
         """Create the back-end from ``key=value,…``, which takes precedence over the harness's own options.
-
-        ``--batch_size 1`` is the harness's default, so it is ignored.
-        """
+        ``--batch_size 1`` is the harness's default, so it is ignored."""
         try:
             arguments = utils.simple_parse_args_string(arg_string or "")
         except ValueError as error:
@@ -191,103 +158,70 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
             del harness["batch_size"]
         return cls(**{**harness, **arguments})
 
-    def join_replicas(self, device: str = "cpu") -> torch.device:
-        """Join the replicas of this run and return the device of this one.
-
-        ``device`` is ``auto`` (a GPU if there is one), ``cpu``, ``cuda`` or ``cuda:N``. With several
-        processes each takes its own GPU, so ``cuda:N`` is refused.
-
-        Raises:
-            UsageError: the device is unknown, not on this machine, or contradicts how the processes were launched.
-        """
-        replicas, match = current_settings().processes, _DEVICE.fullmatch(device)
-        if match is None:
-            raise UsageError(f"device is {device!r}, expected auto, cpu, cuda or cuda:N.")
-        kind, index = match["kind"], match["index"]
-        if kind == "cuda" and not torch.cuda.is_available():
-            raise UsageError(f"device={device} was given, but torch sees no GPU here; use device=cpu.")
-        if index and replicas > 1:
+    def join_replicas(self, device: str = "cpu") -> None:
+        """Join the replicas of this run on ``auto`` (a GPU if there is one), ``cpu``, ``cuda`` or ``cuda:N``. With
+        several processes each takes its own GPU."""
+        settings, gpus = current_settings(), torch.cuda.device_count()
+        kind, _, index = device.partition(":")
+        if kind == "cuda" and int(index or 0) >= gpus:
+            fix = "use a lower number" if gpus else "use device=cpu"
+            raise UsageError(f"device={device} was given, but torch sees {gpus or 'no'} GPU here; {fix}.")
+        if index and settings.processes > 1:
             raise UsageError(
-                f"device={device} would put {replicas} processes on one GPU; with device=cuda each takes its own."
+                f"device={device} would put {settings.processes} processes on one GPU; with device=cuda each takes its "
+                "own."
             )
-        if index and int(index) >= torch.cuda.device_count():
-            raise UsageError(f"device={device} was given, but torch sees {torch.cuda.device_count()} GPU(s) here.")
-
         # Matters only with several processes: it selects the process group's backend (gloo or nccl).
-        on_cpu = kind == "cpu" or (kind == "auto" and not torch.cuda.is_available())
-        self.accelerator = Accelerator(cpu=on_cpu and replicas > 1)
-        self._rank = self.accelerator.process_index
-        self._world_size = self.accelerator.num_processes
-        if self._world_size != replicas:
+        on_cpu = kind == "cpu" or (kind == "auto" and not gpus)
+        self.accelerator = Accelerator(cpu=on_cpu and settings.processes > 1)
+        self._rank, self._world_size = self.accelerator.process_index, self.accelerator.num_processes
+        self.device: torch.device = self.accelerator.device
+        several = "ACCELERATE_USE_CPU=true torchrun --nproc_per_node N"
+        if self._world_size != settings.processes:
             raise UsageError(
-                f"{replicas} processes were launched, but accelerate joined {self._world_size}; on CPU launch them "
-                "with ACCELERATE_USE_CPU=true torchrun --nproc_per_node N."
+                f"{settings.processes} processes were launched, but accelerate joined {self._world_size}; on CPU "
+                f"launch them with {several}."
             )
-        if current_settings().alone_on_cpu:
-            logger.warning(
-                "accelerate launch --cpu started one process only; for several use "
-                "ACCELERATE_USE_CPU=true torchrun --nproc_per_node N"
-            )
-        own: torch.device = self.accelerator.device
-        if replicas > 1:
-            if kind == "cuda" and own.type != "cuda":
-                raise UsageError(f"device={device} was given, but these processes run on {own.type}.")
-        elif kind != "auto":
-            own = torch.device(device)
-        elif own.type != "cuda":
-            own = torch.device("cpu")
-        self._device = own
-        return own
+        if settings.alone_on_cpu:
+            logger.warning(f"accelerate launch --cpu started one process only; for several use {several}")
+        if settings.processes == 1 and (kind != "auto" or self.device.type != "cuda"):
+            self.device = torch.device("cpu" if kind == "auto" else device)
+        if kind == "cuda" and self.device.type != "cuda":
+            raise UsageError(f"device={device} was given, but these processes run on {self.device.type}.")
 
     def batches(self, requests: list[ChatRequest]) -> Iterable[list[ChatRequest]]:
-        """``requests`` in batches, in processing order; one by default.
-
-        Replies are stored after each batch, so slow back-ends should make small ones.
-        """
+        """``requests`` in batches, in processing order; one by default. Replies are stored after each batch, so slow
+        back-ends should make small ones."""
         return [requests] if requests else []
 
     def answer(self, requests: list[ChatRequest]) -> list[Reply]:
-        """The replies to a batch, in order; what subclasses implement.
-
-        Raises:
-            UsageError: a setting or a document is not supported by the back-end.
-            MedtasksError: media cannot be read, the model rejects an input, or a sample is too large for the device.
-        """
+        """The replies to a batch, in order; what subclasses implement."""
         raise NotImplementedError
 
-    def stream(self, requests: list[Any], *, progress: bool = True) -> Iterator[list[tuple[int, Reply]]]:
-        """Yield positions in ``requests`` and :func:`isolated` replies, without those to padding, for tasks of ours."""
+    def stream(self, requests: list[Any]) -> Iterator[list[tuple[int, Reply]]]:
+        """Yield positions in ``requests`` and :func:`isolated` replies, without those to padding."""
         read = read_requests(requests, self.task_dict)
-        silent = self.rank != 0 or not progress or not read
-        with tqdm(total=len(read), desc="medtasks", unit="request", disable=silent) as bar:
+        with tqdm(total=len(read), desc="medtasks", unit="request", disable=self.rank != 0 or not read) as bar:
             for answered in isolated(self.batches(read), lambda request: request.task, self.answer):
                 bar.update(len(answered))
                 yield [(request.position, reply) for request, reply in answered]
 
     def replies(self, requests: list[Any]) -> list[Reply]:
-        """The replies to ``requests`` in order; padding requests get an empty text. Raises what :meth:`answer` does."""
-        replies = [Reply("") for _ in requests]
-        for batch in self.batches(read_requests(requests, self.task_dict)):
-            for request, reply in zip(batch, self.answer(batch), strict=True):
-                replies[request.position] = reply
-        return replies
+        """The replies to ``requests`` in order; padding requests get an empty text."""
+        answered = dict(chain.from_iterable(self.stream(requests)))
+        return [answered.get(position, Reply("")) for position in range(len(requests))]
 
     def generate_until(self, requests: list[Any]) -> list[GenerationResult]:
-        """:meth:`replies`, as the harness takes them for other tasks."""
-        return [
-            GenerationResult(reply.text, TokenCounts(reply.input_tokens, reply.output_tokens))
-            for reply in self.replies(requests)
-        ]
+        """:meth:`replies` for other tasks, which the harness scores; so a failed one ends the run."""
+        results = []
+        for reply in self.replies(requests):
+            if reply.failed is not None:
+                raise MedtasksError(reply.failed)
+            results.append(GenerationResult(reply.text, TokenCounts(reply.input_tokens, reply.output_tokens)))
+        return results
 
-    @property
-    def device(self) -> torch.device:
-        """Device of this replica's tensors; the harness puts its own counts there."""
-        return self._device
+    def loglikelihood(self, requests: list[Any]) -> Any:
+        """Not supported: no medtasks task needs likelihoods, and medtasks runs the rounds of its tasks itself."""
+        raise NotImplementedError(f"{type(self).__name__} answers single prompts; other requests are not supported.")
 
-    def generate_until_multi_round(self, requests: list[Any]) -> list[Any]:
-        """Not supported: medtasks runs the rounds of its tasks itself."""
-        raise NotImplementedError(f"{type(self).__name__} answers one round at a time.")
-
-    def loglikelihood(self, requests: list[Any]) -> list[tuple[float, bool]]:
-        """Not supported: no medtasks task needs likelihoods."""
-        raise NotImplementedError(f"{type(self).__name__} generates text; log-likelihood requests are not supported.")
+    generate_until_multi_round = loglikelihood

@@ -8,7 +8,6 @@ import math
 import re
 import string
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -20,8 +19,7 @@ from medtasks.runs.replies import Letter, Probabilities, Reply
 from ._generating import GenerationSettings, cut_at_stop, ends_of_turn
 
 LETTERS = string.ascii_uppercase
-_LONGEST = 6
-"""Characters of a token that can be a letter with blanks and signs around it."""
+_LONGEST = 6  # characters of a token that can be a letter with blanks and signs around it
 _ASIDE = re.compile(r"[\W_]+")
 EDGE = 2e-5
 """Probabilities this close to the limit between two percents may round either way: in single precision the batch size
@@ -46,16 +44,12 @@ class Letters:
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
-        special = set(tokenizer.all_special_ids)
-        likely = [
-            number
-            for token, number in tokenizer.get_vocab().items()
-            if len(token) <= _LONGEST
-            and number not in special
-            and sum(one in string.ascii_letters for one in token) == 1
-        ]
-        letters = {number: letter_in(tokenizer.decode([number])) for number in sorted(likely)}
-        self.tokens = {number: letter for number, letter in letters.items() if letter is not None}
+        special, found = set(tokenizer.all_special_ids), dict[int, str]()
+        for token, number in tokenizer.get_vocab().items():
+            likely = len(token) <= _LONGEST and sum(one in string.ascii_letters for one in token) == 1
+            if likely and number not in special and (letter := letter_in(tokenizer.decode([number]))):
+                found[number] = letter
+        self.tokens = dict(sorted(found.items()))
 
     def probabilities(
         self,
@@ -66,14 +60,8 @@ class Letters:
         options: Sequence[str],
     ) -> tuple[Probabilities, bool]:
         """Those of a response in whole percents, and whether another summation order could have rounded one otherwise.
-
-        Args:
-            row: its tokens without the one that ends it; those of a stop string are left out.
-            text: its text.
-            chosen: log-probability of each token.
-            shares: probabilities of `LETTERS` at the place of each token; needed where it is a letter.
-            options: the letters of the question's options.
-        """
+        ``row`` are its tokens without the one that ends it, of which those of a stop string are left out; ``chosen``
+        are their log-probabilities, ``shares`` the probabilities of `LETTERS` where a token is a letter."""
 
         def text_of(tokens: Sequence[int]) -> str:
             return str(self._tokenizer.decode(tokens, skip_special_tokens=True))
@@ -91,40 +79,31 @@ class Letters:
 
         letters = []
         for step, token in enumerate(row[:end]):
-            letter = self.tokens.get(token)
-            if letter is None or letter not in options:
-                continue
-            of = dict(zip(LETTERS, shares[step], strict=True))
+            letter, of = self.tokens.get(token), dict(zip(LETTERS, shares[step], strict=True))
             mass = math.fsum(of.get(option, 0.0) for option in options)
-            if not mass:
-                continue
-            normal = {option: of.get(option, 0.0) / mass for option in options}
-            exact += [*normal.values(), mass]
-            percents = {option: round(share, 2) for option, share in normal.items()}
-            letters.append(Letter(len(text_of(row[:step])), letter, percents, round(mass, 2)))
+            if letter is not None and letter in options and mass:
+                normal = {option: of.get(option, 0.0) / mass for option in options}
+                exact += [*normal.values(), mass]
+                percents = {option: round(share, 2) for option, share in normal.items()}
+                letters.append(Letter(len(text_of(row[:step])), letter, percents, round(mass, 2)))
         close = any(abs(100 * one % 1 - 0.5) < 100 * EDGE for one in exact)
         return Probabilities(None if mean is None else round(mean, 2), tuple(letters)), close
 
 
 class StepScores(LogitsProcessor):  # type: ignore[misc]
-    """Records the log-probability of each generated token, the probabilities of all letters, and whether the best two
-    scores are tied; changes nothing.
-
-    It sees the scores after the checkpoint's repetition penalty, and before temperature, top-p and top-k. ``ties``:
-    whether ties matter.
-    """
+    """Records the log-probability of each generated token, the probabilities of all letters, and with ``ties`` whether
+    the best two scores are tied, before temperature, top-p and top-k; changes nothing."""
 
     def __init__(self, letters: dict[int, str], *, ties: bool) -> None:
         self._letters = letters
         self._settle = ties
-        self._ties: list[torch.Tensor] = []
         self._latest: torch.Tensor | None = None
         self._chosen: list[torch.Tensor] = []
         self._of_letters: list[torch.Tensor] = []
+        self._ties: list[torch.Tensor] = []
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """``scores``, unchanged."""
-        self._keep(input_ids[:, -1])
+        self._keep(input_ids)
         self._latest = scores.float().log_softmax(dim=-1)
         if self._settle:
             first, second = scores.topk(2).values.unbind(dim=-1)
@@ -136,24 +115,21 @@ class StepScores(LogitsProcessor):  # type: ignore[misc]
         return scores
 
     def _keep(self, tokens: torch.Tensor) -> None:
-        """The log-probability of the tokens chosen from the latest scores."""
+        """Keep the log-probabilities of the last tokens, which were chosen from the latest scores."""
         if self._latest is not None:
-            self._chosen.append(self._latest.gather(1, tokens[:, None])[:, 0])
+            self._chosen.append(self._latest.gather(1, tokens[:, -1:])[:, 0])
 
     def rows(self, tokens: torch.Tensor) -> list[tuple[list[float], list[list[float]], list[bool]]]:
         """Of each row of generated tokens ``(rows, steps)``: log-probabilities, the letters' probabilities, ties."""
-        self._keep(tokens[:, -1])
-        self._latest = None
+        self._keep(tokens)
         chosen, letters = (torch.stack(one, dim=1).tolist() for one in (self._chosen, self._of_letters))
         ties = torch.stack(self._ties, dim=1).tolist() if self._ties else [[]] * len(chosen)
         return list(zip(chosen, letters, ties, strict=True))
 
 
 class StopAtText(StoppingCriteria):  # type: ignore[misc]
-    """Ends a row as soon as its decoded answer contains a stop string; the text itself is cut afterwards.
-
-    transformers' own ``stop_strings`` would also stop at one that begins in the prompt.
-    """
+    """Ends a row as soon as its decoded answer contains a stop string; the text itself is cut afterwards. transformers'
+    own ``stop_strings`` would also stop at one that begins in the prompt."""
 
     def __init__(self, tokenizer: Any, prompt_length: int, until: Sequence[str]) -> None:
         self._tokenizer = tokenizer
@@ -162,8 +138,7 @@ class StopAtText(StoppingCriteria):  # type: ignore[misc]
 
     def __call__(self, input_ids: torch.Tensor, scores: Any, **kwargs: Any) -> torch.Tensor:  # noqa: ARG002
         texts = self._tokenizer.batch_decode(input_ids[:, self._prompt_length :], skip_special_tokens=True)
-        done = [any(stop in text for stop in self._until) for text in texts]
-        return torch.tensor(done, device=input_ids.device, dtype=torch.bool)
+        return torch.tensor([any(stop in text for stop in self._until) for text in texts], device=input_ids.device)
 
 
 class Decoder:
@@ -179,11 +154,8 @@ class Decoder:
     def decode(
         self, inputs: Mapping[str, Any], options: Sequence[Sequence[str]], settings: GenerationSettings, seed: int = 0
     ) -> list[tuple[Reply, bool]]:
-        """A reply per row of ``inputs``, a question with so many ``options``; ``seed`` is used for sampling.
-
-        Each with whether another summation order could have chosen the second best at some token, or could have rounded
-        a probability otherwise.
-        """
+        """A reply per row of ``inputs``, each a question with so many ``options``, and whether another summation order
+        could have chosen another token or rounded a probability otherwise; ``seed`` is used for sampling."""
         length = inputs["input_ids"].shape[1]
         exact = self._model.dtype == torch.float32 and not settings.sampling  # then ties are settled
         scores = StepScores(self._letters.tokens, ties=exact)
@@ -209,14 +181,13 @@ class Decoder:
                 tokens = tokens[:-1]  # it reached a stop string before other rows ended
             full = self._tokenizer.decode(tokens, skip_special_tokens=True)
             text = cut_at_stop(full, settings.until)
-            finish = "stop" if end is not None or text != full else "length"
-            reply = Reply(text, input_tokens=int(prompt), output_tokens=len(tokens), finish=finish)
-            tied = False
+            known, tied = None, False
             if steps is not None:
                 chosen, shares, ties = steps
-                probabilities, close = self._letters.probabilities(tokens[:end], text, chosen, shares, letters)
-                reply = replace(reply, probabilities=probabilities)
+                known, close = self._letters.probabilities(tokens[:end], text, chosen, shares, letters)
                 tied = exact and (close or any(ties[: len(tokens)]))
+            finish = "stop" if end is not None or text != full else "length"
+            reply = Reply(text, None, int(prompt), len(tokens), finish, probabilities=known)
             decoded.append((reply, tied))
         return decoded
 

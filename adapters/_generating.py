@@ -1,4 +1,4 @@
-"""Shared by the back-ends that run a checkpoint: arguments, generation settings, batches, conversations."""
+"""Shared by the back-ends that run a checkpoint: arguments, generation settings, batches, messages with pictures."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
 from loguru import logger
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from medtasks.core.errors import DataError, MediaError, UsageError
 
@@ -19,11 +18,8 @@ from ._base import Arguments, ChatRequest, Count, MedtasksAdapter, Natural, NonN
 
 
 class GenerationSettings(Settings):
-    """How one request is decoded; ``temperature`` 0 is greedy (or beam) search.
-
-    ``top_p`` 1 and ``top_k`` 0 switch the two filters off. ``repetition_penalty`` None keeps the checkpoint's own.
-    ``ignored`` lists given settings that have no effect, for reporting.
-    """
+    """How one request is decoded; ``temperature`` 0 is greedy (or beam) search, ``top_p`` 1 and ``top_k`` 0 are no
+    limits. ``ignored`` lists given settings that have no effect."""
 
     max_new_tokens: Count = 512
     temperature: NonNegative = 0.0
@@ -41,24 +37,20 @@ class GenerationSettings(Settings):
 
 
 def read_settings(given: Mapping[str, Any], max_new_tokens: int | None = None) -> GenerationSettings:
-    """Read a task's ``generation_kwargs``; ``max_new_tokens`` of the back-end overrides the task's.
-
-    ``do_sample: false`` means greedy, regardless of temperature. Raises :class:`UsageError` naming the setting.
-    """
+    """Read a task's ``generation_kwargs``; ``max_new_tokens`` of the back-end overrides the task's. ``do_sample:
+    false`` means greedy, regardless of temperature. Raises :class:`UsageError` naming the setting."""
     names = GenerationSettings.model_fields.keys() - {"ignored"}
     known = {name: value for name, value in given.items() if name in names}
     ignored = {name for name, value in given.items() if value is not None} - {*known, "do_sample"}
-    if max_new_tokens:
-        known["max_new_tokens"] = max_new_tokens
-    until = known.pop("until", None)
-    known["until"] = [stop for stop in ([until] if isinstance(until, str) else until or ()) if stop != ""]
-    if given.get("do_sample") and known.get("temperature") is None:
+    until, drawn = known.get("until") or (), given.get("do_sample")
+    known["until"] = [stop for stop in ([until] if isinstance(until, str) else until) if stop != ""]
+    known |= {"max_new_tokens": max_new_tokens or known.get("max_new_tokens"), "top_p": known.get("top_p") or None}
+    if drawn and known.get("temperature") is None:
         known["temperature"] = 1.0
-    settings = GenerationSettings.read(known)
-    if given.get("do_sample") is not None and not given["do_sample"] and settings.sampling:
+    elif drawn is not None and not drawn and known.get("temperature"):
         ignored.add("temperature")
-        settings = settings.model_copy(update={"temperature": 0.0})
-    return settings.model_copy(update={"top_p": settings.top_p or 1.0, "ignored": tuple(sorted(ignored))})
+        known["temperature"] = 0.0
+    return GenerationSettings.read({**known, "ignored": sorted(ignored)})
 
 
 def sample_seed(seed: int, sample_id: str, repeat: int) -> int:
@@ -69,20 +61,16 @@ def sample_seed(seed: int, sample_id: str, repeat: int) -> int:
 
 def cut_at_stop(text: str, until: Sequence[str]) -> str:
     """``text`` up to the earliest stop string in it."""
-    found = [position for position in (text.find(stop) for stop in until) if position >= 0]
-    return text[: min(found)] if found else text
+    return text[: min((text.find(stop) for stop in until if stop in text), default=None)]
 
 
 END_OF_TURN = ("<|im_end|>", "<|eot_id|>", "<end_of_turn>", "<|endoftext|>", "</s>")
-"""Special tokens that end a turn in chat templates."""
 
 
 def ends_of_turn(tokenizer: Any, own: Any) -> list[int]:
-    """The tokens that end an answer: those of the checkpoint (``own``: one, several or None), and `END_OF_TURN`.
-
-    A fine-tuned checkpoint often names only its base model's end of text. Without its template's end of turn it goes on
-    with an invented next question, up to the token limit. Padding ends an answer only if the checkpoint says so.
-    """
+    """The tokens that end an answer: the checkpoint's ``own``, and `END_OF_TURN`. A fine-tuned checkpoint often names
+    only its base model's, and would go on with an invented next question. Padding ends an answer only if the checkpoint
+    says so."""
     named = [own] if isinstance(own, int) else list(own or ())
     added = getattr(tokenizer, "added_tokens_decoder", {})  # tokenizers of other libraries have none
     known = {token.content: number for number, token in added.items() if token.special}
@@ -91,19 +79,11 @@ def ends_of_turn(tokenizer: Any, own: Any) -> list[int]:
 
 
 def plan_batches(
-    requests: Iterable[ChatRequest],
-    size: int,
-    max_new_tokens: int | None = None,
-    *,
-    alone_when_sampling: bool = True,
+    requests: Iterable[ChatRequest], size: int, *, alone_when_sampling: bool = True
 ) -> Iterator[list[ChatRequest]]:
-    """Yield batches of at most ``size`` requests with equal settings.
-
-    With ``alone_when_sampling`` each sampled answer is a separate batch, so that its draw depends on its seed alone.
-
-    The order is by generation settings, media, item, then text length, longest first: samples that share images and
-    rounds of one stream are adjacent, batches need little padding, and out-of-memory errors occur early.
-    """
+    """Yield batches of at most ``size`` requests with equal settings; sampled ones alone, so that a draw depends on its
+    seed. Shared pictures and rounds of a stream are adjacent, then the longest texts come first: batches need little
+    padding, and running out of memory is noticed early."""
 
     def settings_key(request: ChatRequest) -> str:
         return json.dumps(dict(request.settings), sort_keys=True, default=str)
@@ -115,8 +95,7 @@ def plan_batches(
 
     for _, same_settings in groupby(sorted(requests, key=key), key=settings_key):
         group = list(same_settings)
-        settings = read_settings(group[0].settings, max_new_tokens)
-        step = 1 if settings.sampling and alone_when_sampling else size
+        step = 1 if alone_when_sampling and read_settings(group[0].settings).sampling else size
         for start in range(0, len(group), step):
             yield group[start : start + step]
 
@@ -124,45 +103,13 @@ def plan_batches(
 class GeneratingArguments(Arguments):
     """Arguments of every back-end that generates."""
 
-    pretrained: str
-    """Checkpoint directory or hub id."""
-
-    max_pixels: Count | None = None
-    """Pixels per image (width times height) at most; larger images are scaled down."""
-
-    min_pixels: Count | None = None
-    """Pixels per image at least; smaller images are scaled up."""
-
-    max_new_tokens: Count | None = None
-    """Overrides the tasks' own limit."""
-
-    system_prompt: str | None = None
-    """Overrides the tasks' own system message."""
-
-    seed: Natural = 0
-    """Seeds each sampled answer, together with sample id and repeat."""
-
-    blind: bool = False
-    """Send every prompt without images and frames, to measure what can be answered from the text."""
-
-
-@dataclass(frozen=True)
-class Video:
-    """At least two frames of a video and their times in seconds."""
-
-    frames: list[Image.Image]
-    times: list[float]
-
-
-@dataclass(frozen=True)
-class Conversation:
-    """Messages with image and video placeholders for the template, and their media in the same order; ``options`` are
-    the letters of the question's options."""
-
-    messages: list[dict[str, Any]] = field(default_factory=list)
-    images: list[Image.Image] = field(default_factory=list)
-    videos: list[Video] = field(default_factory=list)
-    options: tuple[str, ...] = ()
+    pretrained: str  # checkpoint directory or hub id
+    max_pixels: Count | None = None  # per image (width times height) at most; larger images are scaled down
+    min_pixels: Count | None = None  # per image at least; smaller images are scaled up
+    max_new_tokens: Count | None = None  # overrides the tasks' own limit
+    system_prompt: str | None = None  # overrides the tasks' own system message
+    seed: Natural = 0  # seeds each sampled answer, together with sample id and repeat
+    blind: bool = False  # send every prompt without images and frames, to measure what the text alone answers
 
 
 def fit_pixels(image: Image.Image, least: int | None, most: int | None) -> Image.Image:
@@ -184,85 +131,70 @@ def fit_pixels(image: Image.Image, least: int | None, most: int | None) -> Image
     return image.resize(size, Image.Resampling.BICUBIC)
 
 
-def read_messages(
-    given: Iterable[dict[str, Any]],
-    arguments: GeneratingArguments,
-    options: tuple[str, ...] = (),
-    *,
-    native_video: bool = False,
-) -> Conversation:
-    """Read messages whose content is text or a list of ``{"type": "text"|"image", …}`` parts.
+Messages = list[dict[str, Any]]
+"""Chat messages as templates take them: lists of parts with a ``text``, an ``image``, or a ``video`` (its frames) with
+``times`` in seconds."""
 
-    An image part has a PIL image or a file path under ``url`` (or ``image``). With ``native_video``, neighbouring image
-    parts with a ``time`` become one video; a lone one stays an image.
 
-    Raises:
-        DataError: a part has another type; a video must be given as frames.
-        MediaError: an image is missing, cannot be decoded, or has more than 8 bits per channel.
-    """
-
-    def framed(part: dict[str, Any]) -> bool:
-        return native_video and part["type"] == "image" and "time" in part
-
-    read = Conversation(options=options)
-    if arguments.system_prompt:
-        read.messages.append({"role": "system", "content": [{"type": "text", "text": arguments.system_prompt}]})
+def read_messages(given: Messages, arguments: GeneratingArguments, *, native_video: bool = False) -> Messages:
+    """Open the pictures of messages: PIL images or file paths under ``url`` (or ``image``). With ``native_video``,
+    neighbouring image parts with a ``time`` become one video; a lone one stays an image."""
+    if system := arguments.system_prompt:
+        others = [message for message in given if message["role"] != "system"]
+        given = [{"role": "system", "content": system}, *others]
+    read = []
     for message in given:
-        if arguments.system_prompt and message["role"] == "system":
-            continue
-        content = message["content"]
-        parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        placed: list[dict[str, Any]] = []
-        for in_video, group in groupby(parts, key=framed):
-            shown = [part for part in group if part["type"] == "text" or not arguments.blind]
-            if in_video and len(shown) > 1:
-                placed.append({"type": "video"})
-                frames = [_opened(part, arguments) for part in shown]
-                read.videos.append(Video(frames, [float(part["time"]) for part in shown]))
-                continue
-            for part in shown:
-                if part["type"] == "text":
-                    placed.append({"type": "text", "text": part["text"]})
-                elif part["type"] == "image":
-                    placed.append({"type": "image"})
-                    read.images.append(_opened(part, arguments))
-                else:
-                    raise DataError(
-                        f"A message has a part of type {part['type']!r}, but only text and images are accepted; "
-                        "give a video as its frames."
-                    )
-        read.messages.append({"role": message["role"], "content": placed})
+        content, shown = message["content"], list[dict[str, Any]]()
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        parts = [part for part in parts if part["type"] == "text" or not arguments.blind]
+        for timed, group in groupby(parts, key=lambda part: native_video and "time" in part):
+            together = list(group)
+            opened = [_opened(part, arguments) for part in together]
+            if timed and len(opened) > 1:
+                times = [float(part["time"]) for part in together]
+                opened = [{"type": "video", "video": [part["image"] for part in opened], "times": times}]
+            shown += opened
+        read.append({"role": message["role"], "content": shown})
     return read
 
 
-def _opened(part: dict[str, Any], arguments: GeneratingArguments) -> Image.Image:
+def media_in(messages: Messages, kind: str) -> list[dict[str, Any]]:
+    """The parts that are an ``image``, or a ``video``."""
+    return [part for message in messages for part in message["content"] if part["type"] == kind]
+
+
+def _opened(part: dict[str, Any], arguments: GeneratingArguments) -> dict[str, Any]:
+    """A part with its picture opened, as RGB and within the limits of pixels."""
+    if part["type"] == "text":
+        return {"type": "text", "text": part["text"]}
+    if part["type"] != "image":
+        raise DataError(
+            f"A message has a part of type {part['type']!r}, but only text and images are accepted; give a video as "
+            "its frames."
+        )
     source = part.get("url", part.get("image"))
     if isinstance(source, str):
         try:
             with Image.open(source) as opened:
                 opened.load()
                 source = opened
-        except (OSError, UnidentifiedImageError) as error:
+        except OSError as error:
             raise MediaError(f"{source}: the image cannot be read ({error}).") from error
     if not isinstance(source, Image.Image):
         raise MediaError(f"An image part is {type(source).__name__}, expected a PIL image or a file path.")
     if source.mode.startswith(("I", "F")):  # 16- or 32-bit grey values: converting them to RGB would clip, not scale
         raise MediaError(f"An image of mode {source.mode!r} was given, expected 8 bits per channel.")
     image = source if source.mode == "RGB" else source.convert("RGB")
-    return fit_pixels(image, arguments.min_pixels, arguments.max_pixels)
+    return {"type": "image", "image": fit_pixels(image, arguments.min_pixels, arguments.max_pixels)}
 
 
 class GeneratingAdapter(MedtasksAdapter):
-    """Answers batch by batch; greedy by default.
-
-    A task's ``generation_kwargs`` may set temperature, top_p, top_k, num_beams, repetition_penalty, max_new_tokens (by
-    default 512), do_sample and until; others are reported as ignored.
-    """
+    """Answers batch by batch; greedy by default. Settings in a task's ``generation_kwargs`` that are none of
+    `GenerationSettings` are reported as ignored."""
 
     name: str
     runs_model = True
-    alone_when_sampling = True
-    """Whether each sampled answer is a separate batch."""
+    alone_when_sampling = True  # whether each sampled answer is a separate batch
 
     def __init__(self, given: GeneratingArguments) -> None:
         super().__init__()
@@ -272,16 +204,14 @@ class GeneratingAdapter(MedtasksAdapter):
         self._given = given
         self.batch_size: int = given.batch_size
         self._facts: dict[str, Any] = {}
-        settings = ("batch_size", "max_pixels", "min_pixels", "max_new_tokens", "system_prompt", "seed", "blind")
-        self._settings: dict[str, Any] = {name: getattr(given, name) for name in settings}
+        settings = {"batch_size", "max_pixels", "min_pixels", "max_new_tokens", "system_prompt", "seed", "blind"}
+        self._settings = given.model_dump(include=settings)
         self._usage: dict[str, int] = {}
         self._ignored: set[str] = set()
 
     def describe(self) -> dict[str, Any]:
-        """Provenance of the answers, JSON-serializable: checkpoint, versions and limits.
-
-        ``usage`` counts this replica's work so far; replicas' counts may be summed.
-        """
+        """Provenance of the answers, JSON-serializable: checkpoint, versions and limits. ``usage`` counts this
+        replica's work so far; replicas' counts may be summed."""
         return {
             "model": self.name,
             **self._facts,
@@ -291,9 +221,13 @@ class GeneratingAdapter(MedtasksAdapter):
         }
 
     def batches(self, requests: list[ChatRequest]) -> Iterable[list[ChatRequest]]:
-        """``requests`` as :func:`plan_batches` arranges them."""
-        limit, alone = self._given.max_new_tokens, self.alone_when_sampling
-        return list(plan_batches(requests, self.batch_size, limit, alone_when_sampling=alone))
+        return list(plan_batches(requests, self.batch_size, alone_when_sampling=self.alone_when_sampling))
+
+    def messages_of(self, request: ChatRequest, *, native_video: bool = False) -> Messages:
+        return read_messages(request.messages(self.task_dict), self._given, native_video=native_video)
+
+    def seed_of(self, request: ChatRequest) -> int:
+        return sample_seed(self._given.seed, request.sample_id, request.repeat)
 
     def settings_of(self, requests: list[ChatRequest]) -> GenerationSettings:
         """The settings of a batch, which are equal; those without effect are reported."""

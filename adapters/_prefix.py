@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,14 +19,12 @@ from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 from medtasks.core.cache import RecentlyUsed
 
-from ._reading import KEPT_BYTES, Prompt, Unit, on_device, size_of, stacked
+from ._reading import KEPT_BYTES, Media, Prompt, on_device, size_of, stacked
 
-Layers = list[tuple[torch.Tensor, torch.Tensor]]
-"""Keys and values of each layer, (rows, heads, tokens, width)."""
+Layers = list[tuple[torch.Tensor, torch.Tensor]]  # keys and values, (rows, heads, tokens, width)
 _TOKEN_TYPES = ("token_type_ids", "mm_token_type_ids")
-_NEWER = "cache" in inspect.signature(GenerationMixin.prepare_inputs_for_generation).parameters
-_CACHE = "cache" if _NEWER else "past_key_values"
-"""What transformers calls the cache: ``cache`` since 5.24."""
+_NAMES = inspect.signature(GenerationMixin.prepare_inputs_for_generation).parameters
+_CACHE = "cache" if "cache" in _NAMES else "past_key_values"  # ``cache`` since transformers 5.24
 
 
 def refusal(model: Any) -> str | None:
@@ -40,12 +38,9 @@ def refusal(model: Any) -> str | None:
 
 @dataclass(frozen=True)
 class Row:
-    """One prompt on the device.
-
-    ``keys`` identify its tokens, placeholders by the media they show: two prompts whose keys agree up to some token
-    have the same keys and values up to there. ``positions`` are those of all its tokens, (…, 1, tokens).
-    ``features`` are those of its media by modality, (layers, placeholders, width) each.
-    """
+    """One prompt on the device. Prompts whose ``keys`` (tokens; for placeholders, the media they show) agree up to some
+    token have the same keys and values up to there. ``positions`` are (…, 1, tokens), ``features`` by modality (layers,
+    placeholders, width)."""
 
     ids: torch.Tensor
     keys: torch.Tensor
@@ -58,19 +53,10 @@ class Row:
     def __len__(self) -> int:
         return int(self.ids.shape[1])
 
-    def features_between(self, start: int, stop: int) -> Iterator[tuple[str, torch.Tensor]]:
-        """Features of the placeholders among the tokens from ``start`` to before ``stop``, by modality."""
-        for modality, places in self.placeholders.items():
-            first, last = (int((places < token).sum()) for token in (start, stop))
-            if first < last:
-                yield modality, torch.cat(self.features[modality], dim=1)[:, first:last]
-
 
 class SharedPrefix:
-    """Prepares batches for ``generate`` with all but the last token of each prompt already computed.
-
-    ``usage`` counts the media and the prompt tokens that were computed and reused.
-    """
+    """Prepares batches for ``generate`` with all but the last token of each prompt already computed. ``usage`` counts
+    the media and the prompt tokens that were computed and reused."""
 
     def __init__(self, model: Any, usage: dict[str, int]) -> None:
         self._model = model
@@ -93,30 +79,37 @@ class SharedPrefix:
         groups: dict[tuple[bytes, ...], list[int]] = defaultdict(list)
         for number, row in enumerate(rows):
             groups[row.media].append(number)
-        parts: dict[int, tuple[Layers, int]] = {}
-        reused: dict[int, int] = {}
+        longest = max(map(len, rows))
+        reused: list[int] = [0] * len(rows)
+        aligned: list[Any] = []
         for numbers in groups.values():
             layers, counts = self._computed([rows[number] for number in numbers])
-            parts |= {number: (layers, place) for place, number in enumerate(numbers)}
-            reused.update(zip(numbers, counts, strict=True))
-
-        longest = max(map(len, rows))
+            if not aligned:  # all but the last token of every row, right-aligned
+                aligned = [
+                    tuple(part.new_zeros((len(rows), part.shape[1], longest - 1, part.shape[3])) for part in layer)
+                    for layer in layers
+                ]
+            for place, (number, count) in enumerate(zip(numbers, counts, strict=True)):
+                reused[number], length = count, len(rows[number]) - 1
+                for whole, layer in zip(aligned, layers, strict=True):
+                    for target, part in zip(whole, layer, strict=True):
+                        target[number, :, longest - 1 - length :] = part[place, :, :length]
         inputs = {
             "input_ids": stacked([row.ids for row in rows], longest, padding, left=True),
             "attention_mask": stacked([torch.ones_like(row.ids) for row in rows], longest, left=True),
             "position_ids": stacked([row.positions for row in rows], longest, left=True),
-            _CACHE: _cache(_aligned([parts[number] for number in range(len(rows))], rows)),
+            _CACHE: _cache(aligned),
         }
-        return inputs, [reused[number] for number in range(len(rows))]
+        return inputs, reused
 
     def _row(self, prompt: Prompt) -> Row:
         ids = prompt.inputs["input_ids"]
         text = {name: value for name, value in prompt.inputs.items() if not name.startswith("pixel")}
         features: dict[str, list[torch.Tensor]] = defaultdict(list)
         identities: dict[str, list[torch.Tensor]] = defaultdict(list)
-        for unit in prompt.units:
-            base = int.from_bytes(unit.content_hash[:7], "big")
-            for modality, part in self._encoded(unit).items():
+        for media in prompt.media:
+            base = int.from_bytes(media.content_hash[:7], "big")
+            for modality, part in self._encoded(media).items():
                 features[modality].append(part)
                 identities[modality].append(-1 - base - torch.arange(part.shape[1]))
         keys, placeholders = ids[0].clone(), {}
@@ -133,17 +126,17 @@ class SharedPrefix:
             types={name: text[name].to(device) for name in _TOKEN_TYPES if name in text},
             features=features,
             placeholders=placeholders,
-            media=tuple(unit.content_hash for unit in prompt.units),
+            media=tuple(media.content_hash for media in prompt.media),
         )
 
-    def _encoded(self, unit: Unit) -> dict[str, torch.Tensor]:
-        """Embeddings of the unit's placeholders by modality, (layers, placeholders, width): as the decoder's embedding
+    def _encoded(self, media: Media) -> dict[str, torch.Tensor]:
+        """Embeddings of the placeholders by modality, (layers, placeholders, width): as the decoder's embedding
         layer takes them, then those that some models add after their first layers."""
-        known = self._features.get(unit.content_hash)
+        known = self._features.get(media.content_hash)
         if known is not None:
-            self._usage["media_reused"] += unit.count
+            self._usage["media_reused"] += media.count
             return known
-        moved = on_device(unit.inputs, self._model)
+        moved = on_device(media.inputs, self._model)
         outputs = self._model._prepare_multimodal_encoder_kwargs_for_generation(moved)["mm_encoder_outputs"]
         features = {}
         for modality, output in outputs.items():
@@ -153,8 +146,8 @@ class SharedPrefix:
             features[modality] = torch.stack(
                 [torch.cat([part.reshape(-1, part.shape[-1]) for part in layer]) for layer in layers]
             )
-        self._usage["media_encoded"] += unit.count
-        self._features.add(unit.content_hash, features)
+        self._usage["media_encoded"] += media.count
+        self._features.add(media.content_hash, features)
         return features
 
     def _computed(self, rows: Sequence[Row]) -> tuple[Layers, list[int]]:
@@ -175,15 +168,15 @@ class SharedPrefix:
         return (layers if max(lengths) == shared else self._forward(rows, layers, shared, lengths)), reused
 
     def _forward(self, rows: Sequence[Row], layers: Layers, start: int, stops: Sequence[int]) -> Layers:
-        """Keys and values with those of tokens ``start`` to before ``stops`` added; shorter rows are padded right.
-
-        No token attends to later ones, so the padding changes nothing, and its own values are never read.
-        """
+        """Keys and values with those of tokens ``start`` to before ``stops`` added; shorter rows are padded right. No
+        token attends to later ones, so the padding changes nothing, and its own values are never read."""
         stop, parts = max(stops), list(zip(rows, stops, strict=True))
         features: dict[str, list[torch.Tensor]] = defaultdict(list)
         for row, last in parts:
-            for modality, shown in row.features_between(start, last):
-                features[modality].append(shown)
+            for modality, places in row.placeholders.items():
+                before, shown = (int((places < token).sum()) for token in (start, last))
+                if before < shown:
+                    features[modality].append(torch.cat(row.features[modality], dim=1)[:, before:shown])
         encoded = {}
         for modality, given in features.items():
             kind, listed = self._forms[modality]
@@ -222,19 +215,3 @@ def _cache(layers: Layers) -> DynamicCache:
         layer.keys, layer.values = keys, values
         cache.layers.append(layer)
     return cache
-
-
-def _aligned(parts: Sequence[tuple[Layers, int]], rows: Sequence[Row]) -> Layers:
-    """All but the last token of every row, right-aligned."""
-    lengths = [len(row) - 1 for row in rows]
-    aligned = []
-    for number in range(len(parts[0][0])):
-        pair = []
-        for side in (0, 1):
-            first = parts[0][0][number][side]
-            whole = first.new_zeros((len(rows), first.shape[1], max(lengths), first.shape[3]))
-            for row, ((layers, place), length) in enumerate(zip(parts, lengths, strict=True)):
-                whole[row, :, max(lengths) - length :] = layers[number][side][place, :, :length]
-            pair.append(whole)
-        aligned.append((pair[0], pair[1]))
-    return aligned

@@ -1,4 +1,4 @@
-"""From conversations to the model's inputs: chat template, pixels, tokens, and prompts padded to one batch.
+"""From messages to the model's inputs: chat template, pixels, tokens, and prompts padded to one batch.
 
 Each picture is preprocessed once, however many prompts show it.
 """
@@ -15,14 +15,14 @@ from typing import Any
 import torch
 from jinja2 import TemplateError
 from PIL import Image
+from transformers.video_utils import VideoMetadata
 
 from medtasks.core.cache import RecentlyUsed
 from medtasks.core.errors import DataError
 
-from ._generating import Conversation, Video
+from ._generating import Messages, media_in
 
-KEPT_BYTES = 128 * 2**20
-"""Cache limit, each for prepared pixels and for features on the device, beyond those of the current prompts."""
+KEPT_BYTES = 128 * 2**20  # of prepared pixels, and of features on the device, beyond those of the current prompts
 
 Join = Callable[[list[Any]], Any]
 """Joins the values of single pictures into the value of one prompt."""
@@ -32,8 +32,7 @@ _JOINS: tuple[Join, ...] = (
     lambda values: [one for value in values for one in value],
     lambda values: [[one for value in values for one in value[0]]],
 )
-_DIGEST = "_medtasks_digest"
-"""Attribute of a picture: cached ones are shown in many prompts, and nobody changes them."""
+_DIGEST = "_medtasks_digest"  # attribute of a picture: cached ones are shown in many prompts, and nobody changes them
 
 
 def digest(images: Sequence[Image.Image]) -> bytes:
@@ -52,24 +51,27 @@ def size_of(values: Mapping[str, Any]) -> int:
     return sum(value.nbytes for value in values.values() if isinstance(value, torch.Tensor))
 
 
+@dataclass(frozen=True)
+class Media:
+    """What the vision tower encodes together: one picture, or all pictures and videos of a prompt. ``inputs`` are its
+    pixels as model inputs, ``content_hash`` is one of its content, ``count`` the number of pictures and videos."""
+
+    content_hash: bytes
+    inputs: Mapping[str, Any]
+    count: int
+
+
 class OncePerPicture:
-    """Replaces a processor's ``image_processor``: same results, each picture prepared once.
-
-    Pictures are prepared one by one if the image processor treats them independently, which the first call tests with
-    two generated ones; otherwise (LLaVA-OneVision cuts a lone picture into tiles, but not those of a list) a prompt's
-    pictures are prepared together, once for all prompts that show the same ones.
-
-    Each call takes the pictures of one prompt. ``latest`` has the digests of the last call and their prepared pixels,
-    in a single entry if they were prepared together.
-    """
+    """Replaces a processor's ``image_processor``: same results, each picture prepared once, and kept in ``latest`` for
+    the prompt. Where lists are prepared otherwise than single pictures (LLaVA-OneVision cuts only a lone one into
+    tiles), which the first call tests, a prompt's pictures are prepared together."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
         self._joins: dict[str, Join] | None = None
         self._tried = False
-        self._kept: RecentlyUsed[bytes, Any] = RecentlyUsed(KEPT_BYTES, size_of)
-        self.latest: list[tuple[bytes, Any]] = []
-        self._joined: tuple[list[bytes], Any] = ([], None)
+        self._kept: RecentlyUsed[bytes, Media] = RecentlyUsed(KEPT_BYTES, lambda media: size_of(media.inputs))
+        self.latest: list[Media] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
@@ -82,21 +84,17 @@ class OncePerPicture:
         self.latest = []
         for part in [pictures] if self._joins is None else [[picture] for picture in pictures]:
             key = digest(part)
-            prepared = self._kept.get(key)
-            if prepared is None:
-                prepared = self._inner(images=[part], **settings)
-                self._kept.add(key, prepared)
-            self.latest.append((key, prepared))
-        shown = [key for key, _ in self.latest]
-        self._kept.trim(shown)
-        if shown != self._joined[0]:
-            joined = self.latest[0][1]
-            if self._joins is not None and len(shown) > 1:
-                joined = type(joined)(
-                    {name: join([prepared[name] for _, prepared in self.latest]) for name, join in self._joins.items()}
-                )
-            self._joined = (shown, joined)
-        return type(self._joined[1])(dict(self._joined[1]))  # a copy: processors remove entries
+            media = self._kept.get(key)
+            if media is None:
+                media = Media(key, self._inner(images=[part], **settings), len(part))
+                self._kept.add(key, media)
+            self.latest.append(media)
+        self._kept.trim([media.content_hash for media in self.latest])
+        made: Any = type(self.latest[0].inputs)
+        values = dict(self.latest[0].inputs)  # a copy: processors remove entries
+        if self._joins is not None and len(self.latest) > 1:
+            values = {name: join([media.inputs[name] for media in self.latest]) for name, join in self._joins.items()}
+        return made(values)
 
 
 def _pictures_in(images: Any) -> list[Image.Image]:
@@ -108,12 +106,10 @@ def _independent(inner: Any, settings: Mapping[str, Any]) -> dict[str, Join] | N
 
     def makes(join: Join, values: list[Any], expected: Any) -> bool:
         try:
-            made = join(values)
-            if isinstance(made, torch.Tensor) and isinstance(expected, torch.Tensor):
-                return bool(torch.equal(made, expected))
-            return type(made) is type(expected) and bool(made == expected)
-        except (IndexError, RuntimeError, TypeError):
+            torch.testing.assert_close(join(values), expected, rtol=0, atol=0)
+        except (AssertionError, IndexError, RuntimeError, TypeError, ValueError):
             return False
+        return True
 
     pictures = [Image.linear_gradient("L").convert("RGB").resize(size) for size in ((160, 120), (90, 210))]
     try:
@@ -127,29 +123,14 @@ def _independent(inner: Any, settings: Mapping[str, Any]) -> dict[str, Join] | N
 
 
 @dataclass(frozen=True)
-class Unit:
-    """Media that the vision tower encodes together: one picture, or all media of a prompt.
-
-    ``inputs`` are its pixels as model inputs, ``content_hash`` is one of its content, ``count`` the number of pictures
-    and videos.
-    """
-
-    content_hash: bytes
-    inputs: Mapping[str, Any]
-    count: int
-
-
-@dataclass(frozen=True)
 class Prompt:
-    """A conversation as model inputs, a batch of one row on the CPU, and its media in order; ``seconds`` were spent on
-    them.
+    """Messages as model inputs, a batch of one row on the CPU, and their media. ``vision_tokens`` stand for pictures
+    and frames, None if their ids are unknown; ``seconds`` were spent on the media."""
 
-    ``vision_tokens`` stand for pictures and frames; None if their ids are unknown.
-    """
-
-    chat: Conversation
+    messages: Messages
+    options: tuple[str, ...]
     inputs: Mapping[str, Any]
-    units: tuple[Unit, ...]
+    media: tuple[Media, ...]
     vision_tokens: int | None
     seconds: float = 0.0
 
@@ -160,10 +141,8 @@ class Prompt:
 
 
 class Reader:
-    """Encodes conversations one by one; thread-safe.
-
-    The processor is copied: encoding changes the padding of a tokenizer that another thread may be using.
-    """
+    """Encodes messages, one prompt at a time; thread-safe. The processor is copied: encoding changes the padding of a
+    tokenizer that another thread may be using."""
 
     def __init__(self, processor: Any, config: Any) -> None:
         self._processor = copy.deepcopy(processor)
@@ -174,27 +153,24 @@ class Reader:
         self._placeholders = [token for token in named if token is not None]
         self._lock = threading.Lock()
 
-    def prompt(self, conversation: Conversation, *, whole: bool) -> Prompt:
-        """Encode a conversation; unless it is ``whole``, its pixels are in its units only, which prompts with the same
-        pictures share.
-
-        Raises:
-            DataError: the processor rejects the input, or it exceeds the model's context length.
-        """
-        images, videos, processor = conversation.images, conversation.videos, self._processor
+    def prompt(self, messages: Messages, options: tuple[str, ...] = (), *, whole: bool) -> Prompt:
+        """Encode messages; unless the prompt is ``whole``, its pixels are in its media only, which prompts share."""
+        images = [part["image"] for part in media_in(messages, "image")]
+        videos = media_in(messages, "video")
+        processor, start = self._processor, self._processor.tokenizer.bos_token
         try:
             with self._lock:
                 self._pictures.latest = []
-                text = processor.apply_chat_template(conversation.messages, tokenize=False, add_generation_prompt=True)
-                start = processor.tokenizer.bos_token  # the template may already write the start token
+                text = processor.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
                 encoded = processor(
                     text=[text],
                     images=[images] if images else None,
                     **video_inputs(videos),
                     return_tensors="pt",
+                    # the template may already write the start token
                     add_special_tokens=start is None or not text.startswith(start),
                 )
-                inputs, latest = dict(encoded), self._pictures.latest
+                inputs, media = dict(encoded), tuple(self._pictures.latest)
         except (ValueError, TemplateError) as error:  # raised by processors and templates on invalid input
             raise DataError(str(error)) from error
         tokens = int(inputs["input_ids"].shape[1])
@@ -203,44 +179,33 @@ class Reader:
                 f"the prompt has {tokens:,} tokens, but the model reads at most {self._longest:,}, "
                 "its answer included; lower max_pixels"
             )
-
-        together = len(images) if len(latest) == 1 else 1
-        units = tuple(Unit(content_hash, pixels, together) for content_hash, pixels in latest)
         if videos:
-            shown = digest([*images, *(frame for video in videos for frame in video.frames)])
-            times = repr([video.times for video in videos]).encode()
-            units = (Unit(shown + times, inputs, len(images) + len(videos)),)
-        seen = None if units else 0
+            shown = digest([*images, *(frame for video in videos for frame in video["video"])])
+            times = repr([video["times"] for video in videos]).encode()
+            media = (Media(shown + times, inputs, len(images) + len(videos)),)
+        seen = None if media else 0
         if self._placeholders:
             seen = int(torch.isin(inputs["input_ids"], torch.tensor(self._placeholders)).sum())
         kept = {name: value for name, value in inputs.items() if whole or not name.startswith("pixel")}
-        return Prompt(conversation, kept, units, seen)
+        return Prompt(messages, options, kept, media, seen)
 
 
-def video_inputs(videos: list[Video]) -> dict[str, Any]:
+def video_inputs(videos: list[dict[str, Any]]) -> dict[str, Any]:
     """Processor arguments for videos whose frames are already chosen, with times in milliseconds."""
     if not videos:
         return {}
-    from transformers.video_utils import VideoMetadata
-
-    stamps = [[round(time * 1000) for time in video.times] for video in videos]
-    metadata = [
-        VideoMetadata(
-            total_num_frames=times[-1] - times[0] + 1,
-            fps=1000.0,
-            duration=(times[-1] - times[0]) / 1000,
-            frames_indices=times,
-        )
-        for times in stamps
-    ]
-    return {"videos": [video.frames for video in videos], "video_metadata": metadata, "do_sample_frames": False}
+    metadata = []
+    for video in videos:
+        times = [round(time * 1000) for time in video["times"]]
+        length = times[-1] - times[0]
+        about = VideoMetadata(total_num_frames=length + 1, fps=1000.0, duration=length / 1000, frames_indices=times)
+        metadata.append(about)
+    return {"videos": [video["video"] for video in videos], "video_metadata": metadata, "do_sample_frames": False}
 
 
 def padded(prompts: Sequence[Prompt], padding: int, model: Any) -> dict[str, Any]:
-    """One batch of ``prompts`` on the model's device: tokens padded left, media one after the other.
-
-    If prompts have different numbers of tiles, the missing ones are zeros, as in processors.
-    """
+    """One batch of ``prompts`` on the model's device: tokens padded left, media one after the other. If prompts have
+    different numbers of tiles, the missing ones are zeros, as in processors."""
     length = max(prompt.tokens for prompt in prompts)
     batch: dict[str, Any] = {}
     for name in prompts[0].inputs:

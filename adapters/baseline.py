@@ -8,7 +8,7 @@ from medtasks.core.errors import UsageError
 from medtasks.core.exits import exit_with_sentence
 from medtasks.runs.replies import Reply
 
-from ._base import Arguments, ChatRequest, MedtasksAdapter, Natural, Share, light_rows
+from ._base import Arguments, ChatRequest, MedtasksAdapter, Natural, Share, read_documents
 from .policies import DEFAULT_ACCURACY, POLICIES, Question, make_policy, with_confidence
 
 FIELDS = ("sample_id", "target", "abstention", "choices", "guesses", "ideal_response", "task_mode",
@@ -16,30 +16,19 @@ FIELDS = ("sample_id", "target", "abstention", "choices", "guesses", "ideal_resp
 
 
 class BaselineArguments(Arguments):
-    """Arguments of ``medtasks_baseline``."""
+    """Arguments of ``medtasks_baseline``; ``policy`` is one of `POLICIES`. ``calibrated`` states its probability of
+    being right, ``overconfident`` always 99 %. ``early``, ``late`` and ``never`` answer streams too early, too late and
+    not at all, and everything else as the oracle."""
 
     policy: str = "oracle"
-    """oracle, constant, uniform, abstain, noisy_oracle, calibrated, overconfident, early, late or never. ``calibrated``
-    states its probability of being right, ``overconfident`` always 99 %. The last three answer streams too early, too
-    late and not at all, and everything else as the oracle; their responsiveness and stability follow from the rounds'
-    times (see ``policies``)."""
-
-    seed: Natural = 0
-    """For uniform, noisy_oracle, calibrated and overconfident; each sample's draw is independent of order and number
-    of processes."""
-
-    accuracy: Share | None = None
-    """Probability of the reference answer under noisy_oracle (by default 0.7)."""
-
-    answer: str | None = None
-    """The answer of constant (by default ``A`` for multiple choice, else a fixed sentence)."""
+    seed: Natural = 0  # of policies that draw; a draw is independent of order and number of processes
+    accuracy: Share | None = None  # probability of the reference answer under noisy_oracle (by default 0.7)
+    answer: str | None = None  # of constant (by default ``A`` for multiple choice, else a fixed sentence)
 
 
 class MedtasksBaseline(MedtasksAdapter):
-    """Answers from the documents by a policy (:class:`BaselineArguments`); media are never read.
-
-    Errors end the process with one sentence and exit code 1.
-    """
+    """Answers from the documents by a policy (:class:`BaselineArguments`); media are never read. Errors end the process
+    with one sentence and exit code 1."""
 
     @exit_with_sentence
     def __init__(self, **arguments: Any) -> None:
@@ -61,26 +50,21 @@ class MedtasksBaseline(MedtasksAdapter):
         }
 
     def answer(self, requests: list[ChatRequest]) -> list[Reply]:
-        """Answer ``requests`` in their order; all repeats of a sample get the same answer."""
-        views: dict[tuple[str, str], tuple[Any, list[str]]] = {}
+        known: dict[tuple[str, str], tuple[list[dict[str, Any]], list[str]]] = {}
         replies = []
         for request in requests:
             where = (request.task, request.split)
-            if where not in views:
-                rows = light_rows(self.task_dict[request.task][request.split], FIELDS)
-                targets: list[Any] = [None]  # of a dataset without any column that is read
-                if hasattr(rows, "column_names"):  # reads a whole column much faster than row by row
-                    targets = list(rows["target"]) if "target" in rows.column_names else [None]
-                elif rows is not None:
-                    targets = [row.get("target") for row in rows]
+            if where not in known:
+                documents = read_documents(self.task_dict[request.task][request.split], FIELDS)
+                targets: list[Any] = [document.get("target") for document in documents]
                 if not all(isinstance(target, str) for target in targets):
                     raise UsageError(
                         f"Task {request.task}: field 'target' of its documents is missing or not a string, but "
                         "medtasks_baseline answers from it."
                     )
-                views[where] = rows, sorted(targets)
-            rows, answers = views[where]
-            question = Question.of(rows[request.doc_id], request.sample_id, answers)
+                known[where] = documents, sorted(targets)
+            documents, answers = known[where]
+            question = Question.of(documents[request.doc_id], request.sample_id, answers)
             text, found = with_confidence(self._given.policy, self._policy(question), question, self._given.seed)
             replies.append(Reply(text, finish="stop", probabilities=found))
         return replies

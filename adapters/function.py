@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from medtasks.core.errors import first_line
+from medtasks.core.errors import MedtasksError
 from medtasks.core.files import short_hash
 from medtasks.runs.replies import Reply
 
@@ -14,10 +14,8 @@ from ._base import ChatRequest, MedtasksAdapter
 
 
 class MedtasksFunction(MedtasksAdapter):
-    """Answers each request by calling ``answer`` with its chat messages, one at a time.
-
-    What the function raises, or returns instead of a text, is the reason of a failed request.
-    """
+    """Answers each request by calling ``answer`` with its chat messages, one at a time. What the function raises, or
+    returns instead of a text, is the reason of a failed request."""
 
     runs_model = True
 
@@ -46,14 +44,10 @@ class MedtasksFunction(MedtasksAdapter):
         return [[request] for request in requests]
 
     def answer(self, requests: list[ChatRequest]) -> list[Reply]:
-        """The answers to ``requests`` in their order."""
-        return [self._reply(request.messages(self.task_dict)) for request in requests]
-
-    def _reply(self, messages: list[dict[str, Any]]) -> Reply:
-        try:
-            text = self._answer(messages)
-        except Exception as error:  # the user's own code may raise anything
-            return Reply.failure(first_line(error))
-        if not isinstance(text, str):
-            return Reply.failure(f"the function returned {type(text).__name__}, expected a text")
-        return Reply(text)
+        replies = []
+        for request in requests:
+            text = self._answer(request.messages(self.task_dict))
+            if not isinstance(text, str):
+                raise MedtasksError(f"the function returned {type(text).__name__}, expected a text")
+            replies.append(Reply(text))
+        return replies

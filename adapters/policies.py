@@ -19,6 +19,8 @@ from medtasks.core.errors import DataError, UsageError
 from medtasks.runs.replies import Letter, Probabilities
 
 DEFAULT_ACCURACY = 0.7
+CONFIDENCES = (0.55, 0.65, 0.75, 0.85, 0.95)
+OVERCONFIDENT = 0.99
 
 
 def option_letters(document: Mapping[str, Any]) -> tuple[str, ...]:
@@ -29,13 +31,9 @@ def option_letters(document: Mapping[str, Any]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Question:
-    """A question as policies see it. ``choices`` are letters or texts to choose from, empty for an open question.
-
-    ``answers`` are the reference answers of all documents of the task, sorted, repeats included; only open
-    questions are answered from them. ``ideal`` is a whole perfect response if that is more than the target.
-    ``positive`` is the positive response to a streaming item, None for any other question; this is round ``round`` of
-    ``rounds``.
-    """
+    """A question as policies see it. ``choices`` are empty for an open question, which is answered from ``answers``,
+    the sorted references of all documents. ``ideal`` is a whole perfect response if that is more than the target,
+    ``positive`` the positive response to a streaming item."""
 
     sample_id: str
     target: str
@@ -50,27 +48,27 @@ class Question:
     @classmethod
     def of(cls, document: Mapping[str, Any], sample_id: str, answers: Sequence[str]) -> Question:
         """The question of a task's document."""
+        numbers = {name: document[name] for name in ("round", "rounds") if document.get(name)}
         return cls(
-            sample_id=sample_id,
-            target=document["target"],
-            abstention=document.get("abstention"),
+            sample_id,
+            document["target"],
+            document.get("abstention"),
             choices=tuple(option_letters(document) or document.get("guesses") or ()),
             answers=answers,
             ideal=document.get("ideal_response"),
             positive=document.get("positive_response") if document.get("task_mode") == "streaming" else None,
-            round=document.get("round") or 1,
-            rounds=document.get("rounds") or 1,
+            **numbers,
         )
 
+    def draw(self, seed: int, purpose: str) -> int:
+        """A 256-bit integer, uniform over seeds, samples and purposes."""
+        key = json.dumps([seed, self.sample_id, purpose]).encode()
+        return int.from_bytes(hashlib.sha256(key).digest(), "big")
 
-def _draw(seed: int, question: Question, purpose: str) -> int:
-    """A 256-bit integer, uniform over seeds, samples and purposes."""
-    key = json.dumps([seed, question.sample_id, purpose]).encode()
-    return int.from_bytes(hashlib.sha256(key).digest(), "big")
-
-
-def _pick(options: Sequence[str], seed: int, question: Question, purpose: str) -> str:
-    return options[_draw(seed, question, purpose) % len(options)]
+    def pick(self, seed: int, purpose: str) -> str:
+        """One of the choices; of an open question, the answer of a random document."""
+        options = self.choices or self.answers
+        return options[self.draw(seed, purpose) % len(options)]
 
 
 def oracle(question: Question) -> str:
@@ -93,34 +91,27 @@ def abstain(question: Question) -> str:
 
 
 def uniform(question: Question, seed: int = 0) -> str:
-    """One of the choices, all equally likely; an open question gets the answer of a random document."""
-    return _pick(question.choices or question.answers, seed, question, "choice")
+    """One of the choices, all equally likely."""
+    return question.pick(seed, "choice")
 
 
 def noisy_oracle(question: Question, seed: int = 0, accuracy: float = DEFAULT_ACCURACY) -> str:
     """The reference answer with probability ``accuracy``, else a wrong one, all equally likely; raises
     :class:`DataError` if the task has none."""
-    if _draw(seed, question, "correct") < int(accuracy * 2**256):
+    if question.draw(seed, "correct") < int(accuracy * 2**256):
         return oracle(question)
-    options = question.choices or question.answers
-    if all(option == question.target for option in options):
+    if all(option == question.target for option in question.choices or question.answers):
         raise DataError(
             f"{question.sample_id}: noisy_oracle needs an answer that differs from the reference, found none."
         )
-    for attempt in count():  # redrawn, not filtered: a task can have thousands of documents
-        wrong = _pick(options, seed, question, f"wrong {attempt}")
-        if wrong != question.target:
-            break
-    return wrong
-
-
-CONFIDENCES = (0.55, 0.65, 0.75, 0.85, 0.95)
-OVERCONFIDENT = 0.99
+    # redrawn, not filtered: a task can have thousands of documents
+    drawn = (question.pick(seed, f"wrong {attempt}") for attempt in count())
+    return next(answer for answer in drawn if answer != question.target)
 
 
 def certainty(question: Question, seed: int = 0) -> float:
     """The confidence of ``calibrated`` in its answer, one of `CONFIDENCES`, all equally likely."""
-    return CONFIDENCES[_draw(seed, question, "confidence") % len(CONFIDENCES)]
+    return CONFIDENCES[question.draw(seed, "confidence") % len(CONFIDENCES)]
 
 
 def calibrated(question: Question, seed: int = 0) -> str:
@@ -136,12 +127,11 @@ def with_confidence(policy: str, answer: str, question: Question, seed: int = 0)
     sure = certainty(question, seed) if policy == "calibrated" else OVERCONFIDENT
     if not question.choices or question.positive is not None:
         return answer, Probabilities(sure)
-    said = f"{answer}\nConfidence: {sure:.0%}"
-    if answer not in question.choices or len(answer) > 1:
-        return said, Probabilities(sure)
-    others = round((1 - sure) / max(1, len(question.choices) - 1), 6)
-    letter = Letter(0, answer, {**dict.fromkeys(question.choices, others), answer: sure}, 1.0)
-    return said, Probabilities(sure, (letter,))
+    letters: tuple[Letter, ...] = ()
+    if answer in question.choices and len(answer) == 1:
+        others = round((1 - sure) / max(1, len(question.choices) - 1), 6)
+        letters = (Letter(0, answer, {**dict.fromkeys(question.choices, others), answer: sure}, 1.0),)
+    return f"{answer}\nConfidence: {sure:.0%}", Probabilities(sure, letters)
 
 
 def streamed(question: Question, first: Callable[[Question], float]) -> str:
@@ -172,16 +162,11 @@ POLICIES: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
 def make_policy(
     name: str, *, seed: int = 0, accuracy: float | None = None, answer: str | None = None
 ) -> Callable[[Question], str]:
-    """The policy called ``name`` with its settings bound; None leaves a setting at its default.
-
-    Raises:
-        UsageError: the policy is unknown or does not have a given setting.
-    """
+    """The policy called ``name`` with its settings bound; None leaves a setting at its default."""
     if name not in POLICIES:
         raise UsageError(f"policy is {name!r}, expected one of {', '.join(POLICIES)}.")
     function, takes = POLICIES[name]
-    settings = {"seed": seed, "accuracy": accuracy, "answer": answer}
-    for setting in ("accuracy", "answer"):
-        if settings[setting] is not None and setting not in takes:
-            raise UsageError(f"policy={name} takes no {setting}; leave it out or choose another policy.")
-    return partial(function, **{key: settings[key] for key in takes if settings[key] is not None})
+    given = {key: value for key, value in (("accuracy", accuracy), ("answer", answer)) if value is not None}
+    if others := given.keys() - set(takes):
+        raise UsageError(f"policy={name} takes no {min(others)}; leave it out or choose another policy.")
+    return partial(function, **given, **({"seed": seed} if "seed" in takes else {}))

@@ -1,27 +1,26 @@
 """``medtasks_ray``: another back-end of ours, in replicas on a Ray cluster or on this machine.
 
-Ray starts the replicas, restarts those that die and moves pictures. This module divides requests into units and gives
-each idle replica the next one. Replies are passed on as units finish, so the harness stores them at once. Nodes need
-the package and the checkpoint, but neither prepared data nor a shared file system.
+Ray starts the replicas and moves pictures. This module divides requests into units and gives each idle replica the next
+one; a new replica takes the place of one that died. Replies are passed on as units finish, so the harness stores them
+at once. Nodes need the package and the checkpoint, but neither prepared data nor a shared file system.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import os
 import socket
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from importlib import import_module
+from itertools import chain, count, groupby, islice
 from typing import Annotated, Any, ClassVar
 
-from lmms_eval.api.instance import Instance
 from loguru import logger
 from pydantic import AfterValidator, ConfigDict
 from pydantic_core import PydanticCustomError
@@ -34,27 +33,22 @@ from medtasks.core.settings import current_settings, using
 from medtasks.data.media.images import EncodedPicture
 from medtasks.harness import BACK_ENDS
 from medtasks.harness.backends import takes_system_prompt
-from medtasks.harness.requests import REPEAT
+from medtasks.harness.requests import isolated
 from medtasks.runs.replies import Reply
 
-from ._base import ChatRequest, Count, MedtasksAdapter, NonNegative, Settings, read_requests, read_rows
+from ._base import ChatRequest, Count, MedtasksAdapter, NonNegative, Settings, read_documents, read_requests
 from .baseline import FIELDS
 
 ENGINES = {name: BACK_ENDS[f"medtasks_{name}"] for name in ("vlm", "vllm", "baseline")}
-ATTEMPTS = 3
-"""After so many replicas died on a unit, its requests fail; a replica that dies so often while it loads is left out."""
-UNITS_EACH = 4
-"""Least units for each replica, so that none is idle for long at the end; small runs have smaller units."""
+ATTEMPTS = 3  # replicas that die on a unit before its requests fail, or while they load before one is left out
+UNITS_EACH = 4  # least units for each replica, so that none is idle for long at the end
 PICTURE_TOKENS, ANSWER_TOKENS, CHARACTERS = 1_024, 512, 4
 """Rough tokens of a picture and of an answer, and characters of a token: they decide the sizes of units alone."""
-MESSAGE_EVERY = 30.0
-"""Seconds between messages while replicas are awaited."""
 HEAD_EVERY, HEAD_SILENT = 5.0, 30.0
 """Seconds between questions to the cluster's head, and seconds without an answer after which the run ends.
 
 After 60, Ray would end the process itself, and nobody would learn how to go on."""
 _MESSAGES = "medtasks_messages"
-_FIELDS = ("item_id", "media", *FIELDS)
 
 
 def _checked_engine(text: str) -> str:
@@ -69,27 +63,15 @@ class RayArguments(Settings):
     model_config = ConfigDict(extra="allow", coerce_numbers_to_str=True)
     source: ClassVar[str] = "model_args"
 
-    engine: Annotated[str, AfterValidator(_checked_engine)] = ENGINES["vlm"]
-    """The back-end that each replica runs: ``vlm``, ``vllm``, ``baseline``, or a class derived from
-    :class:`MedtasksAdapter`, as ``package.module.Class``, which every node can import."""
-
-    replicas: Count = 1
-    """Number of replicas. The run starts with the first that is loaded; others join as the cluster has room."""
-
-    gpus: NonNegative | None = None
-    """GPUs of each replica, on one node; by default 1 if the cluster has any, else 0."""
-
-    cpus: NonNegative = 1
-    """CPU cores that Ray reserves for each replica."""
-
-    address: str | None = None
-    """``auto`` or the address of a running cluster; by default Ray starts on this machine alone."""
-
-    unit_tokens: Count = 32_768
-    """Most tokens of a unit, roughly. A replica that dies costs one unit, and so does the slowest one at the end."""
+    engine: Annotated[str, AfterValidator(_checked_engine)] = ENGINES["vlm"]  # the back-end that each replica runs
+    replicas: Count = 1  # the run starts with the first that is loaded; others join as the cluster has room
+    gpus: NonNegative | None = None  # of each replica, on one node; by default 1 if the cluster has any, else 0
+    cpus: NonNegative = 1  # cores that Ray reserves for each replica
+    address: str | None = None  # ``auto``, or that of a running cluster; by default Ray starts on this machine alone
+    unit_tokens: Count = 32_768  # most of a unit, roughly: what a replica that dies or is slow at the end costs
 
 
-Payload = tuple[list[Instance], dict[str, dict[str, list[Any]]]]
+Payload = tuple[list[ChatRequest], dict[str, dict[str, list[Any]]]]
 """Requests as they travel to a replica, and their documents by task and split, with their messages; pictures of several
 requests of a unit travel once."""
 
@@ -100,7 +82,7 @@ class Replica:
     def __init__(self, engine: str, arguments: dict[str, Any]) -> None:
         self._engine, self._arguments = engine, arguments
 
-    def load(self) -> dict[str, Any]:
+    def load(self) -> tuple[dict[str, Any], bool]:
         """Load the model; return its description and whether it takes a system prompt."""
         module, _, name = self._engine.rpartition(".")
         try:
@@ -113,29 +95,30 @@ class Replica:
             self._model: Any = kind(**self._arguments)
         except SystemExit as end:  # back-ends end their process with one sentence
             raise UsageError(str(end.__cause__ or end)) from None
-        return {"facts": self._model.describe(), "takes_system_prompt": takes_system_prompt(self._model)}
+        return self._model.describe(), takes_system_prompt(self._model)
 
-    def answer(self, unit: Payload) -> tuple[list[Reply], dict[str, Any], int]:
-        """The replies to a unit, in order; the engine's description, whose usage grows; and the process."""
+    def answer(self, unit: Payload) -> tuple[list[tuple[int, Reply]], dict[str, Any]]:
+        """The replies to a unit with the positions of their requests; the engine's description, whose usage grows."""
         requests, self._model.task_dict = unit
-        replies = dict(itertools.chain.from_iterable(self._model.stream(requests, progress=False)))
-        return [replies[position] for position in range(len(requests))], self._model.describe(), os.getpid()
+        answered = isolated(self._model.batches(requests), lambda request: request.task, self._model.answer)
+        replies = [(request.position, reply) for request, reply in chain.from_iterable(answered)]
+        return replies, self._model.describe()
 
 
 def _messages(document: dict[str, Any]) -> list[dict[str, Any]]:
     """The messages in a document as it travels, with their pictures decoded."""
-    return [
-        {
-            **message,
-            "content": [
+    if isinstance(document[_MESSAGES], str):  # why there are none
+        raise MedtasksError(document[_MESSAGES])
+    decoded = []
+    for message in document[_MESSAGES]:
+        content = message["content"]
+        if isinstance(content, list):
+            content = [
                 {**part, "url": part["url"].image} if isinstance(part.get("url"), EncodedPicture) else part
-                for part in message["content"]
-            ],
-        }
-        if isinstance(message["content"], list)
-        else message
-        for message in document[_MESSAGES]
-    ]
+                for part in content
+            ]
+        decoded.append({**message, "content": content})
+    return decoded
 
 
 @dataclass
@@ -143,24 +126,21 @@ class Unit:
     """Requests that one replica answers together; ``attempts`` counts the replicas that died on them."""
 
     requests: list[ChatRequest]
-    cost: int
+    cost: int = 0
     attempts: int = 0
-    payload: Future[tuple[Payload, dict[int, str]]] | None = None
+    payload: Any = None  # a future of the `Payload`
 
 
 def units_of(requests: Sequence[ChatRequest], tokens: int, least: int = 1) -> list[Unit]:
-    """The requests in units of at most ``tokens`` tokens, longest first; those that share media are together.
-
-    A picture costs its tokens once a unit. A request that exceeds the limit is a unit of its own. Where that makes
-    fewer than ``least`` units, they are made smaller.
-    """
+    """The requests in units of at most ``tokens`` tokens, or a single request, longest first; those that share media
+    are together, and a picture costs its tokens once. Units are made smaller where there are fewer than ``least``."""
     units: list[Unit] = []
     media: tuple[str, ...] = ()
     for request in sorted(requests, key=lambda one: (one.media, one.item_id, one.task, one.sample_id, one.repeat)):
         text = len(request.prompt) // CHARACTERS + ANSWER_TOKENS
         pictures = PICTURE_TOKENS * len(request.media)
         if not units or units[-1].cost + text + (request.media != media) * pictures > tokens:
-            units.append(Unit([], 0))
+            units.append(Unit([]))
             media = ()
         units[-1].requests.append(request)
         units[-1].cost += text + (request.media != media) * pictures
@@ -172,10 +152,8 @@ def units_of(requests: Sequence[ChatRequest], tokens: int, least: int = 1) -> li
 
 
 class MedtasksRay(MedtasksAdapter):
-    """Answers with several replicas of another back-end (:class:`RayArguments`).
-
-    Errors in arguments, and an engine that cannot be started, end the process with one sentence and exit code 1.
-    """
+    """Answers with several replicas of another back-end (:class:`RayArguments`). Errors in arguments, and an engine
+    that cannot be started, end the process with one sentence and exit code 1."""
 
     runs_model = True
 
@@ -189,21 +167,8 @@ class MedtasksRay(MedtasksAdapter):
         self._ray = ray = _started(given.address)
         self._head_seen = time.monotonic()
         threading.Thread(target=self._watch_head, daemon=True).start()
-        self._left = given.replicas
-        has = ray.cluster_resources()
+        has, nodes = ray.cluster_resources(), [node["Resources"] for node in ray.nodes() if node["Alive"]]
         gpus = float(bool(has.get("GPU"))) if given.gpus is None else given.gpus
-        self.devices = self._left * max(1, int(gpus))
-        kind = ray.remote(num_gpus=gpus, num_cpus=given.cpus)(Replica)
-        self._new = functools.partial(kind.remote, given.engine, given.model_extra or {})
-        self._idle: list[Any] = []
-        self._loading: dict[Any, tuple[Any, int]] = {}
-        for _ in range(self._left):
-            self._load()
-        self._facts: dict[str, Any] = {}
-        self._usage: dict[tuple[Any, int], dict[str, int]] = {}
-        self._nodes: list[str] = []
-        self._preparing = ThreadPoolExecutor(1, thread_name_prefix="medtasks-units")
-
         fitting = [int(has.get(what, 0) // each) for what, each in (("GPU", gpus), ("CPU", given.cpus)) if each]
         if given.address is None and min(fitting, default=given.replicas) < given.replicas:
             raise UsageError(
@@ -211,12 +176,29 @@ class MedtasksRay(MedtasksAdapter):
                 f"this machine, which has {has.get('GPU', 0):g} and {has.get('CPU', 0):g}; lower replicas, gpus or "
                 "cpus, or give the address of a cluster."
             )
-        said = time.monotonic()
-        while not self._idle:
+        self._cluster = {
+            "ray": ray.__version__,
+            "replicas": str(given.replicas),
+            "nodes": sorted(f"{one.get('CPU', 0):g} CPU, {one.get('GPU', 0):g} GPU" for one in nodes),
+        }
+        self.devices = given.replicas * max(1, int(gpus))
+        self._facts: dict[str, Any] = {}
+        self._usage: dict[Any, dict[str, int]] = {}
+        self._preparing = ThreadPoolExecutor(1, thread_name_prefix="medtasks-units")
+
+        kind = ray.remote(num_gpus=gpus, num_cpus=given.cpus)(Replica)
+        self._new = functools.partial(kind.remote, given.engine, given.model_extra or {})
+        self._idle: list[Any] = []
+        self._loading: dict[Any, tuple[Any, int]] = {}
+        self._left = given.replicas
+        for _ in range(self._left):
+            self._load()
+        for waited in count(1):
             for reference in self._first_done(list(self._loading)):
                 self._loaded(reference)
-            if time.monotonic() - said > MESSAGE_EVERY:
-                said = time.monotonic()
+            if self._idle:
+                break
+            if waited % 6 == 0:  # about every half minute
                 logger.info(f"medtasks_ray: none of {given.replicas} replicas is loaded yet")
 
     def _watch_head(self) -> None:
@@ -243,7 +225,7 @@ class MedtasksRay(MedtasksAdapter):
         """A replica has loaded its model, or failed to."""
         replica, died = self._loading.pop(reference)
         try:
-            loaded = self._ray.get(reference)
+            facts, self.takes_system_prompt = self._ray.get(reference)
         except self._ray.exceptions.RayActorError as error:
             if died + 1 < ATTEMPTS:
                 self._load(died + 1)
@@ -257,113 +239,82 @@ class MedtasksRay(MedtasksAdapter):
         except self._ray.exceptions.RayTaskError as error:
             raise UsageError(str(error.cause)) from None
         else:
-            self._facts = self._facts or loaded["facts"]
-            self.takes_system_prompt = bool(loaded["takes_system_prompt"])
+            self._facts = self._facts or facts
             self._idle.append(replica)
 
     def describe(self) -> dict[str, Any]:
-        """The engine's description, with the usage of all replicas summed, and the cluster."""
+        """The engine's description, with the usage of all replicas summed, and the cluster at the beginning."""
         usage: Counter[str] = Counter()
         for counts in self._usage.values():
             usage.update(counts)
-        nodes = self._nodes or self._alive()
-        cluster = {"ray": self._ray.__version__, "replicas": str(self._given.replicas), "nodes": nodes}
-        return {**self._facts, "cluster": cluster, "usage": dict(usage)}
+        return {**self._facts, "cluster": self._cluster, "usage": dict(usage)}
 
-    def replies(self, requests: list[Any]) -> list[Reply]:
-        """The replies to ``requests`` in order; padding requests get an empty text."""
-        replies = dict(itertools.chain.from_iterable(self.stream(requests)))
-        return [replies.get(position, Reply("")) for position in range(len(requests))]
-
-    def stream(self, requests: list[Any], *, progress: bool = True) -> Iterator[list[tuple[int, Reply]]]:
-        """Yield positions and replies of each unit as it finishes, in any order; padding requests are left out.
-
-        Raises:
-            UsageError: a setting is out of range or not supported by the engine.
-            MedtasksError: all replicas died while they loaded, or the cluster's head has died.
-        """
+    def stream(self, requests: list[Any]) -> Iterator[list[tuple[int, Reply]]]:
+        """Yield positions and replies of each unit as it finishes, in any order; padding requests are left out."""
         read = read_requests(requests, self.task_dict)
-        waiting = deque(units_of(read, self._given.unit_tokens, UNITS_EACH * self._left))
-        running: dict[Any, tuple[Any, Unit]] = {}
-        with tqdm(total=len(read), desc="medtasks_ray", unit="sample", disable=not progress) as bar:
-            while waiting or running:
-                for unit in itertools.islice(waiting, 2):  # the next units are ready when a replica is
-                    unit.payload = unit.payload or self._preparing.submit(self._payload, unit.requests)
-                if self._idle and waiting:
-                    unit = waiting.popleft()
-                    assert unit.payload is not None
-                    payload, failed = unit.payload.result()
-                    unit.requests = [one for one in unit.requests if one.position not in failed]
-                    if failed:
-                        bar.update(len(failed))
-                        yield [(position, Reply.failure(reason)) for position, reason in failed.items()]
-                    if unit.requests:
-                        replica = self._idle.pop()
-                        running[replica.answer.remote(payload)] = (replica, unit)
-                    continue
-                bar.set_postfix(replicas=len(self._idle) + len(running), refresh=False)
-                for reference in self._first_done([*running, *self._loading]):
-                    if reference in self._loading:
-                        self._loaded(reference)
-                        continue
-                    replica, unit = running.pop(reference)
-                    unit.payload = None
-                    try:
-                        replies, self._facts, process = self._ray.get(reference)
-                        self._usage[replica, process] = self._facts.get("usage", {})
-                        self._idle.append(replica)
-                    except self._ray.exceptions.RayTaskError as error:
-                        raise UsageError(str(error.cause)) from None
-                    except self._ray.exceptions.RayError as error:  # the replica or its node died
-                        self._load()
-                        unit.attempts += 1
-                        if unit.attempts < ATTEMPTS:
-                            waiting.appendleft(unit)
-                            continue
-                        reason = f"{ATTEMPTS} replicas died while they answered it ({type(error).__name__})"
-                        replies = [Reply.failure(reason)] * len(unit.requests)
-                    bar.update(len(replies))
-                    yield [(request.position, reply) for request, reply in zip(unit.requests, replies, strict=True)]
+        with tqdm(total=len(read), desc="medtasks_ray", unit="sample") as bar:
+            for answered in self._answered(read):
+                bar.set_postfix(replicas=self._left - len(self._loading), refresh=False)
+                bar.update(len(answered))
+                yield answered
 
-    def _payload(self, requests: Sequence[ChatRequest]) -> tuple[Payload, dict[int, str]]:
-        """The requests as they travel, and why some cannot, by position."""
-        instances: list[Instance] = []
+    def _answered(self, requests: Sequence[ChatRequest]) -> Iterator[list[tuple[int, Reply]]]:
+        waiting = deque(units_of(requests, self._given.unit_tokens, UNITS_EACH * self._left))
+        running: dict[Any, tuple[Any, Unit]] = {}
+        while waiting or running:
+            for unit in islice(waiting, 2):  # the next units are ready when a replica is
+                unit.payload = unit.payload or self._preparing.submit(self._payload, unit.requests)
+            if self._idle and waiting:
+                unit, replica = waiting.popleft(), self._idle.pop()
+                running[replica.answer.remote(unit.payload.result())] = (replica, unit)
+                continue
+            for reference in self._first_done([*running, *self._loading]):
+                if reference in self._loading:
+                    self._loaded(reference)
+                    continue
+                replica, unit = running.pop(reference)
+                try:
+                    replies, self._facts = self._ray.get(reference)
+                except self._ray.exceptions.RayTaskError as error:
+                    raise UsageError(str(error.cause)) from None
+                except self._ray.exceptions.RayError as error:  # the replica or its node died
+                    self._load()
+                    unit.attempts += 1
+                    if unit.attempts < ATTEMPTS:
+                        waiting.appendleft(unit)
+                        continue
+                    reason = f"{ATTEMPTS} replicas died while they answered it ({type(error).__name__})"
+                    replies = [(request.position, Reply.failure(reason)) for request in unit.requests]
+                else:
+                    self._usage[replica] = self._facts.get("usage", {})
+                    self._idle.append(replica)
+                yield replies
+
+    def _payload(self, requests: Sequence[ChatRequest]) -> Payload:
+        travelling: list[ChatRequest] = []
         documents: dict[str, dict[str, list[Any]]] = {}
-        failed = {}
         with using(), encoded_pictures():  # the environment is read once
-            for (task, split), group in itertools.groupby(requests, key=lambda request: (request.task, request.split)):
-                together = list(group)
-                known: dict[int, Any] = {}
-                with contextlib.suppress(Exception):  # a dataset decodes the pictures of another package's documents
-                    numbers = [request.doc_id for request in together]
-                    known = dict(zip(numbers, read_rows(self.task_dict[task][split], numbers), strict=True))
-                for request in together:
+            for (task, split), group in groupby(requests, key=lambda request: (request.task, request.split)):
+                together, rows = list(group), self.task_dict[task][split]
+                placed = documents.setdefault(task, {}).setdefault(split, [])
+                numbers = [request.doc_id for request in together]
+                read = read_documents(rows, getattr(rows, "column_names", ()), numbers)
+                for request, document in zip(together, read, strict=True):
+                    messages: Any
                     try:
-                        document = known[request.doc_id] if known else self.task_dict[task][split][request.doc_id]
                         messages = request.to_messages(document)
                     except Exception as error:  # a package's prompts raise anything
-                        failed[request.position] = first_line(error)
-                        continue
-                    rows = documents.setdefault(task, {}).setdefault("", [])
-                    arguments = (request.prompt, _messages, dict(request.settings), len(rows), task, "")
-                    metadata = {"task": task, "doc_id": len(rows), "repeats": 1, REPEAT: request.repeat}
-                    kept = {name: document[name] for name in _FIELDS if name in document}
-                    rows.append({**kept, _MESSAGES: messages})
-                    instances.append(Instance("generate_until", arguments, len(instances), metadata))
-        return (instances, documents), failed
+                        messages = first_line(error)
+                    travelling.append(replace(request, doc_id=len(placed), to_messages=_messages))
+                    kept = {name: document[name] for name in FIELDS if name in document}
+                    placed.append({**kept, _MESSAGES: messages})
+        return travelling, documents
 
     def clean(self) -> None:
-        """Stop the replicas; the harness calls this once it has all answers."""
-        self._nodes = self._alive()
         self._idle.clear()
         self._loading.clear()
         self._ray.shutdown()
         super().clean()
-
-    def _alive(self) -> list[str]:
-        """Cores and GPUs of each node, sorted."""
-        resources = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
-        return sorted(f"{one.get('CPU', 0):g} CPU, {one.get('GPU', 0):g} GPU" for one in resources)
 
 
 def _started(address: str | None) -> Any:

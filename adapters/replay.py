@@ -16,19 +16,16 @@ from medtasks.core.schema import expects
 from medtasks.data.sources import read_jsonl
 from medtasks.runs.replies import Reply
 
-from ._base import Arguments, ChatRequest, MedtasksAdapter, light_rows
+from ._base import Arguments, ChatRequest, MedtasksAdapter, read_documents
 
 
 class ReplayArguments(Arguments):
-    """Arguments of ``medtasks_replay``."""
+    """Arguments of ``medtasks_replay``. ``path`` is a JSONL file with ``sample_id``, ``response`` and, if a sample id
+    occurs in several tasks, ``task``; optionally ``finish_reason``: ``stop``, or ``length`` for a response that the
+    token limit cut off. A row with the task takes precedence. All repeats of a sample get the same response."""
 
     path: str
-    """JSONL file, one object per line: ``sample_id``, ``response`` and, if a sample id occurs in several tasks,
-    ``task``; optionally ``finish_reason``: ``stop``, or ``length`` for a response that the token limit cut off. A row
-    with the task takes precedence over one without. All repeats of a sample get the same response."""
-
-    missing: Literal["error", "failed"] = "error"
-    """A requested sample without a row ends the run (``error``) or is counted as not answered (``failed``)."""
+    missing: Literal["error", "failed"] = "error"  # a sample without a row ends the run, or counts as not answered
 
 
 _Text = Annotated[str, expects("a string of valid Unicode", is_text)]
@@ -44,10 +41,8 @@ class _Row(ReleaseRow):
 
 
 class MedtasksReplay(MedtasksAdapter):
-    """Answers each sample with its response in a JSONL file (:class:`ReplayArguments`).
-
-    Errors end the process with one sentence and exit code 1.
-    """
+    """Answers each sample with its response in a JSONL file (:class:`ReplayArguments`). Errors end the process with one
+    sentence and exit code 1."""
 
     answers_all_rounds = True
 
@@ -57,17 +52,15 @@ class MedtasksReplay(MedtasksAdapter):
         given = ReplayArguments.read(arguments)
         self._missing = given.missing
         self._path = Path(given.path).expanduser()
-        self._responses: dict[tuple[str | None, str], _Row] = {}
-        lines: dict[tuple[str | None, str], int] = {}
+        self._rows: dict[tuple[str | None, str], tuple[int, _Row]] = {}
         rows = list(read_jsonl(self._path))
         for source in rows:
             row = parse_row(_Row, source.row, source.where)
-            key = (row.task, row.sample_id)
-            earlier = lines.setdefault(key, source.where.line)
-            if self._responses.setdefault(key, row).response != row.response:
+            line, earlier = self._rows.setdefault((row.task, row.sample_id), (source.where.line, row))
+            if earlier.response != row.response:
                 raise DataError(
-                    f"{source.where}: another response for sample {row.sample_id!r} than in line {earlier}; "
-                    "keep one of them, or name the task in each."
+                    f"{source.where}: another response for sample {row.sample_id!r} than in line {line}; keep one of "
+                    "them, or name the task in each."
                 )
         self._about: dict[str, Any] = {
             "model": "medtasks_replay",
@@ -75,44 +68,34 @@ class MedtasksReplay(MedtasksAdapter):
             "sha256": file_sha256(self._path),
             "missing_policy": given.missing,
             "rows": len(rows),
-            "identical_repeats": len(rows) - len(self._responses),
+            "identical_repeats": len(rows) - len(self._rows),
             "unmatched": None,
         }
         self.join_replicas("cpu")
 
     def describe(self) -> dict[str, Any]:
-        """Provenance of the answers, JSON-serializable.
-
-        ``unmatched`` are rows of the file that belong to no document of the run (None before the first request).
-        """
+        """Provenance of the answers, JSON-serializable. ``unmatched`` are rows of the file that belong to no document
+        of the run (None before the first request)."""
         return dict(self._about)
 
     def answer(self, requests: list[ChatRequest]) -> list[Reply]:
-        """Answer ``requests`` in their order, after looking up all of them.
-
-        Raises:
-            UsageError: a sample has no row and ``missing=error``.
-        """
-        known = self._responses
+        """Answer ``requests`` in their order, after looking up all of them."""
         if self._about["unmatched"] is None:  # of all documents of the tasks, so the same number on every replica
-            documents: dict[str | None, set[str]] = defaultdict(set)
+            known: dict[str | None, set[str]] = defaultdict(set)
             for task, split in {(request.task, request.split) for request in requests}:
-                rows = light_rows(self.task_dict[task][split], ("sample_id",))
-                documents[task].update(str(row.get("sample_id")) for row in rows or ())
-            documents[None] = set().union(*documents.values())
-            unmatched = sum(sample_id not in documents.get(task, ()) for task, sample_id in known)
+                documents = read_documents(self.task_dict[task][split], ("sample_id",))
+                known[task].update(str(document.get("sample_id")) for document in documents)
+            known[None] = set().union(*known.values())
+            unmatched = sum(sample_id not in known.get(task, ()) for task, sample_id in self._rows)
             self._about["unmatched"] = unmatched
             if unmatched and self.rank == 0:
                 logger.warning(f"medtasks_replay: {unmatched} rows of {self._path.name} match no document of the run")
-
-        found = [known.get((one.task, one.sample_id), known.get((None, one.sample_id))) for one in requests]
+        found = [self._rows.get((one.task, one.sample_id), self._rows.get((None, one.sample_id))) for one in requests]
         lacking = [request for request, row in zip(requests, found, strict=True) if row is None]
         if lacking and self._missing == "error":
             raise UsageError(
                 f"{self._path}: no response for {len(lacking)} of {len(requests)} requested samples, first "
                 f"{lacking[0].sample_id!r} of task {lacking[0].task}; add the rows, or give missing=failed."
             )
-        if lacking:
-            logger.warning(f"medtasks_replay: {len(lacking)} of {len(requests)} samples have no row")
         failed = Reply.failure("the file of predictions has no row for it")
-        return [failed if row is None else Reply(row.response, finish=row.finish_reason) for row in found]
+        return [failed if row is None else Reply(row[1].response, finish=row[1].finish_reason) for row in found]

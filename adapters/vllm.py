@@ -13,7 +13,7 @@ from pydantic import ConfigDict, ValidationError
 from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line
 from medtasks.core.exits import exit_with_sentence
 from medtasks.core.schema import first_problem
-from medtasks.harness.model import adapter_facts, fingerprint_of
+from medtasks.harness.backends import adapter_facts, fingerprint_of
 from medtasks.runs.replies import Probabilities, Reply
 
 from ._base import ChatRequest, Count
@@ -22,52 +22,34 @@ from ._generating import (
     GeneratingAdapter,
     GeneratingArguments,
     GenerationSettings,
+    Messages,
     cut_at_stop,
     ends_of_turn,
-    read_messages,
-    sample_seed,
+    media_in,
 )
 from ._reading import digest
 
-PICTURES_AT_ONCE = 128
-"""Different pictures passed to the engine at once: their prepared pixels, some 10 MB each, wait in memory."""
-MOST_PICTURES = 64
-"""Pictures per prompt by default: vLLM needs the maximum in advance, and a window shows up to 64 frames."""
-NAMED = 128
-"""Tokens per request whose log-probabilities vLLM gives at every step, at most. Five letters have about 100."""
-PARALLEL = ("tensor", "pipeline")
-"""Options ``…_parallel_size``, whose product is the number of devices."""
+PICTURES_AT_ONCE = 128  # different pictures passed to the engine at once; prepared, they have some 10 MB each
+MOST_PICTURES = 64  # per prompt by default: vLLM needs it in advance, and a window shows up to 64 frames
+NAMED = 128  # most tokens whose log-probabilities vLLM gives at every step; five letters have about 100
 COUNTERS = ("prefix_cache_queries", "prefix_cache_hits", "mm_cache_queries", "mm_cache_hits")
 """vLLM's counters in ``usage``: tokens looked up and found in its prefix cache, and media items."""
 
-Asked = tuple[ChatRequest, list[dict[str, Any]]]
-"""A request and its messages."""
-
 
 class VLLMArguments(GeneratingArguments):
-    """Arguments of ``medtasks_vllm``.
-
-    All others are passed to ``vllm.LLM``: ``tensor_parallel_size``, ``pipeline_parallel_size``, ``quantization``,
-    ``max_model_len``, ``gpu_memory_utilization``, ``dtype``, ``revision``, ``max_lora_rank``, … A dictionary is written
-    as JSON: ``limit_mm_per_prompt={"image": 128}``.
-    """
+    """Arguments of ``medtasks_vllm``. All others are passed to ``vllm.LLM`` (``tensor_parallel_size``,
+    ``quantization``, ``max_model_len``, …); a dictionary is written as JSON: ``limit_mm_per_prompt={"image": 128}``."""
 
     model_config = ConfigDict(extra="allow")
 
-    batch_size: Count = 512
-    """Requests passed to the engine at once, which schedules them by itself; answers are stored after each batch."""
-
-    lora: str | None = None
-    """Directory of a LoRA adapter."""
+    batch_size: Count = 512  # requests passed to the engine at once, which schedules them by itself
+    lora: str | None = None  # directory of a LoRA adapter
 
 
 class MedtasksVLLM(GeneratingAdapter):
-    """Generates answers with vLLM (:class:`VLLMArguments`). Install ``medtasks[vllm]``.
-
-    Requests are ordered by media, and pictures carry a content digest as their ``uuid``, so that vLLM finds them in its
-    prefix and multimodal caches without hashing. One process serves all GPUs; start it without ``accelerate launch``.
-    There is no beam search.
-    """
+    """Generates answers with vLLM (``medtasks[vllm]``), without beam search. Requests are ordered by media, and
+    pictures carry a content digest as their ``uuid``, so that vLLM finds them in its caches without hashing. One
+    process serves all GPUs."""
 
     name = "medtasks_vllm"
     alone_when_sampling = False
@@ -99,63 +81,55 @@ class MedtasksVLLM(GeneratingAdapter):
         self._tokenizer = self._model.get_tokenizer()
         self._letters = Letters(self._tokenizer)
         self._ends = ends_of_turn(self._tokenizer, self._tokenizer.eos_token_id)
-        self.devices = math.prod(int(engine.get(f"{kind}_parallel_size") or 1) for kind in PARALLEL)
+        self.devices = math.prod(int(engine.get(f"{kind}_parallel_size") or 1) for kind in ("tensor", "pipeline"))
         self._usage = dict.fromkeys(COUNTERS, 0)
         config = self._model.llm_engine.vllm_config.model_config.hf_config
         self._placeholders = {getattr(config, f"{modality}_token_id", None) for modality in ("image", "video")} - {None}
 
     def clean(self) -> None:
-        """Stop the engine; the harness calls this once it has all answers."""
         self._model = None
         super().clean()
 
     def answer(self, requests: list[ChatRequest]) -> list[Reply]:
-        """The replies to a batch, whose settings are equal."""
         settings = self.settings_of(requests)
         if settings.num_beams != 1:
             raise UsageError(f"num_beams is {settings.num_beams}, but medtasks_vllm has no beam search.")
         replies: list[Reply] = []
-        for portion in self._portions(requests):
-            asked, messages = zip(*portion, strict=True)
+        for asked, messages in self._portions(requests):
             sampling = [self._sampling(settings, request) for request in asked]
             try:
-                outputs = self._model.chat(list(messages), sampling, use_tqdm=False, lora_request=self._adapter)
+                outputs = self._model.chat(messages, sampling, use_tqdm=False, lora_request=self._adapter)
             except ValueError as error:  # raised for prompts that are too long or have too many pictures
                 raise DataError(f"vLLM refused a request: {first_line(error)}") from error
-            for output, request in zip(outputs, asked, strict=True):
-                replies.append(self._reply(output, request, settings))
+            replies += [self._reply(*one, settings) for one in zip(outputs, asked, strict=True)]
         found: Counter[str] = Counter()
         for metric in self._model.get_metrics():
             found[metric.name] += getattr(metric, "value", 0)
         self._usage = {name: int(found[f"vllm:{name}"]) for name in COUNTERS}
         return replies
 
-    def _portions(self, batch: Sequence[ChatRequest]) -> Iterator[list[Asked]]:
-        """Requests with their messages, in parts of limited size: vLLM prepares the pictures of a part at once."""
-        portion: list[Asked] = []
+    def _portions(self, batch: Sequence[ChatRequest]) -> Iterator[tuple[list[ChatRequest], list[Messages]]]:
+        """Requests and their messages, in parts of limited size: vLLM prepares the pictures of a part at once."""
+        asked: list[ChatRequest] = []
+        portion: list[Messages] = []
         shown: set[str] = set()
         for request in batch:
-            conversation = read_messages(request.messages(self.task_dict), self._given)
-            images, pictures = iter(conversation.images), set()
-            for message in conversation.messages:
-                for part in message["content"]:
-                    if part["type"] == "image":
-                        image = next(images)
-                        part |= {"type": "image_pil", "image_pil": image, "uuid": digest([image]).hex()}
-                        pictures.add(part["uuid"])
-            if portion and len(shown | pictures) > PICTURES_AT_ONCE:
-                yield portion
-                portion, shown = [], set()
-            portion.append((request, conversation.messages))
+            messages, pictures = self.messages_of(request), set()
+            for part in media_in(messages, "image"):
+                part["uuid"] = digest([part["image"]]).hex()
+                part |= {"type": "image_pil", "image_pil": part.pop("image")}
+                pictures.add(part["uuid"])
+            if asked and len(shown | pictures) > PICTURES_AT_ONCE:
+                yield asked, portion
+                asked, portion, shown = [], [], set()
+            asked.append(request)
+            portion.append(messages)
             shown |= pictures
-        yield portion
+        yield asked, portion
 
     def _sampling(self, settings: GenerationSettings, request: ChatRequest) -> Any:
-        """vLLM's settings of a request.
-
-        vLLM gives the log-probabilities of the tokens that are options' letters beside the generated one's. If there
-        are too many, the rarest are left out: their numbers are the highest. Speculative decoding does not support it.
-        """
+        """vLLM's settings of a request. Log-probabilities are those of the options' letters, without the rarest tokens
+        if there are too many: their numbers are the highest. Speculative decoding has none."""
         from vllm import SamplingParams
 
         engine, recorded = self._model.llm_engine, dict[str, Any]()
@@ -174,7 +148,7 @@ class MedtasksVLLM(GeneratingAdapter):
             stop_token_ids=self._ends,
             detokenize=bool(settings.until),
             **recorded,
-            seed=sample_seed(self._given.seed, request.sample_id, request.repeat) if settings.sampling else None,
+            seed=self.seed_of(request) if settings.sampling else None,
         )
 
     def _reply(self, output: Any, request: ChatRequest, settings: GenerationSettings) -> Reply:
@@ -234,21 +208,18 @@ def _load(given: VLLMArguments, engine: dict[str, Any]) -> tuple[Any, Any, dict[
 
 def probabilities(given: Any, text: str, letters: Letters, options: Sequence[str]) -> Probabilities | None:
     """Those of a completion of vLLM: its log-probabilities are the model's own, before penalties and sampling settings.
-
-    None if vLLM gave none.
-    """
+    None if vLLM gave none."""
     ended = given.finish_reason == "stop" and not isinstance(given.stop_reason, str)
     tokens = list(given.token_ids)[: -1 if ended else None]
     steps = list(given.logprobs or ())[: len(tokens)]
     if len(steps) < len(tokens):
         return None
-    chosen: list[float] = []
-    shares: list[list[float]] = []
+    shares = []
     for token, step in zip(tokens, steps, strict=True):
         of = dict.fromkeys(LETTERS, 0.0)
         for candidate, one in step.items():
             if token in letters.tokens and candidate in letters.tokens:
                 of[letters.tokens[candidate]] += math.exp(one.logprob)
-        chosen.append(step[token].logprob)
         shares.append([*of.values()])
+    chosen = [step[token].logprob for token, step in zip(tokens, steps, strict=True)]
     return letters.probabilities(tokens, text, chosen, shares, options)[0]

@@ -175,7 +175,7 @@ def load(kind: str, path: str, batch: int, device: str, dtype: str) -> tuple[Any
         from medtasks.adapters.vlm import MedtasksVLM
 
         ours = MedtasksVLM(pretrained=path, device=device, dtype=dtype, batch_size=batch, share_prefix=kind == "ours")
-        return ours, Counts(ours._answering._model)
+        return ours, Counts(ours._model)
     from transformers import AutoModelForImageTextToText
 
     name, extra = {

@@ -1,17 +1,14 @@
 """The only package that depends on lmms-eval's internals.
 
-lmms-eval calls :func:`model_manifests` (entry-point group ``lmms_eval.models``) while ``lmms_eval.models`` is
-imported, before any task index exists. From there medtasks adds its task files to the index and, once the
-evaluator is loaded, wraps its ``evaluate``: the harness asks the model, medtasks stores the replies, scores them and
-writes the result directory (:mod:`medtasks.harness.evaluation`).
-
-If anything fails before that, it is reported in one sentence, and the harness continues without medtasks.
+lmms-eval calls :func:`model_manifests` (entry-point group ``lmms_eval.models``) before any task index exists. From
+there medtasks adds its task files to the index and wraps the evaluator: the harness asks the model, medtasks stores the
+replies, scores them and writes the result directory (:mod:`medtasks.harness.evaluation`). If anything fails before
+that, it is reported in one sentence, and the harness continues without medtasks.
 """
 
 from __future__ import annotations
 
 import functools
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +16,6 @@ from datetime import datetime
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import medtasks
@@ -30,7 +26,7 @@ from medtasks.core.exits import errors_raised
 __all__ = ["BACK_ENDS", "SUPPORTED", "model_manifests", "run_tasks", "task_index"]
 
 SUPPORTED = ">=0.7.3,<0.8"
-_MARK = "__medtasks__"
+_WRAPPED = "__medtasks__"
 
 BACK_ENDS = {
     "medtasks_vlm": "medtasks.adapters.vlm.MedtasksVLM",
@@ -43,10 +39,8 @@ BACK_ENDS = {
 
 
 def model_manifests() -> list[Any]:
-    """The entry point: registers our tasks and returns our back-ends' manifests.
-
-    Never raises: a failure is reported on standard error and lmms-eval runs without medtasks.
-    """
+    """The entry point: registers our tasks and returns our back-ends' manifests. Never raises: a failure is reported on
+    standard error and lmms-eval runs without medtasks."""
     try:
         from packaging.specifiers import SpecifierSet
 
@@ -63,7 +57,6 @@ def model_manifests() -> list[Any]:
                 f"{next(iter(medtasks.__path__))} hides the installed package of that name, because `python -m` looks "
                 "in the working directory first; start in another directory, or use the command lmms-eval"
             )
-        _report_interrupts()
         _watch_task_manager()
         from lmms_eval.models.registry_v2 import ModelManifest
 
@@ -93,12 +86,8 @@ def run_tasks(
     gen_kwargs: str | None = None,
     batch_size: int = 1,
 ) -> Path:
-    """Evaluate ``tasks`` (all ours) with the harness in this process, and return the result directory.
-
-    The index has only the tasks of our packages, from the directory layout: no task file is parsed to make it.
-
-    ``model`` is a back-end, or the name of one; ``model_args`` are its arguments, or what identifies it.
-    """
+    """Evaluate ``tasks`` (all ours) with the harness in this process, and return the result directory. ``model`` is a
+    back-end, or the name of one; ``model_args`` are its arguments, or what identifies it."""
     from lmms_eval import evaluator
     from lmms_eval.loggers import EvaluationTracker
     from lmms_eval.tasks import TaskManager
@@ -126,29 +115,11 @@ def _step_aside(error: BaseException) -> None:
     print(f"medtasks: {first_line(error)} (lmms-eval continues without medtasks)", file=sys.stderr, flush=True)
 
 
-def _report_interrupts() -> None:
-    """Print one sentence instead of a traceback if a command with our tasks is interrupted before the evaluation."""
-    original = sys.excepthook
-    if getattr(original, _MARK, False):
-        return
-
-    def report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        words = re.split(r"[\s,=]+", " ".join(sys.argv))
-        if issubclass(kind, KeyboardInterrupt) and not task_index().keys().isdisjoint(words):
-            print("medtasks: stopped; run the same command again.", file=sys.stderr, flush=True)
-        else:
-            original(kind, error, trace)
-
-    setattr(report, _MARK, True)
-    sys.excepthook = report
-
-
+@functools.cache
 def _watch_task_manager() -> None:
     from lmms_eval.tasks import TaskManager
 
     original = TaskManager.initialize_tasks
-    if getattr(original, _MARK, False):
-        return
 
     @functools.wraps(original)
     def initialize_tasks(self: Any, include_path: Any = None, include_defaults: bool = True) -> Any:
@@ -170,7 +141,6 @@ def _watch_task_manager() -> None:
             _step_aside(error)
         return index
 
-    setattr(initialize_tasks, _MARK, True)
     TaskManager.initialize_tasks = initialize_tasks
 
 
@@ -184,15 +154,12 @@ def _parsed_by_libyaml() -> Iterator[None]:
     if not yaml.__with_libyaml__:
         yield
         return
-
-    class Loader(yaml.CFullLoader):  # type: ignore[misc]
-        pass
-
-    Loader.add_constructor("!function", ignore_constructor)
+    loader: Any = type("Loader", (yaml.CFullLoader,), {})
+    loader.add_constructor("!function", ignore_constructor)
 
     def full_load(file: Any) -> Any:
         try:
-            return yaml.load(file, Loader)
+            return yaml.load(file, loader)
         except yaml.YAMLError:  # the parsers differ in details
             file.seek(0)
             return original(file)
@@ -207,11 +174,10 @@ def _parsed_by_libyaml() -> Iterator[None]:
 def _wrap_evaluator() -> None:
     """Wrap the evaluator's functions once it is completely imported."""
     evaluator: Any = sys.modules.get("lmms_eval.evaluator")
-    if evaluator is None or not hasattr(evaluator, "request_caching_arg_to_dict"):  # its last definition
-        return
-    if not getattr(evaluator.simple_evaluate, _MARK, False):
+    imported = hasattr(evaluator, "request_caching_arg_to_dict")  # its last definition
+    if imported and not hasattr(evaluator, _WRAPPED):
         from medtasks.harness.hooks import noting_arguments, with_our_scores
 
         evaluator.evaluate = with_our_scores(evaluator.evaluate)
         evaluator.simple_evaluate = noting_arguments(evaluator.simple_evaluate)
-        setattr(evaluator.simple_evaluate, _MARK, True)
+        setattr(evaluator, _WRAPPED, True)

@@ -37,18 +37,26 @@ from medtasks.runs.judge import PlainProgress, judge_all, report_lines
 from medtasks.runs.manifest import RunManifest, local_stamp, now, task_facts, versions
 from medtasks.runs.record import RunRecord, write_run
 from medtasks.runs.replies import RunUsage, run_usage
-from medtasks.runs.run import SUFFIX, AnswerStore, Plan, collect_run, continue_run, data_facts, folder_key, run_of
+from medtasks.runs.run import (
+    SUFFIX,
+    AnswerStore,
+    Plan,
+    collect_run,
+    continue_run,
+    data_facts,
+    folder_key,
+    read_work,
+    run_of,
+)
 from medtasks.runs.scored import Answered
 from medtasks.runs.summary import summary
 from medtasks.runs.table import refuse_unknown_names
 from medtasks.verify.scored import keep_finished
 from medtasks.verify.store import user_store
 
-from .backends import SYSTEM_PROMPT, backend_name, take_no_media, task_presentation
-from .model import described, run_arguments, settings
+from . import backends
 from .numbers import KEY, replace_numbers, replace_samples
-from .requests import Requests, taken_from
-from .sending import gathered, memory_of, work_so_far
+from .requests import Requests, memory_of
 
 
 class Evaluation:
@@ -64,7 +72,7 @@ class Evaluation:
         self._call = call
         self._ours = ours
         self._lm = call.arguments["lm"]
-        take_no_media(self._lm)
+        backends.take_no_media(self._lm)
         self._asked = asked
         self._groups = groups
         tracker = asked.get("evaluation_tracker")
@@ -86,10 +94,10 @@ class Evaluation:
             task.process_results = lambda doc, results, full_docs=None: {}  # noqa: ARG005
             if task.OUTPUT_TYPE != "generate_until":  # rounds are run by us, in batches, on every back-end
                 task.OUTPUT_TYPE = task.config.output_type = "generate_until_multi_round"
-            if SYSTEM_PROMPT in task_presentation(self._lm, spec):
+            if backends.SYSTEM_PROMPT in backends.task_presentation(self._lm, spec):
                 task.lmms_eval_specific_kwargs = {**task.lmms_eval_specific_kwargs, SYSTEM_IN_TEXT: True}
-                message = f"{backend_name(self._lm)} takes no system prompt; the task's is put before the question."
-                print(f"medtasks: {spec.name}: {message}", file=sys.stderr, flush=True)
+                name = backends.backend_name(self._lm)
+                warn(f"{spec.name}: {name} takes no system prompt; the task's is put before the question.")
         plan = self._plan()
         folder = self._checkpoint(plan.manifest)
         _agree_with_first(folder)
@@ -104,14 +112,7 @@ class Evaluation:
             results = evaluate(*self._call.args, **self._call.kwargs)
             IMAGES.clear()
             FRAMES.clear()
-            own = self._lm.describe().get("usage", {}) if hasattr(self._lm, "describe") else {}
-            counters = Counter[str]()
-            for replica in gathered(own):
-                counters.update(replica)
-            work = {} if memory is None else work_so_far(store.folder)
-            spent = [part for known in gathered(work) for _, part in sorted(known.items())]
-            usage = run_usage(spent, devices=getattr(self._lm, "devices", 1), counters=counters)
-            del work, spent
+            usage = self._usage(store, measured=memory is not None)
             # The harness never leaves the process group, whose thread aborts the process if it outlives the
             # interpreter: a finished run would exit with a failure code.
             atexit.register(_leave_process_group)
@@ -139,10 +140,10 @@ class Evaluation:
         unscored = self._ours.keys() - run.samples.keys()
         if not unscored and not any(facts.failed for facts in run.manifest.tasks.values()):
             store.remove()
+        results[KEY] = {"folder": str(written) if written else None}
         replace_numbers(results, run)
         if logged:
             replace_samples(results, run)
-        results[KEY] = {"folder": str(written) if written else None, "intervals": run.intervals()}
         return results
 
     def _refuse_early(self) -> None:
@@ -161,8 +162,9 @@ class Evaluation:
 
     def _plan(self) -> Plan:
         """The run before any reply: with the replies, everything needed to score it without this process."""
-        chosen = settings(self._asked, self._lm)
-        model = {name: value for name, value in described(self._lm, chosen["model_args"]).items() if name != "usage"}
+        chosen = backends.settings(self._asked, self._lm)
+        model = dict(backends.described(self._lm, chosen["model_args"]))
+        model.pop("usage", None)
         tasks, documents = {}, {}
         for name, (spec, task) in self._ours.items():
             tasks[name] = task_facts(
@@ -170,7 +172,7 @@ class Evaluation:
                 dict(task.config.generation_kwargs or {}),
                 len(task.eval_docs),
                 blind=current_settings().blind or bool(model.get("blind")),
-                presentation=task_presentation(self._lm, spec),
+                presentation=backends.task_presentation(self._lm, spec),
             )
             limit, offset = get_sample_size(task, self._asked.get("limit")), self._asked.get("offset") or 0
             numbers = create_iterator(range(len(task.eval_docs)), 0, 1, limit=limit or None, offset=offset)
@@ -202,23 +204,35 @@ class Evaluation:
         identity = {
             **{name: planned.settings[name] for name in kept},
             "backend": planned.settings["model_backend"],
-            "model_args": run_arguments(self._asked.get("model_args")),
+            "model_args": backends.run_arguments(self._asked.get("model_args")),
             "tasks": tasks,
         }
         return (self._output or cache_root() / "unfinished") / f"{folder_key(identity)}{SUFFIX}"
 
+    def _usage(self, store: AnswerStore, *, measured: bool) -> RunUsage:
+        """What the replies to the command took, with those of earlier, unfinished runs. Each process reads its own
+        file, which no other is writing to; the first one also those of processes that no longer exist."""
+        counters = Counter[str]()
+        for own in gathered(self._lm.describe().get("usage", {}) if hasattr(self._lm, "describe") else {}):
+            counters.update(own)
+        rank, processes = current_settings().rank, current_settings().processes
+        work = sorted(read_work(store.folder).items()) if measured else []
+        known = [part for number, part in work if number == rank or (rank == 0 and number >= processes)]
+        spent = [part for process in gathered(known) for part in process]
+        return run_usage(spent, devices=getattr(self._lm, "devices", 1), counters=counters)
+
     def _collect(self, requests: Requests, planned: RunManifest, folder: Path, *, first: bool) -> RunRecord | None:
         """The run, scored and judged; None on every process but the ``first``, which gathers the others' answers."""
         judges = self._judges
-        asked = {name: taken_from(task) for name, (_, task) in self._ours.items()}
         several = current_settings().processes > 1
-        processes = gathered({name: requests.answers(one) for name, one in asked.items()}) if several else []
+        every = {name: requests.answers(task) for name, (_, task) in self._ours.items()} if several else {}
+        processes = gathered(every)
         if not first:
             return None
 
         def answered(name: str) -> list[Answered]:
             spec, task = self._ours[name]
-            parts = [own.pop(name) for own in processes] if several else [requests.answers(asked.pop(name))]
+            parts = [own.pop(name) for own in processes] if several else [requests.answers(task)]
             answers = sorted((entry for part in parts for entry in part), key=lambda entry: entry[0])
             documents = task.eval_docs.select([number for number, _, _ in answers]).to_list()
             return [
@@ -267,55 +281,61 @@ class Evaluation:
             f"medtasks: {failed:,} of {asked:,} requests have no response and are not scored. Run the same command "
             f"again to send only these ({kept}).{exceeded * too_many}"
         )
-        ending = text, problem if failed else "", bool(run.manifest.problems or too_many)
+        _ENDINGS.append((text, problem if failed else "", bool(run.manifest.problems or too_many)))
         if self._asked.get("cli_args") is None:
-            _show([ending])
-            return
-        if not _ENDINGS:
-            atexit.register(_end_command)
-        _ENDINGS.append(ending)
+            _show_endings()
 
 
-Ending = tuple[str, str, bool]
-_ENDINGS: list[Ending] = []
+_ENDINGS: list[tuple[str, str, bool]] = []
 """Of the runs of this command, which may evaluate several models: scores, problem, whether the run counts as failed."""
 
 
-def _end_command() -> None:
-    """The harness has printed its tables and written its files."""
-    _show(_ENDINGS)
-    if any(failed for *_, failed in _ENDINGS):
-        os._exit(1)
-
-
-def _show(endings: Sequence[Ending]) -> None:
+def _show_endings() -> bool:
+    """Whether a run counts as failed."""
+    endings = [_ENDINGS.pop(0) for _ in list(_ENDINGS)]
     for text, problem, _ in endings:
         print(text, flush=True)
         if problem:
             print(problem, file=sys.stderr, flush=True)
+    return any(failed for *_, failed in endings)
 
 
-def _agree_with_first(folder: Path) -> None:
-    """Have all processes answer the same command, and continue the run that the first one continues.
+@atexit.register
+def _end_command() -> None:
+    """The harness has printed its tables and written its files."""
+    if _show_endings():
+        os._exit(1)
 
-    Nodes may not share a file system: then each has its own replies, and only the first one deletes them in the end.
-    """
+
+def gathered(own: Any, *, everywhere: bool = False) -> list[Any]:
+    """What every process passes, by rank, on the first process or ``everywhere``; else an empty list."""
     import torch
 
     if current_settings().processes < 2 or not torch.distributed.is_initialized():
+        return [own]
+    here = everywhere or torch.distributed.get_rank() == 0
+    everyone: list[Any] = [None] * torch.distributed.get_world_size() if here else []
+    if everywhere:
+        torch.distributed.all_gather_object(everyone, own)
+    else:
+        torch.distributed.gather_object(own, everyone if here else None, dst=0)
+    return everyone
+
+
+def _agree_with_first(folder: Path) -> None:
+    """Have all processes answer the same command, and continue the run that the first one continues. Nodes may not
+    share a file system: then each has its own replies, and only the first one deletes them in the end."""
+    everyone = gathered((folder.name, run_of(folder) or uuid4().hex), everywhere=True)
+    if len(everyone) == 1:
         return
-    rank = current_settings().rank
-    everyone: list[Any] = [None] * torch.distributed.get_world_size()
-    torch.distributed.all_gather_object(everyone, (folder.name, run_of(folder) or uuid4().hex))
     others = [number for number, (name, _) in enumerate(everyone) if name != everyone[0][0]]
     if others:
         raise UsageError(
             f"process {others[0]} of {len(everyone)} runs another command than the first one: its options, prepared "
             "data, task files or MEDTASKS_… variables differ; make them the same on all nodes."
         )
-    run = everyone[0][1]
-    continue_run(folder, rank, run)
-    torch.distributed.barrier()  # before a process reads what another one deletes
+    continue_run(folder, current_settings().rank, everyone[0][1])
+    gathered(None, everywhere=True)  # before a process reads what another one deletes
 
 
 def _leave_process_group() -> None:

@@ -126,15 +126,9 @@ def refuse(asked: Mapping[str, Any], ours: Sequence[str]) -> None:
     from medtasks.data.store import open_prepared
 
     if shots := asked.get("num_fewshot"):
-        twins = {name: f"{name}_1shot" for name in ours if f"{name}_1shot" in load_specs()}
-        shown = [name for name in ours if name.endswith("_1shot")]
-        without = [name for name in ours if name not in twins and name not in shown]
-        advice = [f"run {', '.join(twins.values())} instead of {', '.join(twins)}"] if twins else []
-        advice += [f"{', '.join(shown)} shows one example without it"] if shown else []
-        advice += [f"there is no version of {', '.join(without)} with examples"] if without else []
-        raise UsageError(
-            f"--num_fewshot is {shots}, but examples are part of a task's prompt here: {'; '.join(advice)}."
-        )
+        shown = [f"{name}_1shot" for name in ours if f"{name}_1shot" in load_specs()]
+        advice = f"run {', '.join(shown)}" if shown else "leave the option out"
+        raise UsageError(f"--num_fewshot is {shots}, but examples are part of a task's prompt here: {advice}.")
     if asked.get("use_cache"):
         raise UsageError(
             "--use_cache is not supported by tasks of medtasks, and resuming needs no cache: every reply is stored as "

@@ -24,10 +24,8 @@ _KEY = re.compile(
 
 @functools.cache
 def harness_names() -> frozenset[str]:
-    """All names of the installed lmms-eval's own tasks, groups and tags; empty if it is not installed.
-
-    A task of that name in another package never runs: ``--tasks NAME`` selects the harness's.
-    """
+    """All names of the installed lmms-eval's own tasks, groups and tags; empty if it is not installed. A task of that
+    name in another package never runs: ``--tasks NAME`` selects the harness's."""
     spec = find_spec("lmms_eval")
     folders = (spec.submodule_search_locations or []) if spec is not None else []
     files = (path for folder in folders for path in (Path(folder) / "tasks").rglob("*yaml"))  # shared parts have no dot
@@ -37,17 +35,12 @@ def harness_names() -> frozenset[str]:
 
 def taken_names() -> list[LeftOut]:
     """Tasks and groups of other packages whose names lmms-eval uses too: ``--tasks`` runs lmms-eval's."""
-    others = [package for package in task_packages() if not package.ours]
+    reason = "lmms-eval has a task of that name, and --tasks runs that one; rename yours."
     return [
-        LeftOut(
-            package.owner,
-            f"task {path.stem}",
-            "lmms-eval has a task of that name, and --tasks runs that one; rename yours.",
-            Place(path, 1),
-        )
-        for package in others
+        LeftOut(package.owner, f"task {path.stem}", reason, Place(path, 1))
+        for package in task_packages()
         for path in package.task_files()
-        if path.stem in harness_names()
+        if not package.ours and path.stem in harness_names()
     ]
 
 
@@ -68,7 +61,6 @@ _AT_USE = {
     **dict.fromkeys(("medtasks_vllm", "vllm", "vllm_generate"), "vllm"),
 }
 """The module that a back-end needs to run, although it can be imported without it."""
-_EXTRAS = {"decord": 'pip install "medtasks[decord]"', "vllm": 'pip install "medtasks[vllm]"'}
 _DISTRIBUTIONS = {"qwen_vl_utils": "qwen-vl-utils", "google": "google-genai"}
 
 
@@ -80,11 +72,7 @@ class Lack(NamedTuple):
 
 
 def lack_of(model: str, *, force_simple: bool = False) -> Lack | None:
-    """What ``model`` lacks; None if it and everything it needs can be imported.
-
-    Raises:
-        UsageError: the harness has no back-end of that name.
-    """
+    """What ``model`` lacks; None if it and everything it needs can be imported."""
     from lmms_eval.models import MODEL_REGISTRY_V2
 
     try:
@@ -101,7 +89,7 @@ def lack_of(model: str, *, force_simple: bool = False) -> Lack | None:
     except Exception as error:  # back-end modules may raise anything
         return Lack(f"cannot be imported: {first_line(error)}")
     needed = _AT_USE.get(found.model_id)
-    return _without(needed, model) if needed is not None and find_spec(needed) is None else None
+    return None if needed is None or find_spec(needed) is not None else _without(needed, model)
 
 
 def lacks(models: Sequence[str]) -> dict[str, Lack | None]:
@@ -122,8 +110,6 @@ def _without(module: str, model: str) -> Lack:
     if module.startswith("lmms_eval"):
         return Lack(f"lmms-eval ships no module {module}")
     name = module.partition(".")[0]
-    family = next((one for one in ("qwen", "llava") if model.startswith(one)), None)
-    fix = _EXTRAS.get(name, f"pip install {_DISTRIBUTIONS.get(name, name)}")
-    if name in _EXTRAS and family is not None:
-        fix = f'pip install "medtasks[{family}]"'
-    return Lack(f"module {name} is not installed", fix)
+    extra = next((family for family in ("qwen", "llava") if model.startswith(family)), name)
+    wanted = f'"medtasks[{extra}]"' if name in ("decord", "vllm") else _DISTRIBUTIONS.get(name, name)
+    return Lack(f"module {name} is not installed", f"pip install {wanted}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,33 +14,26 @@ if TYPE_CHECKING:
     from medtasks.runs.record import RunRecord
 
 KEY = "medtasks"
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def replace_numbers(results: dict[str, Any], run: RunRecord) -> None:
-    """Replace the harness's scores with ours, and add the pooled scores of groups.
-
-    The harness sums floating-point numbers in the order in which processes deliver them, so its last digits vary.
-    """
+    """Replace the harness's scores with ours, and add the pooled scores of groups, and intervals. The harness sums
+    floating-point numbers in the order in which processes deliver them, so its last digits vary."""
     from medtasks.metrics.registry import get_metric
     from medtasks.runs.scoring import standard_errors
 
     errors = standard_errors(run.tables, run.manifest.groups)
     directions = results.setdefault("higher_is_better", {})
     for name, scores in {**run.tasks, **run.groups}.items():
-        better = {metric: get_metric(metric).higher_is_better for metric in scores.metrics}
-        directions[name] = {**directions.get(name, {}), **better}
-    for name, scores in run.tasks.items():
-        entry = results["results"][name]
-        for key in [key for key in entry if key.endswith(f",{KEY}")]:
+        entry = results["results"].setdefault(name, {"alias": name})
+        for key in [key for key in entry if key == " " or key.endswith(f",{KEY}")]:
             del entry[key]
         entry.update(_numbers(scores, errors[name]))
-        results["configs"][name] = _without_addresses(results["configs"][name])
-    for name, scores in run.groups.items():
-        entry = results["results"].setdefault(name, {"alias": name})
-        entry.pop(" ", None)
-        entry.update(_numbers(scores, errors[name]))
-        results.setdefault("groups", {})[name] = dict(entry)
+        better = {metric: get_metric(metric).higher_is_better for metric in scores.metrics}
+        directions[name] = {**directions.get(name, {}), **better}
+        if name in run.groups:
+            results.setdefault("groups", {})[name] = dict(entry)
+    results.setdefault(KEY, {})["intervals"] = run.intervals()
 
 
 def replace_samples(results: dict[str, Any], run: RunRecord) -> None:
@@ -55,27 +47,14 @@ def replace_samples(results: dict[str, Any], run: RunRecord) -> None:
 
 
 def renew_numbers(folder: Path, run: RunRecord) -> Path | None:
-    """Update the harness's results file beside ``folder`` after the run was judged.
-
-    Returns the file, or None if there is none (the run was moved, or not made by the harness).
-
-    Raises:
-        MedtasksError: the file is not a results file of the harness, or cannot be written.
-    """
-    from medtasks.runs.scoring import standard_errors
-
+    """Update the harness's results file beside ``folder`` after the run was judged. Returns the file, or None if there
+    is none (the run was moved, or not made by the harness)."""
     path = _results_file(folder, run)
     if not path.is_file():
         return None
-    errors = standard_errors(run.tables, run.manifest.groups)
     try:
         results = json.loads(path.read_text(encoding="utf-8"))
-        for kind, entries in (("results", {**run.tasks, **run.groups}), ("groups", run.groups)):
-            for name, scores in entries.items():
-                if name in results.get(kind, {}):
-                    results[kind][name].update(_numbers(scores, errors[name]))
-        if isinstance(results.get(KEY), dict):
-            results[KEY]["intervals"] = run.intervals()
+        replace_numbers(results, run)
         with replaced(path) as partial:
             partial.write_text(json.dumps(results, indent=2, ensure_ascii=False), encoding="utf-8")
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
@@ -110,16 +89,3 @@ def _numbers(scores: Any, standard_errors: Mapping[str, float | None]) -> dict[s
         numbers[f"{metric}_stderr_clt,{KEY}"] = "N/A"
         numbers[f"{metric}_stderr_clustered,{KEY}"] = "N/A" if error is None else error
     return numbers
-
-
-def _without_addresses(value: Any) -> Any:
-    """``value`` without the memory addresses of functions, which differ between runs."""
-    if isinstance(value, Mapping):
-        return {key: _without_addresses(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_without_addresses(item) for item in value]
-    if isinstance(value, str):
-        return _ADDRESS.sub("", value)
-    if callable(value):
-        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__name__)}"
-    return value

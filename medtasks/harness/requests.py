@@ -1,29 +1,30 @@
-"""The harness's requests for our tasks: sent in batches, every reply stored as soon as it arrives."""
+"""The harness's requests for our tasks: sent in batches, every reply stored as soon as it arrives, a failing request
+without effect on the others."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import resource
 import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
-from medtasks.core.errors import MedtasksError
+from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.runs.replies import BLANK, NOT_ASKED, Answer, Reply, Slot, Work, is_blank
 from medtasks.runs.run import AnswerStore
 
 from .backends import backend_name
-from .sending import Memory, isolated
 
-REPEAT = "medtasks_repeat"
-"""Metadata key: the number of a request among several for the same document."""
+REPEAT = "medtasks_repeat"  # metadata key: the number of a request among several for the same document
+GIVE_UP = 64  # consecutive failures after which the task's remaining requests are not sent
+NOT_SENT = f"not asked: the {GIVE_UP} requests before it failed"
 _SMALLEST = 32
 _ROUNDS_IN_FLIGHT = 8
-_UNREACHED = 4
-"""After this many requests in a row that did not reach the server, however often tried, the run ends."""
+_UNREACHED = 4  # requests in a row that did not reach the server, after which the run ends
 _REFUSALS = (401, 403, 404)
 """Status codes of a wrong key or model name. If that many requests get one of them before any other answer, the run
 ends, too."""
@@ -31,25 +32,16 @@ _CONCURRENCY = ("num_concurrent", "num_cpus", "max_concurrency")
 _FORWARD = "maybe_forward_with_tool"
 _ROUNDS = "generate_until_multi_round"
 
+T = TypeVar("T")
 
-def taken_from(task: Any) -> list[tuple[Slot, int]]:
-    """The request for each document of ``task`` in this process, and its number of repeats; the harness's own requests
-    are dropped."""
-    instances, task._instances = task.instances, []
-    return [(_slot(one), one.repeats) for one in instances if not is_padding(one)]
+Memory = tuple[int | None, int | None]
+"""Peak bytes of this process so far, on its GPUs and resident; None if that is not where its model is."""
 
 
 class Requests:
-    """Replaces the evaluator's response cache, which sees every request before the model does.
-
-    Args:
-        store: saves the replies, and has those of earlier, unfinished runs of the same command: what has a response is
-            not asked again.
-        memory: measures memory; None if no model answers, so that work is not measured.
-        ours: our tasks; requests for others pass through.
-        logged: whether the harness writes the responses to its log. If not, it gets empty texts instead, since it
-            keeps them all in memory.
-    """
+    """Replaces the evaluator's response cache, which sees every request before the model does: what has a response in
+    ``store`` is not asked again. Requests for other tasks than ``ours`` pass through. Responses that are not ``logged``
+    reach the harness as empty texts, since it keeps them all in memory."""
 
     def __init__(
         self, store: AnswerStore, memory: Callable[[], Memory] | None, ours: Collection[str], *, logged: bool
@@ -64,31 +56,36 @@ class Requests:
 
     def execute(self, lm: Any, reqtype: str, requests: list[Any]) -> list[Any]:
         """Like ``ResponseCache.execute``: one response per request, in order; a failed one is a note in brackets."""
-        kinds = [one.task_name in self._ours and (2 if is_padding(one) else 1) for one in requests]
-        others, ours, padding = ([number for number, kind in enumerate(kinds) if kind == one] for one in (0, 1, 2))
-        responses: dict[int, Any] = dict.fromkeys(padding, "")
-        if others:
-            passed = getattr(lm, reqtype)([requests[number] for number in others])
-            responses.update(zip(others, passed, strict=True))
-        if ours:
-            chosen, seen = [], Counter[tuple[str, int]]()
-            for request in (requests[number] for number in ours):
+        others = [number for number, one in enumerate(requests) if one.task_name not in self._ours]
+        ours, padding = dict[int, Any](), dict[int, Any]()
+        seen = Counter[tuple[str, int]]()
+        for number, request in enumerate(requests):
+            if request.task_name in self._ours and is_padding(request):
+                padding[number] = request
+            elif request.task_name in self._ours:
                 repeat = seen[request.task_name, request.doc_id]
                 seen[request.task_name, request.doc_id] += 1
                 metadata = {**(request.metadata or {}), REPEAT: repeat}
-                chosen.append(replace(request, metadata=metadata) if repeat else request)
+                ours[number] = replace(request, metadata=metadata) if repeat else request
+        responses: dict[int, Any] = dict.fromkeys(padding, "")
+        if others:
+            responses.update(zip(others, getattr(lm, reqtype)([requests[number] for number in others]), strict=True))
+        if ours:
             by_us = reqtype == _ROUNDS and not getattr(lm, "answers_all_rounds", False)
-            slots = self._in_rounds(lm, chosen) if by_us else self._ask(lm, chosen)
+            slots = (self._in_rounds if by_us else self._ask)(lm, list(ours.values()))
             responses.update(zip(ours, map(self._response, slots), strict=True))
         if padding and not hasattr(lm, "describe") and reqtype != _ROUNDS:  # model shards may have to step together
             with contextlib.suppress(Exception):
-                getattr(lm, reqtype)([requests[number] for number in padding])
+                getattr(lm, reqtype)(list(padding.values()))
         return [responses[number] for number in range(len(requests))]
 
-    def answers(self, asked: Iterable[tuple[Slot, int]]) -> list[tuple[int, str, tuple[Reply, ...]]]:
-        """Number, prompt and replies of each document."""
+    def answers(self, task: Any) -> list[tuple[int, str, tuple[Reply, ...]]]:
+        """Number, prompt and replies of each document of ``task`` in this process; the harness's own requests are
+        dropped."""
+        instances, task._instances = task.instances, []
+        asked = [(_slot(one), range(one.repeats)) for one in instances if not is_padding(one)]
         return [
-            (slot.doc_id, slot.prompt, tuple(self._reply(replace(slot, repeat=number)) for number in range(repeats)))
+            (slot.doc_id, slot.prompt, tuple(self._reply(replace(slot, repeat=number)) for number in repeats))
             for slot, repeats in asked
         ]
 
@@ -112,26 +109,32 @@ class Requests:
         }
         self._since = time.monotonic()
         self._began = self._since if self._began is None else self._began
-        if hasattr(lm, "describe"):  # ours
-            asked = list(missing)
-            for arrived in lm.stream(list(missing.values())) if missing else ():
+        if missing:
+            asked, given = list(missing), list(missing.values())
+            for arrived in lm.stream(given) if hasattr(lm, "describe") else self._stream(lm, asked, given):
                 self._keep([(asked[place], reply) for place, reply in arrived])
-            return slots
-
-        def answer(batch: Sequence[Slot]) -> list[Reply]:
-            return [reply_of(given) for given in lm.generate_until([missing[slot] for slot in batch])]
-
-        with _one_bar(lm, len(missing)) as bar, self._kept_as_they_come(lm, missing):
-            for answered in isolated(_batches(lm, list(missing)), lambda slot: slot.task, answer):
-                self._keep(answered)
-                bar.update(len(answered))
         return slots
+
+    def _stream(self, lm: Any, slots: Sequence[Slot], requests: Sequence[Any]) -> Iterator[list[tuple[int, Reply]]]:
+        """As back-ends of ours stream: places in ``requests``, and replies of a back-end of the harness."""
+
+        def answer(batch: Sequence[int]) -> list[Reply]:
+            return [reply_of(given) for given in lm.generate_until([requests[place] for place in batch])]
+
+        with _one_bar(lm, len(requests)) as bar, self._kept_as_they_come(lm, slots, requests):
+            for answered in isolated(_batches(lm, slots), lambda place: slots[place].task, answer):
+                yield answered
+                bar.update(len(answered))
 
     def _in_rounds(self, lm: Any, requests: Sequence[Any]) -> list[Slot]:
         """Ask multi-round requests: each round of all requests together, so that they are batched. The task determines
         the next round and the outcome."""
         outcomes = {_slot(request): request for request in requests}
-        pending = {slot: _first(lm, one) for slot, one in outcomes.items() if not self.store.is_answered(slot)}
+        pending = {
+            slot: _round(request, (*request.args[:3], *request.args[-3:]))
+            for slot, request in outcomes.items()
+            if not self.store.is_answered(slot)
+        }
         replies: dict[Slot, list[Reply]] = defaultdict(list)
         number = 0
         while pending:
@@ -172,7 +175,7 @@ class Requests:
                 )
 
     @contextlib.contextmanager
-    def _kept_as_they_come(self, lm: Any, requests: Mapping[Slot, Any]) -> Iterator[None]:
+    def _kept_as_they_come(self, lm: Any, slots: Sequence[Slot], requests: Sequence[Any]) -> Iterator[None]:
         """Store each reply of the harness's ``async_openai`` as soon as it arrives, not when all have arrived; end the
         run if no request reaches the server any more, or if it refuses every one."""
         if not hasattr(lm, _FORWARD):
@@ -182,7 +185,7 @@ class Requests:
         from openai import APIConnectionError, APIStatusError
 
         forward = getattr(lm, _FORWARD)
-        slot_of = {id(request): slot for slot, request in requests.items()}
+        slot_of = {id(request): slot for slot, request in zip(slots, requests, strict=True)}
         attempts: Counter[int] = Counter()  # by request, since the last response
         refused: set[int] = set()
         accepted = False
@@ -197,20 +200,18 @@ class Requests:
                 text, place, counts = await forward(request, position)
             except APIConnectionError as error:
                 attempts[position] += 1
-                if sum(count >= lm.max_retries for count in attempts.values()) >= _UNREACHED:
-                    problem = (
-                        f"{_UNREACHED} requests in a row did not reach the server at {lm.base_url} "
-                        f"(max_retries={lm.max_retries}: {str(error).rstrip('.')})"
-                    )
-                    raise ended(problem, "start the server again") from error
-                raise
-            except Exception as error:
-                attempts.clear()
-                if not isinstance(error, APIStatusError) or error.status_code not in _REFUSALS:
-                    accepted = True
+                if sum(count >= lm.max_retries for count in attempts.values()) < _UNREACHED:
                     raise
+                problem = (
+                    f"{_UNREACHED} requests in a row did not reach the server at {lm.base_url} "
+                    f"(max_retries={lm.max_retries}: {str(error).rstrip('.')})"
+                )
+                raise ended(problem, "start the server again") from error
+            except APIStatusError as error:
+                attempts.clear()
+                accepted = accepted or error.status_code not in _REFUSALS
                 refused.add(position)
-                if len(refused) < _UNREACHED or accepted:
+                if accepted or len(refused) < _UNREACHED:
                     raise
                 body = error.body.get("message") if isinstance(error.body, Mapping) else None
                 message = " ".join(str(body or error.message).split())[:200].rstrip(".")
@@ -242,12 +243,67 @@ class _Ended(BaseException):
     """Ends the run with the error it holds; after any `Exception`, the back-end would send the request again."""
 
 
-def reply_of(given: Any) -> Reply:
-    """Convert what a back-end of the harness returned for one request to a reply.
+def isolated(
+    batches: Iterable[Sequence[T]], task_of: Callable[[T], str], answer: Callable[[Any], Sequence[Reply]]
+) -> Iterator[list[tuple[T, Reply]]]:
+    """Yield the requests of each batch, or of a part of it, with their replies. A batch for which ``answer`` raises is
+    halved until the failing requests are alone; after `GIVE_UP` failures in a row a task's further requests are not
+    sent. A :class:`UsageError` ends the run."""
+    failures = Counter[str]()
+    for batch in batches:
+        parts = [batch]
+        while parts:
+            part = parts.pop()
+            given_up = [request for request in part if failures[task_of(request)] >= GIVE_UP]
+            if given_up:
+                yield [(request, Reply.failure(NOT_SENT)) for request in given_up]
+                part = [request for request in part if failures[task_of(request)] < GIVE_UP]
+            if not part:
+                continue
+            reason = ""
+            try:
+                replies = [reply.checked() for reply in answer(part)]
+                if len(replies) != len(part):
+                    raise ValueError(f"the back-end returned {len(replies)} responses to {len(part)} requests")
+            except UsageError:
+                raise
+            except Exception as error:  # models and third-party back-ends may raise anything
+                reason = first_line(error)
+            # outside the `except` block: the exception's frames would keep images and tensors alive
+            if reason and len(part) > 1:
+                parts += [part[len(part) // 2 :], part[: len(part) // 2]]
+                continue
+            if reason:
+                replies = [Reply.failure(reason)]
+            answered = list(zip(part, replies, strict=True))
+            for request, reply in answered:
+                failures[task_of(request)] = 0 if reply.failed is None else failures[task_of(request)] + 1
+            yield answered
 
-    A blank text is a response if the back-end counted a generated token; otherwise it may be an error that the back-end
-    swallowed, and counts as failed.
-    """
+
+def memory_of(lm: Any) -> Callable[[], Memory] | None:
+    """Measures the memory of the process, if the model of ``lm`` is in it; None if no model answers."""
+    if not getattr(lm, "runs_model", True):
+        return None
+    import torch
+
+    held = vars(lm).get("_model", vars(lm).get("model"))
+    inside = getattr(lm, "holds_model", isinstance(held, torch.nn.Module))
+
+    def measured() -> Memory:
+        if not inside:
+            return None, None
+        if torch.cuda.is_available() and torch.cuda.is_initialized():
+            return sum(torch.cuda.max_memory_allocated(number) for number in range(torch.cuda.device_count())), None
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return None, peak if sys.platform == "darwin" else peak * 1024
+
+    return measured
+
+
+def reply_of(given: Any) -> Reply:
+    """What a back-end of the harness returned for one request, as a reply. A blank text is a response if the back-end
+    counted a generated token; otherwise it may hide an error, and counts as failed."""
     from lmms_eval.api.instance import unwrap_generation_output
 
     if given is None:
@@ -272,56 +328,43 @@ def _slot(request: Any, *, outcome: bool = True) -> Slot:
     return Slot(request.task_name, int(request.doc_id), repeat, prompt, outcome)
 
 
-def _batches(lm: Any, slots: list[Slot]) -> list[list[Slot]]:
-    """The requests that are sent together.
-
-    A back-end that returns each reply as it arrives gets all at once, one that keeps several
-    requests in flight a multiple of their number, and any other its batch size, so that no more can be lost. The latter
-    two get requests of one task, each document once: some apply the first request's task to a whole batch.
-    """
+def _batches(lm: Any, slots: Sequence[Slot]) -> list[list[int]]:
+    """The places of the requests that are sent together: all if replies arrive one by one, else a multiple of those in
+    flight, or the batch size, so that no more can be lost; of one task, each document once, since some back-ends apply
+    the first request's task to a whole batch."""
     if hasattr(lm, _FORWARD):
-        return [slots] if slots else []
+        return [list(range(len(slots)))]
     in_flight = max((size for name in _CONCURRENCY if isinstance(size := getattr(lm, name, None), int)), default=0)
     size = getattr(lm, "batch_size", None)
     step = max(_SMALLEST, _ROUNDS_IN_FLIGHT * in_flight) if in_flight else size if isinstance(size, int) else 1
-    alike: dict[tuple[str, int], list[Slot]] = defaultdict(list)
-    for slot in slots:
-        alike[slot.task, slot.repeat].append(slot)
+    alike: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for place, slot in enumerate(slots):
+        alike[slot.task, slot.repeat].append(place)
     return [some[begin : begin + step] for some in alike.values() for begin in range(0, len(some), step)]
 
 
-def _first(lm: Any, request: Any) -> Any:
-    """The first round of a multi-round request, as an ordinary request."""
-    context, settings, to_visual, *_, doc_id, task, split = request.args
-    arguments = (context, settings, to_visual, doc_id, task, split)
-    return _instance(request, arguments if lm.is_simple else request.args)
-
-
 def _following(lm: Any, request: Any, replies: list[Reply], shown: dict[str, Any]) -> Any:
-    """The request of the next round, given the replies so far; or the outcome, if that was the last round.
-
-    ``shown``: what each document of the task shows in this round, because some back-ends pass all documents of a batch
-    to one request's function.
-    """
+    """The request of the next round, given the replies so far, or the outcome. ``shown`` has what each document shows
+    in this round, because some back-ends pass all documents of a batch to one request's function."""
     texts, number = [reply.text for reply in replies], len(replies)
-    context, *_, doc_id, task, split = request.args
+    context, *functions, doc_id, task, split = request.args
     document = lm.task_dict[task][split][doc_id]
     if lm.is_simple:
-        _, settings, _, to_text, *_ = request.args
+        settings, _, to_text = functions
         given = {"previous_output": texts, "round_idx": number, "previous_round_info": None}
         visuals, text, done, outputs, _ = to_text(document, **given)
         shown[document["sample_id"]] = visuals or []
     else:
-        _, to_messages, settings, *_ = request.args
+        to_messages, settings = functions
         messages, done, outputs, _ = to_messages(document, round_idx=number, previous_output=texts)
         parts = [part for turn in messages or () for part in turn["content"] if part["type"] == "text"]
         text = "\n".join(part["text"] for part in parts) or context
         shown[document["sample_id"]] = messages
     if done:
+        counts = {name: [getattr(reply, name) for reply in replies] for name in ("input_tokens", "output_tokens")}
         return Reply(
             (outputs or texts)[-1],
-            input_tokens=_total(reply.input_tokens for reply in replies),
-            output_tokens=_total(reply.output_tokens for reply in replies),
+            **{name: None if None in known else sum(known) for name, known in counts.items()},
             finish="length" if any(reply.finish == "length" for reply in replies) else replies[-1].finish,
         )
 
@@ -329,15 +372,10 @@ def _following(lm: Any, request: Any, replies: list[Reply], shown: dict[str, Any
         return shown[document["sample_id"]]
 
     arguments = (text, settings, content) if lm.is_simple else (text, content, settings)
-    return _instance(request, (*arguments, doc_id, task, split))
+    return _round(request, (*arguments, doc_id, task, split))
 
 
-def _total(counts: Iterable[int | None]) -> int | None:
-    known = list(counts)
-    return None if None in known else sum(filter(None, known))
-
-
-def _instance(request: Any, arguments: tuple[Any, ...]) -> Any:
+def _round(request: Any, arguments: tuple[Any, ...]) -> Any:
     from lmms_eval.api.instance import Instance
 
     return Instance(request_type="generate_until", arguments=arguments, idx=0, metadata=request.metadata)
@@ -349,12 +387,12 @@ def _one_bar(lm: Any, total: int) -> Iterator[Any]:
     from tqdm import tqdm
 
     modules = [sys.modules[kind.__module__] for kind in type(lm).__mro__ if kind.__module__ in sys.modules]
-    drawn = {module: module.tqdm for module in modules if getattr(module, "tqdm", None) is tqdm}
+    drawn = [module for module in modules if getattr(module, "tqdm", None) is tqdm]
     for module in drawn:
         module.tqdm = functools.partial(tqdm, disable=True)  # type: ignore[attr-defined]
     try:
-        with tqdm(total=total, desc="medtasks", unit="request", disable=lm.rank != 0 or not total) as bar:
+        with tqdm(total=total, desc="medtasks", unit="request", disable=lm.rank != 0) as bar:
             yield bar
     finally:
-        for module, original in drawn.items():
-            module.tqdm = original  # type: ignore[attr-defined]
+        for module in drawn:
+            module.tqdm = tqdm  # type: ignore[attr-defined]

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import architectures
 import pytest
 import torch
 import transformers
 from adapter_bench import Bench, questions, texts
-from medtasks.adapters._answering import Budget
+from medtasks.adapters import vlm as vlm_module
 from medtasks.adapters.vlm import TINY, MedtasksVLM
 from packaging.version import Version
 
-from medtasks.core.errors import MedtasksError
-
 Create = Callable[..., Any]
-
-
-def model_on(bench: Bench, path: Path, **arguments: Any) -> MedtasksVLM:
-    model = MedtasksVLM(pretrained=str(path), device="cpu", **{"max_new_tokens": 8, "batch_size": 5, **arguments})
-    model.task_dict = bench.task_dict
-    return model
 
 
 def clinic(bench: Bench) -> list[Any]:
@@ -43,11 +37,12 @@ OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in architectures.A
 
 
 @pytest.mark.parametrize("name", [*KINDS, *OTHERS, pytest.param("tiny", marks=pytest.mark.slow)])
-def test_sharing_changes_no_answer(name: str, bench: Bench, tmp_path: Path) -> None:
+def test_sharing_changes_no_answer(name: str, bench: Bench, vlm: Create, tmp_path: Path) -> None:
     requests = clinic(bench)
     path = TINY if name == "tiny" else architectures.build(name, tmp_path, seed=3)
-    alone = texts(model_on(bench, path, share_prefix=False, batch_size=1).replies(requests))
-    model = model_on(bench, path)
+    given = {"pretrained": str(path), "max_new_tokens": 8}
+    alone = texts(vlm(**given, share_prefix=False, batch_size=1).replies(requests))
+    model = vlm(**given, batch_size=5)
 
     assert texts(model.replies(requests)) == alone
     assert len(set(alone)) > len(alone) // 2
@@ -68,7 +63,7 @@ def test_the_vision_tower_sees_each_picture_once(bench: Bench, vlm: Create) -> N
         def look(_: Any, __: Any, given: dict[str, Any], grids: list[int] = grids) -> None:
             grids.append(len(given["grid_thw"]))
 
-        model._answering._model.model.visual.register_forward_pre_hook(look, with_kwargs=True)
+        model._model.model.visual.register_forward_pre_hook(look, with_kwargs=True)
         model.replies(requests)
         seen.append(sum(grids))
         computed.append(model.describe()["usage"]["prompt_tokens_computed"])
@@ -120,7 +115,7 @@ def test_a_model_whose_scores_change_falls_back(bench: Bench, vlm: Create, monke
     requests = bench.task("t", questions(4))
     expected = texts(vlm().replies(requests))
     model = vlm()
-    shared = model._answering._shared
+    shared = model._shared
     right = shared.inputs
 
     def elsewhere(prompts: Any, padding: int) -> Any:
@@ -133,44 +128,61 @@ def test_a_model_whose_scores_change_falls_back(bench: Bench, vlm: Create, monke
     assert model.describe()["share_prefix"].startswith("scores differ by ")
 
 
-def test_a_batch_that_runs_out_of_memory_is_halved_and_goes_on() -> None:
-    tried: list[int] = []
-    freed: list[bool] = []
+def sizes_of_batches(model: MedtasksVLM, monkeypatch: pytest.MonkeyPatch, most: int = 99) -> list[int]:
+    """The sizes of batches that the model is asked to answer; one of more than ``most`` runs out of memory."""
+    sizes: list[int] = []
+    original = model._batch
 
-    def compute(rows: range) -> list[int]:
-        tried.append(len(rows))
-        if len(rows) > 3:
+    def batch(prompts: Any, *others: Any) -> Any:
+        sizes.append(len(prompts))
+        if len(prompts) > most:
             raise MemoryError
-        return list(rows)
+        return original(prompts, *others)
 
-    assert list(Budget(1_000, lambda: freed.append(True)).run([10] * 8, compute)) == list(range(8))
-    assert tried[:3] == [8, 4, 2]
-    assert max(tried[3:]) <= 2
-    assert len(freed) == 2
+    monkeypatch.setattr(model, "_batch", batch)
+    return sizes
 
 
-def test_a_batch_keeps_within_its_tokens_and_a_single_row_always_goes() -> None:
-    batches: list[range] = []
+def test_a_batch_that_runs_out_of_memory_is_halved_and_goes_on(
+    bench: Bench, vlm: Create, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests = bench.task("t", questions(12))
+    model = vlm(batch_size=8)
+    sizes = sizes_of_batches(model, monkeypatch, most=3)
 
-    def compute(rows: range) -> list[int]:
-        batches.append(rows)
-        return list(rows)
+    assert texts(model.replies(requests)) == texts(vlm().replies(requests))
+    assert sizes[:2] == [8, 4]
+    assert max(sizes[sizes.index(4) + 1 :]) <= 3  # later batches are small from the beginning
+    monkeypatch.setattr(vlm_module, "CALM", len(sizes))
+    model.replies(bench.task("more", questions(12)))
+    assert max(sizes[len(sizes) // 2 :]) > 3
 
-    lengths = [50, 40, 10, 120, 10, 10, 10]
-    assert list(Budget(100, lambda: None).run(lengths, compute)) == list(range(7))
-    assert batches == [range(2), range(2, 3), range(3, 4), range(4, 7)]
+
+def test_a_batch_keeps_within_its_tokens_and_a_single_row_always_goes(
+    bench: Bench, vlm: Create, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests = bench.task("t", questions(6))
+    model = vlm(batch_size=6)
+    longest = max(reply.input_tokens for reply in model.replies(requests)) + 12
+    sizes = sizes_of_batches(model, monkeypatch)
+    for tokens in (1, longest, 2 * longest):
+        model._tokens = tokens
+        model.replies(requests)
+
+    assert sizes[:12] == [1] * 12
+    assert sum(sizes[12:]) == 6
+    assert max(sizes[12:]) == 2
 
 
 @pytest.mark.parametrize(
-    ("error", "seen", "said"),
+    ("error", "said"),
     [
-        (MemoryError(), MedtasksError, r"a single sample of 1,200 tokens"),
-        (RuntimeError("shapes cannot be multiplied"), RuntimeError, "shapes"),  # is not a lack of memory
+        (MemoryError(), r"The device ran out of memory on a single sample of \d+ tokens, its answer included"),
+        (RuntimeError("shapes cannot be multiplied"), "RuntimeError: shapes"),  # is not a lack of memory
     ],
 )
-def test_a_sample_too_large_says_how_large_it_is(error: Exception, seen: type[Exception], said: str) -> None:
-    def compute(_: range) -> list[int]:
-        raise error
-
-    with pytest.raises(seen, match=said):
-        list(Budget(100, lambda: None).run([1_200], compute))
+def test_a_sample_too_large_says_how_large_it_is(error: Exception, said: str, bench: Bench, vlm: Create) -> None:
+    model = vlm()
+    model._batch = Mock(side_effect=error)
+    (reply,) = model.replies(bench.task("t", questions(1)))
+    assert re.match(said, reply.failed)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from adapter_bench import Bench, draw, questions, show_and_ask, texts
-from medtasks.adapters._generating import GeneratingArguments, read_messages
+from medtasks.adapters._generating import GeneratingArguments, media_in, read_messages
 from medtasks.adapters._reading import video_inputs
 from medtasks.adapters.baseline import MedtasksBaseline
 from medtasks.adapters.replay import MedtasksReplay
@@ -67,7 +67,7 @@ def test_tokens_are_those_of_the_processor(bench: Bench, vlm: Create, tiny: Path
     assert [one.input_tokens for one in answers] == [len(encoded(doc)) for doc in several]
     assert [(one.vision_tokens, one.reused_tokens) for one in answers] == [(0, 0), (36, 0), (5 * 36, 0)]
     assert answers[0].media_seconds == 0
-    model._answering._reader._placeholders = []  # of a class whose placeholders are unknown
+    model._reader._placeholders = []  # of a class whose placeholders are unknown
     assert model.replies(bench.task("several", several))[1].vision_tokens is None
 
 
@@ -186,7 +186,7 @@ def test_greedy_runs_warn_of_nothing(
         logging.disable_propagation()
 
     assert caplog.messages == []
-    assert capfd.readouterr().err == ""
+    assert all("request/s" in line for line in capfd.readouterr().err.splitlines() if line)  # the progress bar
 
 
 def test_a_system_prompt_replaces_the_tasks_own(bench: Bench, vlm: Create) -> None:
@@ -290,10 +290,9 @@ def test_a_native_video_costs_half_the_tokens_and_answers_by_its_frames(bench: B
 def test_times_reach_the_processor_in_milliseconds() -> None:
     given = GeneratingArguments(pretrained="any")
     talk = read_messages(timed({"sample_id": "s", "question": "What?"}), given, native_video=True)
-    inputs = video_inputs(talk.videos)
+    inputs = video_inputs(media_in(talk, "video"))
 
-    assert talk.images == []
-    assert [part["type"] for part in talk.messages[0]["content"]] == ["video", "text"]
+    assert [part["type"] for part in talk[0]["content"]] == ["video", "text"]
     (metadata,) = inputs["video_metadata"]
     assert [index / metadata.fps for index in metadata.frames_indices] == [0.001, 2.001, 4.001, 5.5]
     assert inputs["do_sample_frames"] is False

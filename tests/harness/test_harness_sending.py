@@ -10,8 +10,7 @@ from typing import Any
 
 from lmms_eval.api.instance import Instance
 
-from medtasks.harness.requests import Requests
-from medtasks.harness.sending import GIVE_UP, NOT_SENT, isolated
+from medtasks.harness.requests import GIVE_UP, NOT_SENT, Requests, isolated
 from medtasks.runs.replies import Reply, Slot
 from medtasks.runs.run import AnswerStore, read_work
 
