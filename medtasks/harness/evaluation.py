@@ -38,8 +38,16 @@ from medtasks.runs.judge import PlainProgress, judge_all, report_lines
 from medtasks.runs.manifest import RunManifest, local_stamp, now, task_facts, versions
 from medtasks.runs.record import RunRecord, write_run
 from medtasks.runs.replies import RunUsage, run_usage
-from medtasks.runs.run import SUFFIX, AnswerStore, Plan, collect_run, continue_run, data_facts, folder_key, run_of
-from medtasks.runs.scored import Answered
+from medtasks.runs.run import (
+    SUFFIX,
+    AnswerStore,
+    Plan,
+    collect_run,
+    continue_run,
+    data_facts,
+    folder_key,
+    run_of,
+)
 from medtasks.runs.summary import summary
 from medtasks.runs.table import refuse_unknown_names
 from medtasks.verify.scored import keep_finished
@@ -217,15 +225,12 @@ class Evaluation:
         if not first:
             return None
 
-        def answered(name: str) -> list[Answered]:
-            spec, task = self._ours[name]
+        def answered(name: str) -> tuple[str, list[Any]]:
+            _, task = self._ours[name]
             parts = [own.pop(name) for own in processes] if several else [requests.answers(asked.pop(name))]
             answers = sorted((entry for part in parts for entry in part), key=lambda entry: entry[0])
             documents = task.eval_docs.select([number for number, _, _ in answers]).to_list()
-            return [
-                Answered(document, replies, prompt, spec.prompt_hash or "")
-                for document, (_, prompt, replies) in zip(documents, answers, strict=True)
-            ]
+            return name, [(document, *one[1:]) for document, one in zip(documents, answers, strict=True)]
 
         def judged(samples: Any) -> Any:
             if judges is None or not any(load_spec(name).metadata.rubrics for name in samples):
@@ -237,7 +242,7 @@ class Evaluation:
             return verdicts.samples, verdicts.facts
 
         judging = None if judges is None else judged
-        run = collect_run(planned, ((name, answered(name)) for name in self._ours), judging, folder)
+        run = collect_run(planned, map(answered, self._ours), judging, folder)
         if not run.samples:
             raise MedtasksError(" ".join(run.manifest.problems) or "no task of the run has an answer")
         return run

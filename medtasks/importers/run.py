@@ -33,7 +33,7 @@ from medtasks.runs.record import RunRecord, write_run
 from medtasks.runs.replies import Reply
 from medtasks.runs.run import data_facts
 from medtasks.runs.samples import Sample
-from medtasks.runs.scored import Answered, scored_samples, with_learned_metrics
+from medtasks.runs.scored import scored_samples, with_learned_metrics
 from medtasks.runs.scores import COVERAGE
 from medtasks.runs.table import RunTables
 from medtasks.runs.verdicts import (
@@ -152,7 +152,7 @@ def score_rows(
             if document["sample_id"] in joined.given:
                 given = joined.given[document["sample_id"]][0]
                 reply = Reply(given.response).checked() if given.failed is None else Reply.failure(given.failed)
-                answered.append(Answered(document, (reply,), prompt_hash=UNKNOWN_PROMPT))
+                answered.append(Sample.answered(name, document, (reply,), prompt_hash=UNKNOWN_PROMPT))
         if answered:
             scored = with_learned_metrics(spec, scored_samples(spec, answered), problems)
             samples[name] = with_judged_scores(spec, scored)

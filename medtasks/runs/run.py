@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -31,7 +31,7 @@ from medtasks.runs.manifest import DataFacts, RubricFacts, RunManifest, TaskFact
 from medtasks.runs.record import RunRecord
 from medtasks.runs.replies import ALL_BLANK, NOT_ASKED, Answer, Reply, RunUsage, Slot, is_blank, run_usage
 from medtasks.runs.samples import Sample, SampleLines, duplicate_ids
-from medtasks.runs.scored import Answered, scored_samples, with_learned_metrics
+from medtasks.runs.scored import scored_samples, with_learned_metrics
 from medtasks.runs.table import RunTables
 from medtasks.runs.verdicts import with_judged_scores
 
@@ -40,8 +40,8 @@ _LINE = TypeAdapter(Answer)
 
 JudgedSamples = tuple[dict[str, list[Sample]], dict[str, RubricFacts]]
 """Samples with their verdicts, and the facts for the manifest."""
-AnsweredTask = tuple[str, Sequence[Answered]]
-"""A task, and the documents that were asked."""
+AnsweredTask = tuple[str, Sequence[tuple[Mapping[str, Any], str, Sequence[Reply]]]]
+"""A task, and the documents that were asked, each with its prompt and the replies, one per repeat."""
 
 
 class Plan(BaseModel, frozen=True):
@@ -60,10 +60,10 @@ def folder_key(identity: Mapping[str, Any]) -> str:
 
 
 class AnswerStore:
-    """Appends replies to the files of one process; a batch is on disk when :meth:`add` returns.
+    """Appends replies to the files of the process ``rank``; a batch is on disk when :meth:`add` returns.
 
-    Replies are read from disk when they are needed. Those of earlier, unfinished runs of the command are found as well,
-    of whatever process; ``rank`` is that of this one.
+    Replies are read from disk when they are needed, also those of earlier, unfinished runs of the command, of whatever
+    process.
 
     Raises:
         UsageError: another process with that rank is using the directory.
@@ -74,10 +74,7 @@ class AnswerStore:
     def __init__(self, folder: Path, rank: int = 0) -> None:
         self.folder = folder
         self.rank = rank
-        self._files: dict[str, tuple[Path, IO[bytes]]] = {}
-        self._readers: dict[Path, IO[bytes]] = {}
-        self._places: dict[bytes, tuple[Path, int]] = {}
-        self._failed: set[bytes] = set()
+        self._places: dict[bytes, tuple[Path, int, bool]] = {}  # file, first byte, whether the request failed
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = (folder / f"rank{rank}.lock").open("ab")
         try:
@@ -96,20 +93,18 @@ class AnswerStore:
     def _note(self, answer: Answer, path: Path, begin: int) -> None:
         """Remember where a reply is: the last one to its request, but a failed one never replaces a response."""
         key, failed = answer.slot.key, answer.reply.failed is not None
-        if failed and key in self._places and key not in self._failed:
-            return
-        self._places[key] = (path, begin)
-        (self._failed.add if failed else self._failed.discard)(key)
+        if not (failed and key in self._places and not self._places[key][2]):
+            self._places[key] = (path, begin, failed)
 
     def is_answered(self, slot: Slot) -> bool:
         """Whether the request has a response."""
         key = slot.key
-        return key in self._places and key not in self._failed
+        return key in self._places and not self._places[key][2]
 
     @property
     def answered(self) -> int:
         """Number of requests with a response."""
-        return len(self._places) - len(self._failed)
+        return sum(not failed for _, _, failed in self._places.values())
 
     @property
     def is_empty(self) -> bool:
@@ -120,11 +115,10 @@ class AnswerStore:
         """The reply to a request, read from disk; None if there is none."""
         if slot.key not in self._places:
             return None
-        path, begin = self._places[slot.key]
-        if path not in self._readers:
-            self._readers[path] = path.open("rb")
-        self._readers[path].seek(begin)
-        answer = _read_line(path, self._readers[path].readline())
+        path, begin, _ = self._places[slot.key]
+        with path.open("rb") as stream:
+            stream.seek(begin)
+            answer = _read_line(path, stream.readline())
         return None if answer is None else answer.reply
 
     def write_plan(self, plan: Plan) -> None:
@@ -134,32 +128,27 @@ class AnswerStore:
 
     def add(self, answers: Iterable[Answer]) -> None:
         """Append replies and sync them to disk, so that they survive a crash of the process or the machine."""
-        touched, added = set(), []
+        by_task: dict[str, list[Answer]] = {}
         for answer in answers:
-            task = answer.slot.task
-            if task not in self._files:
-                path = self.folder / f"{task}.rank{self.rank}.jsonl"
-                torn = path.is_file() and path.stat().st_size > 0 and path.read_bytes()[-1:] != b"\n"
-                self._files[task] = (path, path.open("ab"))
-                if torn:  # the process was killed while writing a line
-                    self._files[task][1].write(b"\n")
-            path, file = self._files[task]
-            added.append((answer, path, file.tell()))
-            # in ASCII: a response may have half a surrogate pair
-            file.write(json.dumps(_LINE.dump_python(answer, exclude_none=True)).encode() + b"\n")
-            touched.add(file)
-        for file in touched:
-            file.flush()
-            os.fsync(file.fileno())
-        for one in added:
-            self._note(*one)
+            by_task.setdefault(answer.slot.task, []).append(answer)
+        for task, added in by_task.items():
+            path = self.folder / f"{task}.rank{self.rank}.jsonl"
+            places = []
+            with path.open("a+b") as stream:
+                if stream.tell() and os.pread(stream.fileno(), 1, stream.tell() - 1) != b"\n":
+                    stream.write(b"\n")  # the process was killed while writing a line
+                for answer in added:
+                    places.append(stream.tell())
+                    # in ASCII: a response may have half a surrogate pair
+                    stream.write(json.dumps(_LINE.dump_python(answer, exclude_none=True)).encode() + b"\n")
+                stream.flush()
+                os.fsync(stream.fileno())
+            for answer, begin in zip(added, places, strict=True):
+                self._note(answer, path, begin)
 
     def close(self) -> None:
-        """Close the files and release the lock."""
-        for file in (*(file for _, file in self._files.values()), *self._readers.values(), self._lock):
-            with contextlib.suppress(OSError):  # a full disk, which `add` has reported
-                file.close()
-        self._files, self._readers = {}, {}
+        """Release the lock."""
+        self._lock.close()
 
     def remove(self) -> None:
         """Close the store and delete its directory at once, when the replies are in the result directory."""
@@ -304,20 +293,20 @@ def collect_run(
     samples: dict[str, Sequence[Sample]] = {}
     tables = RunTables(samples)
     facts: dict[str, TaskFacts] = {}
-    for name, answered in _without_blank_run(tasks):
+    for name, asked in _without_blank_run(tasks):
+        spec = load_spec(name)
         try:
-            made = scored_samples(load_spec(name), answered)
+            answered = [Sample.answered(name, one, got, prompt, spec.prompt_hash or "") for one, prompt, got in asked]
+            made = scored_samples(spec, answered)
             if repeated := duplicate_ids(made):
                 raise MedtasksError(
                     f"{len(repeated)} documents were answered more than once, such as {repeated[0]}; the back-end does "
                     "not shard by the global rank"
                 )
-            outcomes = [sample.outcome for sample in made]
-            replies = (reply for one in answered for reply in one.replies)
-            facts[name] = planned.tasks[name].with_outcomes(outcomes, replies)
-            del answered
-            scored = with_learned_metrics(load_spec(name), made, problems)
-            samples[name] = with_judged_scores(load_spec(name), scored)
+            replies = (reply for *_, several in asked for reply in several)
+            facts[name] = planned.tasks[name].with_outcomes([sample.outcome for sample in made], replies)
+            del asked, answered
+            samples[name] = with_judged_scores(spec, with_learned_metrics(spec, made, problems))
             if judging is None:
                 tables.of(name)
         except Exception as error:  # filters and metrics of other packages may raise anything
@@ -349,16 +338,21 @@ def _without_blank_run(tasks: Iterable[AnsweredTask]) -> Iterator[AnsweredTask]:
     """
     held: list[AnsweredTask] = []
     blank = True
-    for name, answered in tasks:
-        blank = blank and all(is_blank(reply.text) for one in answered for reply in one.replies)
-        held.append((name, answered))
-        del answered  # only the caller needs its documents
+    for name, asked in tasks:
+        blank = blank and all(is_blank(reply.text) for *_, replies in asked for reply in replies)
+        held.append((name, asked))
+        del asked  # only the caller needs its documents
         while held and not blank:
             yield held.pop(0)
     blank_reply = Reply.failure(ALL_BLANK)
-    for name, answered in held:
-        failed = [tuple(blank_reply if reply.failed is None else reply for reply in one.replies) for one in answered]
-        yield name, [replace(one, replies=replies) for one, replies in zip(answered, failed, strict=True)]
+    for name, asked in held:
+        yield (
+            name,
+            [
+                (document, prompt, [blank_reply if reply.failed is None else reply for reply in replies])
+                for document, prompt, replies in asked
+            ],
+        )
 
 
 def score_unfinished(folder: Path, *, created: str) -> RunRecord:
@@ -370,7 +364,7 @@ def score_unfinished(folder: Path, *, created: str) -> RunRecord:
     """
     plan = read_plan(folder)
 
-    def answered(name: str) -> list[Answered]:
+    def answered(name: str) -> AnsweredTask:
         spec, facts, numbers = load_spec(name), plan.manifest.tasks[name], plan.documents[name]
         with using(subset=read_subset(facts.subset), max_frames=facts.frames.get("cap")):  # of the run's documents
             rows = task_rows(name).dataset().select(numbers).to_list()
@@ -378,12 +372,11 @@ def score_unfinished(folder: Path, *, created: str) -> RunRecord:
         documents = []
         for number, document in zip(numbers, rows, strict=True):
             given = found.get(number, {})
-            replies = tuple(
+            replies = [
                 given[repeat].reply if repeat in given else Reply.failure(NOT_ASKED) for repeat in range(spec.repeats)
-            )
-            prompt = next((answer.slot.prompt for answer in given.values()), "")
-            documents.append(Answered(document, replies, prompt, spec.prompt_hash or ""))
-        return documents
+            ]
+            documents.append((document, next((answer.slot.prompt for answer in given.values()), ""), replies))
+        return name, documents
 
     with using(miniature=plan.manifest.miniature):
         for name, facts in plan.manifest.data.items():
@@ -393,7 +386,7 @@ def score_unfinished(folder: Path, *, created: str) -> RunRecord:
                     f"{folder}: the run used {name} data with fingerprint {facts.fingerprint[:16]}, but the data "
                     f"prepared here have {prepared[:16]}; prepare the same data."
                 )
-        run = collect_run(plan.manifest, ((name, answered(name)) for name in plan.documents))
+        run = collect_run(plan.manifest, map(answered, plan.documents))
     if not run.samples:
         raise MedtasksError(f"{folder}: {' '.join(run.manifest.problems)}")
     spent = list(read_work(folder).values())

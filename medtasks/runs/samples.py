@@ -7,12 +7,12 @@ import os
 import shutil
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Annotated, Any, TypeAlias, overload
+from typing import IO, Annotated, Any, TypeAlias
 
 from pydantic import Field, ValidationError
 
@@ -22,11 +22,10 @@ from medtasks.core.files import canonical_json, read_lines
 from medtasks.core.schema import Compact, first_problem
 from medtasks.judge.verdict import Verdict
 from medtasks.metrics.confidence import REASONS
-from medtasks.runs.replies import Probabilities, Share
+from medtasks.runs.replies import Probabilities, Reply, Share
 
 Limits: TypeAlias = "tuple[tuple[float, ...], tuple[float, ...]]"
 """Worst and best sufficient statistics that are still possible; equal if nothing is open."""
-
 Outcome: TypeAlias = "tuple[str, str | None, str]"
 """The status of a sample, why its response is missing, and how it was read."""
 
@@ -81,13 +80,13 @@ class Sample(Compact):
     """One answered question.
 
     ``scores`` has the sample's own value per metric (None if the metric has none per sample, or was not computed),
-    ``statistics`` the sufficient statistics for corpus scores, ``pending`` the metrics that await a judge. Streaming
-    items are scored over all of their rounds, from the rounds' documents. If the question was repeated, ``repeats`` has
-    each response's part; ``filtered`` and ``status`` are those of the first. ``reading`` is how an option was named, by
-    ``letter`` or by ``text``, or ``named`` where no option was read but the response contains the text of just one.
-    ``verdicts`` has the judges' verdicts on each response, by rubric; ``judged`` the metrics computed from them.
-    ``probabilities`` are those of each response, empty if the back-end reports none. ``confidence`` is only in stripped
-    samples, whose response was removed: the confidence of the answer, or the reason why it has none.
+    ``statistics`` the sufficient statistics for corpus scores, ``pending`` the metrics that await a judge. If the
+    question was repeated, ``repeats`` has each response's part; ``filtered`` and ``status`` are those of the first.
+    ``reading`` is how an option was named, by ``letter`` or by ``text``, or ``named`` where no option was read but the
+    response contains the text of just one. ``verdicts`` has the judges' verdicts on each response, by rubric;
+    ``judged`` the metrics computed from them. ``probabilities`` are those of each response, empty if the back-end
+    reports none. ``confidence`` is only in stripped samples, whose response was removed: the confidence of the answer,
+    or the reason why it has none.
 
     If a response is missing, the status is ``failed``: ``failed`` has the reason for each of ``responses`` (None for
     those that are there), ``limits`` the range in which each metric's statistics would be.
@@ -115,6 +114,33 @@ class Sample(Compact):
     verdicts: dict[str, tuple[JudgedResponse, ...]] = Field(default_factory=dict)
     judged: dict[str, JudgedScore] = Field(default_factory=dict)
     document: dict[str, Any]
+
+    @classmethod
+    def answered(
+        cls, task: str, document: Mapping[str, Any], replies: Sequence[Reply], prompt: str = "", prompt_hash: str = ""
+    ) -> Sample:
+        """The sample before it is scored (`medtasks.runs.scored.scored_samples`).
+
+        Args:
+            task: its name.
+            document: with sample id, cluster, media and target.
+            replies: one per repeat.
+            prompt: the text that was sent.
+            prompt_hash: of its template.
+        """
+        own = {name: document[name] for name in ("sample_id", "cluster", "media", "target")}
+        others = {name: value for name, value in document.items() if name not in own}
+        unscored: dict[str, Any] = {"filtered": "", "status": "", "scores": {}, "statistics": {}}
+        given = {"task": task, "prompt": prompt, "prompt_hash": prompt_hash, **reply_fields(replies)}
+        return cls(**own, **given, **unscored, document=others)
+
+    @property
+    def replies(self) -> list[Reply]:
+        """The replies; those whose text is one that a back-end returns for a failed request are marked as failed."""
+        failed = self.failed or (None,) * len(self.responses)
+        probabilities = self.probabilities or (None,) * len(self.responses)
+        given = zip(self.responses, failed, probabilities, strict=True)
+        return [Reply(text, reason, probabilities=sure).checked() for text, reason, sure in given]
 
     def view(self) -> SampleView:
         """The sample as scoring and breakdowns see it."""
@@ -156,8 +182,18 @@ class Sample(Compact):
 
     @property
     def outcome(self) -> Outcome:
-        """Status, failure and reading."""
         return self.status, self.failure, self.reading
+
+
+def reply_fields(replies: Sequence[Reply]) -> dict[str, Any]:
+    """The fields of a sample with these replies."""
+    failed = tuple(reply.failed for reply in replies)
+    probabilities = tuple(reply.probabilities for reply in replies)
+    return {
+        "responses": tuple(reply.text for reply in replies),
+        "failed": () if all(one is None for one in failed) else failed,
+        "probabilities": () if all(one is None for one in probabilities) else probabilities,
+    }
 
 
 class SampleLines(Sequence[Sample]):
@@ -182,15 +218,7 @@ class SampleLines(Sequence[Sample]):
             self._begins.append(self._file.tell())
             self._file.write(canonical_json(sample.model_dump(mode="json")).encode() + b"\n")
 
-    @overload
-    def __getitem__(self, place: int) -> Sample: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> list[Sample]: ...
-
-    def __getitem__(self, place: int | slice) -> Sample | list[Sample]:
-        if isinstance(place, slice):
-            return [self[one] for one in range(*place.indices(len(self)))]
+    def __getitem__(self, place: Any) -> Any:
         self._file.seek(self._begins[place])
         return Sample.model_validate_json(self._file.readline())
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from medtasks.answers.base import Reading, ResponseFilter
@@ -24,62 +23,34 @@ from medtasks.metrics.confidence import (
     given_statistics,
 )
 from medtasks.metrics.learned import LEARNED
-from medtasks.runs.replies import Letter, Reply
-from medtasks.runs.samples import JudgedResponse, Limits, Repeat, Sample
+from medtasks.runs.replies import Letter
+from medtasks.runs.samples import Limits, Repeat, Sample, reply_fields
 
 Values = Mapping[str, Mapping[str, Any]]
 """What a task's ``process_results`` returns for a response: one entry per metric."""
 
 
-@dataclass(frozen=True)
-class Answered:
-    """One document and the replies to it, one per repeat.
-
-    ``document`` includes sample id, cluster, media and target. ``prompt`` is the text that was sent, ``prompt_hash``
-    the hash of its template. ``verdicts`` are the judges' verdicts on an earlier sample of the same replies.
-    """
-
-    document: Mapping[str, Any]
-    replies: tuple[Reply, ...]
-    prompt: str = ""
-    prompt_hash: str = ""
-    verdicts: Mapping[str, tuple[JudgedResponse, ...]] = field(default_factory=dict)
-
-
-def scored_samples(spec: TaskSpec, answered: Sequence[Answered]) -> list[Sample]:
-    """Samples scored under the task's rules; text metrics are computed for all of them together.
+def scored_samples(spec: TaskSpec, samples: Sequence[Sample]) -> list[Sample]:
+    """``samples`` scored from their responses under the task's rules; text metrics are computed for all of them
+    together, and verdicts are kept.
 
     If a reply failed, the sample has the status ``failed`` and only the limits of its statistics: those of a blank
     response and of :func:`ideal_response`.
     """
-    checked = [replace(one, replies=tuple(reply.checked() for reply in one.replies)) for one in answered]
-    filtered = _filtered(spec, [(one.document, [reply.text for reply in one.replies]) for one in checked])
+    checked = [sample.model_copy(update=reply_fields(sample.replies)) for sample in samples]
+    documents = [sample.whole_document() for sample in checked]
+    filtered = _filtered(spec, documents, [[*sample.responses] for sample in checked])
     pairs = [
-        (reading.filtered, str(one.document["target"]))
-        for one, several in zip(checked, filtered, strict=True)
+        (reading.filtered, sample.target)
+        for sample, several in zip(checked, filtered, strict=True)
         for reading in several
     ]
     with computed_together(spec.metrics, pairs):
-        return [_sample(spec, one, readings) for one, readings in zip(checked, filtered, strict=True)]
+        return [_scored(spec, *one) for one in zip(checked, documents, filtered, strict=True)]
 
 
-def scored_again(spec: TaskSpec, samples: Sequence[Sample]) -> list[Sample]:
-    """``samples``, scored again from their responses under the current rules; verdicts are kept."""
-    answered = []
-    for sample in samples:
-        failed = sample.failed or (None,) * len(sample.responses)
-        probabilities = sample.probabilities or (None,) * len(sample.responses)
-        replies = tuple(
-            Reply(text, reason, probabilities=given)
-            for text, reason, given in zip(sample.responses, failed, probabilities, strict=True)
-        )
-        document = sample.whole_document()
-        answered.append(Answered(document, replies, sample.prompt, sample.prompt_hash, sample.verdicts))
-    return scored_samples(spec, answered)
-
-
-def _sample(spec: TaskSpec, answered: Answered, readings: list[Reading]) -> Sample:
-    function, document = spec.function("process_results"), answered.document
+def _scored(spec: TaskSpec, sample: Sample, document: Mapping[str, Any], readings: list[Reading]) -> Sample:
+    function = spec.function("process_results")
 
     def process(readings: list[Reading]) -> Values:
         values: object = function(document, [reading.filtered for reading in readings])
@@ -87,49 +58,39 @@ def _sample(spec: TaskSpec, answered: Answered, readings: list[Reading]) -> Samp
             return values
         raise wrong_return("`process_results`", function, values, "a mapping of metrics to what `sample_value` gives")
 
-    replies = answered.replies
     limits: dict[str, Limits] = {}
-    failed = any(reply.failed is not None for reply in replies)
-    if failed:
-        ends = _filtered(spec, [(document, [text] * len(replies)) for text in ("", ideal_response(document))])
-        values, best = map(process, ends)
+    if sample.failed:
+        count = len(sample.responses)
+        values, best = (
+            process(*_filtered(spec, [document], [[text] * count])) for text in ("", ideal_response(document))
+        )
         low, high = _statistics(values), _statistics(best)
         limits = {metric: (low[metric], high[metric]) for metric in low if metric in high}
         readings = [Reading(f"[{FAILED}]")]
     else:
         values = process(readings)
-    repeats = [
+    repeats = tuple(
         Repeat(
             filtered=reading.filtered,
             status=spec.filter.status(reading.filtered),
             statistics={name: tuple(value["repeats"][number]) for name, value in values.items() if "repeats" in value},
         )
         for number, reading in enumerate(readings if len(readings) > 1 else ())
-    ]
-    probabilities = tuple(reply.probabilities for reply in replies)
-    fields = dict(document)
-    return Sample(
-        sample_id=fields.pop("sample_id"),
-        task=spec.name,
-        cluster=fields.pop("cluster"),
-        media=tuple(fields.pop("media")),
-        prompt_hash=answered.prompt_hash,
-        prompt=answered.prompt,
-        target=fields.pop("target"),
-        responses=tuple(reply.text for reply in replies),
-        failed=tuple(reply.failed for reply in replies) if failed else (),
-        probabilities=() if all(one is None for one in probabilities) else probabilities,
-        filtered=readings[0].filtered,
-        reading=readings[0].how,
-        status=FAILED if failed else spec.filter.status(readings[0].filtered),
-        scores={metric: None if failed else value.get("score") for metric, value in values.items()},
-        statistics={} if failed else _statistics(values),
-        limits=limits,
-        repeats=tuple(repeats),
-        pending=tuple(metric for metric, value in values.items() if value.get("pending")),
-        verdicts=dict(answered.verdicts),
-        document=fields,
     )
+    fields = {
+        **dict(sample),
+        "filtered": readings[0].filtered,
+        "reading": readings[0].how,
+        "status": FAILED if sample.failed else spec.filter.status(readings[0].filtered),
+        "scores": {metric: None if sample.failed else value.get("score") for metric, value in values.items()},
+        "statistics": {} if sample.failed else _statistics(values),
+        "limits": limits,
+        "repeats": repeats,
+        "pending": tuple(metric for metric, value in values.items() if value.get("pending")),
+        "judged": {},
+        "confidence": None,
+    }
+    return Sample(**fields)
 
 
 def ideal_response(document: Mapping[str, Any]) -> str:
@@ -137,11 +98,12 @@ def ideal_response(document: Mapping[str, Any]) -> str:
     return str(document.get("ideal_response") or document["target"])
 
 
-def _filtered(spec: TaskSpec, responses: Sequence[tuple[Mapping[str, Any], list[str]]]) -> list[list[Reading]]:
+def _filtered(
+    spec: TaskSpec, documents: Sequence[Mapping[str, Any]], texts: Sequence[list[str]]
+) -> list[list[Reading]]:
     """The readings of the responses to each document, stripped."""
-    if not responses:
+    if not documents:
         return []
-    documents, texts = zip(*responses, strict=True)
     step = spec.filter.kind()
     if isinstance(step, ResponseFilter):
         readings = step.readings(texts, documents)

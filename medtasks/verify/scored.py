@@ -209,7 +209,7 @@ def keep_finished(folder: Path, run: RunRecord, store: RunStore) -> None:
         manifest = manifest.model_copy(update={"judge": rubrics})
         tasks = []
         for name in manifest.tasks:
-            tasks.append(SubmittedTask(name, manifest, run.samples[name][:], own=False))
+            tasks.append(SubmittedTask(name, manifest, [*run.samples[name]], own=False))
             tasks[-1].take_as_scored()
             forget_documents()
         if not others and all(one.is_plain for one in tasks):

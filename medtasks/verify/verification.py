@@ -26,7 +26,7 @@ from medtasks.metrics.registry import get_metric, is_ours, unit_of
 from medtasks.runs.manifest import RubricFacts, RunManifest, TaskFacts, filter_versions, protocol_hash
 from medtasks.runs.record import Verification
 from medtasks.runs.samples import Outcome, Sample, duplicate_ids, lacks_texts
-from medtasks.runs.scored import has_models, scored_again, with_learned_metrics
+from medtasks.runs.scored import has_models, scored_samples, with_learned_metrics
 from medtasks.runs.signature import changed_options
 from medtasks.runs.table import in_parts
 from medtasks.runs.verdicts import with_judged_scores
@@ -185,7 +185,7 @@ class SubmittedTask:
             return list(samples)
         try:
             with using(miniature=self._manifest.miniature):
-                again = scored_again(self.spec, samples)
+                again = scored_samples(self.spec, samples)
                 if self._own:
                     again = with_learned_metrics(self.spec, again, self.problems)
             if not self._own and (self.spec.metadata.learned or self.submitted):
