@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from medtasks.benchmarks.documents import task_rows
 from medtasks.benchmarks.stages import asked_prompt
@@ -19,6 +19,8 @@ from medtasks.core.settings import Settings, current_settings, read_subset, usin
 from medtasks.data.store import open_prepared
 from medtasks.runs.manifest import DataFacts, RunManifest
 
+T = TypeVar("T")
+
 
 def local_documents(task: str, manifest: RunManifest) -> Mapping[str, Document]:
     """The documents that the run asks in a task, by sample id, from the data prepared here; miniature data are made if
@@ -27,18 +29,32 @@ def local_documents(task: str, manifest: RunManifest) -> Mapping[str, Document]:
     Raises:
         MedtasksError: the data of the run are not prepared here.
     """
+    return _from_data_here(_documents, task, manifest)
+
+
+def known_documents(task: str, manifest: RunManifest) -> Mapping[str, tuple[Mapping[str, Any], bytes]]:
+    """By sample id what a sample has of the task's document, and the hash of the prompt that it gives; empty if it
+    gives none. Made once: all runs of a board answer the same questions.
+
+    Raises:
+        MedtasksError: as :func:`local_documents`.
+    """
+    return _from_data_here(_known, task, manifest)
+
+
+def _from_data_here(make: Callable[[str, str, Settings], T], task: str, manifest: RunManifest) -> T:
     facts, here = manifest.tasks[task], current_settings().mini
     data = manifest.data[facts.benchmark]
-    others: list[MedtasksError] = []
+    errors: list[MedtasksError] = []
     for mini in dict.fromkeys((here, True) if data.mini else (here,)):
         with using(mini=mini, max_frames=facts.frames.get("cap"), subset=read_subset(facts.subset)):
             try:
-                return _documents(task, data.fingerprint, current_settings())
+                return make(task, data.fingerprint, current_settings())
             except MedtasksError as error:
-                others.append(error)
+                errors.append(error)
             except Exception as error:  # code of other packages
-                others.append(MedtasksError(f"{task}: its documents cannot be made ({first_line(error)})."))
-    raise others[0]
+                errors.append(MedtasksError(f"{task}: its documents cannot be made ({first_line(error)})."))
+    raise errors[0]
 
 
 @functools.lru_cache(maxsize=8)
@@ -51,37 +67,24 @@ def _documents(task: str, fingerprint: str, settings: Settings) -> Mapping[str, 
     return {document["sample_id"]: document for document in task_rows(task).documents(media=False)}
 
 
-_KNOWN: dict[tuple[Any, ...], Mapping[str, tuple[Mapping[str, Any], bytes]]] = {}
-
-
-def known_documents(task: str, manifest: RunManifest) -> Mapping[str, tuple[Mapping[str, Any], bytes]]:
-    """By sample id what a sample has of the task's document, and the hash of the prompt that it gives; empty if it
-    gives none. Made once: all runs of a board answer the same questions.
-
-    Raises:
-        MedtasksError: as :func:`local_documents`.
-    """
-    facts = manifest.tasks[task]
-    data = manifest.data[facts.benchmark]
-    key = (task, data.fingerprint, data.mini, facts.frames.get("cap"), facts.subset, current_settings())
-    if key not in _KNOWN:
-        known = {}
-        for name, document in local_documents(task, manifest).items():
-            try:
-                prompt = text_hash(asked_prompt(load_spec(task), document))
-            except (MedtasksError, KeyError):  # the document does not give one
-                prompt = b""
-            fields = {field: document[field] for field in ("cluster", "target")}
-            fields["media"] = tuple(document["media"])
-            others = {field: value for field, value in document.items() if field not in {"sample_id", *fields}}
-            known[name] = {**fields, "document": json.loads(canonical_json(others))}, prompt
-        _KNOWN[key] = known
-    return _KNOWN[key]
+@functools.cache
+def _known(task: str, fingerprint: str, settings: Settings) -> Mapping[str, tuple[Mapping[str, Any], bytes]]:
+    known = {}
+    for name, document in _documents(task, fingerprint, settings).items():
+        try:
+            prompt = text_hash(asked_prompt(load_spec(task), document))
+        except (MedtasksError, KeyError):  # the document does not give one
+            prompt = b""
+        fields = {field: document[field] for field in ("cluster", "target")}
+        fields["media"] = tuple(document["media"])
+        others = {field: value for field, value in document.items() if field not in {"sample_id", *fields}}
+        known[name] = {**fields, "document": json.loads(canonical_json(others))}, prompt
+    return known
 
 
 def forget_documents() -> None:
     """Free the memory that the documents take."""
-    _KNOWN.clear()
+    _known.cache_clear()
     _documents.cache_clear()
 
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from medtasks.benchmarks.streams import timelines
+from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.benchmark import sample_items
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.core.errors import DataError, UsageError
@@ -58,10 +60,10 @@ def scored_record(
         raise DataError(problem)
     manifest, left_out = _installed_part(manifest, folder)
     rubrics, other_rubrics = installed_rubrics(manifest.judge)
+    notes = [f"left out, because no installed package has the task: {name}" for name in left_out]
     if not own:
         manifest = manifest.model_copy(update={"judge": rubrics})
-    notes = [f"left out, because no installed package has the task: {name}" for name in left_out]
-    notes += [] if own else other_rubrics
+        notes += other_rubrics
     kept: dict[str, Sequence[Sample]] = {}
     tables = RunTables(kept)
     changes: list[Change] = []
@@ -88,7 +90,6 @@ def scored_record(
                 again.extend(made)
         kept[task] = again
         tables.of(task)
-        one.show_timelines(again)
         tasks.append(one)
     run = _verified(RunRecord.scored(manifest, kept, tables), tasks, notes)
     depends = other_rubrics or not all(one.either for one in tasks)
@@ -107,33 +108,33 @@ def _verified(run: RunRecord, tasks: Sequence[SubmittedTask], notes: Sequence[st
     manifest = run.manifest.model_copy(update={"tasks": {one.spec.name: one.facts_now for one in tasks}})
     pairs = {name: spec.metadata.compare_with for name, spec in load_specs().items() if spec.metadata.compare_with}
     for name in dict.fromkeys((*pairs, *pairs.values())):
-        spec = load_spec(name)
-        if (
-            spec.kind == "group"
-            and spec.benchmark.join is not sample_items
-            and {*leaf_tasks(name)} <= {*manifest.tasks}
-        ):
-            run.tables.of(name, leaf_tasks(name))  # made of samples, which are not kept
-    submitted = {one.spec.name: one.submitted for one in tasks}
-    verification = {one.spec.name: one.outcome for one in tasks}
-    made_here = {task for task, one in verification.items() if one.outcome == "verified" and not submitted[task]}
-    signed = {}
+        spec, leaves = load_spec(name), leaf_tasks(name)
+        joined = spec.kind == "group" and spec.benchmark.join is not sample_items
+        if joined and {*leaves} <= {*manifest.tasks}:
+            run.tables.of(name, leaves)  # made of samples, which are not kept
+    signed, shown = {}, {}
     for name, scores in run.scores.items():
         members = manifest.groups.get(name, (name,))
-        claimed = frozenset[str]().union(*(submitted[task] for task in members))
+        of = [one for one in tasks if one.spec.name in members]
         table = run.tables.of(name, members)
         ids = [sample for row in np.flatnonzero(table.complete).tolist() for sample in table.samples[row]]
         scored = {metric: score.signature for metric, score in scores.metrics.items()}
-        signed[name] = signatures(manifest, name, scored, ids, claimed)
-        if not made_here.issuperset(members):
+        signed[name] = signatures(manifest, name, scored, ids, frozenset[str]().union(*(one.submitted for one in of)))
+        if any(one.submitted or one.outcome.outcome != "verified" for one in of):
             for metric in scores.metrics:
                 require_statistics(metric, table.columns[metric].statistics[table.complete])
+    for one in tasks:
+        benchmark = one.spec.benchmark
+        if benchmark.timeline is not None:
+            items = joined_items(benchmark, [sample.view() for sample in run.samples[one.spec.name]]).items
+            shown[one.spec.name] = timelines(one.spec.name, items, benchmark.timeline)
+    verification = {one.spec.name: one.outcome for one in tasks}
     return replace(
         run,
         manifest=manifest,
         samples={},
         signatures=signed,
-        timelines={one.spec.name: one.timelines for one in tasks if one.timelines},
+        timelines={name: lines for name, lines in shown.items() if lines},
         verification=verification,
         responses={one.spec.name: one.responses for one in tasks if one.responses},
         notes=(*notes, *(note for one in tasks for note in one.notes), *verification_notes(verification)),
@@ -209,8 +210,9 @@ def keep_finished(folder: Path, run: RunRecord, store: RunStore) -> None:
         manifest = manifest.model_copy(update={"judge": rubrics})
         tasks = []
         for name in manifest.tasks:
-            tasks.append(SubmittedTask(name, manifest, [*run.samples[name]], own=False))
-            tasks[-1].take_as_scored()
+            samples = [*run.samples[name]]
+            tasks.append(SubmittedTask(name, manifest, samples, own=False))
+            tasks[-1].outcomes = [sample.outcome for sample in samples]
             forget_documents()
         if not others and all(one.is_plain for one in tasks):
             kept = replace(

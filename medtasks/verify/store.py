@@ -1,4 +1,5 @@
-"""Kept tables and scored runs: Arrow files in the user's cache, under a hash of everything that they depend on.
+"""Kept tables and scored runs: archives of Arrow files in the user's cache, under a hash of everything that they depend
+on.
 
 They are not kept in result directories, because a recipient could not tell whether a table was really computed from
 the samples. A damaged entry counts as absent, and is built again.
@@ -9,13 +10,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import shutil
+import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
+from zipfile import ZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +29,7 @@ from medtasks.catalog.prompts import template_folders
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_specs
 from medtasks.core.cache import cache_root
-from medtasks.core.files import canonical_json, temporary_beside
+from medtasks.core.files import canonical_json, replaced
 from medtasks.data.prepared import data_root, is_mini
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.manifest import versions
@@ -52,48 +53,29 @@ class TableStore:
         if self.folder is None:
             return None
         try:
-            digest, _, text = (self.folder / key / "content.json").read_text(encoding="utf-8").partition("\n")
-            if _sha256(text.encode()) != digest:
-                return None
-            kept = json.loads(text)
-            tables = {}
-            for number, (name, expected) in enumerate(kept["tables"].items()):
-                content = (self.folder / key / f"{number}.arrow").read_bytes()
-                if _sha256(content) != expected:
-                    return None
-                tables[name] = _table(content)
+            with ZipFile(self.folder / f"{key}.zip") as archive:  # which has checksums
+                content, names = json.loads(archive.read("content.json"))
+                return content, {name: _table(archive.read(f"{name}.arrow")) for name in names}
         except Exception:  # absent, or damaged in any way
             return None
-        return kept["content"], tables
 
     def write(self, key: str, content: Any, tables: Mapping[str, ItemTable]) -> None:
         """Cache ``tables`` and ``content``, which is plain JSON; does nothing if the directory cannot be written."""
         if self.folder is None:
             return
-        files = {name: _file(table) for name, table in tables.items()}
-        # keys are not sorted: metrics are shown in this order
-        made = {"tables": {name: _sha256(data) for name, data in files.items()}, "content": content}
-        text = json.dumps(made).encode()
         with contextlib.suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
-            with temporary_beside(self.folder / key) as partial:
-                with (partial / "content.json").open("wb") as stream:
-                    stream.writelines([_sha256(text).encode(), b"\n", text])
-                for number, data in enumerate(files.values()):
-                    (partial / f"{number}.arrow").write_bytes(data)
-                shutil.rmtree(self.folder / key, ignore_errors=True)  # damaged, or another process was first
-                partial.rename(self.folder / key)
+            with replaced(self.folder / f"{key}.zip") as partial, ZipFile(partial, "w") as archive:
+                # keys are not sorted: metrics are shown in this order
+                archive.writestr("content.json", json.dumps([content, [*tables]]))
+                for name, table in tables.items():
+                    archive.writestr(f"{name}.arrow", _file(table))
 
     def keep_newest(self, count: int) -> None:
         """Remove all but the newest ``count`` entries."""
-        if self.folder is not None and self.folder.is_dir():
-            newest_last = sorted(self.folder.glob("[!.]*"), key=lambda path: path.stat().st_mtime_ns)
-            for path in newest_last[:-count]:
-                shutil.rmtree(path, ignore_errors=True)
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+        if self.folder is not None:
+            for path in sorted(self.folder.glob("*.zip"), key=lambda path: path.stat().st_mtime_ns)[:-count]:
+                path.unlink(missing_ok=True)
 
 
 def code_hash(*further: Path) -> str:
@@ -117,7 +99,7 @@ def code_hash(*further: Path) -> str:
 
 
 class RunStore(TableStore):
-    """Scored runs, in the directory ``folder``; None keeps nothing. Damaged entries count as missing.
+    """Scored runs.
 
     The key of a run is a hash of its content, of all code, task files and rubrics, of the metrics' signatures and of
     what keeps them from being computed here, and of the prepared data.
@@ -154,7 +136,7 @@ class RunStore(TableStore):
 
     def knows(self, key: str) -> bool:
         """Whether there is an entry for the board, if it is not damaged."""
-        return self.folder is not None and any((self.folder / f"{key}{mode}").is_dir() for mode in ("", "submitted"))
+        return self.folder is not None and any((self.folder / f"{key}{end}.zip").is_file() for end in ("", "submitted"))
 
     def read_run(self, key: str, *, own: bool) -> RunRecord | None:
         """The run that was kept under the key, as it is scored with ``own``; None if there is none."""
@@ -184,15 +166,8 @@ def compressed(table: ItemTable) -> ItemTable:
     return _table(_file(table))
 
 
-_TEXTS = ("items", "tasks", "clusters", "samples", "groups")
-_FILES: WeakKeyDictionary[ItemTable, bytes] = WeakKeyDictionary()
-"""The files of tables in memory: a table may be kept under several keys."""
-
-
 def _file(table: ItemTable) -> bytes:
     """The table as an Arrow IPC file, without what is only needed for scoring; columns have statistics and states."""
-    if table in _FILES:
-        return _FILES[table]
     keys = [*((metric, "") for metric in table.columns), *table.parts]
     arrays: dict[str, Any] = {}
     for number, key in enumerate(keys):
@@ -200,57 +175,48 @@ def _file(table: ItemTable) -> bytes:
         rows = _array(column.statistics)
         arrays[f"statistics {number}"] = pa.FixedSizeListArray.from_arrays(rows, column.statistics.shape[1])
         arrays[f"state {number}"] = _array(column.state)
-    header = {
+    fields = {
         "benchmark": table.benchmark.name,
-        "metrics": table.metrics,
-        "breakdowns": table.breakdowns,
         "complete": int(np.count_nonzero(table.complete)),  # the others are the last ones
         "columns": keys,
+        **{name: getattr(table, name) for name in (*_NAMES, *_TEXTS, "groups")},
     }
-    texts = json.dumps({name: getattr(table, name) for name in _TEXTS}).encode()
-    metadata = {"table": json.dumps(header), "size": str(len(texts)), "texts": pa.compress(texts, "zstd", asbytes=True)}
+    metadata = {"fields": zlib.compress(json.dumps(fields).encode(), 1)}
     whole = pa.table(arrays).replace_schema_metadata(metadata)
     stream = pa.BufferOutputStream()
     with pa.ipc.new_file(stream, whole.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_table(whole)
     content: bytes = stream.getvalue().to_pybytes()
-    _FILES[table] = content
     return content
 
 
 def _table(content: bytes) -> ItemTable:
     """The table in an Arrow IPC file, whose compressed columns are decoded on each access."""
     schema = pa.ipc.open_file(content).schema
-    header = json.loads(schema.metadata[b"table"])
-    size = int(schema.metadata[b"size"])
-    texts: dict[str, Any] = json.loads(pa.decompress(schema.metadata[b"texts"], size, "zstd", asbytes=True))
-    numbers = {(metric, part): number for number, (metric, part) in enumerate(header["columns"])}
+    fields: dict[str, Any] = json.loads(zlib.decompress(schema.metadata[b"fields"]))
+    numbers = {(metric, part): number for number, (metric, part) in enumerate(fields["columns"])}
 
     def column(metric: str, part: str = "") -> Column:
-        number = numbers[metric, part]
-        names = [f"statistics {number}", f"state {number}"]
+        names = [f"{kind} {numbers[metric, part]}" for kind in ("statistics", "state")]
         options = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(name) for name in names])
         decoded = pa.ipc.open_file(content, options=options).read_all()
         statistics, state = (decoded[name].combine_chunks() for name in names)
         rows = _numbers(statistics.flatten()).reshape(len(state), statistics.type.list_size)
         return Column(rows, _numbers(state))
 
-    table = ItemTable(
-        get_benchmark(header["benchmark"]),
-        metrics=tuple(header["metrics"]),
-        breakdowns=tuple(header["breakdowns"]),
-        complete=np.arange(len(texts["items"])) < header["complete"],
-        groups={name: _tuples(keys) for name, keys in texts["groups"].items()},
+    return ItemTable(
+        get_benchmark(fields["benchmark"]),
+        complete=np.arange(len(fields["items"])) < fields["complete"],
+        groups={name: _tuples(keys) for name, keys in fields["groups"].items()},
         columns=Lazy([metric for metric, part in numbers if not part], column),
         parts=Lazy([key for key in numbers if key[1]], lambda key: column(*key)),
-        items=_tuples(texts["items"]),
-        tasks=_tuples(texts["tasks"]),
-        clusters=_tuples(texts["clusters"]),
-        samples=_tuples(texts["samples"]),
+        **{name: tuple(fields[name]) for name in _NAMES},
+        **{name: _tuples(fields[name]) for name in _TEXTS},
     )
-    _FILES[table] = content
-    return table
 
+
+_NAMES = ("metrics", "breakdowns")
+_TEXTS = ("items", "tasks", "clusters", "samples")
 
 # pyarrow's own conversions from and to Python and NumPy import pandas, a fifth of a second
 

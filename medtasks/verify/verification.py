@@ -12,8 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from medtasks.benchmarks.streams import Timeline, timelines
-from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.benchmark import FAILED
 from medtasks.catalog.rubric import load_rubric, rubric_hash, rubric_names
 from medtasks.catalog.spec import load_spec
@@ -40,24 +38,12 @@ NO_RESPONSES = "claimed: it has no prompts and responses, so its scores cannot b
 
 
 class SubmittedTask:
-    """One task of a run, as it is scored here.
+    """One task of a run, as it is scored here; what was found out about it is complete after :meth:`parts`.
 
-    Args:
-        task: an installed task.
-        manifest: of the run.
-        samples: those of the task.
-        own: compute learned metrics with their models, and use nothing that was submitted; otherwise the submitted
-            values of learned metrics, and of those that this machine cannot compute, are kept.
-
-    Attributes:
-        spec: the task's.
-        outcome: what was verified.
-        timelines: its first streaming items, once they are made.
-        responses: a hash of all responses, to find copies.
-        submitted: the metrics whose values are the submitter's.
-        either: whether ``own`` makes no difference.
-        notes: for readers.
-        problems: learned metrics that could not be computed.
+    With ``own``, learned metrics are computed with their models, and nothing that was submitted is used; otherwise the
+    submitted values of learned metrics, and of those that this machine cannot compute, are kept: ``submitted`` names
+    them. ``either`` is whether ``own`` makes no difference. ``responses`` is a hash of all responses, to find copies,
+    ``outcomes`` are those of the samples scored so far.
 
     Raises:
         DataError: the samples are not those that the manifest describes, or do not have the task's number of responses.
@@ -69,13 +55,12 @@ class SubmittedTask:
         self._place = f"samples/{task}.jsonl"
         self._samples = samples
         self._facts = manifest.tasks[task]
-        self._outcomes: list[Outcome] = []
+        self.outcomes: list[Outcome] = []
         self.outcome = Verification()
         self.submitted: frozenset[str] = frozenset()
         self.notes: list[str] = []
         self.problems: list[str] = []
         self.responses = ""
-        self.timelines: tuple[Timeline, ...] = ()
         self.either = not has_models(self.spec)
         self._require_own_samples()
         if lacks_texts(samples):
@@ -87,18 +72,15 @@ class SubmittedTask:
         self._use_local_documents()
 
         learned = {*self.spec.metadata.learned}
-        others = [one for one in self.spec.metrics if one not in learned]
-        absent = {one for one in others if get_metric(one).unavailable() is not None}
+        absent = {one for one in {*self.spec.metrics} - learned if get_metric(one).unavailable() is not None}
         claimed = {one for sample in self._samples for one in sample.statistics} & (learned | absent)
         self.either = self.either and not claimed
-        if own or not claimed:
-            return
-        self.submitted = frozenset(claimed)
-        if names := sorted(claimed & learned):
-            text = f"{', '.join(names)} are taken as submitted, because building loads no models"
-            self.notes.append(f"{task}: {text}")
-        if names := sorted(claimed & absent):
-            self.notes.append(f"{task}: {UNSCORED} ({', '.join(names)})")
+        if not own:
+            self.submitted = frozenset(claimed)
+            if names := ", ".join(sorted(claimed & learned)):
+                self.notes.append(f"{task}: {names} are taken as submitted, because building loads no models")
+            if names := ", ".join(sorted(claimed & absent)):
+                self.notes.append(f"{task}: {UNSCORED} ({names})")
 
     def _require_own_samples(self) -> None:
         """Refuse samples that are not those that the manifest describes, or with another number of responses: it is the
@@ -163,44 +145,36 @@ class SubmittedTask:
         self._samples = ()
         while parts:
             part = parts.pop(0)
-            try:
-                made = self._scored(part)
-            except NotPreparedError as error:  # a metric needs data that are not here
-                why = first_line(error).rstrip(".")
-                self.notes.append(f"{self.spec.name}: {UNSCORED} ({why})")
-                reason = f"claimed: its scores cannot be computed here ({why})"
-                self.outcome, self.responses = Verification("unverifiable", reason, claimed=True), ""
-                made = self._scored(part)
-            self._outcomes += [sample.outcome for sample in made]
+            made = [*part]
+            if not self.outcome.claimed:
+                try:
+                    made = self._scored(part)
+                except NotPreparedError as error:  # a metric needs data that are not here
+                    why = first_line(error).rstrip(".")
+                    self.notes.append(f"{self.spec.name}: {UNSCORED} ({why})")
+                    reason = f"claimed: its scores cannot be computed here ({why})"
+                    self.outcome, self.responses = Verification("unverifiable", reason, claimed=True), ""
+                except Exception as error:  # untrusted input, and code of other packages
+                    raise self._unscorable(part, error) from error
+            if self.outcome.claimed:
+                self.submitted |= {name for sample in part for name in sample.statistics}
+            self.outcomes += [sample.outcome for sample in made]
             yield part, made
 
     def _scored(self, samples: Sequence[Sample]) -> list[Sample]:
-        """Some of the samples, scored again.
-
-        Raises:
-            NotPreparedError: a metric needs data that are not prepared here.
-        """
-        if self.outcome.claimed:
-            self.submitted |= {name for sample in samples for name in sample.statistics}
-            return list(samples)
-        try:
-            with using(miniature=self._manifest.miniature):
-                again = scored_samples(self.spec, samples)
-                if self._own:
-                    again = with_learned_metrics(self.spec, again, self.problems)
-            if not self._own and (self.spec.metadata.learned or self.submitted):
-                names = (*self.spec.metadata.learned, *sorted(self.submitted - {*self.spec.metadata.learned}))
-                for number, (one, given) in enumerate(zip(again, samples, strict=True)):
-                    known = {} if one.status == FAILED or one.repeats else given.statistics
-                    rows = {name: known[name] for name in names if name in known}
-                    scores = {name: given.scores.get(name) if name in rows else None for name in names}
-                    update = {"statistics": {**one.statistics, **rows}, "scores": {**one.scores, **scores}}
-                    again[number] = one.model_copy(update=update)
-            return with_judged_scores(self.spec, again, self._manifest.judge)
-        except NotPreparedError:
-            raise
-        except Exception as error:  # untrusted input, and code of other packages
-            raise self._unscorable(samples, error) from error
+        with using(miniature=self._manifest.miniature):
+            again = scored_samples(self.spec, samples)
+            if self._own:
+                again = with_learned_metrics(self.spec, again, self.problems)
+        learned = self.spec.metadata.learned
+        names = () if self._own else (*learned, *sorted(self.submitted - {*learned}))
+        for number, (one, given) in enumerate(zip(again, samples, strict=True) if names else ()):
+            known = {} if one.status == FAILED or one.repeats else given.statistics
+            rows = {name: known[name] for name in names if name in known}
+            scores = {name: given.scores.get(name) if name in rows else None for name in names}
+            update = {"statistics": {**one.statistics, **rows}, "scores": {**one.scores, **scores}}
+            again[number] = one.model_copy(update=update)
+        return with_judged_scores(self.spec, again, self._manifest.judge)
 
     def _unscorable(self, samples: Sequence[Sample], error: Exception) -> DataError:
         """The error that names the first sample that cannot be scored."""
@@ -214,22 +188,9 @@ class SubmittedTask:
         for sample in samples:
             try:
                 self._scored([sample])
-            except DataError as found:
-                return found
+            except Exception as its_own:
+                return self._unscorable([sample], its_own)
         return DataError(f"{self._place}: its samples cannot be scored ({text}); restore it.")
-
-    def take_as_scored(self) -> None:
-        """Take the samples' scores as those of the current rules, by which they were made just now."""
-        self._outcomes = [sample.outcome for sample in self._samples]
-        self.show_timelines(self._samples)
-        self._samples = ()
-
-    def show_timelines(self, samples: Sequence[Sample]) -> None:
-        """Make the timelines of these scored samples, if the task has streaming items."""
-        benchmark = self.spec.benchmark
-        if benchmark.timeline is not None:
-            items = joined_items(benchmark, [sample.view() for sample in samples]).items
-            self.timelines = timelines(self.spec.name, items, benchmark.timeline)
 
     @property
     def is_plain(self) -> bool:
@@ -241,16 +202,10 @@ class SubmittedTask:
         """The task's facts under the current rules, once all parts are scored."""
         if self.outcome.claimed:
             return self._facts
-        protocol = protocol_hash(
-            self.spec,
-            self._facts.generation,
-            prompt_hash=self._facts.prompt_hash,
-            frames=self._facts.frames,
-            blind=self._facts.blind,
-            presentation=self._facts.presentation,
-        )
+        given = ("generation", "prompt_hash", "frames", "blind", "presentation")
+        protocol = protocol_hash(self.spec, **{name: getattr(self._facts, name) for name in given})
         now = {"filters": filter_versions(self.spec), "protocol_hash": protocol, "yaml_hash": self.spec.yaml_hash}
-        return self._facts.model_copy(update=now).with_outcomes(self._outcomes)
+        return self._facts.model_copy(update=now).with_outcomes(self.outcomes)
 
 
 def installed_rubrics(judge: Mapping[str, RubricFacts]) -> tuple[dict[str, RubricFacts], list[str]]:
@@ -275,7 +230,7 @@ _ROUNDING = 1e-9
 
 
 @functools.cache
-def bounds_of(metric: str) -> tuple[float, float]:
+def _bounds_of(metric: str) -> tuple[float, float]:
     """The lowest and the highest score of an item, by the scale in the metric's signature, or 0 to 1 for our fractions.
 
     Learned metrics have no known lower end, metrics of other packages without a scale no end at all.
@@ -289,13 +244,9 @@ def bounds_of(metric: str) -> tuple[float, float]:
 
 
 def require_statistics(metric: str, rows: Array) -> None:
-    """Refuse statistics ``(items, width)`` that score an item beyond :func:`bounds_of` the metric, or count it
-    negatively: they were submitted, and nothing else limits them.
-
-    Raises:
-        DataError: names the metric.
-    """
-    low, high = bounds_of(metric)
+    """Refuse statistics ``(items, width)`` that score an item beyond the metric's bounds, or count it negatively: they
+    were submitted, and nothing else limits them."""
+    low, high = _bounds_of(metric)
     known = rows[~np.isnan(rows).any(axis=1)]
     with np.errstate(all="ignore"):  # a single item may have no score
         scores = get_metric(metric).score(known)
