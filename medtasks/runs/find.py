@@ -63,11 +63,7 @@ def unfinished_runs(path: Path) -> list[Path]:
 
 
 def require_directory(path: Path) -> None:
-    """Refuse a path that is not a directory of results.
-
-    Raises:
-        UsageError: it does not exist, is a file, or cannot be listed.
-    """
+    """Refuse a path that is not a directory of results."""
     try:
         os.scandir(path).close()
     except FileNotFoundError:

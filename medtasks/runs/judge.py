@@ -53,10 +53,7 @@ _KEY_MISSING = ("http 400", "http 401", "http 403", "http 404")  # typical repli
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of judging under one rubric: the run's samples with its verdicts, and facts for the manifest.
-
-    ``verdicts`` are by judge, ``problems`` are messages for the user, ``labels`` the human annotations.
-    """
+    """The result of judging under one rubric; ``verdicts`` are by judge, ``problems`` are messages for the user."""
 
     samples: dict[str, list[Sample]]
     facts: RubricFacts
@@ -99,11 +96,7 @@ def judge_run(
     human: Path | None = None,
     progress: Progress | None = None,
 ) -> tuple[RunRecord, Judged]:
-    """Judge a finished run and score it again; other metrics are kept. If all rubrics fail, the run is unchanged.
-
-    Raises:
-        MedtasksError: as :func:`judge_all`.
-    """
+    """Judge a finished run and score it again; other metrics are kept. If all rubrics fail, the run is unchanged."""
     with using(miniature=manifest.miniature):
         judged = judge_all(samples, config, manifest, human=human, progress=progress)
     with without_garbage_collection():
@@ -115,22 +108,17 @@ def is_judged(run: RunRecord, config: JudgeConfig) -> bool:
     """Whether the scored run has this panel's verdicts on all responses: its samples need not be read for that.
 
     False, too, if judges see images, which are compared with the prepared data first.
-
-    Raises:
-        MedtasksError: as :func:`judge_all`.
     """
-    warnings = _family_warnings(config, run.manifest)
-    for rubric, asked in _tasks_by_rubric(run.manifest.tasks, config.rubrics):
+    known = config.threshold, _family_warnings(config, run.manifest)
+    for rubric, tasks in _tasks_by_rubric(run.manifest.tasks, config.rubrics):
         facts = run.manifest.judge.get(rubric.name)
         panel = judge_hash(rubric_hash(rubric), _identities(rubric, config), config.combine)
-        if facts is None or facts.judge_hash != panel or {*facts.tasks} != {*asked} or facts.judged != facts.asked:
+        if facts is None or facts.judge_hash != panel or {*facts.tasks} != {*tasks} or facts.judged != facts.asked:
             return False
-        if (rubric.media and any(one.images for one in config.judges.values())) or (
-            (facts.threshold, facts.warnings) != (config.threshold, warnings)
-        ):
+        if _shows_images(rubric, config) or (facts.threshold, facts.warnings) != known:
             return False
-        found = [run.tasks[task].metrics[metric] for task in asked for metric in rubric.metrics]
-        if any(one.judged is None or one.judged != (one.answered or one.samples) for one in found):
+        scores = [run.tasks[task].metrics[metric] for task in tasks for metric in rubric.metrics]
+        if any(one.judged is None or one.judged != (one.answered or one.samples) for one in scores):
             return False
     return True
 
@@ -162,10 +150,8 @@ def judge_all(
         for rubric, tasks in tasks_by_rubric:
             name, labels = rubric.name, None
             if human is not None:
-                of = _judgeable_tasks(samples, rubric)
-                labels = read_labels(
-                    human, rubric, {(task, one.sample_id): one.whole_document() for task in of for one in samples[task]}
-                )
+                documents = {(task, one.sample_id): one.whole_document() for task in tasks for one in samples[task]}
+                labels = read_labels(human, rubric, documents)
             try:
                 questions = _questions(judged.samples, tasks, rubric, config, manifest)
                 with rare_garbage_collection():
@@ -207,32 +193,27 @@ def judge_all(
 
 
 def _tasks_by_rubric(tasks: Collection[str], named: Sequence[str]) -> list[tuple[Rubric, tuple[str, ...]]]:
-    """The rubrics in ``named``, each with all tasks that can be judged under it; by default those that are the first of
-    a task, with these tasks."""
-    if named:
-        rubrics = [load_rubric(name) for name in dict.fromkeys(named)]
-        return [(rubric, _judgeable_tasks(tasks, rubric)) for rubric in rubrics]
-    by_name: dict[str, list[str]] = {}
-    for task in tasks:
-        for name in load_spec(task).metadata.rubrics[:1]:
-            by_name.setdefault(name, []).append(task)
-    if not by_name:
+    """The rubrics in ``named``, each with all tasks that name it, or whose benchmark it names; by default those that
+    are the first of a task, with these tasks."""
+    of = {task: load_spec(task).metadata for task in tasks}
+    first = [rubric for metadata in of.values() for rubric in metadata.rubrics[:1]]
+    if not named and not first:
         raise UsageError(f"no task of this run is judged ({', '.join(tasks)}); its scores are complete without.")
-    return [(load_rubric(name), tuple(members)) for name, members in by_name.items()]
-
-
-def _judgeable_tasks(samples: Collection[str], rubric: Rubric) -> tuple[str, ...]:
-    """The tasks that can be judged under ``rubric``: those that name it, or whose benchmark it names."""
-    named = {name: load_spec(name).metadata for name in samples}
-    names = tuple(
-        name for name, task in named.items() if rubric.name in task.rubrics or task.benchmark in rubric.benchmarks
-    )
-    if not names:
-        raise UsageError(
-            f"rubric {rubric.name} is for no task of this run ({', '.join(samples)}); a task names its rubrics in its "
-            "metadata."
+    judged = []
+    for rubric in [load_rubric(name) for name in dict.fromkeys(named or first)]:
+        members = tuple(
+            task
+            for task, metadata in of.items()
+            if rubric.name in (metadata.rubrics if named else metadata.rubrics[:1])
+            or (named and metadata.benchmark in rubric.benchmarks)
         )
-    return names
+        if not members:
+            raise UsageError(
+                f"rubric {rubric.name} is for no task of this run ({', '.join(tasks)}); a task names its rubrics in "
+                "its metadata."
+            )
+        judged.append((rubric, members))
+    return judged
 
 
 def _family_warnings(config: JudgeConfig, manifest: RunManifest) -> tuple[str, ...]:
@@ -255,12 +236,16 @@ def _identities(rubric: Rubric, config: JudgeConfig) -> dict[str, dict[str, Any]
     return {name: judge_identity(one, images=rubric.media and one.images) for name, one in config.judges.items()}
 
 
+def _shows_images(rubric: Rubric, config: JudgeConfig) -> bool:
+    return rubric.media and any(one.images for one in config.judges.values())
+
+
 def _questions(
     samples: Samples, tasks: Sequence[str], rubric: Rubric, config: JudgeConfig, manifest: RunManifest
 ) -> list[Question]:
     """Every response of ``tasks`` that ``rubric`` asks about, with its images or frames if a judge is shown them; they
     are loaded when the request is sent."""
-    if not (rubric.media and any(one.images for one in config.judges.values())):
+    if not _shows_images(rubric, config):
         return questions_of(samples, tasks, rubric)
     benchmarks = {task: load_spec(task).metadata.benchmark for task in tasks}
     prepared = {name: open_prepared(name).manifest.fingerprint for name in sorted(set(benchmarks.values()))}
@@ -276,13 +261,12 @@ def _questions(
         frames = document.get("frames") or []
         names = [f"{document['media'][0]}@{frame}" for frame in frames] or document["media"]
         keys = (hashlib.sha256(f"{fingerprint}/{name}".encode()).hexdigest() for name in names)
-        return tuple(ImageSource(key, partial(_picture, document, place)) for place, key in enumerate(keys))
+        return tuple(ImageSource(key, partial(picture, document, place)) for place, key in enumerate(keys))
+
+    def picture(document: Mapping[str, Any], position: int) -> Any:
+        return all_pictures(document)[position]  # also in a blind run: its judge is not blind
 
     return questions_of(samples, tasks, rubric, images)
-
-
-def _picture(document: Mapping[str, Any], position: int) -> Any:
-    return all_pictures(document)[position]  # also in a blind run: its judge is not blind
 
 
 def _problems(
@@ -317,7 +301,6 @@ class PlainProgress:
         self._known: set[tuple[str, str]] = set()
 
     def __call__(self, rubric: str, judge: str, done: int, total: int, spent: Spent, trouble: str | None) -> None:
-        """See :data:`medtasks.runs.judge.Progress`."""
         kind = (judge, "" if trouble is None else trouble.partition(":")[0])
         fresh = trouble is not None and kind not in self._known
         if not fresh and time.monotonic() - self._printed < EVERY:
@@ -367,7 +350,7 @@ def _tokens(used: Spent | RubricFacts) -> str:
 def exported_lines(judged: Judged, store: VerdictStore) -> Iterator[str]:
     """One JSON line per response, judge and rubric: sample, prompt, raw answers, parsed verdict, tokens.
 
-    If nothing could be judged under a rubric, its lines are from that attempt: the answers show why.
+    Rubrics under which nothing could be judged have theirs, too: the answers show why.
     """
     sources = {name: (facts, judged.samples) for name, facts in judged.facts.items()}
     sources |= {name: (outcome.facts, outcome.samples) for name, outcome in judged.outcomes.items()}

@@ -161,11 +161,7 @@ class RunManifest(BaseModel, frozen=True):
 
 
 def created_at(manifest: RunManifest) -> str:
-    """When the run was made, in UTC: the newest run of a model is ranked.
-
-    Raises:
-        DataError: it is not a time with its offset, or more than a day ahead of this machine's clock.
-    """
+    """When the run was made, in UTC: the newest run of a model is ranked."""
     place = f"manifest.json: field `created` is {manifest.created[:60]!r}"
     try:
         stated = datetime.fromisoformat(manifest.created)

@@ -168,11 +168,7 @@ class RunRecord:
 
 
 def write_run(directory: Path, run: RunRecord) -> Path:
-    """Write ``run`` to the new directory ``directory`` and return it; a crash leaves no partial result.
-
-    Raises:
-        UsageError: the directory exists; finished results are never overwritten.
-    """
+    """Write ``run`` to the new directory ``directory`` and return it; a crash leaves no partial result."""
     if directory.exists():
         raise UsageError(f"{directory}: exists already, and results are never overwritten; choose another directory.")
     directory.parent.mkdir(parents=True, exist_ok=True)
@@ -222,10 +218,6 @@ def as_data_error(directory: Path) -> Iterator[None]:
     """Report whatever the content of ``directory`` makes fail in the block.
 
     Anybody may have edited it: every file can follow its schema although they do not fit together, or not the task.
-
-    Raises:
-        DataError: the block raises something other than a `MedtasksError` or an OSError; names the directory and the
-            line of code.
     """
     try:
         yield
@@ -239,12 +231,7 @@ def as_data_error(directory: Path) -> Iterator[None]:
 
 
 def read_manifest(directory: Path) -> RunManifest:
-    """The manifest of the run in ``directory``.
-
-    Raises:
-        UsageError: the directory does not exist or is not a run's.
-        DataError: the manifest cannot be read; names the field.
-    """
+    """The manifest of the run in ``directory``."""
     recover_directory(directory)
     path = directory / "manifest.json"
     if not directory.exists():
@@ -260,11 +247,7 @@ def read_manifest(directory: Path) -> RunManifest:
 
 
 def contents_hash(files: Mapping[str, Path]) -> str:
-    """SHA-256 of the contents of files, by the names that count.
-
-    Raises:
-        DataError: a file cannot be read.
-    """
+    """SHA-256 of the contents of files, by the names that count."""
     digest = hashlib.sha256()
     for name, path in files.items():
         with reading(path, "restore it"):
@@ -289,11 +272,7 @@ class RunFolder:
 
     @property
     def content(self) -> str:
-        """SHA-256 of the contents of all files, independent of the directory's name.
-
-        Raises:
-            DataError: a file cannot be read.
-        """
+        """SHA-256 of the contents of all files, independent of the directory's name."""
         recover_directory(self.directory)
         return contents_hash({path.name: path for path in self.files})
 
@@ -303,12 +282,7 @@ class RunFolder:
         return manifest.tasks, {name: facts.mini for name, facts in manifest.data.items()}
 
     def read(self) -> tuple[RunManifest, Mapping[str, list[Sample]]]:
-        """The manifest, and the samples by task, read anew on each access.
-
-        Raises:
-            UsageError: the directory does not exist or is not a run's.
-            DataError: the manifest or a sample line cannot be read; names file, line and field.
-        """
+        """The manifest, and the samples by task, read anew on each access."""
         manifest = read_manifest(self.directory)
         files = {file.stem: file for file in self.files[1:]}
         return manifest, Lazy(files, lambda task: read_samples(files[task]))

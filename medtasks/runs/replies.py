@@ -42,10 +42,8 @@ produced no content."""
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """When a reply was made: ``start`` and ``end`` of its batch, in seconds since the process sent its first request.
-
-    ``seconds`` is the reply's share of the batch's time; the peaks of memory are those of the process so far, in bytes.
-    """
+    """When a reply was made: ``start`` and ``end`` of its batch, in seconds since the process sent its first request,
+    and its share of the batch's ``seconds``; the peaks of memory are those of the process so far, in bytes."""
 
     start: float
     end: float
@@ -85,12 +83,10 @@ class Probabilities:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One reply of a back-end.
+    """One reply of a back-end; what it does not report is None.
 
     ``failed`` is the reason why there is no response, else None. ``finish`` is ``length`` if the response, or one of
-    its rounds, was cut off at the token limit, else ``stop``. Counts of tokens, ``media_seconds``
-    (`Usage`) and ``probabilities`` are None if the back-end does not report them; ``work`` is None
-    unless a model was asked.
+    its rounds, was cut off at the token limit, else ``stop``. ``work`` is None unless a model was asked.
     """
 
     text: str
@@ -159,7 +155,6 @@ def failure_in(text: str) -> str | None:
 
 
 def is_blank(text: str) -> bool:
-    """Whether a response is empty or only white space."""
     return not text.strip()
 
 
@@ -177,16 +172,15 @@ class Usage(BaseModel, frozen=True):
         samples: answers that the model gave; a document has one per repeat, whatever its number of rounds.
         seconds: time in which requests were being answered, in the slowest process.
         process_seconds: the same, summed over processes.
-        devices: devices that each process uses.
-        time_to_first_answer: seconds from the first request to the first answer, which ends the first batch on
-            back-ends that answer in batches; the least of all processes and parts. Loading the model does not count.
-        prompt_tokens, output_tokens: tokens of prompts, with those of pictures, and of responses.
+        devices: of each process.
+        time_to_first_answer: seconds from the first request to the end of the first batch, the least of all processes
+            and parts; without loading the model.
+        prompt_tokens, output_tokens: of prompts, with those of pictures, and of responses.
         vision_tokens: those of the prompt tokens that stand for pictures and frames.
-        reused_tokens: prompt tokens whose keys and values were in a cache already, and were not computed again.
-        media_seconds: time spent decoding and preprocessing media, summed over processes; it may overlap with the
-            device's work.
-        peak_device_memory: bytes allocated on the GPUs of a process, in the process with most.
-        peak_rss: resident memory in bytes of a process that runs the model without a GPU, in the process with most.
+        reused_tokens: prompt tokens whose keys and values were in a cache already.
+        media_seconds: decoding and preprocessing of media, which may overlap with the device's work.
+        peak_device_memory: bytes on the GPUs of the process with most.
+        peak_rss: resident bytes of a process that runs the model without a GPU, in the process with most.
     """
 
     samples: Count | None = None
@@ -205,20 +199,17 @@ class Usage(BaseModel, frozen=True):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def samples_per_second(self) -> float | None:
-        """Answers per second of ``seconds``."""
         return round(self.samples / self.seconds, 3) if self.samples and self.seconds else None
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def media_share(self) -> float | None:
-        """``media_seconds`` as a share of ``process_seconds``."""
         if self.media_seconds is None or not self.process_seconds:
             return None
         return round(self.media_seconds / self.process_seconds, 4)
 
     @property
     def tokens(self) -> int | None:
-        """Tokens of prompts and responses."""
         if self.prompt_tokens is None or self.output_tokens is None:
             return None
         return self.prompt_tokens + self.output_tokens
@@ -270,18 +261,15 @@ def run_usage(
 ) -> RunUsage:
     """The usage of a run whose processes got these replies, in all parts of the run."""
     tasks = sorted({one.slot.task for process in processes for one in process})
-    by_task = {
-        task: usage_of([[one for one in process if one.slot.task == task] for process in processes], devices)
-        for task in tasks
-    }
+    by_task = {}
+    for task in tasks:
+        by_task[task] = usage_of([[one for one in process if one.slot.task == task] for process in processes], devices)
     return RunUsage(**dict(usage_of(processes, devices)), counters=counters or {}, tasks=by_task)
 
 
 def usage_of(processes: Sequence[Sequence[Answer]], devices: int = 1) -> Usage:
-    """The usage behind these replies, by process.
-
-    Counts of tokens are over replies that did not fail, and None unless each of these has one.
-    """
+    """The usage behind the replies of each process; counts of tokens are over replies that did not fail, and None
+    unless each of these has one."""
     every = [(one.slot, one.reply) for process in processes for one in process]
     works = [reply.work for _, reply in every if reply.work is not None]
     if not works:

@@ -60,16 +60,8 @@ def folder_key(identity: Mapping[str, Any]) -> str:
 
 
 class AnswerStore:
-    """Appends replies to the files of the process ``rank``; a batch is on disk when :meth:`add` returns.
-
-    Replies are read from disk when they are needed, also those of earlier, unfinished runs of the command, of whatever
-    process.
-
-    Raises:
-        UsageError: another process with that rank is using the directory.
-        DataError: as :func:`read_answers`.
-        OSError: the directory cannot be written.
-    """
+    """Appends replies to the files of the process ``rank``, and reads them when they are needed, also those of earlier,
+    unfinished runs of the command, of whatever process."""
 
     def __init__(self, folder: Path, rank: int = 0) -> None:
         self.folder = folder
@@ -97,13 +89,11 @@ class AnswerStore:
             self._places[key] = (path, begin, failed)
 
     def is_answered(self, slot: Slot) -> bool:
-        """Whether the request has a response."""
         key = slot.key
         return key in self._places and not self._places[key][2]
 
     @property
     def answered(self) -> int:
-        """Number of requests with a response."""
         return sum(not failed for _, _, failed in self._places.values())
 
     @property
@@ -112,17 +102,14 @@ class AnswerStore:
         return not any(path.stat().st_size for path in self.folder.glob("*.rank*.jsonl"))
 
     def reply(self, slot: Slot) -> Reply | None:
-        """The reply to a request, read from disk; None if there is none."""
         if slot.key not in self._places:
             return None
         path, begin, _ = self._places[slot.key]
         with path.open("rb") as stream:
             stream.seek(begin)
-            answer = _read_line(path, stream.readline())
-        return None if answer is None else answer.reply
+            return _LINE.validate_python(json.loads(stream.readline())).reply
 
     def write_plan(self, plan: Plan) -> None:
-        """Write ``run.json`` atomically, replacing an earlier one; see :func:`read_plan`."""
         with replaced(self.folder / PLAN) as partial:
             partial.write_text(canonical_json(plan.model_dump(mode="json"), indent=1) + "\n", encoding="utf-8")
 
@@ -147,7 +134,6 @@ class AnswerStore:
                 self._note(answer, path, begin)
 
     def close(self) -> None:
-        """Release the lock."""
         self._lock.close()
 
     def remove(self) -> None:
@@ -158,7 +144,7 @@ class AnswerStore:
 
 
 def run_of(folder: Path) -> str | None:
-    """The name of the run to which the replies of the first process belong; None if there is none yet."""
+    """The name of the run to which the replies of the first process belong."""
     with contextlib.suppress(FileNotFoundError):
         return (folder / "rank0.run").read_text(encoding="utf-8")
     return None
@@ -181,9 +167,6 @@ def read_answers(folder: Path, task: str = "*") -> list[Answer]:
     else the last one.
 
     A line cut off by a crash is skipped, so its request counts as unanswered.
-
-    Raises:
-        DataError: a complete line is not a reply; names file and line.
     """
     found: dict[bytes, Answer] = {}
     for _, _, answer in _read_lines(folder, task):
@@ -195,16 +178,11 @@ def read_answers(folder: Path, task: str = "*") -> list[Answer]:
 
 def read_work(folder: Path) -> dict[int, list[Answer]]:
     """All replies in ``folder`` without their texts, by the number of their process, with those that were asked for
-    again.
-
-    Raises:
-        DataError: as :func:`read_answers`.
-    """
+    again."""
     found: dict[int, list[Answer]] = {}
     for path, _, answer in _read_lines(folder):
-        rank = path.stem.rpartition(".rank")[2]
         light = Answer(replace(answer.slot, prompt=""), replace(answer.reply, text="", probabilities=None))
-        found.setdefault(int(rank) if rank.isdecimal() else 0, []).append(light)
+        found.setdefault(int(path.stem.rpartition(".rank")[2]), []).append(light)
     return found
 
 
@@ -214,32 +192,17 @@ def _read_lines(folder: Path, task: str = "*") -> Iterator[tuple[Path, int, Answ
         begin = 0
         with path.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
-                answer = _read_line(path, line, number)
-                if answer is not None:
-                    yield path, begin, answer
+                with contextlib.suppress(ValueError):  # cut off by a crash
+                    fields = json.loads(line)
+                    try:
+                        yield path, begin, _LINE.validate_python(fields)
+                    except ValidationError as error:
+                        raise DataError(f"{path}, line {number}: {first_problem(error)}; remove the line.") from error
                 begin += len(line)
 
 
-def _read_line(path: Path, line: bytes, number: int = 0) -> Answer | None:
-    if not line.strip():
-        return None
-    try:
-        fields = json.loads(line)
-    except (ValueError, RecursionError):
-        return None  # cut off by a crash
-    try:
-        return _LINE.validate_python(fields)
-    except ValidationError as error:
-        raise DataError(f"{path}, line {number}: {first_problem(error)}; remove the line.") from error
-
-
 def read_plan(folder: Path) -> Plan:
-    """The plan of the unfinished run in ``folder``.
-
-    Raises:
-        DataError: its ``run.json`` is not valid; names the field.
-        MedtasksError: its ``run.json`` cannot be read.
-    """
+    """The plan of the unfinished run in ``folder``."""
     path = folder / PLAN
     try:
         return Plan.model_validate_json(path.read_bytes())
@@ -285,9 +248,6 @@ def collect_run(
     are in memory; finished samples are in a file in ``directory`` (see `SampleLines`). ``judging`` adds verdicts to the
     samples before they are scored, which needs those of all tasks in memory. A task, metric or judge that fails is
     reported in ``problems``; everything else is scored.
-
-    Raises:
-        OSError: ``directory`` cannot be written.
     """
     problems: list[str] = []
     samples: dict[str, Sequence[Sample]] = {}
@@ -356,12 +316,7 @@ def _without_blank_run(tasks: Iterable[AnsweredTask]) -> Iterator[AnsweredTask]:
 
 
 def score_unfinished(folder: Path, *, created: str) -> RunRecord:
-    """The run made of the replies in ``folder``; requests that were not sent count as failed, with that reason.
-
-    Raises:
-        DataError: the directory cannot be read, or the prepared data are not those of the run.
-        MedtasksError: none of its tasks can be scored.
-    """
+    """The run made of the replies in ``folder``; requests that were not sent count as failed, with that reason."""
     plan = read_plan(folder)
 
     def answered(name: str) -> AnsweredTask:

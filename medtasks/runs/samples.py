@@ -201,9 +201,6 @@ class SampleLines(Sequence[Sample]):
 
     Keys are sorted: equal samples give equal lines. They are in a file without a name in ``directory``, by default the
     system's for temporary files.
-
-    Raises:
-        OSError: the directory cannot be written.
     """
 
     def __init__(self, samples: Iterable[Sample], directory: Path | None = None) -> None:
@@ -233,11 +230,7 @@ class SampleLines(Sequence[Sample]):
 
 
 def sample_lines(path: Path) -> Iterator[tuple[int, int, Sample]]:
-    """The samples of a file that `SampleLines` wrote, each with where its line begins and how long it is.
-
-    Raises:
-        DataError: the file cannot be read, or a line is not a sample; names file, line and field.
-    """
+    """The samples of a file that `SampleLines` wrote, each with where its line begins and how long it is."""
     begin = 0
     with reading(path, "restore it"):
         for number, line in enumerate(read_lines(path), start=1):

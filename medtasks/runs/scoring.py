@@ -51,9 +51,6 @@ def score_samples(
     """Scores of ``samples`` in any order, overall and for each named breakdown of ``benchmark``.
 
     ``pooled`` names further metrics that only make sense over several tasks; the rest is as in :func:`score_tables`.
-
-    Raises:
-        MedtasksError: there are no samples, the samples of one task have different metrics, or a breakdown is unknown.
     """
     table = item_table(samples, benchmark, breakdowns, pooled)
     return score_tables({"": table}, resamples=resamples, threshold=threshold)[""]
@@ -361,11 +358,7 @@ def _group_totals(statistics: Array, group: Rows) -> Array:
 
 
 def _scores(metric: Metric, sums: Array) -> Array:
-    """The metric's score of each row of ``sums``.
-
-    Raises:
-        MedtasksError: `score` does not return one number a row.
-    """
+    """The metric's score of each row of ``sums``."""
     scores = np.asarray(metric.score(sums))
     if scores.shape != sums.shape[:-1]:
         raise MedtasksError(

@@ -178,11 +178,7 @@ def format_signature(parts: Mapping[str, str]) -> str:
 
 
 def parse_signature(text: str) -> dict[str, str]:
-    """The parts in a line by :func:`format_signature`, in their order.
-
-    Raises:
-        UsageError: a key is duplicated, or a part is empty.
-    """
+    """The parts in a line by :func:`format_signature`, in their order."""
     first, *words = text.split("|")
     parts = {"metric": _plain(first)}
     for word in words:
@@ -201,9 +197,6 @@ def differences(one: str, other: str) -> list[str]:
     """How ``one`` differs from ``other``, a short sentence for each part; empty if they are equal.
 
     Sample differences are omitted when the subsets differ.
-
-    Raises:
-        UsageError: as :func:`parse_signature`.
     """
     here, there = parse_signature(one), parse_signature(other)
     differing = [key for key in dict.fromkeys((*here, *there)) if here.get(key) != there.get(key)]

@@ -1,7 +1,6 @@
 """The item table behind every number of a run: one row per item, one column per metric.
 
-Scores, intervals, breakdowns, paired tests and the leaderboard all select rows from it. A task's table is built from
-its samples once; a group's table pools those of its tasks.
+Scores, intervals, breakdowns, paired tests and the leaderboard all select rows from it.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ T = TypeVar("T")
 
 
 class Lazy(Mapping[K, T]):
-    """A mapping whose values are made on each access: ``make`` of each of ``keys``."""
+    """A mapping of ``keys`` whose values are made on each access."""
 
     def __init__(self, keys: Iterable[K], make: Callable[[K], T]) -> None:
         self._keys = dict.fromkeys(keys)
@@ -90,13 +89,11 @@ class Column:
 
     @cached_property
     def known(self) -> Mask:
-        """Items with statistics."""
         known: Mask = np.asarray(~np.isnan(self.statistics).all(axis=1))
         return known
 
     @property
     def present(self) -> Mask:
-        """Items with a value of the metric."""
         return np.asarray(self.state != ABSENT)
 
     @cached_property
@@ -106,7 +103,6 @@ class Column:
         return applies
 
     def judges_of(self, rows: Rows) -> list[str]:
-        """The judges that contributed to these items, sorted."""
         return [] if self.judge is None else [str(name) for name in np.unique(self.judge[rows]) if name]
 
     def bounds(self, rows: Rows) -> tuple[Array, Array]:
@@ -118,23 +114,15 @@ class Column:
         return low, high
 
     def take(self, rows: Rows) -> Column:
-        """The column restricted to these items."""
-        return Column(
-            self.statistics[rows],
-            self.state[rows],
-            ranges=None if self.ranges is None else self.ranges[rows],
-            judge=None if self.judge is None else self.judge[rows],
-            repeats=None if self.repeats is None else self.repeats[rows],
-        )
+        arrays = (self.statistics, self.state, self.ranges, self.judge, self.repeats)
+        return Column(*(None if array is None else array[rows] for array in arrays))  # type: ignore[arg-type]
 
 
 def empty_column(items: int, width: int) -> Column:
-    """The column of a metric that no item has a value of."""
     return Column(np.full((items, width), np.nan), np.full(items, ABSENT, dtype=np.int8))
 
 
 def stacked(columns: Sequence[Column]) -> Column:
-    """The columns of several tables, concatenated."""
     repeats = [one.repeats for one in columns if one.repeats is not None]
     equal = len(repeats) == len(columns) and len({one.shape[1] for one in repeats}) == 1
     ranges = judge = None
@@ -154,11 +142,7 @@ def stacked(columns: Sequence[Column]) -> Column:
 
 
 def column_of(metric: str, values: Sequence[Value | None]) -> Column:
-    """The column of one value per item; None for an item without a value.
-
-    Raises:
-        DataError: statistics do not have the metric's width.
-    """
+    """The column of one value per item; None for an item without a value."""
     width, nothing = get_metric(metric).width, Value()
     if not values:
         return empty_column(0, width)
@@ -200,8 +184,8 @@ def _array(metric: str, rows: Sequence[tuple[float, ...]], width: int) -> Array:
 
 
 def part_columns(wholes: Mapping[str, Column], values: Mapping[str, Sequence[Value | None]]) -> Parts:
-    """By metric and part the column in which items judged by parts are reduced to that part, from the columns
-    ``wholes`` of the metrics' ``values``."""
+    """By metric and part the column in which items judged by parts are reduced to that part; ``wholes`` are those of
+    whole items."""
     members: dict[tuple[str, str], dict[int, Value]] = {}
     for metric, several in values.items():
         for row, value in enumerate(several):
@@ -233,19 +217,15 @@ def without_value(table: Array) -> Mask:
 
 @dataclass(frozen=True, eq=False)
 class ItemTable:
-    """The items of a task or group of ``benchmark``, sorted by id, incomplete ones last.
+    """The items of a task or group, sorted by id; incomplete ones, which are not scored, are the last.
 
     ``metrics`` and ``breakdowns`` are those to report, in display order; ``columns`` and ``groups`` may have more, for
-    groups of tasks. ``parts`` are the columns in which items judged by parts are reduced to one group of
-    `Benchmark.parts`, by metric and group.
+    groups of tasks. ``groups`` has each item's keys by breakdown: none, one or several. ``parts`` are the columns in
+    which items judged by parts are reduced to one group of `Benchmark.parts`, by metric and group.
 
-    All other fields have one entry per row. ``complete`` is False for a streaming item with rounds that were not asked:
-    it is not scored. ``groups`` has each item's keys by breakdown: none, one or several. ``samples`` are an item's
-    sample ids, several for a streaming item.
-
-    What follows is only there until the items are scored: ``statuses`` are those of an item's responses, repeats
-    included; ``target`` and ``chosen`` are the correct and the selected option, empty if the benchmark has no options;
-    ``options`` is how many a guess has (`Benchmark.option_count`).
+    What follows ``breakdowns`` is only there until the items are scored: ``statuses`` are those of an item's responses,
+    repeats included; ``target`` and ``chosen`` are the correct and the selected option, empty if the benchmark has no
+    options; ``options`` is how many a guess has (`Benchmark.option_count`).
     """
 
     benchmark: Benchmark
@@ -266,7 +246,7 @@ class ItemTable:
 
     @cached_property
     def codes(self) -> Rows:
-        """Each item's cluster, as its index among the sorted names."""
+        """Each item's cluster, as its place among the sorted names."""
         number = {name: code for code, name in enumerate(sorted(set(self.clusters)))}
         return np.array([number[name] for name in self.clusters], dtype=np.int64)
 
@@ -281,7 +261,6 @@ class ItemTable:
         return tuple(found)
 
     def column(self, metric: str, part: str = "") -> Column:
-        """The metric's column; with ``part``, as it counts in that group of `Benchmark.parts`."""
         return self.parts[metric, part] if (metric, part) in self.parts else self.columns[metric]
 
     def rows_by_group(self, breakdown: str) -> dict[str, Rows]:
@@ -294,12 +273,7 @@ class ItemTable:
 
 
 def refuse_unknown_names(spec: TaskSpec, benchmark: Benchmark) -> None:
-    """Find out before a run what would end the scoring after it.
-
-    Raises:
-        UsageError: the task or group names a breakdown or a pooled metric that the benchmark does not have.
-        MedtasksError: a kind of error that the task declares has a name that cannot be used.
-    """
+    """Refuse before a run what would end the scoring after it."""
     rates = () if benchmark.errors is None else (rate.name for rate in benchmark.errors.rates)
     given = {"breakdowns": spec.metadata.breakdowns, "pooled": spec.metadata.pooled}
     known = {"breakdowns": (*benchmark.breakdowns,), "pooled": (*benchmark.pooled, *rates)}
@@ -313,12 +287,6 @@ def refuse_unknown_names(spec: TaskSpec, benchmark: Benchmark) -> None:
 def item_table(
     samples: Sequence[Sample], benchmark: Benchmark, breakdowns: Sequence[str] = (), pooled: Sequence[str] = ()
 ) -> ItemTable:
-    """The table of ``samples`` in any order, with the groups of ``breakdowns`` and the ``pooled`` metrics.
-
-    Raises:
-        MedtasksError: there are no samples, the samples of one task have different metrics, or the benchmark has no
-            such breakdown.
-    """
     if not samples:
         raise MedtasksError(f"{benchmark.name}: there is no sample to score; a score of nothing is not 0.")
     for breakdown in breakdowns:
@@ -373,10 +341,8 @@ def _check_names(sample_id: str, task: str, found: Iterable[str], expected: Iter
 
 
 def pooled_table(tables: Sequence[ItemTable], breakdowns: Sequence[str] = (), pooled: Sequence[str] = ()) -> ItemTable:
-    """The table of a group, from those of its tasks, with the ``pooled`` metrics that their columns have.
-
-    Its columns are put together on each access: a leaderboard has many tables and ranks by few metrics.
-    """
+    """The table of a group, from those of its tasks, with the ``pooled`` metrics that their columns have; columns are
+    put together on each access, because a leaderboard has many tables and ranks by few metrics."""
     tables = sorted(tables, key=lambda one: (one.samples[0][0], one.tasks[0]))  # by their first sample
     items = list(chain.from_iterable(table.items for table in tables))
     tasks = list(chain.from_iterable(table.tasks for table in tables))
@@ -427,15 +393,13 @@ class RunTables:
     ) -> None:
         self._samples = samples
         self.made = dict(made)
-        """The tables made of samples so far, by task or group; all others are pooled from them."""
+        """By task or group, those made of samples so far; all others are pooled from them."""
         self._pooled: dict[tuple[str, tuple[str, ...]], ItemTable] = {}
         self._parts: dict[str, list[ItemTable]] = {}
 
     def add(self, task: str, samples: Sequence[Sample]) -> None:
-        """Build the table of the next part of a task (:func:`in_parts`), which then needs none of its samples.
-
-        It also has what the task's groups need.
-        """
+        """Build the table of the next part of a task (:func:`in_parts`), which then needs none of its samples: it has
+        what the task's groups need, too."""
         facts = load_spec(task).metadata
         benchmark = get_benchmark(facts.benchmark)
         breakdowns, pooled = [*facts.breakdowns], [*facts.pooled]
@@ -450,44 +414,38 @@ class RunTables:
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """The tasks that have samples."""
         return tuple(self._samples) or tuple(name for name in self.made if load_spec(name).kind == "task")
 
     def of(self, name: str, members: Sequence[str] = ()) -> ItemTable:
-        """The table of a task, or of a group over its ``members``.
-
-        A task's table also has what its groups need, so that their tables are pooled, not built from samples. This does
-        not apply to benchmarks with their own ``join``, which may join samples of several tasks.
-
-        Raises:
-            MedtasksError: the samples have different metrics.
-        """
+        """The table of a task, or of a group over its ``members``: pooled, unless the benchmark has its own ``join``,
+        which may join samples of several tasks."""
         members = tuple(members) or (name,)
-        if name in self.made:
-            return self.made[name]
         facts = load_spec(name).metadata
         benchmark = get_benchmark(facts.benchmark)
-        if members != (name,) and benchmark.join is sample_items:
-            if (name, members) not in self._pooled:
-                tables = [self.of(member) for member in members]
-                self._pooled[name, members] = pooled_table(tables, facts.breakdowns, facts.pooled)
-            return self._pooled[name, members]
-        if members != (name,):
+        if name in self.made:
+            return self.made[name]
+        if members == (name,):
+            self.made[name] = self._of_task(name)
+        elif benchmark.join is not sample_items:
             samples = [sample for member in members for sample in self._samples[member]]
-            table = item_table(samples, benchmark, facts.breakdowns, facts.pooled)
-        else:
-            if name not in self._parts:
-                for part in in_parts(load_spec(name), self._samples[name]):
-                    self.add(name, part)
-            table, *others = parts = self._parts.pop(name)
-            for one in others:
-                _check_names(one.samples[0][0], one.tasks[0], one.metrics, table.metrics)
-            if others:
-                whole = pooled_table(parts, table.breakdowns, tuple(table.columns))
-                columns = {metric: whole.columns[metric] for metric in table.columns}
-                table = replace(whole, metrics=table.metrics, columns=columns)
-        self.made[name] = table
-        return table
+            self.made[name] = item_table(samples, benchmark, facts.breakdowns, facts.pooled)
+        elif (name, members) not in self._pooled:
+            tables = [self.of(member) for member in members]
+            self._pooled[name, members] = pooled_table(tables, facts.breakdowns, facts.pooled)
+        return self.made.get(name) or self._pooled[name, members]
+
+    def _of_task(self, name: str) -> ItemTable:
+        if name not in self._parts:
+            for part in in_parts(load_spec(name), self._samples[name]):
+                self.add(name, part)
+        table, *others = parts = self._parts.pop(name)
+        for one in others:
+            _check_names(one.samples[0][0], one.tasks[0], one.metrics, table.metrics)
+        if not others:
+            return table
+        whole = pooled_table(parts, table.breakdowns, tuple(table.columns))
+        columns = {metric: whole.columns[metric] for metric in table.columns}
+        return replace(whole, metrics=table.metrics, columns=columns)
 
 
 def in_parts(spec: TaskSpec, samples: Sequence[Sample]) -> Iterator[Sequence[Sample]]:

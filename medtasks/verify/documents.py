@@ -24,21 +24,13 @@ T = TypeVar("T")
 
 def local_documents(task: str, manifest: RunManifest) -> Mapping[str, Document]:
     """The documents that the run asks in a task, by sample id, from the data prepared here; miniature data are made if
-    they are absent.
-
-    Raises:
-        MedtasksError: the data of the run are not prepared here.
-    """
+    they are absent."""
     return _from_data_here(_documents, task, manifest)
 
 
 def known_documents(task: str, manifest: RunManifest) -> Mapping[str, tuple[Mapping[str, Any], bytes]]:
     """By sample id what a sample has of the task's document, and the hash of the prompt that it gives; empty if it
-    gives none. Made once: all runs of a board answer the same questions.
-
-    Raises:
-        MedtasksError: as :func:`local_documents`.
-    """
+    gives none. Made once: all runs of a board answer the same questions."""
     return _from_data_here(_known, task, manifest)
 
 

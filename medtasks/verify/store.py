@@ -114,11 +114,7 @@ class RunStore(TableStore):
         return hashlib.sha256("\0".join((self._rules, *texts)).encode("utf-8", "surrogatepass")).hexdigest()
 
     def key_of(self, content: str, contains: Contains) -> str:
-        """The key of a run, from a hash of everything in it that scores depend on; empty if nothing is kept.
-
-        Raises:
-            MedtasksError: the run cannot be read.
-        """
+        """The key of a run, from a hash of everything in it that scores depend on; empty if nothing is kept."""
         if self.folder is None:
             return ""
         tasks, miniature = contains()

@@ -136,11 +136,7 @@ class SubmittedTask:
         self._samples = [one.model_copy(update=known[one.sample_id][0]) for one in samples]
 
     def parts(self) -> Iterator[tuple[Sequence[Sample], list[Sample]]]:
-        """The samples in parts, each with the documents of the data and as scored now; few are in memory at a time.
-
-        Raises:
-            DataError: a sample cannot be scored; names file, sample and field.
-        """
+        """The samples in parts, each with the documents of the data and as scored now; few are in memory at a time."""
         parts = [*in_parts(self.spec, self._samples)]
         self._samples = ()
         while parts:
