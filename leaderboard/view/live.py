@@ -21,7 +21,7 @@ from medtasks.runs.scores import MetricScore, Scores
 from medtasks.runs.scoring import scores_of
 from medtasks.runs.table import RunTables
 from medtasks.runs.verdicts import with_judged_scores
-from medtasks.verify.documents import local_documents
+from medtasks.verify.verification import local_documents
 
 from ..board.models import model_name
 from .library import layout_of

@@ -28,7 +28,7 @@ from medtasks.catalog.spec import TaskSpec, leaf_tasks, load_spec
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.exits import stopped
-from medtasks.core.files import remove_abandoned
+from medtasks.core.files import canonical_json, remove_abandoned, short_hash
 from medtasks.core.settings import current_settings
 from medtasks.data.media.images import IMAGES
 from medtasks.data.media.video import FRAMES
@@ -38,16 +38,7 @@ from medtasks.runs.judge import PlainProgress, judge_all, report_lines
 from medtasks.runs.manifest import RunManifest, local_stamp, now, task_facts, versions
 from medtasks.runs.record import RunRecord, write_run
 from medtasks.runs.replies import RunUsage, run_usage
-from medtasks.runs.run import (
-    SUFFIX,
-    AnswerStore,
-    Plan,
-    collect_run,
-    continue_run,
-    data_facts,
-    folder_key,
-    run_of,
-)
+from medtasks.runs.run import SUFFIX, AnswerStore, Plan, collect_run, continue_run, data_facts, run_of
 from medtasks.runs.summary import summary
 from medtasks.runs.table import refuse_unknown_names
 from medtasks.verify.scored import keep_finished
@@ -214,7 +205,7 @@ class Evaluation:
             "model_args": run_arguments(self._asked.get("model_args")),
             "tasks": tasks,
         }
-        return (self._output or cache_root() / "unfinished") / f"{folder_key(identity)}{SUFFIX}"
+        return (self._output or cache_root() / "unfinished") / f"{short_hash(canonical_json(identity))[:12]}{SUFFIX}"
 
     def _collect(self, requests: Requests, planned: RunManifest, folder: Path, *, first: bool) -> RunRecord | None:
         """The run, scored and judged; None on every process but the ``first``, which gathers the others' answers."""

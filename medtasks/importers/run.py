@@ -34,17 +34,8 @@ from medtasks.runs.replies import Reply
 from medtasks.runs.run import data_facts
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import scored_samples, with_learned_metrics
-from medtasks.runs.scores import COVERAGE
 from medtasks.runs.table import RunTables
-from medtasks.runs.verdicts import (
-    IMPORTED,
-    combined_responses,
-    imported_hash,
-    questions_of,
-    rubric_facts,
-    with_judged_scores,
-    with_verdicts,
-)
+from medtasks.runs.verdicts import IMPORTED, judged_samples, questions_of, with_judged_scores
 from medtasks.verify.store import RunStore
 
 
@@ -215,18 +206,14 @@ def _with_given_verdicts(
             else:
                 found = Verdict(scores=valid[0].scores, reasons=valid[0].reasons)
             verdicts[judge].by_question[question.name] = found
-        responses = combined_responses(rubric, "majority", questions, verdicts)
-        facts = rubric_facts(
+        judged, known[name] = judged_samples(
+            judged,
+            known,
             rubric,
             tuple(tasks),
             {judge: described},
-            responses,
+            questions,
             verdicts,
-            rule="majority",
-            threshold=COVERAGE,
             warnings=() if warning is None else (warning,),
         )
-        hashes = {"rubric_hash": IMPORTED, "template_hash": IMPORTED, "judge_hash": imported_hash(rubric, described)}
-        known[name] = facts.model_copy(update=hashes)
-        judged = with_verdicts(judged, responses, known, known[name])
     return judged, known

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.benchmarks.documents import all_pictures
-from medtasks.catalog.rubric import load_rubric, rubric_hash
+from medtasks.catalog.prompts import template_hash
+from medtasks.catalog.rubric import load_rubric
 from medtasks.catalog.scales import Rubric
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError, UsageError
@@ -31,14 +32,7 @@ from medtasks.judge.store import VerdictStore
 from medtasks.runs.manifest import RubricFacts, RunManifest
 from medtasks.runs.record import RunRecord
 from medtasks.runs.samples import Sample, rare_garbage_collection, without_garbage_collection
-from medtasks.runs.verdicts import (
-    agreement_of,
-    combined_responses,
-    judge_hash,
-    questions_of,
-    rubric_facts,
-    with_verdicts,
-)
+from medtasks.runs.verdicts import agreement_of, judge_hash, judged_samples, questions_of
 
 Samples = Mapping[str, list[Sample]]
 """The samples of a run, by task."""
@@ -112,7 +106,7 @@ def is_judged(run: RunRecord, config: JudgeConfig) -> bool:
     known = config.threshold, _family_warnings(config, run.manifest)
     for rubric, tasks in _tasks_by_rubric(run.manifest.tasks, config.rubrics):
         facts = run.manifest.judge.get(rubric.name)
-        panel = judge_hash(rubric_hash(rubric), _identities(rubric, config), config.combine)
+        panel = judge_hash(rubric, template_hash(rubric.template), _identities(rubric, config), config.combine)
         if facts is None or facts.judge_hash != panel or {*facts.tasks} != {*tasks} or facts.judged != facts.asked:
             return False
         if _shows_images(rubric, config) or (facts.threshold, facts.warnings) != known:
@@ -161,19 +155,19 @@ def judge_all(
                     ]
                     verdicts = dict(zip(clients, asyncio.run(all_or_none(asking)), strict=True))
                 with without_garbage_collection():
-                    responses = combined_responses(rubric, config.combine, questions, verdicts)
-                    facts = rubric_facts(
+                    scored, facts = judged_samples(
+                        judged.samples,
+                        judged.facts,
                         rubric,
                         tasks,
                         _identities(rubric, config),
-                        responses,
+                        questions,
                         verdicts,
                         rule=config.combine,
                         threshold=config.threshold,
                         warnings=warnings,
                         agreement=agreement_of(rubric, questions, verdicts, labels.ratings if labels else {}),
                     )
-                    scored = with_verdicts(judged.samples, responses, judged.facts, facts)
                     problems = _problems(verdicts, config.judges, store)
             except MedtasksError as error:
                 judged.failed[name] = error

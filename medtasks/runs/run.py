@@ -1,6 +1,6 @@
 """A run: its replies, saved to disk as they arrive; then its samples, scores and manifest.
 
-Each command has its own directory (:func:`folder_key`): ``run.json`` describes the run, ``<task>.rank<N>.jsonl``
+Each command has its own directory: ``run.json`` describes the run, ``<task>.rank<N>.jsonl``
 contains the replies to process N. Repeating an interrupted command reuses these replies and asks only for the rest;
 ``medtasks score DIR`` scores what is there. The directory is removed when the run finishes.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -52,11 +51,6 @@ class Plan(BaseModel, frozen=True):
 
 
 # --- the replies of a command ---
-
-
-def folder_key(identity: Mapping[str, Any]) -> str:
-    """First 12 hex digits of the SHA-256 of everything that identifies a command."""
-    return hashlib.sha256(canonical_json(identity).encode()).hexdigest()[:12]
 
 
 class AnswerStore:

@@ -70,8 +70,8 @@ class JudgedScore(Compact):
         """The value as scoring sees it."""
         (low, high), judge = self.limits, self.judge
         if low != high:  # parts of an undecided sample are undecided too, or they would not add up to the whole
-            parts = {name: Value(low=one[0], high=one[1], judge=judge) for name, one in self.parts.items()}
-            return Value(low=low, high=high, judge=judge, parts=parts)
+            parts = {name: Value(None, *one, judge=judge) for name, one in self.parts.items()}
+            return Value(None, low, high, judge=judge, parts=parts)
         parts = {name: Value(one[0], judge=judge) for name, one in self.parts.items()}
         return Value(low, repeats=tuple(one[0] for one in self.repeats), judge=judge, parts=parts)
 
@@ -155,10 +155,9 @@ class Sample(Compact):
                 values[name] = judged[name].value
             elif name not in statistics:
                 values[name] = Value()
-            elif repeats:
-                values[name] = Value(statistics[name], repeats=tuple(one.statistics[name] for one in repeats))
             else:
-                values[name] = Value(statistics[name])
+                several = tuple(one.statistics[name] for one in repeats) if repeats else ()
+                values[name] = Value(statistics[name], repeats=several)
         return SampleView(
             self.sample_id,
             self.cluster,
@@ -199,8 +198,7 @@ def reply_fields(replies: Sequence[Reply]) -> dict[str, Any]:
 class SampleLines(Sequence[Sample]):
     """Samples as the lines of their file, sorted by sample id; each is parsed when it is read.
 
-    Keys are sorted: equal samples give equal lines. They are in a file without a name in ``directory``, by default the
-    system's for temporary files.
+    They are in a file without a name in ``directory``, by default the system's for temporary files.
     """
 
     def __init__(self, samples: Iterable[Sample], directory: Path | None = None) -> None:
@@ -223,7 +221,6 @@ class SampleLines(Sequence[Sample]):
         return len(self._begins)
 
     def write(self, path: Path) -> None:
-        """Write the lines to a file."""
         self._file.seek(0)
         with path.open("wb") as stream:
             shutil.copyfileobj(self._file, stream)
@@ -250,9 +247,10 @@ def read_samples(path: Path) -> list[Sample]:
 
 @contextmanager
 def without_garbage_collection(*, afterwards: bool = True) -> Iterator[None]:
-    """Disable the cyclic garbage collector, which takes a quarter of the time of scoring samples: millions of objects
-    without cycles. Unless ``afterwards``, what the block leaves is never searched: for the end of a process, and for
-    samples, which have no cycles (rendered prompts leave some)."""
+    """Disable the cyclic garbage collector, which takes a quarter of the time of scoring samples: they have no cycles.
+
+    Unless ``afterwards``, what the block leaves is never searched: for the end of a process, and for samples.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -281,6 +279,6 @@ def lacks_texts(samples: Sequence[Sample]) -> bool:
 
 
 def duplicate_ids(samples: Iterable[Sample]) -> list[str]:
-    """Sample ids that occur more than once, sorted; they reveal sharding that evaluates a document twice."""
+    """Sample ids that occur more than once, sorted."""
     counts = Counter(sample.sample_id for sample in samples)
     return sorted(name for name, count in counts.items() if count > 1)

@@ -25,10 +25,10 @@ class MetricScore(BaseModel, frozen=True):
 
     ``value`` and ``interval`` are in the metric's own unit (fraction, or 0 to 100 for chrF); they are None if the
     metric could not be computed or has no interval, and ``reason`` says why. ``samples`` counts the items that the
-    metric applies to. ``chance`` is the accuracy of uniform guessing at the items scored. If requests failed,
-    ``answered`` counts the items with a response; if a judge is involved, ``judged`` counts the items whose value is
-    known. In both cases ``bounds`` are the scores with all other items wrong and with all of them right, and
-    ``incomplete`` marks a value over less than the threshold's share of the items.
+    metric applies to. ``chance`` is the accuracy of uniform guessing. If requests failed, ``answered`` counts the items
+    with a response; if a judge is involved, ``judged`` counts the items whose value is known. In both cases ``bounds``
+    are the scores with all other items wrong and with all of them right, and ``incomplete`` marks a value over less
+    than the threshold's share of the items.
     """
 
     value: float | None
@@ -74,11 +74,8 @@ class Letters(BaseModel, frozen=True):
 
 
 class RotatedLetters(Letters, frozen=True):
-    """The letters of questions asked in several rotations, over all answers with a selected option.
-
-    ``preference`` is by letter the share of answers that chose it minus the share expected
-    (`medtasks.metrics.variants`), with its 95 % interval.
-    """
+    """The letters of questions asked in several rotations; ``preference`` is by letter the share of answers that chose
+    it minus the share expected (`medtasks.metrics.variants`), with its 95 % interval."""
 
     null_chosen_when_wrong: None = None
     null_missed_when_right: None = None
@@ -86,8 +83,7 @@ class RotatedLetters(Letters, frozen=True):
 
 
 class ReliabilityBin(BaseModel, frozen=True):
-    """The answers with a confidence above ``low`` and up to ``high``: their mean confidence and their accuracy, whose
-    95 % interval is None if some resample has no such answer."""
+    """The answers with a confidence above ``low`` and up to ``high``: their mean confidence and their accuracy."""
 
     low: float
     high: float
@@ -98,10 +94,10 @@ class ReliabilityBin(BaseModel, frozen=True):
 
 
 class Reliability(BaseModel, frozen=True):
-    """Accuracy by confidence, and when the least certain answers are left out.
+    """Accuracy by confidence; ``without`` counts the answers without one by reason.
 
-    ``without`` counts the answers without a confidence by reason. ``curve`` is the accuracy of the most confident 10 %
-    of the answers, 20 %, … 100 % (`medtasks.metrics.confidence.accuracy_at`).
+    ``curve`` is the accuracy of the most confident 10 % of the answers, 20 %, … 100 %
+    (`medtasks.metrics.confidence.accuracy_at`).
     """
 
     without: dict[str, int]
@@ -110,10 +106,9 @@ class Reliability(BaseModel, frozen=True):
 
 
 class Scores(BaseModel, frozen=True):
-    """All scores of one set of samples.
+    """All scores of one set of samples, over their ``items``.
 
-    Scores are over ``items``; a streaming item has several samples. ``incomplete`` counts the streaming items with
-    rounds that were not asked (a run with a limit); they are not scored.
+    ``incomplete`` counts the streaming items with rounds that were not asked, which are not scored.
     """
 
     samples: int

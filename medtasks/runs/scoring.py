@@ -59,15 +59,10 @@ def score_samples(
 def scores_of(
     tables: RunTables, groups: Mapping[str, Sequence[str]], *, threshold: float = COVERAGE
 ) -> tuple[dict[str, Scores], dict[str, Scores]]:
-    """Scores of every task, and of every group pooled over all samples of its tasks.
-
-    ``threshold`` is the share of verdicts below which a judged score is marked incomplete.
-    """
-    entries = {name: tables.of(name) for name in tables.tasks}
-    scores = score_tables(
-        entries | {name: tables.of(name, members) for name, members in groups.items()}, threshold=threshold
-    )
-    return {name: scores[name] for name in entries}, {name: scores[name] for name in groups}
+    """Scores of every task, and of every group pooled over all samples of its tasks."""
+    every = {**dict.fromkeys(tables.tasks, ()), **groups}
+    scores = score_tables({name: tables.of(name, members) for name, members in every.items()}, threshold=threshold)
+    return {name: scores[name] for name in tables.tasks}, {name: scores[name] for name in groups}
 
 
 def score_tables(
@@ -76,9 +71,9 @@ def score_tables(
     """Scores of each table, overall and by breakdown.
 
     Intervals are 95 % percentile intervals of a cluster bootstrap over images, patients or videos
-    (:func:`joint_intervals`, seed 0); tables, metrics and groups with the same number of clusters share
-    one set of draws. A judged score is marked incomplete if the share of items with a verdict is below ``threshold``;
-    one that still awaits its judge has no value.
+    (:func:`joint_intervals`); tables, metrics and groups with the same number of clusters share one set of draws. A
+    judged score is marked incomplete if the share of items with a verdict is below ``threshold``; one that still awaits
+    its judge has no value.
     """
     drawn: list[tuple[Array, Score, Callable[[Interval], None]]] = []
     scores = {name: _TableScores(table, threshold, drawn).fields() for name, table in tables.items()}
@@ -107,7 +102,7 @@ class _TableScores:
 
     To ``drawn`` it appends the cluster totals and the score of each value, and what puts the interval in its place.
     ``_rows`` are the complete items of all groups, one group after the other, each in the order of clusters, and
-    ``_group`` is the group of each; ``_parts`` is the part of an item that counts in a group, empty for whole items.
+    ``_group`` is the group of each; ``_parts`` is the part of an item that counts in a group.
     """
 
     def __init__(
@@ -126,8 +121,7 @@ class _TableScores:
         self._group = np.repeat(np.arange(self._count), [len(rows) for rows in self._scored])
 
     def fields(self) -> dict[str, Any]:
-        """The fields, whose intervals are still to be put in."""
-        table, accuracy = self._table, self._columns.get("accuracy")
+        table = self._table
         metrics = {name: self._metric(name) for name in table.metrics}
         groups = []
         for number, (rows, scored) in enumerate(zip(self._members, self._scored, strict=True)):
@@ -136,7 +130,7 @@ class _TableScores:
             for kinds, items in Counter(map(table.statuses.__getitem__, listed)).items():  # few items differ in this
                 for status in kinds:
                     statuses[status] += items
-            rotated = PREFERENCE in self._columns
+            letters = self._rotated_letters if PREFERENCE in self._columns else self._letters
             groups.append(
                 {
                     "samples": sum(len(table.samples[row]) for row in listed),
@@ -145,7 +139,7 @@ class _TableScores:
                     "status": dict(sorted(statuses.items())),
                     "metrics": {name: scores[number] for name, scores in metrics.items()},
                     "incomplete": len(rows) - len(scored),
-                    "letters": self._rotated_letters(scored) if rotated else _letters(table, scored, accuracy),
+                    "letters": letters(scored),
                 }
             )
         breakdowns: dict[str, dict[str, Any]] = {name: {} for name in table.breakdowns}
@@ -247,6 +241,33 @@ class _TableScores:
 
     # --- letters and confidence ---
 
+    def _letters(self, rows: Rows) -> dict[str, Any] | None:
+        """The `Letters` of the multiple-choice items; None if there are none."""
+        table, accuracy = self._table, self._columns.get("accuracy")
+        options, null = table.benchmark.options, table.benchmark.null_option
+        if not options or accuracy is None:
+            return None
+        gold: Counter[str] = Counter()
+        chosen: Counter[str] = Counter()
+        wrong = missed = 0
+        asked = rows[accuracy.present[rows]].tolist()
+        answers = Counter((table.target[row], table.chosen[row], table.statuses[row][0]) for row in asked)
+        for (target, letter, status), count in answers.items():
+            if status != FAILED:
+                gold[target] += count
+                chosen[letter if status == "ok" else f"[{status}]"] += count
+                wrong += count * (letter == null and target != null)
+                missed += count * (status == "ok" and letter != null and target == null)
+        if not gold:
+            return None
+        others = {key: count for key, count in sorted(chosen.items()) if key not in options}
+        return {
+            "gold": {letter: gold[letter] for letter in options},
+            "chosen": {**{letter: chosen[letter] for letter in options}, **others},
+            "null_chosen_when_wrong": None if null is None else wrong,
+            "null_missed_when_right": None if null is None else missed,
+        }
+
     def _rotated_letters(self, rows: Rows) -> dict[str, Any] | None:
         """The `RotatedLetters` of rotated questions, also of those without a selected option; None without a
         response."""
@@ -272,10 +293,8 @@ class _TableScores:
             self._drawn.append((cluster_totals(pairs, table.codes[rows]), _MEAN, put))
         return {
             "gold": {name: int(gold[place]) for place, name in names.items()},
-            "chosen": {
-                **{name: int(chosen[place]) for place, name in names.items()},
-                **{f"[{status}]": count for status, count in sorted(statuses.items())},
-            },
+            "chosen": {name: int(chosen[place]) for place, name in names.items()}
+            | {f"[{status}]": count for status, count in sorted(statuses.items())},
             "preference": preference,
         }
 
@@ -311,35 +330,6 @@ class _TableScores:
         }
 
 
-def _letters(table: ItemTable, rows: Rows, accuracy: Column | None) -> dict[str, Any] | None:
-    """The `Letters` of the multiple-choice items; None if there are none."""
-    options, null = table.benchmark.options, table.benchmark.null_option
-    if not options or accuracy is None:
-        return None
-    gold: Counter[str] = Counter()
-    chosen: Counter[str] = Counter()
-    wrong = missed = 0
-    asked = rows[accuracy.present[rows]].tolist()
-    answers = Counter((table.target[row], table.chosen[row], table.statuses[row][0]) for row in asked)
-    for (target, letter, status), count in answers.items():
-        if status != FAILED:
-            gold[target] += count
-            chosen[letter if status == "ok" else f"[{status}]"] += count
-            wrong += count * (letter == null and target != null)
-            missed += count * (status == "ok" and letter != null and target == null)
-    if not gold:
-        return None
-    return {
-        "gold": {letter: gold[letter] for letter in options},
-        "chosen": {
-            **{letter: chosen[letter] for letter in options},
-            **{key: count for key, count in sorted(chosen.items()) if key not in options},
-        },
-        "null_chosen_when_wrong": None if null is None else wrong,
-        "null_missed_when_right": None if null is None else missed,
-    }
-
-
 def _values(metric: Metric, statistics: Array, group: Rows, clusters: Rows) -> tuple[list[float], list[Array]]:
     """The score and the cluster totals of each group that occurs in ``group``, which gives the group of each row; rows
     are in the order of groups and their clusters."""
@@ -358,7 +348,6 @@ def _group_totals(statistics: Array, group: Rows) -> Array:
 
 
 def _scores(metric: Metric, sums: Array) -> Array:
-    """The metric's score of each row of ``sums``."""
     scores = np.asarray(metric.score(sums))
     if scores.shape != sums.shape[:-1]:
         raise MedtasksError(

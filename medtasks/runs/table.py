@@ -419,11 +419,11 @@ class RunTables:
     def of(self, name: str, members: Sequence[str] = ()) -> ItemTable:
         """The table of a task, or of a group over its ``members``: pooled, unless the benchmark has its own ``join``,
         which may join samples of several tasks."""
+        if name in self.made:
+            return self.made[name]
         members = tuple(members) or (name,)
         facts = load_spec(name).metadata
         benchmark = get_benchmark(facts.benchmark)
-        if name in self.made:
-            return self.made[name]
         if members == (name,):
             self.made[name] = self._of_task(name)
         elif benchmark.join is not sample_items:

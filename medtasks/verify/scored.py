@@ -23,10 +23,16 @@ from medtasks.runs.record import Change, RunFolder, RunRecord, read_manifest
 from medtasks.runs.samples import Sample, SampleLines
 from medtasks.runs.signature import signatures
 from medtasks.runs.table import RunTables
-from medtasks.runs.verdicts import own_judge_hash
-from medtasks.verify.documents import forget_documents, is_miniature
+from medtasks.runs.verdicts import judge_hash
 from medtasks.verify.store import RunStore, compressed
-from medtasks.verify.verification import SubmittedTask, installed_rubrics, require_statistics, verification_notes
+from medtasks.verify.verification import (
+    SubmittedTask,
+    forget_documents,
+    installed_rubrics,
+    is_miniature,
+    require_statistics,
+    verification_notes,
+)
 
 
 def scored_record(
@@ -144,7 +150,8 @@ def _verified(run: RunRecord, tasks: Sequence[SubmittedTask], notes: Sequence[st
 def _contradictions(manifest: RunManifest, samples: Set[str]) -> Iterator[str]:
     """How the manifest contradicts itself, or the tasks that have samples, a sentence each."""
     for name, judged in manifest.judge.items():
-        if judged.judge_hash != (own := own_judge_hash(judged)):
+        own = judge_hash(judged.rubric, judged.template_hash, judged.judges, judged.combine)
+        if judged.judge_hash != own:
             yield (
                 f"manifest.json: field `judge.{name}.judge_hash` is {judged.judge_hash!r}, expected {own!r}, which "
                 "follows from its rubric and judges; restore it, or judge again."

@@ -175,7 +175,7 @@ def _file(table: ItemTable) -> bytes:
         "benchmark": table.benchmark.name,
         "complete": int(np.count_nonzero(table.complete)),  # the others are the last ones
         "columns": keys,
-        **{name: getattr(table, name) for name in (*_NAMES, *_TEXTS, "groups")},
+        **{name: getattr(table, name) for name in _FIELDS},
     }
     metadata = {"fields": zlib.compress(json.dumps(fields).encode(), 1)}
     whole = pa.table(arrays).replace_schema_metadata(metadata)
@@ -206,13 +206,16 @@ def _table(content: bytes) -> ItemTable:
         groups={name: _tuples(keys) for name, keys in fields["groups"].items()},
         columns=Lazy([metric for metric, part in numbers if not part], column),
         parts=Lazy([key for key in numbers if key[1]], lambda key: column(*key)),
-        **{name: tuple(fields[name]) for name in _NAMES},
-        **{name: _tuples(fields[name]) for name in _TEXTS},
+        metrics=tuple(fields["metrics"]),
+        breakdowns=tuple(fields["breakdowns"]),
+        items=_tuples(fields["items"]),
+        tasks=_tuples(fields["tasks"]),
+        clusters=_tuples(fields["clusters"]),
+        samples=_tuples(fields["samples"]),
     )
 
 
-_NAMES = ("metrics", "breakdowns")
-_TEXTS = ("items", "tasks", "clusters", "samples")
+_FIELDS = ("metrics", "breakdowns", "items", "tasks", "clusters", "samples", "groups")
 
 # pyarrow's own conversions from and to Python and NumPy import pandas, a fifth of a second
 

@@ -7,28 +7,36 @@ functions as in a run. So nothing can be forged but responses and verdicts.
 from __future__ import annotations
 
 import functools
+import hashlib
+import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
-from medtasks.catalog.benchmark import FAILED
+from medtasks.benchmarks.documents import task_rows
+from medtasks.benchmarks.stages import asked_prompt
+from medtasks.catalog.benchmark import FAILED, Document
+from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.rubric import load_rubric, rubric_hash, rubric_names
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError, MedtasksError, NotPreparedError, first_line
 from medtasks.core.files import canonical_json
-from medtasks.core.settings import using
+from medtasks.core.settings import Settings, current_settings, read_subset, using
+from medtasks.data.store import open_prepared
 from medtasks.metrics.base import Array
 from medtasks.metrics.learned import LEARNED
 from medtasks.metrics.registry import get_metric, is_ours, unit_of
-from medtasks.runs.manifest import RubricFacts, RunManifest, TaskFacts, filter_versions, protocol_hash
+from medtasks.runs.manifest import DataFacts, RubricFacts, RunManifest, TaskFacts, filter_versions, protocol_hash
 from medtasks.runs.record import Verification
 from medtasks.runs.samples import Outcome, Sample, duplicate_ids, lacks_texts
 from medtasks.runs.scored import has_models, scored_samples, with_learned_metrics
 from medtasks.runs.signature import changed_options
 from medtasks.runs.table import in_parts
 from medtasks.runs.verdicts import with_judged_scores
-from medtasks.verify.documents import known_documents, text_hash
+
+T = TypeVar("T")
 
 UNSCORED = "scores are taken as submitted, because they cannot be computed here"
 """In notes on tasks that could be scored again on another machine, or after data were prepared."""
@@ -275,3 +283,80 @@ def verification_notes(outcomes: Mapping[str, Verification]) -> Iterator[str]:
         yield unverified_note(tasks)
     if tasks := sorted(task for task, one in outcomes.items() if one.reason == NO_RESPONSES):
         yield f"stripped, so the responses cannot be scored again: {', '.join(tasks)}"
+
+
+# --- documents of the data prepared here ---
+
+
+def local_documents(task: str, manifest: RunManifest) -> Mapping[str, Document]:
+    """The documents that the run asks in a task, by sample id, from the data prepared here; miniature data are made if
+    they are absent."""
+    return _from_data_here(_documents, task, manifest)
+
+
+def known_documents(task: str, manifest: RunManifest) -> Mapping[str, tuple[Mapping[str, Any], bytes]]:
+    """By sample id what a sample has of the task's document, and the hash of the prompt that it gives; empty if it
+    gives none. Made once: all runs of a board answer the same questions."""
+    return _from_data_here(_known, task, manifest)
+
+
+def _from_data_here(make: Callable[[str, str, Settings], T], task: str, manifest: RunManifest) -> T:
+    facts, here = manifest.tasks[task], current_settings().mini
+    data = manifest.data[facts.benchmark]
+    errors: list[MedtasksError] = []
+    for mini in dict.fromkeys((here, True) if data.mini else (here,)):
+        with using(mini=mini, max_frames=facts.frames.get("cap"), subset=read_subset(facts.subset)):
+            try:
+                return make(task, data.fingerprint, current_settings())
+            except MedtasksError as error:
+                errors.append(error)
+            except Exception as error:  # code of other packages
+                errors.append(MedtasksError(f"{task}: its documents cannot be made ({first_line(error)})."))
+    raise errors[0]
+
+
+@functools.lru_cache(maxsize=8)
+def _documents(task: str, fingerprint: str, settings: Settings) -> Mapping[str, Document]:
+    del settings  # in force; here only part of the cache key
+    benchmark = load_spec(task).metadata.benchmark
+    prepared = open_prepared(benchmark).manifest.fingerprint
+    if prepared != fingerprint:
+        raise DataError(f"the data of {benchmark} prepared here have the fingerprint {prepared[:16]}.")
+    return {document["sample_id"]: document for document in task_rows(task).documents(media=False)}
+
+
+@functools.cache
+def _known(task: str, fingerprint: str, settings: Settings) -> Mapping[str, tuple[Mapping[str, Any], bytes]]:
+    known = {}
+    for name, document in _documents(task, fingerprint, settings).items():
+        try:
+            prompt = text_hash(asked_prompt(load_spec(task), document))
+        except (MedtasksError, KeyError):  # the document does not give one
+            prompt = b""
+        fields = {field: document[field] for field in ("cluster", "target")}
+        fields["media"] = tuple(document["media"])
+        others = {field: value for field, value in document.items() if field not in {"sample_id", *fields}}
+        known[name] = {**fields, "document": json.loads(canonical_json(others))}, prompt
+    return known
+
+
+def forget_documents() -> None:
+    """Free the memory that the documents take."""
+    _known.cache_clear()
+    _documents.cache_clear()
+
+
+def text_hash(text: str) -> bytes:
+    """SHA-256 of a text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def is_miniature(benchmark: str, facts: DataFacts) -> bool:
+    """Whether the data are miniature data, also if they were prepared from their source files like a release."""
+    if facts.mini or facts.records >= get_benchmark(benchmark).published.get("rows", 0):
+        return facts.mini
+    with using(mini=True):
+        try:
+            return open_prepared(benchmark).manifest.fingerprint == facts.fingerprint
+        except MedtasksError:
+            return False
