@@ -172,15 +172,16 @@ class Usage(BaseModel, frozen=True):
         samples: answers that the model gave; a document has one per repeat, whatever its number of rounds.
         seconds: time in which requests were being answered, in the slowest process.
         process_seconds: the same, summed over processes.
-        devices: of each process.
-        time_to_first_answer: seconds from the first request to the end of the first batch, the least of all processes
-            and parts; without loading the model.
-        prompt_tokens, output_tokens: of prompts, with those of pictures, and of responses.
+        devices: devices that each process uses.
+        time_to_first_answer: seconds from the first request to the first answer, which ends the first batch on
+            back-ends that answer in batches; the least of all processes and parts. Loading the model does not count.
+        prompt_tokens, output_tokens: tokens of prompts, with those of pictures, and of responses.
         vision_tokens: those of the prompt tokens that stand for pictures and frames.
-        reused_tokens: prompt tokens whose keys and values were in a cache already.
-        media_seconds: decoding and preprocessing of media, which may overlap with the device's work.
-        peak_device_memory: bytes on the GPUs of the process with most.
-        peak_rss: resident bytes of a process that runs the model without a GPU, in the process with most.
+        reused_tokens: prompt tokens whose keys and values were in a cache already, and were not computed again.
+        media_seconds: time spent decoding and preprocessing media, summed over processes; it may overlap with the
+            device's work.
+        peak_device_memory: bytes allocated on the GPUs of a process, in the process with most.
+        peak_rss: resident memory in bytes of a process that runs the model without a GPU, in the process with most.
     """
 
     samples: Count | None = None
@@ -199,11 +200,13 @@ class Usage(BaseModel, frozen=True):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def samples_per_second(self) -> float | None:
+        """Answers per second of ``seconds``."""
         return round(self.samples / self.seconds, 3) if self.samples and self.seconds else None
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def media_share(self) -> float | None:
+        """``media_seconds`` as a share of ``process_seconds``."""
         if self.media_seconds is None or not self.process_seconds:
             return None
         return round(self.media_seconds / self.process_seconds, 4)

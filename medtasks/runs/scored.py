@@ -40,11 +40,8 @@ def scored_samples(spec: TaskSpec, samples: Sequence[Sample]) -> list[Sample]:
     checked = [sample.model_copy(update=reply_fields(sample.replies)) for sample in samples]
     documents = [sample.whole_document() for sample in checked]
     filtered = _filtered(spec, documents, [[*sample.responses] for sample in checked])
-    pairs = [
-        (reading.filtered, sample.target)
-        for sample, several in zip(checked, filtered, strict=True)
-        for reading in several
-    ]
+    targets = zip(filtered, (sample.target for sample in checked), strict=True)
+    pairs = [(reading.filtered, target) for several, target in targets for reading in several]
     with computed_together(spec.metrics, pairs):
         return [_scored(spec, *one) for one in zip(checked, documents, filtered, strict=True)]
 
@@ -66,6 +63,7 @@ def _scored(spec: TaskSpec, sample: Sample, document: Mapping[str, Any], reading
         )
         low, high = _statistics(values), _statistics(best)
         limits = {metric: (low[metric], high[metric]) for metric in low if metric in high}
+        values = {metric: {"pending": value.get("pending")} for metric, value in values.items()}
         readings = [Reading(f"[{FAILED}]")]
     else:
         values = process(readings)
@@ -77,20 +75,19 @@ def _scored(spec: TaskSpec, sample: Sample, document: Mapping[str, Any], reading
         )
         for number, reading in enumerate(readings if len(readings) > 1 else ())
     )
-    fields = {
-        **dict(sample),
+    scored = {
         "filtered": readings[0].filtered,
         "reading": readings[0].how,
         "status": FAILED if sample.failed else spec.filter.status(readings[0].filtered),
-        "scores": {metric: None if sample.failed else value.get("score") for metric, value in values.items()},
-        "statistics": {} if sample.failed else _statistics(values),
+        "scores": {metric: value.get("score") for metric, value in values.items()},
+        "statistics": _statistics(values),
         "limits": limits,
         "repeats": repeats,
         "pending": tuple(metric for metric, value in values.items() if value.get("pending")),
         "judged": {},
         "confidence": None,
     }
-    return Sample(**fields)
+    return Sample(**{**dict(sample), **scored})
 
 
 def ideal_response(document: Mapping[str, Any]) -> str:
@@ -132,11 +129,8 @@ def _statistics(values: Values) -> dict[str, tuple[float, ...]]:
 
 
 def with_learned_metrics(spec: TaskSpec, samples: Sequence[Sample], problems: list[str]) -> list[Sample]:
-    """``samples`` with the task's learned metrics.
-
-    A metric whose weights are missing has no statistics. If a model fails, a message is added to ``problems`` and the
-    other scores are kept.
-    """
+    """``samples`` with the task's learned metrics; one whose weights are missing has no statistics. If a model fails, a
+    message is added to ``problems``."""
     if not spec.metadata.learned:
         return list(samples)
     values: dict[str, dict[int, float]] = {name: {} for name in spec.metadata.learned}
@@ -160,7 +154,7 @@ def with_learned_metrics(spec: TaskSpec, samples: Sequence[Sample], problems: li
 
 
 def has_models(spec: TaskSpec) -> bool:
-    """Whether a model scores the task's samples; a score depends a little on the others in its batch."""
+    """Whether a model scores the task's samples: a score depends a little on the others in its batch."""
     return any(LEARNED[name].unavailable() is None for name in spec.metadata.learned)
 
 
@@ -178,12 +172,9 @@ def confidence_metrics(samples: Sequence[Sample]) -> Iterator[Derived]:
     """
     tasks = {task: load_spec(task).metadata.confidence for task in {sample.task for sample in samples}}
     declared = {task: facts for task, facts in tasks.items() if facts is not None}
-    giving = {
-        sample.task
-        for sample in samples
-        if sample.task in declared and (declared[sample.task].of == "stated" or gives_confidence(sample))
-    }
-    by_id = {sample.sample_id: sample for sample in samples if sample.task in giving and _is_one(sample)}
+    asked = [sample for sample in samples if sample.task in declared]
+    giving = {one.task for one in asked if declared[one.task].of == "stated" or gives_confidence(one)}
+    by_id = {one.sample_id: one for one in asked if one.task in giving and _is_one(one)}
 
     def values(item: Item) -> Mapping[str, Value]:
         sample = by_id.get(item.item_id) if len(item.samples) == 1 else None
@@ -210,15 +201,12 @@ def confidence_metrics(samples: Sequence[Sample]) -> Iterator[Derived]:
 
 
 def gives_confidence(sample: Sample) -> bool:
-    """Whether the back-end gave probabilities; if it did for one sample, all others of the task count as well."""
+    """Whether the back-end gave probabilities: if it did for one sample, all others of the task count as well."""
     return any(sample.probabilities) or sample.confidence is not None
 
 
 def kept_confidences(samples: Sequence[Sample]) -> list[Found | None]:
-    """What the scores need of each sample's confidence if its response is removed; None if they need nothing.
-
-    The samples are those of one task.
-    """
+    """What the scores need of the confidence of each sample of a task if its response is removed, if anything."""
     facts = load_spec(samples[0].task).metadata.confidence if samples else None
     if facts is None or not (facts.of == "stated" or any(any(sample.probabilities) for sample in samples)):
         return [sample.confidence for sample in samples]
@@ -226,13 +214,12 @@ def kept_confidences(samples: Sequence[Sample]) -> list[Found | None]:
 
 
 def _is_one(sample: Sample) -> bool:
-    """Whether the sample has, or had, one response."""
     return len(sample.responses) == 1 or sample.confidence is not None
 
 
 def confidence_of(sample: Sample, facts: Confidence) -> Found:
-    """The confidence of a sample's first response, or what was kept of it: stated, or the probability of the answer or
-    of the option at its :func:`deciding_letter`, normalised over the question's options."""
+    """The confidence of a sample's first response: stated, or the probability of the answer or of the option at its
+    :func:`deciding_letter`, normalised over the question's options."""
     if not sample.responses and sample.confidence is not None:
         return sample.confidence
     if sample.status in ("empty", FAILED) or (sample.status not in ANSWERED and facts.of != "answer"):
@@ -244,8 +231,7 @@ def confidence_of(sample: Sample, facts: Confidence) -> Found:
         return "no_probabilities"
     if facts.of == "answer":
         return "no_probabilities" if given.answer is None else given.answer
-    step = load_spec(sample.task).filter.kind()
-    document = {**sample.document, "target": sample.target}
+    step, document = load_spec(sample.task).filter.kind(), {**sample.document, "target": sample.target}
 
     def read(text: str) -> str:
         return str(step.apply([[text]], [document])[0])

@@ -83,7 +83,8 @@ class RotatedLetters(Letters, frozen=True):
 
 
 class ReliabilityBin(BaseModel, frozen=True):
-    """The answers with a confidence above ``low`` and up to ``high``: their mean confidence and their accuracy."""
+    """The answers with a confidence above ``low`` and up to ``high``: their mean confidence and their accuracy, whose
+    95 % interval is None if some resample has no such answer."""
 
     low: float
     high: float
@@ -94,10 +95,10 @@ class ReliabilityBin(BaseModel, frozen=True):
 
 
 class Reliability(BaseModel, frozen=True):
-    """Accuracy by confidence; ``without`` counts the answers without one by reason.
+    """Accuracy by confidence, and when the least certain answers are left out.
 
-    ``curve`` is the accuracy of the most confident 10 % of the answers, 20 %, … 100 %
-    (`medtasks.metrics.confidence.accuracy_at`).
+    ``without`` counts the answers without a confidence by reason. ``curve`` is the accuracy of the most confident 10 %
+    of the answers, 20 %, … 100 % (`medtasks.metrics.confidence.accuracy_at`).
     """
 
     without: dict[str, int]
