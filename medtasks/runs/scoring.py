@@ -10,6 +10,7 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from string import ascii_uppercase
 from typing import Any
 
@@ -126,10 +127,7 @@ class _TableScores:
         groups = []
         for number, (rows, scored) in enumerate(zip(self._members, self._scored, strict=True)):
             listed = rows.tolist()
-            statuses: Counter[str] = Counter()
-            for kinds, items in Counter(map(table.statuses.__getitem__, listed)).items():  # few items differ in this
-                for status in kinds:
-                    statuses[status] += items
+            statuses = Counter(chain.from_iterable(map(table.statuses.__getitem__, listed)))
             letters = self._rotated_letters if PREFERENCE in self._columns else self._letters
             groups.append(
                 {
@@ -160,7 +158,7 @@ class _TableScores:
 
     def _metric(self, name: str) -> list[dict[str, Any]]:
         """The `MetricScore` of each group, in one call of the metric."""
-        metric, group, count = get_metric(name), self._group, self._count
+        metric, group = get_metric(name), self._group
         whole, parts = self._columns[name], self._table.parts
         if any((name, part) in parts for part in self._parts):  # items judged by parts count with theirs
             columns = (parts.get((name, part), whole) for part in self._parts)
@@ -169,32 +167,32 @@ class _TableScores:
             column = whole.take(self._rows)
         scores = self._unscored(metric, column)
         valued = [number for number, score in enumerate(scores) if score["reason"] is None]
+        if not valued:
+            return scores
         known = column.applies & column.known & np.isin(group, valued)
-        values, sums = _values(metric, column.statistics[known], group[known], self._table.codes[self._rows[known]])
-        chances: Sequence[float | None] = [None] * count
-        if name == "accuracy":
-            chances = _chances(self._table.options[self._rows[known]], group[known], count)
+        rows, statistics, group = self._rows[known], column.statistics[known], group[known]
+        check_finite(statistics)
+        begins = np.flatnonzero(np.diff(group, prepend=-1) | np.diff(self._table.codes[rows], prepend=-1))
+        sums = np.split(segment_sums(statistics, begins), np.flatnonzero(np.diff(group[begins], prepend=-1))[1:])
+        values = _scores(metric, _group_totals(statistics, group)).tolist()
         for number, value, table in zip(valued, values, sums, strict=True):
-            score, chance = scores[number], chances[number]
+            score = scores[number]
             if math.isnan(value):
                 score["reason"] = "it is undefined for so few clusters"
                 continue
+            chance = _chance(self._table.options[rows[group == number]]) if name == "accuracy" else None
             margin = None if chance is None else value - chance
             score |= {"value": value, "chance": chance, "margin_over_chance": margin}
             if whole.repeats is not None and (name, self._parts[number]) not in parts:
-                rows = self._scored[number]
-                runs = whole.repeats[rows[whole.applies[rows]]]
+                items = self._scored[number]
+                runs = whole.repeats[items[whole.applies[items]]]
                 spread = _scores(metric, totals(runs.reshape(len(runs), -1)).reshape(runs.shape[1:])).tolist()
                 score["repeats"] = {"values": spread, **student_interval(spread)}
             self._interval_for(score, table, metric.score)
         return scores
 
     def _unscored(self, metric: Metric, column: Column) -> list[dict[str, Any]]:
-        """The fields of each group's score without value and interval; ``reason`` is set if there is no value.
-
-        The bounds are the scores with all open items wrong, and with all of them right; there are none if an item has
-        no range.
-        """
+        """The fields of each group's score without value and interval; ``reason`` is set if there is no value."""
         applies, group, state, threshold = column.applies, self._group, column.state, self._threshold
         masks = (applies, state >= PENDING, state == AWAITING, column.known, state == NO_RESPONSE)
         counts = [np.bincount(group[applies & mask], minlength=self._count).tolist() for mask in masks]
@@ -233,6 +231,7 @@ class _TableScores:
             rows = np.flatnonzero(applies & np.isin(group, open_groups))
             groups = group[rows]
             low, high = column.bounds(rows)
+            # no bounds if an item has no range
             inside = ~np.isin(groups, groups[np.isnan(low).any(axis=1) | np.isnan(high).any(axis=1)])
             sides = (_scores(metric, _group_totals(side[inside], groups[inside])).tolist() for side in (low, high))
             for number, worst, best in zip(np.unique(groups[inside]).tolist(), *sides, strict=True):
@@ -330,18 +329,6 @@ class _TableScores:
         }
 
 
-def _values(metric: Metric, statistics: Array, group: Rows, clusters: Rows) -> tuple[list[float], list[Array]]:
-    """The score and the cluster totals of each group that occurs in ``group``, which gives the group of each row; rows
-    are in the order of groups and their clusters."""
-    if not len(group):
-        return [], []
-    check_finite(statistics)
-    begins = np.flatnonzero((np.diff(group, prepend=-1) != 0) | (np.diff(clusters, prepend=-1) != 0))
-    sums = segment_sums(statistics, begins)
-    firsts = np.flatnonzero(np.diff(group[begins], prepend=-1))
-    return _scores(metric, _group_totals(statistics, group)).tolist(), np.split(sums, firsts[1:])
-
-
 def _group_totals(statistics: Array, group: Rows) -> Array:
     """Summed statistics of consecutive rows of the same group."""
     return segment_sums(statistics, np.flatnonzero(np.diff(group, prepend=-1)))
@@ -357,15 +344,11 @@ def _scores(metric: Metric, sums: Array) -> Array:
     return scores
 
 
-def _chances(options: Rows, group: Rows, groups: int) -> list[float | None]:
-    """The accuracy of uniform guessing at the items of each group, whose numbers of ``options`` are given: the mean of
-    1/options; None for a group with an item that cannot be guessed."""
-    found: list[float | None] = [None] * groups
-    numbers, codes = np.unique(options, return_inverse=True)
-    counts = np.bincount(group * len(numbers) + codes, minlength=groups * len(numbers)).reshape(groups, len(numbers))
-    for place in np.flatnonzero(counts.any(axis=1)).tolist():
-        times = {number: count for number, count in zip(numbers.tolist(), counts[place].tolist(), strict=True) if count}
-        if 0 not in times:  # one number of options is divided once, so that 1/5 is not 0.2 with an error of rounding
-            items = sum(times.values())
-            found[place] = 1 / min(times) if len(times) == 1 else math.fsum(c / n for n, c in times.items()) / items
-    return found
+def _chance(options: Rows) -> float | None:
+    """The accuracy of uniform guessing, the mean of 1/options; None if an item cannot be guessed."""
+    numbers, counts = np.unique(options, return_counts=True)
+    if numbers[0] == 0:
+        return None
+    if len(numbers) == 1:  # divided once, so that 1/5 is not 0.2 with an error of rounding
+        return 1 / int(numbers[0])
+    return math.fsum((counts / numbers).tolist()) / len(options)

@@ -144,8 +144,6 @@ def stacked(columns: Sequence[Column]) -> Column:
 def column_of(metric: str, values: Sequence[Value | None]) -> Column:
     """The column of one value per item; None for an item without a value."""
     width, nothing = get_metric(metric).width, Value()
-    if not values:
-        return empty_column(0, width)
     statistics, lows, highs, repeats, asked, _, failed = zip(
         *(nothing if value is None else value for value in values), strict=True
     )
