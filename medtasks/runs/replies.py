@@ -266,7 +266,9 @@ def run_usage(
     tasks = sorted({one.slot.task for process in processes for one in process})
     by_task = {}
     for task in tasks:
-        by_task[task] = usage_of([[one for one in process if one.slot.task == task] for process in processes], devices)
+        of_task = [[one for one in process if one.slot.task == task] for process in processes]
+        if (usage := usage_of(of_task, devices)) != Usage():
+            by_task[task] = usage
     return RunUsage(**dict(usage_of(processes, devices)), counters=counters or {}, tasks=by_task)
 
 

@@ -20,7 +20,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from medtasks.benchmarks.documents import task_rows
 from medtasks.catalog.spec import load_spec
-from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line
+from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line, reading
 from medtasks.core.files import canonical_json, replaced, temporary_beside
 from medtasks.core.schema import first_problem
 from medtasks.core.settings import read_subset, using
@@ -28,7 +28,7 @@ from medtasks.data.store import open_prepared
 from medtasks.runs.find import PLAN
 from medtasks.runs.manifest import DataFacts, RubricFacts, RunManifest, TaskFacts
 from medtasks.runs.record import RunRecord
-from medtasks.runs.replies import ALL_BLANK, NOT_ASKED, Answer, Reply, RunUsage, Slot, is_blank, run_usage
+from medtasks.runs.replies import ALL_BLANK, NOT_ASKED, Answer, Reply, Slot, is_blank, run_usage
 from medtasks.runs.samples import Sample, SampleLines, duplicate_ids
 from medtasks.runs.scored import scored_samples, with_learned_metrics
 from medtasks.runs.table import RunTables
@@ -158,10 +158,7 @@ def continue_run(folder: Path, rank: int, run: str) -> None:
 
 def read_answers(folder: Path, task: str = "*") -> list[Answer]:
     """The replies in ``folder`` from all processes, of one task or of all; one per request: the last that did not fail,
-    else the last one.
-
-    A line cut off by a crash is skipped, so its request counts as unanswered.
-    """
+    else the last one."""
     found: dict[bytes, Answer] = {}
     for _, _, answer in _read_lines(folder, task):
         earlier = found.get(answer.slot.key)
@@ -171,8 +168,7 @@ def read_answers(folder: Path, task: str = "*") -> list[Answer]:
 
 
 def read_work(folder: Path) -> dict[int, list[Answer]]:
-    """All replies in ``folder`` without their texts, by the number of their process, with those that were asked for
-    again."""
+    """All replies in ``folder`` without their texts, also of requests that were sent again, by process."""
     found: dict[int, list[Answer]] = {}
     for path, _, answer in _read_lines(folder):
         light = Answer(replace(answer.slot, prompt=""), replace(answer.reply, text="", probabilities=None))
@@ -199,11 +195,10 @@ def read_plan(folder: Path) -> Plan:
     """The plan of the unfinished run in ``folder``."""
     path = folder / PLAN
     try:
-        return Plan.model_validate_json(path.read_bytes())
+        with reading(path, "run the command again"):
+            return Plan.model_validate_json(path.read_bytes())
     except ValidationError as error:
         raise DataError(f"{path}: {first_problem(error)}; run the command again.") from error
-    except OSError as error:
-        raise MedtasksError(f"{path}: cannot be read ({error.strerror}).") from error
 
 
 def by_document(answers: Sequence[Answer], task: str) -> dict[int, dict[int, Answer]]:
@@ -300,13 +295,10 @@ def _without_blank_run(tasks: Iterable[AnsweredTask]) -> Iterator[AnsweredTask]:
             yield held.pop(0)
     blank_reply = Reply.failure(ALL_BLANK)
     for name, asked in held:
-        yield (
-            name,
-            [
-                (document, prompt, [blank_reply if reply.failed is None else reply for reply in replies])
-                for document, prompt, replies in asked
-            ],
-        )
+        failed = []
+        for document, prompt, replies in asked:
+            failed.append((document, prompt, [blank_reply if one.failed is None else one for one in replies]))
+        yield name, failed
 
 
 def score_unfinished(folder: Path, *, created: str) -> RunRecord:
@@ -338,7 +330,5 @@ def score_unfinished(folder: Path, *, created: str) -> RunRecord:
         run = collect_run(plan.manifest, map(answered, plan.documents))
     if not run.samples:
         raise MedtasksError(f"{folder}: {' '.join(run.manifest.problems)}")
-    spent = list(read_work(folder).values())
-    measured = any(one.reply.work is not None for process in spent for one in process)
-    usage = run_usage(spent, devices=plan.manifest.usage.devices or 1) if measured else RunUsage()
+    usage = run_usage([*read_work(folder).values()], devices=plan.manifest.usage.devices or 1)
     return replace(run, manifest=run.manifest.model_copy(update={"created": created, "usage": usage}))

@@ -180,7 +180,9 @@ class _TableScores:
             if math.isnan(value):
                 score["reason"] = "it is undefined for so few clusters"
                 continue
-            chance = _chance(self._table.options[rows[group == number]]) if name == "accuracy" else None
+            chance = (
+                _chance([self._table.options[row] for row in rows[group == number]]) if name == "accuracy" else None
+            )
             margin = None if chance is None else value - chance
             score |= {"value": value, "chance": chance, "margin_over_chance": margin}
             if whole.repeats is not None and (name, self._parts[number]) not in parts:
@@ -344,7 +346,7 @@ def _scores(metric: Metric, sums: Array) -> Array:
     return scores
 
 
-def _chance(options: Rows) -> float | None:
+def _chance(options: Sequence[int]) -> float | None:
     """The accuracy of uniform guessing, the mean of 1/options; None if an item cannot be guessed."""
     numbers, counts = np.unique(options, return_counts=True)
     if numbers[0] == 0:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from medtasks.benchmarks.errors import declared_errors, declared_metrics, pooled_metrics
 from medtasks.benchmarks.variants import joined_items
-from medtasks.catalog.benchmark import Benchmark, SampleView, Value, sample_items, with_derived
+from medtasks.catalog.benchmark import Benchmark, Value, sample_items, with_derived
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import TaskSpec, leaf_tasks, load_spec, load_specs
 from medtasks.core.errors import DataError, MedtasksError, UsageError
@@ -204,8 +204,8 @@ Parts = Mapping[tuple[str, str], Column]
 
 
 def without_value(table: Array) -> Mask:
-    """Which rows of statistics ``(items, width)`` do not count: those of NaN, which have no value, and in mean-type
-    metrics those over no observations, which the metric does not apply to."""
+    """Which rows of statistics ``(items, width)`` do not count: those of NaN, and in mean-type metrics those over no
+    observations."""
     found: Mask = np.asarray(np.isnan(table).any(axis=1))
     return found | (table[:, 1] == 0) if table.shape[1] == 2 else found
 
@@ -240,7 +240,7 @@ class ItemTable:
     statuses: tuple[tuple[str, ...], ...] = ()
     target: tuple[str, ...] = ()
     chosen: tuple[str, ...] = ()
-    options: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    options: tuple[int, ...] = ()
 
     @cached_property
     def codes(self) -> Rows:
@@ -300,9 +300,9 @@ def item_table(
     derived = (*confidence_metrics(ordered), *declared_metrics(benchmark, task_of), pooled_metrics(benchmark, pooled))
     joined = with_derived(joined_items(benchmark, [sample.view() for sample in ordered]), derived)
     items = sorted(joined.items, key=lambda item: item.item_id)
-    whole: list[tuple[str, str, Sequence[SampleView]]] = [(one.item_id, one.cluster, one.samples) for one in items]
-    rows = [*whole, *((name, views[0].cluster, views) for name, views in joined.incomplete.items())]
-    filler: list[Value | None] = [None] * (len(rows) - len(items))
+    rows = [(one.item_id, one.cluster, one.samples) for one in items]
+    rows += [(name, views[0].cluster, views) for name, views in joined.incomplete.items()]
+    filler: list[Value | None] = [None] * len(joined.incomplete)
     named = [name for sample in of_task.values() for name in sample.scores]
     metrics = tuple(dict.fromkeys([*named, *joined.metrics]))
     values = {name: [*(item.values.get(name) for item in items), *filler] for name in metrics}
@@ -317,12 +317,10 @@ def item_table(
         tasks=tuple(task_of[first.sample_id] for first in firsts),
         clusters=tuple(cluster for _, cluster, _ in rows),
         samples=tuple(tuple(view.sample_id for view in views) for _, _, views in rows),
-        statuses=tuple(
-            tuple(status for view in views for status in (view.status, *view.further)) for _, _, views in rows
-        ),
+        statuses=tuple(tuple(chain.from_iterable((one.status, *one.further) for one in views)) for _, _, views in rows),
         target=tuple(str(first.document["target"]) if lettered else "" for first in firsts),
         chosen=tuple(first.filtered if lettered else "" for first in firsts),
-        options=np.array([benchmark.option_count(first.document) for first in firsts], dtype=np.int64),
+        options=tuple(benchmark.option_count(first.document) for first in firsts),
         complete=np.arange(len(rows)) < len(items),
         groups={name: tuple(benchmark.breakdowns[name](first) for first in firsts) for name in breakdowns},
         columns=columns,
@@ -340,7 +338,7 @@ def _check_names(sample_id: str, task: str, found: Iterable[str], expected: Iter
 
 def pooled_table(tables: Sequence[ItemTable], breakdowns: Sequence[str] = (), pooled: Sequence[str] = ()) -> ItemTable:
     """The table of a group, from those of its tasks, with the ``pooled`` metrics that their columns have; columns are
-    put together on each access, because a leaderboard has many tables and ranks by few metrics."""
+    put together on access, because a leaderboard ranks by few of them."""
     tables = sorted(tables, key=lambda one: (one.samples[0][0], one.tasks[0]))  # by their first sample
     items = list(chain.from_iterable(table.items for table in tables))
     tasks = list(chain.from_iterable(table.tasks for table in tables))
@@ -360,20 +358,15 @@ def pooled_table(tables: Sequence[ItemTable], breakdowns: Sequence[str] = (), po
         return stacked([*given]).take(order)
 
     metrics = tuple(dict.fromkeys([*chain.from_iterable(table.metrics for table in tables), *pooled]))
-    texts = ("items", "tasks", "clusters", "samples", "statuses", "target", "chosen")
-    options = np.concatenate([table.options for table in tables])
+    shared_groups = [name for name in tables[0].groups if all(name in table.groups for table in tables)]
+    by_row = ("items", "tasks", "clusters", "samples", "statuses", "target", "chosen", "options")
     return ItemTable(
         tables[0].benchmark,
         metrics=metrics,
         breakdowns=tuple(breakdowns),
-        **{name: in_order(getattr(table, name) for table in tables) for name in texts},
-        options=options[order] if len(options) else options,
+        **{name: in_order(getattr(table, name) for table in tables) for name in by_row},
         complete=complete[order],
-        groups={
-            name: in_order(table.groups[name] for table in tables)
-            for name in tables[0].groups
-            if all(name in table.groups for table in tables)
-        },
+        groups={name: in_order(table.groups[name] for table in tables) for name in shared_groups},
         columns=Lazy(metrics, column),
         parts=Lazy(dict.fromkeys(chain.from_iterable(table.parts for table in tables)), lambda key: column(*key)),
     )

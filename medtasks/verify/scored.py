@@ -24,7 +24,7 @@ from medtasks.runs.samples import Sample, SampleLines
 from medtasks.runs.signature import signatures
 from medtasks.runs.table import RunTables
 from medtasks.runs.verdicts import judge_hash
-from medtasks.verify.store import RunStore, compressed
+from medtasks.verify.store import RunStore
 from medtasks.verify.verification import (
     SubmittedTask,
     forget_documents,
@@ -42,7 +42,6 @@ def scored_record(
     *,
     own: bool = False,
     whole: bool = False,
-    small: bool = False,
 ) -> RunRecord:
     """The run with this manifest and these samples, scored from its responses by the data and rules of this machine.
 
@@ -54,7 +53,6 @@ def scored_record(
             for a run that its owner scores. Otherwise learned metrics are taken as submitted, with a note, and only
             verdicts under installed rubrics count.
         whole: with the samples.
-        small: compress the tables, because they stay in memory.
 
     Raises:
         UsageError: none of its tasks is installed.
@@ -102,7 +100,7 @@ def scored_record(
     return replace(
         run,
         samples=kept if whole else {},
-        made=RunTables({}, {name: compressed(one) if small else one for name, one in tables.made.items()}),
+        made=RunTables({}, tables.made),
         changes=tuple(changes),
         problems=tuple(text for one in tasks for text in one.problems),
         mode=("own" if own else "submitted") if depends else "",

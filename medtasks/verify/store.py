@@ -157,9 +157,9 @@ def user_store() -> RunStore:
 # --- the file of a table ---
 
 
-def compressed(table: ItemTable) -> ItemTable:
-    """The table as it is read from the cache: without what is only needed for scoring, its columns compressed."""
-    return _table(_file(table))
+def compressed(run: RunRecord) -> RunRecord:
+    """The run as it is read from the cache, with compressed columns."""
+    return replace(run, made=RunTables({}, {name: _table(_file(table)) for name, table in run.tables.made.items()}))
 
 
 def _file(table: ItemTable) -> bytes:
