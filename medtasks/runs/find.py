@@ -55,7 +55,6 @@ def run_folders(
 
 
 def unfinished_runs(path: Path) -> list[Path]:
-    """The directories of unfinished runs at or below ``path``."""
     found = [path] if is_unfinished(path) else []
     run_folders(path, lambda here, names, _: found.extend(here / name for name in names if is_unfinished(here / name)))
     return found

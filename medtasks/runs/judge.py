@@ -99,10 +99,8 @@ def judge_run(
 
 
 def is_judged(run: RunRecord, config: JudgeConfig) -> bool:
-    """Whether the scored run has this panel's verdicts on all responses: its samples need not be read for that.
-
-    False, too, if judges see images, which are compared with the prepared data first.
-    """
+    """Whether the scored run has this panel's verdicts on all responses; False, too, if judges see images, which are
+    compared with the prepared data first."""
     known = config.threshold, _family_warnings(config, run.manifest)
     for rubric, tasks in _tasks_by_rubric(run.manifest.tasks, config.rubrics):
         facts = run.manifest.judge.get(rubric.name)
@@ -219,11 +217,10 @@ def _family_warnings(config: JudgeConfig, manifest: RunManifest) -> tuple[str, .
         given = [entry.partition("=")[2] for entry in str(arguments or "").split(",")]
     names = [*(manifest.model.get(key) for key in ("checkpoint", "pretrained", "model")), *given]
     named = [name for name in names if isinstance(name, str) and name]
-    warnings = (
-        next(filter(None, (same_family(settings.model, name) for name in named)), None)
-        for settings in config.judges.values()
-    )
-    return tuple(sorted(set(filter(None, warnings))))
+    warnings = set()
+    for settings in config.judges.values():
+        warnings |= {*[text for name in named if (text := same_family(settings.model, name)) is not None][:1]}
+    return tuple(sorted(warnings))
 
 
 def _identities(rubric: Rubric, config: JudgeConfig) -> dict[str, dict[str, Any]]:
@@ -237,8 +234,7 @@ def _shows_images(rubric: Rubric, config: JudgeConfig) -> bool:
 def _questions(
     samples: Samples, tasks: Sequence[str], rubric: Rubric, config: JudgeConfig, manifest: RunManifest
 ) -> list[Question]:
-    """Every response of ``tasks`` that ``rubric`` asks about, with its images or frames if a judge is shown them; they
-    are loaded when the request is sent."""
+    """Every response of ``tasks`` that ``rubric`` asks about, with its images or frames if a judge is shown them."""
     if not _shows_images(rubric, config):
         return questions_of(samples, tasks, rubric)
     benchmarks = {task: load_spec(task).metadata.benchmark for task in tasks}
@@ -255,10 +251,11 @@ def _questions(
         frames = document.get("frames") or []
         names = [f"{document['media'][0]}@{frame}" for frame in frames] or document["media"]
         keys = (hashlib.sha256(f"{fingerprint}/{name}".encode()).hexdigest() for name in names)
+        # also in a blind run: its judge is not blind
         return tuple(ImageSource(key, partial(picture, document, place)) for place, key in enumerate(keys))
 
-    def picture(document: Mapping[str, Any], position: int) -> Any:
-        return all_pictures(document)[position]  # also in a blind run: its judge is not blind
+    def picture(document: Mapping[str, Any], place: int) -> Any:
+        return all_pictures(document)[place]
 
     return questions_of(samples, tasks, rubric, images)
 
@@ -342,11 +339,9 @@ def _tokens(used: Spent | RubricFacts) -> str:
 
 
 def exported_lines(judged: Judged, store: VerdictStore) -> Iterator[str]:
-    """One JSON line per response, judge and rubric: sample, prompt, raw answers, parsed verdict, tokens.
-
-    Rubrics under which nothing could be judged have theirs, too: the answers show why.
-    """
+    """One JSON line per response, judge and rubric: sample, prompt, raw answers, parsed verdict, tokens."""
     sources = {name: (facts, judged.samples) for name, facts in judged.facts.items()}
+    # also if nothing could be judged under a rubric: the answers show why
     sources |= {name: (outcome.facts, outcome.samples) for name, outcome in judged.outcomes.items()}
     for rubric, (facts, samples) in sorted(sources.items()):
         for task, sample in ((name, one) for name in facts.tasks for one in samples[name]):

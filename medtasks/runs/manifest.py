@@ -38,8 +38,6 @@ _NUMBER = re.compile(r"\b(?=\w*\d)[\w-]*\w\b")
 
 
 class DataFacts(BaseModel, frozen=True):
-    """Which data the samples come from."""
-
     fingerprint: str
     mini: bool
     records: int
@@ -82,7 +80,6 @@ class TaskFacts(BaseModel, frozen=True):
         return self.finish.get("length", 0) / known if known else None
 
     def with_outcomes(self, outcomes: Sequence[Outcome], replies: Iterable[Reply] | None = None) -> TaskFacts:
-        """The facts after these outcomes of the documents, and with the ends of ``replies``, if they are given."""
         # reasons often contain a request id or a time: mask numbers, so that similar reasons are counted together
         failures = Counter(_NUMBER.sub("#", reason) for _, reason, _ in outcomes if reason is not None)
         update: dict[str, Any] = {
@@ -174,7 +171,6 @@ def created_at(manifest: RunManifest) -> str:
 
 
 def now() -> str:
-    """The current time in UTC, to the second, as in manifests."""
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
@@ -236,7 +232,6 @@ def task_facts(
     blind: bool = False,
     presentation: Mapping[str, str] | None = None,
 ) -> TaskFacts:
-    """Facts of one task that has ``asked`` documents, before any is answered."""
     return TaskFacts(
         version=spec.metadata.version,
         benchmark=spec.metadata.benchmark,

@@ -146,7 +146,6 @@ class RunRecord:
         }
 
     def readings(self, name: str) -> Counter[str]:
-        """How often the options of a task's or group's responses were named in which way."""
         facts = self.manifest.tasks
         tasks = self.manifest.groups.get(name, (name,))
         return sum((Counter(facts[task].readings) for task in tasks if task in facts), Counter[str]())
@@ -211,7 +210,6 @@ def as_data_error(directory: Path) -> Iterator[None]:
 
 
 def read_manifest(directory: Path) -> RunManifest:
-    """The manifest of the run in ``directory``."""
     recover_directory(directory)
     path = directory / "manifest.json"
     if not directory.exists():
@@ -236,8 +234,6 @@ def contents_hash(files: Mapping[str, Path]) -> str:
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The result directory ``directory``."""
-
     directory: Path
 
     @property
@@ -246,7 +242,6 @@ class RunFolder:
 
     @property
     def files(self) -> list[Path]:
-        """All files that are scored."""
         return [self.directory / "manifest.json", *sorted((self.directory / "samples").glob("*.jsonl"))]
 
     @property

@@ -177,7 +177,6 @@ def read_work(folder: Path) -> dict[int, list[Answer]]:
 
 
 def _read_lines(folder: Path, task: str = "*") -> Iterator[tuple[Path, int, Answer]]:
-    """Each reply, with its file and where it begins there."""
     for path in sorted(folder.glob(f"{task}.rank*.jsonl")):
         begin = 0
         with path.open("rb") as lines:
@@ -192,7 +191,6 @@ def _read_lines(folder: Path, task: str = "*") -> Iterator[tuple[Path, int, Answ
 
 
 def read_plan(folder: Path) -> Plan:
-    """The plan of the unfinished run in ``folder``."""
     path = folder / PLAN
     try:
         with reading(path, "run the command again"):
@@ -214,7 +212,6 @@ def by_document(answers: Sequence[Answer], task: str) -> dict[int, dict[int, Ans
 
 
 def data_facts(benchmark: str) -> DataFacts:
-    """The prepared data that the samples of ``benchmark`` come from."""
     manifest = open_prepared(benchmark).manifest
     return DataFacts(
         fingerprint=manifest.fingerprint,

@@ -42,11 +42,8 @@ class Repeat(Compact):
 
 
 class JudgedResponse(Compact):
-    """A panel's verdicts on one response under one rubric.
-
-    ``text`` is the hash of the judged text; ``judges`` is empty if judges are not asked about the response. ``open``
-    gives the reason for each undecided aspect.
-    """
+    """A panel's verdicts on one response under one rubric, none if judges are not asked about it; ``text`` is the hash
+    of the judged text, ``open`` gives the reason for each undecided aspect."""
 
     text: str
     judges: dict[str, Verdict] = Field(default_factory=dict)
@@ -54,10 +51,8 @@ class JudgedResponse(Compact):
 
 
 class JudgedScore(Compact):
-    """One metric of one sample, computed from verdicts: its limits, with those of each repeat and of each part.
-
-    ``judge`` is the hash of the panel; None if no judge was asked.
-    """
+    """One metric of one sample, computed from verdicts: its limits, with those of each repeat and of each part;
+    ``judge`` is the hash of the panel that was asked."""
 
     rubric: str
     judge: str | None
@@ -67,7 +62,6 @@ class JudgedScore(Compact):
 
     @cached_property
     def value(self) -> Value:
-        """The value as scoring sees it."""
         (low, high), judge = self.limits, self.judge
         if low != high:  # parts of an undecided sample are undecided too, or they would not add up to the whole
             parts = {name: Value(None, *one, judge=judge) for name, one in self.parts.items()}
@@ -119,15 +113,8 @@ class Sample(Compact):
     def answered(
         cls, task: str, document: Mapping[str, Any], replies: Sequence[Reply], prompt: str = "", prompt_hash: str = ""
     ) -> Sample:
-        """The sample before it is scored (`medtasks.runs.scored.scored_samples`).
-
-        Args:
-            task: its name.
-            document: with sample id, cluster, media and target.
-            replies: one per repeat.
-            prompt: the text that was sent.
-            prompt_hash: of its template.
-        """
+        """A document, which includes sample id, cluster, media and target, and the replies to it, one per repeat,
+        before they are scored (`medtasks.runs.scored.scored_samples`)."""
         own = {name: document[name] for name in ("sample_id", "cluster", "media", "target")}
         others = {name: value for name, value in document.items() if name not in own}
         unscored: dict[str, Any] = {"filtered": "", "status": "", "scores": {}, "statistics": {}}
@@ -136,14 +123,13 @@ class Sample(Compact):
 
     @property
     def replies(self) -> list[Reply]:
-        """The replies; those whose text is one that a back-end returns for a failed request are marked as failed."""
+        """The replies, marked as failed if their text is one that a back-end returns for a failed request."""
         failed = self.failed or (None,) * len(self.responses)
         probabilities = self.probabilities or (None,) * len(self.responses)
         given = zip(self.responses, failed, probabilities, strict=True)
         return [Reply(text, reason, probabilities=sure).checked() for text, reason, sure in given]
 
     def view(self) -> SampleView:
-        """The sample as scoring and breakdowns see it."""
         values, judged, statistics, repeats = {}, self.judged, self.statistics, self.repeats
         for name in self.scores:
             if self.status == FAILED:
@@ -176,7 +162,6 @@ class Sample(Compact):
 
     @property
     def failure(self) -> str | None:
-        """Why the first failed response is missing; None if none failed."""
         return next((reason for reason in self.failed if reason is not None), None)
 
     @property
@@ -185,7 +170,6 @@ class Sample(Compact):
 
 
 def reply_fields(replies: Sequence[Reply]) -> dict[str, Any]:
-    """The fields of a sample with these replies."""
     failed = tuple(reply.failed for reply in replies)
     probabilities = tuple(reply.probabilities for reply in replies)
     return {
@@ -241,7 +225,6 @@ def sample_lines(path: Path) -> Iterator[tuple[int, int, Sample]]:
 
 
 def read_samples(path: Path) -> list[Sample]:
-    """The samples of a file; errors are those of :func:`sample_lines`."""
     return [sample for _, _, sample in sample_lines(path)]
 
 
@@ -274,11 +257,9 @@ def rare_garbage_collection() -> Iterator[None]:
 
 
 def lacks_texts(samples: Sequence[Sample]) -> bool:
-    """Whether these samples have neither prompts nor responses."""
     return bool(samples) and all(not sample.prompt and not sample.responses for sample in samples)
 
 
 def duplicate_ids(samples: Iterable[Sample]) -> list[str]:
-    """Sample ids that occur more than once, sorted."""
     counts = Counter(sample.sample_id for sample in samples)
     return sorted(name for name, count in counts.items() if count > 1)

@@ -98,7 +98,6 @@ def ideal_response(document: Mapping[str, Any]) -> str:
 def _filtered(
     spec: TaskSpec, documents: Sequence[Mapping[str, Any]], texts: Sequence[list[str]]
 ) -> list[list[Reading]]:
-    """The readings of the responses to each document, stripped."""
     if not documents:
         return []
     step = spec.filter.kind()

@@ -180,11 +180,10 @@ class _TableScores:
             if math.isnan(value):
                 score["reason"] = "it is undefined for so few clusters"
                 continue
-            chance = (
-                _chance([self._table.options[row] for row in rows[group == number]]) if name == "accuracy" else None
-            )
-            margin = None if chance is None else value - chance
-            score |= {"value": value, "chance": chance, "margin_over_chance": margin}
+            score["value"] = value
+            if name == "accuracy":
+                chance = _chance([self._table.options[row] for row in rows[group == number]])
+                score |= {"chance": chance, "margin_over_chance": None if chance is None else value - chance}
             if whole.repeats is not None and (name, self._parts[number]) not in parts:
                 items = self._scored[number]
                 runs = whole.repeats[items[whole.applies[items]]]
@@ -243,7 +242,6 @@ class _TableScores:
     # --- letters and confidence ---
 
     def _letters(self, rows: Rows) -> dict[str, Any] | None:
-        """The `Letters` of the multiple-choice items; None if there are none."""
         table, accuracy = self._table, self._columns.get("accuracy")
         options, null = table.benchmark.options, table.benchmark.null_option
         if not options or accuracy is None:
@@ -332,7 +330,6 @@ class _TableScores:
 
 
 def _group_totals(statistics: Array, group: Rows) -> Array:
-    """Summed statistics of consecutive rows of the same group."""
     return segment_sums(statistics, np.flatnonzero(np.diff(group, prepend=-1)))
 
 

@@ -111,7 +111,6 @@ def _versions(tasks: Mapping[str, tuple[float, Mapping[str, str]]]) -> dict[str,
 
 
 def versions_today(tasks: Iterable[str]) -> dict[str, str]:
-    """The parts of a signature for the versions of task files and filters that are installed here."""
     specs = {task: load_spec(task) for task in tasks}
     return _versions({task: (one.metadata.version, filter_versions(one)) for task, one in specs.items()})
 
@@ -212,7 +211,6 @@ def differences(one: str, other: str) -> list[str]:
 
 
 def _short_value(value: str) -> str:
-    """A value as shown in a sentence, with hashes shortened."""
     if value.startswith(f"{UNKNOWN_PROMPT};"):
         return UNKNOWN_PROMPT
     return _HASH.sub(lambda found: found[0][:8] + "…", value) or "set"

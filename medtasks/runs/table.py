@@ -142,7 +142,6 @@ def stacked(columns: Sequence[Column]) -> Column:
 
 
 def column_of(metric: str, values: Sequence[Value | None]) -> Column:
-    """The column of one value per item; None for an item without a value."""
     width, nothing = get_metric(metric).width, Value()
     statistics, lows, highs, repeats, asked, _, failed = zip(
         *(nothing if value is None else value for value in values), strict=True
@@ -244,7 +243,6 @@ class ItemTable:
 
     @cached_property
     def codes(self) -> Rows:
-        """Each item's cluster, as its place among the sorted names."""
         number = {name: code for code, name in enumerate(sorted(set(self.clusters)))}
         return np.array([number[name] for name in self.clusters], dtype=np.int64)
 

@@ -280,7 +280,6 @@ def judges_of(facts: RubricFacts) -> str:
 
 
 def judge_names(manifest: RunManifest) -> dict[str, str]:
-    """The judges of each judged task and group."""
     names = {}
     for name, tasks in {**{task: (task,) for task in manifest.tasks}, **manifest.groups}.items():
         judges = sorted({judges_of(facts) for facts in manifest.judge.values() if {*tasks} & {*facts.tasks}})

@@ -146,7 +146,6 @@ def _verified(run: RunRecord, tasks: Sequence[SubmittedTask], notes: Sequence[st
 
 
 def _contradictions(manifest: RunManifest, samples: Set[str]) -> Iterator[str]:
-    """How the manifest contradicts itself, or the tasks that have samples, a sentence each."""
     for name, judged in manifest.judge.items():
         own = judge_hash(judged.rubric, judged.template_hash, judged.judges, judged.combine)
         if judged.judge_hash != own:

@@ -60,7 +60,6 @@ class TableStore:
             return None
 
     def write(self, key: str, content: Any, tables: Mapping[str, ItemTable]) -> None:
-        """Cache ``tables`` and ``content``, which is plain JSON; does nothing if the directory cannot be written."""
         if self.folder is None:
             return
         with contextlib.suppress(OSError):
@@ -72,7 +71,6 @@ class TableStore:
                     archive.writestr(f"{name}.arrow", _file(table))
 
     def keep_newest(self, count: int) -> None:
-        """Remove all but the newest ``count`` entries."""
         if self.folder is not None:
             for path in sorted(self.folder.glob("*.zip"), key=lambda path: path.stat().st_mtime_ns)[:-count]:
                 path.unlink(missing_ok=True)
@@ -143,14 +141,12 @@ class RunStore(TableStore):
         return None
 
     def keep(self, key: str, run: RunRecord) -> None:
-        """Keep a run without its samples, unless a learned metric could not be computed."""
         if self.folder is not None and not run.problems:
             content = _RUNS.dump_python(run, mode="json", exclude={"samples", "made"})
             self.write(f"{key}{run.mode}", content, run.tables.made)
 
 
 def user_store() -> RunStore:
-    """The scored runs in the user's cache."""
     return RunStore(cache_root() / "scores")
 
 
@@ -227,7 +223,6 @@ def _array(numbers: npt.NDArray[Any]) -> pa.Array:
 
 
 def _numbers(array: pa.Array) -> npt.NDArray[Any]:
-    """The numbers of an array without nulls."""
     return np.frombuffer(array.buffers()[1], array.type.to_pandas_dtype(), len(array), array.offset)
 
 
