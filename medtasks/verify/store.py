@@ -36,7 +36,7 @@ from medtasks.runs.manifest import versions
 from medtasks.runs.record import RunRecord, contents_hash
 from medtasks.runs.table import Column, ItemTable, Lazy, RunTables, shared
 
-_ASSETS = ("*.py", "*.j2", "*.js", "*.css", "*.svg")
+_CODE = (".py", ".yaml", ".j2", ".js", ".css", ".svg")
 _RUNS = TypeAdapter(RunRecord)
 Contains = Callable[[], tuple[Collection[str], Mapping[str, bool]]]
 """Gives the names of the tasks of a run, and by benchmark whose data it names whether they are miniature data."""
@@ -84,15 +84,12 @@ def code_hash(*further: Path) -> str:
     """
     packages = task_packages()
     digest = hashlib.sha256(canonical_json([versions(), [one.owner for one in packages]]).encode())
-    folders = [
-        (Path(medtasks.__file__).parent, "*.py"),
-        *((folder, "*.yaml") for package in packages for folder in (package.tasks.parent, package.rubrics)),
-        *((folder, "*.j2") for folder in template_folders()),
-        *((folder, pattern) for folder in further for pattern in _ASSETS),
-    ]
-    for folder, pattern in folders:
-        for path in sorted(folder.rglob(pattern)):
-            digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
+    ours = Path(medtasks.__file__).parent
+    theirs = [folder for package in packages for folder in (package.tasks.parent, package.rubrics)]
+    for folder in dict.fromkeys((ours, *theirs, *template_folders(), *further)):
+        for path in sorted(folder.rglob("*")):
+            if path.suffix in _CODE:
+                digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
     return digest.hexdigest()
 
 
