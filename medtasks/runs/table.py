@@ -5,7 +5,7 @@ Scores, intervals, breakdowns, paired tests and the leaderboard all select rows 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, UserDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -40,26 +40,17 @@ K = TypeVar("K")
 T = TypeVar("T")
 
 
-class Lazy(Mapping[K, T]):
+class Lazy(UserDict[K, T]):
     """A mapping of ``keys`` whose values are made on each access."""
 
     def __init__(self, keys: Iterable[K], make: Callable[[K], T]) -> None:
-        self._keys = dict.fromkeys(keys)
+        self.data = dict.fromkeys(keys)  # type: ignore[assignment]
         self._make = make
 
     def __getitem__(self, key: K) -> T:
-        if key not in self._keys:
+        if key not in self.data:
             raise KeyError(key)
         return self._make(key)
-
-    def __contains__(self, key: object) -> bool:  # the inherited one makes the value
-        return key in self._keys
-
-    def __iter__(self) -> Iterator[K]:
-        return iter(self._keys)
-
-    def __len__(self) -> int:
-        return len(self._keys)
 
 
 @lru_cache(maxsize=1024)
