@@ -280,6 +280,7 @@ def usage_of(processes: Sequence[Sequence[Answer]], devices: int = 1) -> Usage:
     times = [sum(one.reply.work.seconds for one in process if one.reply.work is not None) for process in processes]
     replies = [reply for _, reply in every if reply.work is not None and reply.failed is None]
     ends = [reply.work.end for reply in replies if reply.work is not None]
+    summed = ("output_tokens", "vision_tokens", "reused_tokens", "media_seconds")
     return Usage(
         samples=len(answered & worked),
         seconds=round(max(times), 3),
@@ -287,12 +288,9 @@ def usage_of(processes: Sequence[Sequence[Answer]], devices: int = 1) -> Usage:
         devices=devices,
         time_to_first_answer=round(min(ends) - min(work.start for work in works), 3) if ends else None,
         prompt_tokens=_sum(reply.input_tokens for reply in replies),
-        output_tokens=_sum(reply.output_tokens for reply in replies),
-        vision_tokens=_sum(reply.vision_tokens for reply in replies),
-        reused_tokens=_sum(reply.reused_tokens for reply in replies),
-        media_seconds=_sum(reply.media_seconds for reply in replies),
         peak_device_memory=_most(work.device_memory for work in works),
         peak_rss=_most(work.rss for work in works),
+        **{name: _sum(getattr(reply, name) for reply in replies) for name in summed},
     )
 
 

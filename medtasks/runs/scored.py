@@ -32,11 +32,8 @@ Values = Mapping[str, Mapping[str, Any]]
 
 def scored_samples(spec: TaskSpec, samples: Sequence[Sample]) -> list[Sample]:
     """``samples`` scored from their responses under the task's rules; text metrics are computed for all of them
-    together, and verdicts are kept.
-
-    If a reply failed, the sample has the status ``failed`` and only the limits of its statistics: those of a blank
-    response and of :func:`ideal_response`.
-    """
+    together. If a reply failed, the sample has the status ``failed`` and only the limits of its statistics: those of a
+    blank response and of :func:`ideal_response`."""
     checked = [sample.model_copy(update=reply_fields(sample.replies)) for sample in samples]
     documents = [sample.whole_document() for sample in checked]
     filtered = _filtered(spec, documents, [[*sample.responses] for sample in checked])
@@ -165,10 +162,7 @@ Found = float | str
 
 def confidence_metrics(samples: Sequence[Sample]) -> Iterator[Derived]:
     """The scores of confidences in tasks with ``metadata.confidence``, as one set; none if the back-end gave no
-    probabilities at all.
-
-    Items of several samples, and repeated questions, have none. A failed request leaves them open.
-    """
+    probabilities at all. Items of several samples, and repeated questions, have none."""
     tasks = {task: load_spec(task).metadata.confidence for task in {sample.task for sample in samples}}
     declared = {task: facts for task, facts in tasks.items() if facts is not None}
     asked = [sample for sample in samples if sample.task in declared]

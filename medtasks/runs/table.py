@@ -80,8 +80,7 @@ class Column:
 
     @cached_property
     def known(self) -> Mask:
-        known: Mask = np.asarray(~np.isnan(self.statistics).all(axis=1))
-        return known
+        return np.asarray(~np.isnan(self.statistics).all(axis=1))
 
     @property
     def present(self) -> Mask:
@@ -90,8 +89,8 @@ class Column:
     @cached_property
     def applies(self) -> Mask:
         """Items that the metric applies to: a mean over no observations is excluded."""
-        applies: Mask = self.present & (self.statistics[:, 1] != 0) if self.statistics.shape[1] == 2 else self.present
-        return applies
+        counted = self.statistics[:, 1] != 0 if self.statistics.shape[1] == 2 else True
+        return np.asarray(self.present & counted)
 
     def judges_of(self, rows: Rows) -> list[str]:
         return [] if self.judge is None else [str(name) for name in np.unique(self.judge[rows]) if name]
@@ -196,8 +195,8 @@ Parts = Mapping[tuple[str, str], Column]
 def without_value(table: Array) -> Mask:
     """Which rows of statistics ``(items, width)`` do not count: those of NaN, and in mean-type metrics those over no
     observations."""
-    found: Mask = np.asarray(np.isnan(table).any(axis=1))
-    return found | (table[:, 1] == 0) if table.shape[1] == 2 else found
+    uncounted = table[:, 1] == 0 if table.shape[1] == 2 else False
+    return np.asarray(np.isnan(table).any(axis=1) | uncounted)
 
 
 # --- all items ---
@@ -241,11 +240,11 @@ class ItemTable:
     def unique(self) -> tuple[str, ...]:
         """Unique ids of the items: if two tasks of a group ask the same question, the second gets a number."""
         seen: Counter[str] = Counter()
-        found = []
+        names = []
         for item in self.items:
             seen[item] += 1
-            found.append(item if seen[item] == 1 else f"{item}#{seen[item]}")
-        return tuple(found)
+            names.append(item if seen[item] == 1 else f"{item}#{seen[item]}")
+        return tuple(names)
 
     def column(self, metric: str, part: str = "") -> Column:
         return self.parts[metric, part] if (metric, part) in self.parts else self.columns[metric]
@@ -365,8 +364,7 @@ def pooled_table(tables: Sequence[ItemTable], breakdowns: Sequence[str] = (), po
 
 
 class RunTables:
-    """The tables of a run's tasks and groups, each built on first use from samples by task, or ``made`` earlier, if
-    these are not available."""
+    """The tables of a run's tasks and groups, built on first use from samples by task, or ``made`` earlier."""
 
     def __init__(
         self, samples: Mapping[str, Sequence[Sample]], made: Mapping[str, ItemTable] = MappingProxyType({})

@@ -182,15 +182,12 @@ def _installed_part(manifest: RunManifest, folder: str) -> tuple[RunManifest, li
     }
     left_out = sorted({*manifest.tasks, *manifest.groups} - {*tasks, *groups})
     if not tasks:
-        raise UsageError(
-            f"{folder}: no installed package has its tasks ({', '.join(left_out)}); install the one that does."
-        )
+        names = ", ".join(left_out)
+        raise UsageError(f"{folder}: no installed package has its tasks ({names}); install the one that does.")
     for task, one in tasks.items():
         if one.benchmark != (benchmark := specs[task].metadata.benchmark):
-            raise DataError(
-                f"manifest.json: field `tasks.{task}.benchmark` is {one.benchmark!r}, expected {benchmark!r}; "
-                "restore it."
-            )
+            field = f"manifest.json: field `tasks.{task}.benchmark`"
+            raise DataError(f"{field} is {one.benchmark!r}, expected {benchmark!r}; restore it.")
     benchmarks = {one.benchmark for one in tasks.values()}
     data = {
         name: one.model_copy(update={"mini": is_miniature(name, one)})
