@@ -126,8 +126,7 @@ def judge_all(
     """Judge ``samples`` under one rubric after another, asking all judges concurrently.
 
     The rubrics are those in ``config``, by default the first one of each task; tasks that none applies to are
-    unchanged, and scores of rubrics judged before are kept. Stored verdicts are reused. A rubric that fails is recorded
-    in `Judged.failed`, and judging continues with the next one. ``human`` is a CSV file of human annotations
+    unchanged, and scores of rubrics judged before are kept. ``human`` is a CSV file of human annotations
     (`medtasks.judge.agreement.read_labels`) to compare the judges with.
 
     Raises:
@@ -185,8 +184,8 @@ def judge_all(
 
 
 def _tasks_by_rubric(tasks: Collection[str], named: Sequence[str]) -> list[tuple[Rubric, tuple[str, ...]]]:
-    """The rubrics in ``named``, each with all tasks that name it, or whose benchmark it names; by default those that
-    are the first of a task, with these tasks."""
+    """The rubrics in ``named``, with all tasks that name them or whose benchmark they name; by default those that are
+    the first of a task."""
     of = {task: load_spec(task).metadata for task in tasks}
     first = [rubric for metadata in of.values() for rubric in metadata.rubrics[:1]]
     if not named and not first:

@@ -278,11 +278,8 @@ def collect_run(
 
 
 def _without_blank_run(tasks: Iterable[AnsweredTask]) -> Iterator[AnsweredTask]:
-    """``tasks``, with all replies marked as failed if every one is blank: the model is broken, not just bad.
-
-    Tasks are held back until a response is not blank.
-    """
-    held: list[AnsweredTask] = []
+    """``tasks``, with all replies marked as failed if every one is blank: the model is broken, not just bad."""
+    held: list[AnsweredTask] = []  # until a response is not blank
     blank = True
     for name, asked in tasks:
         blank = blank and all(is_blank(reply.text) for *_, replies in asked for reply in replies)

@@ -9,10 +9,8 @@ COVERAGE = 0.99
 
 
 class Repeats(BaseModel, frozen=True):
-    """One metric over several repeats of the same questions (arXiv 2605.15574): the score of each, and their spread.
-
-    ``deviation`` is the sample standard deviation, ``interval`` the 95 % interval of the mean by Student's t.
-    """
+    """One metric over several repeats of the same questions (arXiv 2605.15574): the score of each, their sample
+    standard deviation, and the 95 % interval of the mean by Student's t."""
 
     values: tuple[float, ...]
     mean: float
@@ -62,10 +60,7 @@ def coverage_text(items: int, answered: int | None, judged: int | None) -> str:
 
 
 class Letters(BaseModel, frozen=True):
-    """Positional bias: how often each letter was correct and how often it was chosen (arXiv 2605.15574, section 3.2).
-
-    The counts for the null option are None if there is none.
-    """
+    """Positional bias: how often each letter was correct and how often it was chosen (arXiv 2605.15574, 3.2)."""
 
     gold: dict[str, int]
     chosen: dict[str, int]
@@ -107,10 +102,8 @@ class Reliability(BaseModel, frozen=True):
 
 
 class Scores(BaseModel, frozen=True):
-    """All scores of one set of samples, over their ``items``.
-
-    ``incomplete`` counts the streaming items with rounds that were not asked, which are not scored.
-    """
+    """All scores of one set of samples, over their ``items``; ``incomplete`` counts those with rounds that were not
+    asked, which are not scored."""
 
     samples: int
     items: int

@@ -161,10 +161,8 @@ def changed_options(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def format_signature(parts: Mapping[str, str]) -> str:
-    """The parts as one line: the value of ``metric``, then the others as ``key:value``, or only the key if it is empty.
-
-    ``|``, ``:``, ``%``, blanks and all other than plain ASCII are percent-encoded as in URLs (``%7C``).
-    """
+    """The parts as one line: the value of ``metric``, then the others as ``key:value``, or only the key if it is empty;
+    percent-encoded as in URLs."""
     words = [_quoted(parts.get("metric", ""))]
     for key, value in parts.items():
         if key != "metric":

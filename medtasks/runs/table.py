@@ -108,10 +108,6 @@ class Column:
         return Column(*(None if array is None else array[rows] for array in arrays))  # type: ignore[arg-type]
 
 
-def empty_column(items: int, width: int) -> Column:
-    return Column(np.full((items, width), np.nan), np.full(items, ABSENT, dtype=np.int8))
-
-
 def stacked(columns: Sequence[Column]) -> Column:
     repeats = [one.repeats for one in columns if one.repeats is not None]
     equal = len(repeats) == len(columns) and len({one.shape[1] for one in repeats}) == 1
@@ -338,12 +334,14 @@ def pooled_table(tables: Sequence[ItemTable], breakdowns: Sequence[str] = (), po
         return shared(tuple(whole[row] for row in order.tolist())) if whole else ()
 
     def column(metric: str, part: str = "") -> Column:
-        width = get_metric(metric).width
-        given = (
-            table.column(metric, part) if metric in table.columns else empty_column(len(table.items), width)
-            for table in tables
-        )
-        return stacked([*given]).take(order)
+        width, columns = get_metric(metric).width, []
+        for table in tables:
+            if metric in table.columns:
+                columns.append(table.column(metric, part))
+            else:
+                absent = np.full(len(table.items), ABSENT, dtype=np.int8)
+                columns.append(Column(np.full((len(absent), width), np.nan), absent))
+        return stacked(columns).take(order)
 
     metrics = tuple(dict.fromkeys([*chain.from_iterable(table.metrics for table in tables), *pooled]))
     shared_groups = [name for name in tables[0].groups if all(name in table.groups for table in tables)]

@@ -87,12 +87,8 @@ def judged_samples(
 ) -> tuple[dict[str, list[Sample]], RubricFacts]:
     """``samples`` with the verdicts and scores of ``rubric`` in its ``tasks``, and the facts about them.
 
-    A response that is not judged gets an empty verdict.
-
-    Args:
-        known: the facts of other rubrics.
-        judges: by name the settings that identify each judge.
-        verdicts: of each judge on all ``questions``.
+    ``known`` are the facts of other rubrics, ``judges`` the settings that identify each judge. A response that is not
+    judged gets an empty verdict.
     """
     responses: dict[str, JudgedResponse] = {}
     unjudged = Counter[str]()  # by reason, without the details that differ between responses
@@ -289,10 +285,8 @@ def judge_names(manifest: RunManifest) -> dict[str, str]:
 
 
 def judge_hash(rubric: Rubric, template: str, judges: Mapping[str, Mapping[str, Any]], rule: Rule) -> str:
-    """Hash of everything that determines the decision of ``judges``; their order and local names do not matter.
-
-    ``template`` is the hash of the rubric's template, which is not known of verdicts that came with predictions.
-    """
+    """Hash of everything that determines the decision of ``judges``, with that of the rubric's ``template``; their
+    order and local names do not matter."""
     if any(IMPORTED in one for one in judges.values()):
         return short_hash(canonical_json([IMPORTED, rubric_hash(rubric), *judges.values()]))
     parts = [rubric_hash(rubric, template), sorted(canonical_json(one) for one in judges.values())]

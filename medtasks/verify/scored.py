@@ -45,14 +45,9 @@ def scored_record(
 ) -> RunRecord:
     """The run with this manifest and these samples, scored from its responses by the data and rules of this machine.
 
-    Args:
-        manifest: of the run.
-        samples: by task.
-        folder: the name of the run's directory.
-        own: compute learned metrics with their models, and score verdicts under the rubrics with which they were made:
-            for a run that its owner scores. Otherwise learned metrics are taken as submitted, with a note, and only
-            verdicts under installed rubrics count.
-        whole: with the samples.
+    With ``own``, learned metrics are computed with their models, and verdicts scored under the rubrics with which they
+    were made: for a run that its owner scores. Otherwise learned metrics are taken as submitted, with a note, and only
+    verdicts under installed rubrics count. With ``whole``, the run has its samples.
 
     Raises:
         UsageError: none of its tasks is installed.
