@@ -20,7 +20,7 @@ from medtasks.runs.scored import with_learned_metrics
 from medtasks.runs.scores import COVERAGE, coverage_text
 from medtasks.runs.signature import changed_options
 from medtasks.validate.rendered import leaks
-from medtasks.verify.documents import is_miniature
+from medtasks.verify.verification import is_miniature
 
 from ..board.rows import is_incomplete
 from ..rank.comparability import protocols_today, released_share

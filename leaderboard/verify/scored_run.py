@@ -19,6 +19,7 @@ from medtasks.runs.scores import Scores
 from medtasks.runs.table import ItemTable, Lazy, shared
 from medtasks.verify.scored import scored_record
 from medtasks.verify.store import RunStore as RunStore
+from medtasks.verify.store import compressed
 
 from ..board.board import BoardRun
 from ..board.models import model_key
@@ -154,11 +155,10 @@ def scored_run(
     if found is None or (own and found.kept is None):
         if found is None:
             with as_data_error(source.directory):
-                small = not whole and store.folder is None
-                found = scored_record(*source.read(), source.name, own=own, whole=whole, small=small)
+                found = scored_record(*source.read(), source.name, own=own, whole=whole)
         if own:
             found = replace(found, kept=(found.comparisons, found.level_gaps))
         store.keep(key, found)
         if not whole:  # with less in memory: a board has many runs
-            found = store.read_run(key, own=own) or found
+            found = store.read_run(key, own=own) or compressed(found)
     return ScoredRun.of(found, source.name, content)

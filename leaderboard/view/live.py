@@ -16,12 +16,12 @@ from medtasks.runs.find import PLAN
 from medtasks.runs.replies import Answer, Reply
 from medtasks.runs.run import Plan, by_document, read_answers, read_plan
 from medtasks.runs.samples import Sample
-from medtasks.runs.scored import Answered, scored_samples
+from medtasks.runs.scored import scored_samples
 from medtasks.runs.scores import MetricScore, Scores
 from medtasks.runs.scoring import scores_of
 from medtasks.runs.table import RunTables
 from medtasks.runs.verdicts import with_judged_scores
-from medtasks.verify.documents import local_documents
+from medtasks.verify.verification import local_documents
 
 from ..board.models import model_name
 from .library import layout_of
@@ -115,17 +115,18 @@ class UnfinishedRun:
         """The samples of all documents with every reply, scored as at the end of a run, without learned metrics."""
         spec = load_spec(task)
         documents = list(local_documents(task, plan.manifest).values())
-        new: dict[int, Answered] = {}
+        new: dict[int, tuple[tuple[Reply, ...], Sample]] = {}
         found = by_document(answers, task)
         for place, given in found.items():
             replies = tuple(given[repeat].reply for repeat in range(spec.repeats) if repeat in given)
             known = self._samples.get((task, place))
             if len(replies) == spec.repeats and (known is None or known[0] != replies):
-                new[place] = Answered(documents[place], replies, given[0].slot.prompt, spec.prompt_hash or "")
+                prompt, prompt_hash = given[0].slot.prompt, spec.prompt_hash or ""
+                new[place] = replies, Sample.answered(task, documents[place], replies, prompt, prompt_hash)
         with using(miniature=plan.manifest.miniature):
-            scored = with_judged_scores(spec, scored_samples(spec, list(new.values())))
-        for (place, answered), sample in zip(new.items(), scored, strict=True):
-            self._samples[task, place] = (answered.replies, sample)
+            scored = with_judged_scores(spec, scored_samples(spec, [sample for _, sample in new.values()]))
+        for (place, (replies, _)), sample in zip(new.items(), scored, strict=True):
+            self._samples[task, place] = replies, sample
         return [self._samples[task, place][1] for place in found if (task, place) in self._samples]
 
 

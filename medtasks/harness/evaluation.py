@@ -27,7 +27,7 @@ from medtasks.catalog.spec import TaskSpec, leaf_tasks, load_spec
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.exits import stopped
-from medtasks.core.files import remove_abandoned
+from medtasks.core.files import canonical_json, remove_abandoned, short_hash
 from medtasks.core.settings import current_settings
 from medtasks.data.media.images import IMAGES
 from medtasks.data.media.video import FRAMES
@@ -37,18 +37,7 @@ from medtasks.runs.judge import PlainProgress, judge_all, report_lines
 from medtasks.runs.manifest import RunManifest, local_stamp, now, task_facts, versions
 from medtasks.runs.record import RunRecord, write_run
 from medtasks.runs.replies import RunUsage, run_usage
-from medtasks.runs.run import (
-    SUFFIX,
-    AnswerStore,
-    Plan,
-    collect_run,
-    continue_run,
-    data_facts,
-    folder_key,
-    read_work,
-    run_of,
-)
-from medtasks.runs.scored import Answered
+from medtasks.runs.run import SUFFIX, AnswerStore, Plan, collect_run, continue_run, data_facts, read_work, run_of
 from medtasks.runs.summary import summary
 from medtasks.runs.table import refuse_unknown_names
 from medtasks.verify.scored import keep_finished
@@ -97,7 +86,8 @@ class Evaluation:
             if backends.SYSTEM_PROMPT in backends.task_presentation(self._lm, spec):
                 task.lmms_eval_specific_kwargs = {**task.lmms_eval_specific_kwargs, SYSTEM_IN_TEXT: True}
                 name = backends.backend_name(self._lm)
-                warn(f"{spec.name}: {name} takes no system prompt; the task's is put before the question.")
+                message = f"{name} takes no system prompt; the task's is put before the question."
+                print(f"medtasks: {spec.name}: {message}", file=sys.stderr, flush=True)
         plan = self._plan()
         folder = self._checkpoint(plan.manifest)
         _agree_with_first(folder)
@@ -207,7 +197,7 @@ class Evaluation:
             "model_args": backends.run_arguments(self._asked.get("model_args")),
             "tasks": tasks,
         }
-        return (self._output or cache_root() / "unfinished") / f"{folder_key(identity)}{SUFFIX}"
+        return (self._output or cache_root() / "unfinished") / f"{short_hash(canonical_json(identity))[:12]}{SUFFIX}"
 
     def _usage(self, store: AnswerStore, *, measured: bool) -> RunUsage:
         """What the replies to the command took, with those of earlier, unfinished runs. Each process reads its own
@@ -230,15 +220,12 @@ class Evaluation:
         if not first:
             return None
 
-        def answered(name: str) -> list[Answered]:
-            spec, task = self._ours[name]
+        def answered(name: str) -> tuple[str, list[Any]]:
+            _, task = self._ours[name]
             parts = [own.pop(name) for own in processes] if several else [requests.answers(task)]
             answers = sorted((entry for part in parts for entry in part), key=lambda entry: entry[0])
             documents = task.eval_docs.select([number for number, _, _ in answers]).to_list()
-            return [
-                Answered(document, replies, prompt, spec.prompt_hash or "")
-                for document, (_, prompt, replies) in zip(documents, answers, strict=True)
-            ]
+            return name, [(document, *one[1:]) for document, one in zip(documents, answers, strict=True)]
 
         def judged(samples: Any) -> Any:
             if judges is None or not any(load_spec(name).metadata.rubrics for name in samples):
@@ -250,7 +237,7 @@ class Evaluation:
             return verdicts.samples, verdicts.facts
 
         judging = None if judges is None else judged
-        run = collect_run(planned, ((name, answered(name)) for name in self._ours), judging, folder)
+        run = collect_run(planned, map(answered, self._ours), judging, folder)
         if not run.samples:
             raise MedtasksError(" ".join(run.manifest.problems) or "no task of the run has an answer")
         return run

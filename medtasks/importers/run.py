@@ -32,18 +32,9 @@ from medtasks.runs.record import RunRecord, write_run
 from medtasks.runs.replies import Reply
 from medtasks.runs.run import data_facts
 from medtasks.runs.samples import Sample
-from medtasks.runs.scored import Answered, scored_samples, with_learned_metrics
-from medtasks.runs.scores import COVERAGE
+from medtasks.runs.scored import scored_samples, with_learned_metrics
 from medtasks.runs.table import RunTables
-from medtasks.runs.verdicts import (
-    IMPORTED,
-    combined_responses,
-    imported_hash,
-    questions_of,
-    rubric_facts,
-    with_judged_scores,
-    with_verdicts,
-)
+from medtasks.runs.verdicts import IMPORTED, judged_samples, questions_of, with_judged_scores
 from medtasks.verify.store import RunStore
 
 
@@ -127,7 +118,7 @@ def score_rows(predictions: Sequence[Prediction], file: PredictionFile, sha256: 
         for document in members:
             for given in joined.given.get(document["sample_id"], ())[:1]:
                 reply = Reply(given.response).checked() if given.failed is None else Reply.failure(given.failed)
-                answered.append(Answered(document, (reply,), prompt_hash=UNKNOWN_PROMPT))
+                answered.append(Sample.answered(name, document, (reply,), prompt_hash=UNKNOWN_PROMPT))
         if answered:
             scored = with_learned_metrics(spec, scored_samples(spec, answered), problems)
             samples[name] = with_judged_scores(spec, scored)
@@ -185,18 +176,14 @@ def _with_given_verdicts(
             if any(one.scores != valid[0].scores for one in valid):
                 found = Verdict(unjudged="the file has contradicting verdicts")
             verdicts[judge].by_question[question.name] = found
-        responses = combined_responses(rubric, "majority", questions, verdicts)
-        facts = rubric_facts(
+        judged, known[name] = judged_samples(
+            judged,
+            known,
             rubric,
             tuple(tasks),
             {judge: described},
-            responses,
+            questions,
             verdicts,
-            rule="majority",
-            threshold=COVERAGE,
             warnings=() if warning is None else (warning,),
         )
-        hashes = {"rubric_hash": IMPORTED, "template_hash": IMPORTED, "judge_hash": imported_hash(rubric, described)}
-        known[name] = facts.model_copy(update=hashes)
-        judged = with_verdicts(judged, responses, known, known[name])
     return judged, known

@@ -35,8 +35,7 @@ def compare_tables(first: tuple[str, ItemTable], second: tuple[str, ItemTable]) 
     """Compare two (name, table) pairs, joined by item; ``unpaired`` counts the items in only one of them.
 
     A metric is left out if no item has a value in both, or too few to define it. Groups of items and their clusters are
-    those of the first table. Without a shared item there is nothing to compare: ``items`` is 0, e.g. after
-    ``--limit 1``, when no question has all of its rotations.
+    those of the first table. ``items`` is 0 if they share none, e.g. after ``--limit 1``.
     """
     tables = one, other = first[1], second[1]
     rows = [{name: row for row, name in enumerate(table.unique) if table.complete[row]} for table in tables]
@@ -65,11 +64,8 @@ def compare_tables(first: tuple[str, ItemTable], second: tuple[str, ItemTable]) 
 
 
 def compare_statistics(metric: str, first: Array, second: Array, clusters: Clusters) -> PairedDifference | None:
-    """The difference between two scores on ``metric``, over the items for which both have a value.
-
-    None if no item has, or if these items do not define the score. Statistics are ``(items, width)``, NaN for items
-    without a value; ``clusters`` are those of the items, as names or numbers.
-    """
+    """The difference between two scores on ``metric``, over the items for which both have a value; None if these do not
+    define the score. Statistics are ``(items, width)``, NaN for items without a value."""
     both = np.flatnonzero(~(without_value(first) | without_value(second)))
     if not len(both):
         return None
@@ -138,7 +134,7 @@ def diagnose(scores: Scores, null_option: str | None, readings: Mapping[str, int
 
 
 def level_gap(lower: ItemTable, higher: ItemTable, metric: str) -> LevelGap | None:
-    """The gap in ``metric`` between two levels, clustered by image across both; None if an item has no score."""
+    """The gap between two levels, clustered by image across both; None if an item has no score."""
     tables = higher, lower
     if any(metric not in table.columns or not table.columns[metric].known.all() for table in tables):
         return None
@@ -165,19 +161,14 @@ def level_gaps(tables: RunTables) -> dict[str, LevelGap]:
 
 
 def comparisons(tables: RunTables, others: RunTables) -> dict[str, Paired]:
-    """Every task or group with a partner (``compare_with``), compared with that partner, if both were run.
-
-    ``tables`` and ``others`` may come from one run or from two.
-    """
+    """Every task or group with a partner (``compare_with``), compared with that partner of the same or of another
+    run."""
     found = {}
     for name, spec in load_specs().items():
         partner = spec.metadata.compare_with
-        if partner is None:
-            continue
-        leaves, theirs = leaf_tasks(name), leaf_tasks(partner)
-        if {*leaves} <= {*tables.tasks} and {*theirs} <= {*others.tasks}:
-            sides = (name, tables.of(name, leaves)), (partner, others.of(partner, theirs))
-            found[name] = compare_tables(*sides)
+        leaves, theirs = leaf_tasks(name), leaf_tasks(partner or name)
+        if partner is not None and {*leaves} <= {*tables.tasks} and {*theirs} <= {*others.tasks}:
+            found[name] = compare_tables((name, tables.of(name, leaves)), (partner, others.of(partner, theirs)))
     return found
 
 

@@ -22,7 +22,6 @@ NO_RUN = f"contains no result directory (…{SUFFIX})"
 
 
 def is_unfinished(folder: Path) -> bool:
-    """Whether ``folder`` contains the replies of an unfinished run."""
     return (folder / PLAN).is_file()
 
 
@@ -34,8 +33,8 @@ def run_folders(
     """The result directories at or below ``path``; symbolic links are not followed.
 
     Hidden directories are skipped, except for a run that a crash left aside while it was being replaced: reading it
-    restores it (`medtasks.core.files.recover_directory`). ``other`` is called with each directory that is not a run's,
-    and the names of its subdirectories and files; ``closed`` with the error for each that cannot be listed.
+    restores it. ``other`` is called with each directory that is not a run's, and the names of its subdirectories and
+    files; ``closed`` with the error for each that cannot be listed.
     """
     found: list[Path] = []
     for directory, names, others in os.walk(path, onerror=closed):
@@ -56,18 +55,12 @@ def run_folders(
 
 
 def unfinished_runs(path: Path) -> list[Path]:
-    """The directories of unfinished runs at or below ``path``."""
     found = [path] if is_unfinished(path) else []
     run_folders(path, lambda here, names, _: found.extend(here / name for name in names if is_unfinished(here / name)))
     return found
 
 
 def require_directory(path: Path) -> None:
-    """Refuse a path that is not a directory of results.
-
-    Raises:
-        UsageError: it does not exist, is a file, or cannot be listed.
-    """
     try:
         os.scandir(path).close()
     except FileNotFoundError:
@@ -79,14 +72,11 @@ def require_directory(path: Path) -> None:
 
 
 def no_run(path: Path, fix: str = "give one, or a directory that contains some") -> UsageError:
-    """The error that there is no run at or below ``path``."""
     return UsageError(f"{path}: {NO_RUN}; {fix}.")
 
 
 def one_run(path: Path) -> Path:
     """The only result directory at or below ``path``, or ``path`` itself if it is an unfinished run.
-
-    A run that a crash left aside while it was being replaced counts as there (`medtasks.core.files.recover_directory`).
 
     Raises:
         UsageError: it is not a directory, or contains no run, or several; names them.
@@ -98,10 +88,9 @@ def one_run(path: Path) -> Path:
     found = run_folders(path)
     if len(found) == 1:
         return found[0]
-    if not found:
-        unfinished = unfinished_runs(path)
-        if unfinished:
-            raise no_run(path, f"{unfinished[0]} is an unfinished run, give it to score the replies so far")
-        raise no_run(path)
-    names = first_names((str(one.relative_to(path)) for one in sorted(found)), 5)
-    raise UsageError(f"{path}: contains {len(found)} result directories ({names}), expected one; give its path.")
+    if found:
+        names = first_names((str(one.relative_to(path)) for one in sorted(found)), 5)
+        raise UsageError(f"{path}: contains {len(found)} result directories ({names}), expected one; give its path.")
+    if unfinished := unfinished_runs(path):
+        raise no_run(path, f"{unfinished[0]} is an unfinished run, give it to score the replies so far")
+    raise no_run(path)

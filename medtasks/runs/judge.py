@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.benchmarks.documents import all_pictures
-from medtasks.catalog.rubric import Rubric, load_rubric, rubric_hash
+from medtasks.catalog.prompts import template_hash
+from medtasks.catalog.rubric import Rubric, load_rubric
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.core.files import canonical_json
@@ -30,14 +31,7 @@ from medtasks.judge.verdict import same_family
 from medtasks.runs.manifest import RubricFacts, RunManifest
 from medtasks.runs.record import RunRecord
 from medtasks.runs.samples import Sample, rare_garbage_collection, without_garbage_collection
-from medtasks.runs.verdicts import (
-    agreement_of,
-    combined_responses,
-    judge_hash,
-    questions_of,
-    rubric_facts,
-    with_verdicts,
-)
+from medtasks.runs.verdicts import agreement_of, judge_hash, judged_samples, questions_of
 
 Samples = Mapping[str, list[Sample]]
 """The samples of a run, by task."""
@@ -52,10 +46,7 @@ _KEY_MISSING = ("http 400", "http 401", "http 403", "http 404")  # typical repli
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of judging under one rubric: the run's samples with its verdicts, and facts for the manifest.
-
-    ``verdicts`` are by judge, ``problems`` are messages for the user, ``labels`` the human annotations.
-    """
+    """The result of judging under one rubric; ``verdicts`` are by judge, ``problems`` are messages for the user."""
 
     samples: dict[str, list[Sample]]
     facts: RubricFacts
@@ -98,11 +89,7 @@ def judge_run(
     human: Path | None = None,
     progress: Progress | None = None,
 ) -> tuple[RunRecord, Judged]:
-    """Judge a finished run and score it again; other metrics are kept. If all rubrics fail, the run is unchanged.
-
-    Raises:
-        MedtasksError: as :func:`judge_all`.
-    """
+    """Judge a finished run and score it again; other metrics are kept. If all rubrics fail, the run is unchanged."""
     with using(miniature=manifest.miniature):
         judged = judge_all(samples, config, manifest, human=human, progress=progress)
     with without_garbage_collection():
@@ -111,25 +98,18 @@ def judge_run(
 
 
 def is_judged(run: RunRecord, config: JudgeConfig) -> bool:
-    """Whether the scored run has this panel's verdicts on all responses: its samples need not be read for that.
-
-    False, too, if judges see images, which are compared with the prepared data first.
-
-    Raises:
-        MedtasksError: as :func:`judge_all`.
-    """
-    warnings = _family_warnings(config, run.manifest)
-    for rubric, asked in _tasks_by_rubric(run.manifest.tasks, config.rubrics):
+    """Whether the scored run has this panel's verdicts on all responses; False, too, if judges see images, which are
+    compared with the prepared data first."""
+    known = config.threshold, _family_warnings(config, run.manifest)
+    for rubric, tasks in _tasks_by_rubric(run.manifest.tasks, config.rubrics):
         facts = run.manifest.judge.get(rubric.name)
-        panel = judge_hash(rubric_hash(rubric), _identities(rubric, config), config.combine)
-        if facts is None or facts.judge_hash != panel or {*facts.tasks} != {*asked} or facts.judged != facts.asked:
+        panel = judge_hash(rubric, template_hash(rubric.template), _identities(rubric, config), config.combine)
+        if facts is None or facts.judge_hash != panel or {*facts.tasks} != {*tasks} or facts.judged != facts.asked:
             return False
-        if (rubric.media and any(one.images for one in config.judges.values())) or (
-            (facts.threshold, facts.warnings) != (config.threshold, warnings)
-        ):
+        if _shows_images(rubric, config) or (facts.threshold, facts.warnings) != known:
             return False
-        found = [run.tasks[task].metrics[metric] for task in asked for metric in rubric.metrics]
-        if any(one.judged is None or one.judged != (one.answered or one.samples) for one in found):
+        scores = [run.tasks[task].metrics[metric] for task in tasks for metric in rubric.metrics]
+        if any(one.judged is None or one.judged != (one.answered or one.samples) for one in scores):
             return False
     return True
 
@@ -145,8 +125,7 @@ def judge_all(
     """Judge ``samples`` under one rubric after another, asking all judges concurrently.
 
     The rubrics are those in ``config``, by default the first one of each task; tasks that none applies to are
-    unchanged, and scores of rubrics judged before are kept. Stored verdicts are reused. A rubric that fails is recorded
-    in `Judged.failed`, and judging continues with the next one. ``human`` is a CSV file of human annotations
+    unchanged, and scores of rubrics judged before are kept. ``human`` is a CSV file of human annotations
     (`medtasks.judge.agreement.read_labels`) to compare the judges with.
 
     Raises:
@@ -161,10 +140,8 @@ def judge_all(
         for rubric, tasks in tasks_by_rubric:
             name, labels = rubric.name, None
             if human is not None:
-                of = _judgeable_tasks(samples, rubric)
-                labels = read_labels(
-                    human, rubric, {(task, one.sample_id): one.whole_document() for task in of for one in samples[task]}
-                )
+                documents = {(task, one.sample_id): one.whole_document() for task in tasks for one in samples[task]}
+                labels = read_labels(human, rubric, documents)
             try:
                 questions = _questions(judged.samples, tasks, rubric, config, manifest)
                 with rare_garbage_collection():
@@ -174,19 +151,19 @@ def judge_all(
                     ]
                     verdicts = dict(zip(clients, asyncio.run(all_or_none(asking)), strict=True))
                 with without_garbage_collection():
-                    responses = combined_responses(rubric, config.combine, questions, verdicts)
-                    facts = rubric_facts(
+                    scored, facts = judged_samples(
+                        judged.samples,
+                        judged.facts,
                         rubric,
                         tasks,
                         _identities(rubric, config),
-                        responses,
+                        questions,
                         verdicts,
                         rule=config.combine,
                         threshold=config.threshold,
                         warnings=warnings,
                         agreement=agreement_of(rubric, questions, verdicts, labels.ratings if labels else {}),
                     )
-                    scored = with_verdicts(judged.samples, responses, judged.facts, facts)
                     problems = _problems(verdicts, config.judges, store)
             except MedtasksError as error:
                 judged.failed[name] = error
@@ -206,32 +183,27 @@ def judge_all(
 
 
 def _tasks_by_rubric(tasks: Collection[str], named: Sequence[str]) -> list[tuple[Rubric, tuple[str, ...]]]:
-    """The rubrics in ``named``, each with all tasks that can be judged under it; by default those that are the first of
-    a task, with these tasks."""
-    if named:
-        rubrics = [load_rubric(name) for name in dict.fromkeys(named)]
-        return [(rubric, _judgeable_tasks(tasks, rubric)) for rubric in rubrics]
-    by_name: dict[str, list[str]] = {}
-    for task in tasks:
-        for name in load_spec(task).metadata.rubrics[:1]:
-            by_name.setdefault(name, []).append(task)
-    if not by_name:
+    """The rubrics in ``named``, with all tasks that name them or whose benchmark they name; by default those that are
+    the first of a task."""
+    of = {task: load_spec(task).metadata for task in tasks}
+    first = [rubric for metadata in of.values() for rubric in metadata.rubrics[:1]]
+    if not named and not first:
         raise UsageError(f"no task of this run is judged ({', '.join(tasks)}); its scores are complete without.")
-    return [(load_rubric(name), tuple(members)) for name, members in by_name.items()]
-
-
-def _judgeable_tasks(samples: Collection[str], rubric: Rubric) -> tuple[str, ...]:
-    """The tasks that can be judged under ``rubric``: those that name it, or whose benchmark it names."""
-    named = {name: load_spec(name).metadata for name in samples}
-    names = tuple(
-        name for name, task in named.items() if rubric.name in task.rubrics or task.benchmark in rubric.benchmarks
-    )
-    if not names:
-        raise UsageError(
-            f"rubric {rubric.name} is for no task of this run ({', '.join(samples)}); a task names its rubrics in its "
-            "metadata."
+    judged = []
+    for rubric in [load_rubric(name) for name in dict.fromkeys(named or first)]:
+        members = tuple(
+            task
+            for task, metadata in of.items()
+            if rubric.name in (metadata.rubrics if named else metadata.rubrics[:1])
+            or (named and metadata.benchmark in rubric.benchmarks)
         )
-    return names
+        if not members:
+            raise UsageError(
+                f"rubric {rubric.name} is for no task of this run ({', '.join(tasks)}); a task names its rubrics in "
+                "its metadata."
+            )
+        judged.append((rubric, members))
+    return judged
 
 
 def _family_warnings(config: JudgeConfig, manifest: RunManifest) -> tuple[str, ...]:
@@ -243,23 +215,25 @@ def _family_warnings(config: JudgeConfig, manifest: RunManifest) -> tuple[str, .
         given = [entry.partition("=")[2] for entry in str(arguments or "").split(",")]
     names = [*(manifest.model.get(key) for key in ("checkpoint", "pretrained", "model")), *given]
     named = [name for name in names if isinstance(name, str) and name]
-    warnings = (
-        next(filter(None, (same_family(settings.model, name) for name in named)), None)
-        for settings in config.judges.values()
-    )
-    return tuple(sorted(set(filter(None, warnings))))
+    warnings = set()
+    for settings in config.judges.values():
+        warnings |= {*[text for name in named if (text := same_family(settings.model, name)) is not None][:1]}
+    return tuple(sorted(warnings))
 
 
 def _identities(rubric: Rubric, config: JudgeConfig) -> dict[str, dict[str, Any]]:
     return {name: judge_identity(one, images=rubric.media and one.images) for name, one in config.judges.items()}
 
 
+def _shows_images(rubric: Rubric, config: JudgeConfig) -> bool:
+    return rubric.media and any(one.images for one in config.judges.values())
+
+
 def _questions(
     samples: Samples, tasks: Sequence[str], rubric: Rubric, config: JudgeConfig, manifest: RunManifest
 ) -> list[Question]:
-    """Every response of ``tasks`` that ``rubric`` asks about, with its images or frames if a judge is shown them; they
-    are loaded when the request is sent."""
-    if not (rubric.media and any(one.images for one in config.judges.values())):
+    """Every response of ``tasks`` that ``rubric`` asks about, with its images or frames if a judge is shown them."""
+    if not _shows_images(rubric, config):
         return questions_of(samples, tasks, rubric)
     benchmarks = {task: load_spec(task).metadata.benchmark for task in tasks}
     prepared = {name: open_prepared(name).manifest.fingerprint for name in sorted(set(benchmarks.values()))}
@@ -275,13 +249,13 @@ def _questions(
         frames = document.get("frames") or []
         names = [f"{document['media'][0]}@{frame}" for frame in frames] or document["media"]
         keys = (hashlib.sha256(f"{fingerprint}/{name}".encode()).hexdigest() for name in names)
-        return tuple(ImageSource(key, partial(_picture, document, place)) for place, key in enumerate(keys))
+        # also in a blind run: its judge is not blind
+        return tuple(ImageSource(key, partial(picture, document, place)) for place, key in enumerate(keys))
+
+    def picture(document: Mapping[str, Any], place: int) -> Any:
+        return all_pictures(document)[place]
 
     return questions_of(samples, tasks, rubric, images)
-
-
-def _picture(document: Mapping[str, Any], position: int) -> Any:
-    return all_pictures(document)[position]  # also in a blind run: its judge is not blind
 
 
 def _problems(
@@ -316,7 +290,6 @@ class PlainProgress:
         self._known: set[tuple[str, str]] = set()
 
     def __call__(self, rubric: str, judge: str, done: int, total: int, spent: Spent, trouble: str | None) -> None:
-        """See :data:`medtasks.runs.judge.Progress`."""
         kind = (judge, "" if trouble is None else trouble.partition(":")[0])
         fresh = trouble is not None and kind not in self._known
         if not fresh and time.monotonic() - self._printed < EVERY:
@@ -364,11 +337,9 @@ def _tokens(used: Spent | RubricFacts) -> str:
 
 
 def exported_lines(judged: Judged, store: VerdictStore) -> Iterator[str]:
-    """One JSON line per response, judge and rubric: sample, prompt, raw answers, parsed verdict, tokens.
-
-    If nothing could be judged under a rubric, its lines are from that attempt: the answers show why.
-    """
+    """One JSON line per response, judge and rubric: sample, prompt, raw answers, parsed verdict, tokens."""
     sources = {name: (facts, judged.samples) for name, facts in judged.facts.items()}
+    # also if nothing could be judged under a rubric: the answers show why
     sources |= {name: (outcome.facts, outcome.samples) for name, outcome in judged.outcomes.items()}
     for rubric, (facts, samples) in sorted(sources.items()):
         for task, sample in ((name, one) for name in facts.tasks for one in samples[name]):

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
@@ -22,6 +21,7 @@ from medtasks.core.settings import current_settings
 from medtasks.data.media.windows import STEP
 from medtasks.data.prepared import Coverage
 from medtasks.judge.agreement import AgreementReport
+from medtasks.metrics.base import package_version
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.replies import Reply, RunUsage
 from medtasks.runs.samples import Outcome
@@ -38,8 +38,6 @@ _NUMBER = re.compile(r"\b(?=\w*\d)[\w-]*\w\b")
 
 
 class DataFacts(BaseModel, frozen=True):
-    """Which data the samples come from."""
-
     fingerprint: str
     mini: bool
     records: int
@@ -52,8 +50,7 @@ class TaskFacts(BaseModel, frozen=True):
 
     ``asked`` counts the task's documents, in a run of a ``subset`` (``share@seed``) those of its clusters, ``answered``
     those with a response; ``failed`` counts those without one, by reason. ``readings`` counts how options were
-    named (`medtasks.runs.samples.Sample`), ``finish`` how responses ended: by themselves (``stop``), cut off at the
-    token limit (``length``), or ``unknown`` to the back-end.
+    named (`medtasks.runs.samples.Sample`), ``finish`` how responses ended (`Reply.finish`, or ``unknown``).
     """
 
     version: float
@@ -83,7 +80,6 @@ class TaskFacts(BaseModel, frozen=True):
         return self.finish.get("length", 0) / known if known else None
 
     def with_outcomes(self, outcomes: Sequence[Outcome], replies: Iterable[Reply] | None = None) -> TaskFacts:
-        """The facts after these outcomes of the documents, and with the ends of ``replies``, if they are given."""
         # reasons often contain a request id or a time: mask numbers, so that similar reasons are counted together
         failures = Counter(_NUMBER.sub("#", reason) for _, reason, _ in outcomes if reason is not None)
         update: dict[str, Any] = {
@@ -99,7 +95,7 @@ class TaskFacts(BaseModel, frozen=True):
 
     @property
     def attempted(self) -> int:
-        """Documents sent to the model, with or without a response."""
+        """Documents sent to the model."""
         return self.answered + sum(self.failed.values())
 
 
@@ -156,16 +152,11 @@ class RunManifest(BaseModel, frozen=True):
 
     @property
     def miniature(self) -> frozenset[str]:
-        """The benchmarks whose miniature data were asked."""
         return frozenset(name for name, facts in self.data.items() if facts.mini)
 
 
 def created_at(manifest: RunManifest) -> str:
-    """When the run was made, in UTC: the newest run of a model is ranked.
-
-    Raises:
-        DataError: it is not a time with its offset, or more than a day ahead of this machine's clock.
-    """
+    """When the run was made, in UTC: the newest run of a model is ranked."""
     place = f"manifest.json: field `created` is {manifest.created[:60]!r}"
     try:
         stated = datetime.fromisoformat(manifest.created)
@@ -180,7 +171,6 @@ def created_at(manifest: RunManifest) -> str:
 
 
 def now() -> str:
-    """The current time in UTC, to the second, as in manifests."""
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
@@ -191,13 +181,7 @@ def local_stamp() -> str:
 
 def versions() -> dict[str, str]:
     """Versions of medtasks and of the packages that can affect a score; ``absent`` if not installed."""
-    found = {"medtasks": medtasks.__version__}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "absent"
-    return found
+    return {"medtasks": medtasks.__version__, **{package: package_version(package) for package in PACKAGES}}
 
 
 def protocol_hash(
@@ -211,9 +195,8 @@ def protocol_hash(
 ) -> str:
     """Hash of everything that can affect a score, except the model and the data.
 
-    Covers the merged YAML, the prompt with its includes, the filters' versions, the benchmark's options, the metrics'
-    signatures, the generation settings in force, whether the run is blind, how the back-end deviates from the task
-    (order of text and media, a system prompt) and, for videos, how frames are chosen.
+    ``generation`` are the settings in force, ``presentation`` is how the back-end deviates from the task (order of text
+    and media, a system prompt).
     """
     frames = frame_settings(spec) if frames is None else frames
     parts = {
@@ -231,7 +214,6 @@ def protocol_hash(
 
 
 def filter_versions(spec: TaskSpec) -> dict[str, str]:
-    """The versions installed here of the task's filters, by name."""
     return {name: get_filter(name).version for name in spec.filters}
 
 
@@ -250,10 +232,6 @@ def task_facts(
     blind: bool = False,
     presentation: Mapping[str, str] | None = None,
 ) -> TaskFacts:
-    """Facts of one task that has ``asked`` documents, before any is answered.
-
-    ``blind`` means without media; ``presentation`` is how the back-end deviates from the task.
-    """
     return TaskFacts(
         version=spec.metadata.version,
         benchmark=spec.metadata.benchmark,

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, ValidationError
 
 from medtasks.benchmarks.streams import Timeline
 from medtasks.catalog.contents import raised_in
@@ -41,7 +41,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Verification:
-    """The outcome for one task of a run, and the reason.
+    """The outcome for one task of a run.
 
     ``verified``: scored from the responses, with the data prepared here. ``unverifiable``: the data are not here, so
     questions and gold answers are taken as submitted, or the scores themselves (``claimed``). ``refused``: never
@@ -61,12 +61,12 @@ class RunRecord:
     ``samples`` are by task; empty if they were not asked for. ``made`` are the tables that the scores were computed
     from, ``kept`` the ``comparisons`` and ``level_gaps``; None if they are made on first use.
 
-    What follows is there once the run was verified (`medtasks.verify`). ``signatures`` are by task or group and metric
-    the reproducibility signatures of the scores over all items; breakdowns add their part. ``timelines`` are the first
-    streaming items of a task, ``verification`` is its outcome, ``responses`` a hash of its responses. ``notes`` are for
-    readers, ``changes`` the values that differ from those in the directory, ``problems`` learned metrics that could not
-    be computed. ``mode`` is ``own`` or ``submitted`` if the scores depend on the argument ``own`` of
-    `medtasks.verify.scored.scored_record`. ``predictions`` counts how predictions made elsewhere were matched.
+    What follows is there once the run was verified (`medtasks.verify`). ``signatures`` are by task or group and metric,
+    over all items. ``timelines`` are the first streaming items of a task, ``verification`` is its outcome,
+    ``responses`` a hash of its responses. ``changes`` are the values that differ from those in the directory,
+    ``problems`` learned metrics that could not be computed. ``mode`` is ``own`` or ``submitted`` if the scores depend
+    on the argument ``own`` of `medtasks.verify.scored.scored_record`. ``predictions`` counts how predictions made
+    elsewhere were matched.
     """
 
     manifest: RunManifest
@@ -89,7 +89,7 @@ class RunRecord:
     def scored(
         cls, manifest: RunManifest, samples: Mapping[str, Sequence[Sample]], tables: RunTables | None = None
     ) -> RunRecord:
-        """The run with this manifest and these scored samples, whose tables may have been made before."""
+        """The run with these scored samples, whose tables may have been made before."""
         tables = tables or RunTables(samples)
         threshold = max((facts.threshold for facts in manifest.judge.values()), default=COVERAGE)
         scores = scores_of(tables, manifest.groups, threshold=threshold)
@@ -107,22 +107,18 @@ class RunRecord:
 
     @property
     def scores(self) -> dict[str, Scores]:
-        """The scores of tasks, then of groups."""
         return {**self.tasks, **self.groups}
 
     def intervals(self) -> dict[str, dict[str, Any]]:
         """Value and interval by task or group and metric, as plain JSON."""
+        shown = {"value", "interval", "reason"}
         return {
-            name: {
-                metric: score.model_dump(include={"value", "interval", "reason"})
-                for metric, score in one.metrics.items()
-            }
+            name: {metric: score.model_dump(include=shown) for metric, score in one.metrics.items()}
             for name, one in self.scores.items()
         }
 
     @cached_property
     def tables(self) -> RunTables:
-        """The tables of the run's tasks and groups."""
         return self.made or RunTables(self.samples)
 
     @cached_property
@@ -132,33 +128,24 @@ class RunRecord:
 
     @cached_property
     def level_gaps(self) -> dict[str, LevelGap]:
-        """Gaps between adjacent levels, if the run has both."""
         return level_gaps(self.tables) if self.kept is None else self.kept[1]
 
     @property
     def results(self) -> dict[str, Any]:
         """The content of ``scores.json``, as plain JSON."""
-        parts: dict[str, Mapping[str, BaseModel]] = {
-            "tasks": self.tasks,
-            "groups": self.groups,
-            "comparisons": self.comparisons,
-            "diagnostics": self.diagnostics,
-            "level_gaps": self.level_gaps,
-        }
+        parts = ("tasks", "groups", "comparisons", "diagnostics", "level_gaps")
         return {
-            key: {name: one.model_dump(mode="json") for name, one in members.items()} for key, members in parts.items()
+            part: {name: one.model_dump(mode="json") for name, one in getattr(self, part).items()} for part in parts
         }
 
     @property
     def diagnostics(self) -> dict[str, Diagnostics]:
-        """Diagnostics by task and group."""
         return {
             name: diagnose(scores, load_spec(name).benchmark.null_option, self.readings(name))
             for name, scores in self.scores.items()
         }
 
     def readings(self, name: str) -> Counter[str]:
-        """How often the options of a task's or group's responses were named in which way."""
         facts = self.manifest.tasks
         tasks = self.manifest.groups.get(name, (name,))
         return sum((Counter(facts[task].readings) for task in tasks if task in facts), Counter[str]())
@@ -168,11 +155,7 @@ class RunRecord:
 
 
 def write_run(directory: Path, run: RunRecord) -> Path:
-    """Write ``run`` to the new directory ``directory`` and return it; a crash leaves no partial result.
-
-    Raises:
-        UsageError: the directory exists; finished results are never overwritten.
-    """
+    """Write ``run`` to the new directory ``directory`` and return it; a crash leaves no partial result."""
     if directory.exists():
         raise UsageError(f"{directory}: exists already, and results are never overwritten; choose another directory.")
     directory.parent.mkdir(parents=True, exist_ok=True)
@@ -183,13 +166,7 @@ def write_run(directory: Path, run: RunRecord) -> Path:
 
 
 def replace_run(directory: Path, run: RunRecord) -> None:
-    """Replace the run in ``directory`` atomically; other files in it are kept.
-
-    A crash leaves either the old run or the new one, complete.
-
-    Raises:
-        OSError: the directory cannot be written; the old run is kept.
-    """
+    """Replace the run in ``directory``, where other files are kept; a crash or an OSError leaves the old run."""
     with temporary_beside(directory) as partial:
         shutil.copytree(directory, partial, dirs_exist_ok=True)
         _write(partial, run)
@@ -219,14 +196,8 @@ def read_run(directory: Path) -> tuple[RunManifest, dict[str, list[Sample]]]:
 
 @contextmanager
 def as_data_error(directory: Path) -> Iterator[None]:
-    """Report whatever the content of ``directory`` makes fail in the block.
-
-    Anybody may have edited it: every file can follow its schema although they do not fit together, or not the task.
-
-    Raises:
-        DataError: the block raises something other than a `MedtasksError` or an OSError; names the directory and the
-            line of code.
-    """
+    """Report whatever the content of ``directory`` makes fail in the block: every file can follow its schema although
+    they do not fit together, or not the task."""
     try:
         yield
     except (MedtasksError, OSError):
@@ -239,12 +210,6 @@ def as_data_error(directory: Path) -> Iterator[None]:
 
 
 def read_manifest(directory: Path) -> RunManifest:
-    """The manifest of the run in ``directory``.
-
-    Raises:
-        UsageError: the directory does not exist or is not a run's.
-        DataError: the manifest cannot be read; names the field.
-    """
     recover_directory(directory)
     path = directory / "manifest.json"
     if not directory.exists():
@@ -252,19 +217,14 @@ def read_manifest(directory: Path) -> RunManifest:
     if not path.is_file():
         raise UsageError(f"{directory}: contains no manifest.json; give a directory …_medtasks.")
     try:
-        return RunManifest.model_validate_json(path.read_text(encoding="utf-8"))
+        with reading(path, "restore it"):
+            return RunManifest.model_validate_json(path.read_bytes())
     except ValidationError as error:
         raise DataError(f"{path}: not the manifest of a run ({first_problem(error)}); restore it.") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: not the manifest of a run; restore it.") from error
 
 
 def contents_hash(files: Mapping[str, Path]) -> str:
-    """SHA-256 of the contents of files, by the names that count.
-
-    Raises:
-        DataError: a file cannot be read.
-    """
+    """SHA-256 of the contents of files, by the names that count."""
     digest = hashlib.sha256()
     for name, path in files.items():
         with reading(path, "restore it"):
@@ -274,8 +234,6 @@ def contents_hash(files: Mapping[str, Path]) -> str:
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The result directory ``directory``."""
-
     directory: Path
 
     @property
@@ -284,16 +242,11 @@ class RunFolder:
 
     @property
     def files(self) -> list[Path]:
-        """All files that are scored."""
         return [self.directory / "manifest.json", *sorted((self.directory / "samples").glob("*.jsonl"))]
 
     @property
     def content(self) -> str:
-        """SHA-256 of the contents of all files, independent of the directory's name.
-
-        Raises:
-            DataError: a file cannot be read.
-        """
+        """SHA-256 of the contents of all files, independent of the directory's name."""
         recover_directory(self.directory)
         return contents_hash({path.name: path for path in self.files})
 
@@ -303,12 +256,7 @@ class RunFolder:
         return manifest.tasks, {name: facts.mini for name, facts in manifest.data.items()}
 
     def read(self) -> tuple[RunManifest, Mapping[str, list[Sample]]]:
-        """The manifest, and the samples by task, read anew on each access.
-
-        Raises:
-            UsageError: the directory does not exist or is not a run's.
-            DataError: the manifest or a sample line cannot be read; names file, line and field.
-        """
+        """The manifest, and the samples by task, read anew on each access."""
         manifest = read_manifest(self.directory)
         files = {file.stem: file for file in self.files[1:]}
         return manifest, Lazy(files, lambda task: read_samples(files[task]))

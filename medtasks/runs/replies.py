@@ -42,10 +42,8 @@ produced no content."""
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """When a reply was made: ``start`` and ``end`` of its batch, in seconds since the process sent its first request.
-
-    ``seconds`` is the reply's share of the batch's time; the peaks of memory are those of the process so far, in bytes.
-    """
+    """When a reply was made: ``start`` and ``end`` of its batch, in seconds since the process sent its first request,
+    and its share of the batch's ``seconds``; the peaks of memory are those of the process so far, in bytes."""
 
     start: float
     end: float
@@ -85,12 +83,10 @@ class Probabilities:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One reply of a back-end.
+    """One reply of a back-end; what it does not report is None.
 
     ``failed`` is the reason why there is no response, else None. ``finish`` is ``length`` if the response, or one of
-    its rounds, was cut off at the token limit, else ``stop``. Counts of tokens, ``media_seconds``
-    (`Usage`) and ``probabilities`` are None if the back-end does not report them; ``work`` is None
-    unless a model was asked.
+    its rounds, was cut off at the token limit, else ``stop``. ``work`` is None unless a model was asked.
     """
 
     text: str
@@ -106,7 +102,6 @@ class Reply:
 
     @classmethod
     def failure(cls, reason: str) -> Reply:
-        """A reply without a response; the reason is put on one line."""
         return cls("", " ".join(reason.split())[:LONGEST_REASON] or "no reason given")
 
     def checked(self) -> Reply:
@@ -137,8 +132,6 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A request and its reply."""
-
     slot: Slot
     reply: Reply
 
@@ -159,7 +152,6 @@ def failure_in(text: str) -> str | None:
 
 
 def is_blank(text: str) -> bool:
-    """Whether a response is empty or only white space."""
     return not text.strip()
 
 
@@ -218,7 +210,6 @@ class Usage(BaseModel, frozen=True):
 
     @property
     def tokens(self) -> int | None:
-        """Tokens of prompts and responses."""
         if self.prompt_tokens is None or self.output_tokens is None:
             return None
         return self.prompt_tokens + self.output_tokens
@@ -268,20 +259,18 @@ class RunUsage(Usage, frozen=True):
 def run_usage(
     processes: Sequence[Sequence[Answer]], *, devices: int = 1, counters: dict[str, int] | None = None
 ) -> RunUsage:
-    """The usage of a run whose processes got these replies, in all parts of the run."""
     tasks = sorted({one.slot.task for process in processes for one in process})
-    by_task = {
-        task: usage_of([[one for one in process if one.slot.task == task] for process in processes], devices)
-        for task in tasks
-    }
+    by_task = {}
+    for task in tasks:
+        of_task = [[one for one in process if one.slot.task == task] for process in processes]
+        if (usage := usage_of(of_task, devices)) != Usage():
+            by_task[task] = usage
     return RunUsage(**dict(usage_of(processes, devices)), counters=counters or {}, tasks=by_task)
 
 
 def usage_of(processes: Sequence[Sequence[Answer]], devices: int = 1) -> Usage:
-    """The usage behind these replies, by process.
-
-    Counts of tokens are over replies that did not fail, and None unless each of these has one.
-    """
+    """The usage behind the replies of each process; counts of tokens are over replies that did not fail, and None
+    unless each of these has one."""
     every = [(one.slot, one.reply) for process in processes for one in process]
     works = [reply.work for _, reply in every if reply.work is not None]
     if not works:
@@ -291,6 +280,7 @@ def usage_of(processes: Sequence[Sequence[Answer]], devices: int = 1) -> Usage:
     times = [sum(one.reply.work.seconds for one in process if one.reply.work is not None) for process in processes]
     replies = [reply for _, reply in every if reply.work is not None and reply.failed is None]
     ends = [reply.work.end for reply in replies if reply.work is not None]
+    summed = ("output_tokens", "vision_tokens", "reused_tokens", "media_seconds")
     return Usage(
         samples=len(answered & worked),
         seconds=round(max(times), 3),
@@ -298,12 +288,9 @@ def usage_of(processes: Sequence[Sequence[Answer]], devices: int = 1) -> Usage:
         devices=devices,
         time_to_first_answer=round(min(ends) - min(work.start for work in works), 3) if ends else None,
         prompt_tokens=_sum(reply.input_tokens for reply in replies),
-        output_tokens=_sum(reply.output_tokens for reply in replies),
-        vision_tokens=_sum(reply.vision_tokens for reply in replies),
-        reused_tokens=_sum(reply.reused_tokens for reply in replies),
-        media_seconds=_sum(reply.media_seconds for reply in replies),
         peak_device_memory=_most(work.device_memory for work in works),
         peak_rss=_most(work.rss for work in works),
+        **{name: _sum(getattr(reply, name) for reply in replies) for name in summed},
     )
 
 

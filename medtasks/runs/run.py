@@ -1,6 +1,6 @@
 """A run: its replies, saved to disk as they arrive; then its samples, scores and manifest.
 
-Each command has its own directory (:func:`folder_key`): ``run.json`` describes the run, ``<task>.rank<N>.jsonl``
+Each command has its own directory: ``run.json`` describes the run, ``<task>.rank<N>.jsonl``
 contains the replies to process N. Repeating an interrupted command reuses these replies and asks only for the rest;
 ``medtasks score DIR`` scores what is there. The directory is removed when the run finishes.
 """
@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from medtasks.benchmarks.documents import task_rows
 from medtasks.catalog.spec import load_spec
-from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line
+from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line, reading
 from medtasks.core.files import canonical_json, replaced, temporary_beside
 from medtasks.core.schema import first_problem
 from medtasks.core.settings import read_subset, using
@@ -29,9 +28,9 @@ from medtasks.data.store import open_prepared
 from medtasks.runs.find import PLAN
 from medtasks.runs.manifest import DataFacts, RubricFacts, RunManifest, TaskFacts
 from medtasks.runs.record import RunRecord
-from medtasks.runs.replies import ALL_BLANK, NOT_ASKED, Answer, Reply, RunUsage, Slot, is_blank, run_usage
+from medtasks.runs.replies import ALL_BLANK, NOT_ASKED, Answer, Reply, Slot, is_blank, run_usage
 from medtasks.runs.samples import Sample, SampleLines, duplicate_ids
-from medtasks.runs.scored import Answered, scored_samples, with_learned_metrics
+from medtasks.runs.scored import scored_samples, with_learned_metrics
 from medtasks.runs.table import RunTables
 from medtasks.runs.verdicts import with_judged_scores
 
@@ -40,8 +39,8 @@ _LINE = TypeAdapter(Answer)
 
 JudgedSamples = tuple[dict[str, list[Sample]], dict[str, RubricFacts]]
 """Samples with their verdicts, and the facts for the manifest."""
-AnsweredTask = tuple[str, Sequence[Answered]]
-"""A task, and the documents that were asked."""
+AnsweredTask = tuple[str, Sequence[tuple[Mapping[str, Any], str, Sequence[Reply]]]]
+"""A task, and the documents that were asked, each with its prompt and the replies, one per repeat."""
 
 
 class Plan(BaseModel, frozen=True):
@@ -54,30 +53,14 @@ class Plan(BaseModel, frozen=True):
 # --- the replies of a command ---
 
 
-def folder_key(identity: Mapping[str, Any]) -> str:
-    """First 12 hex digits of the SHA-256 of everything that identifies a command."""
-    return hashlib.sha256(canonical_json(identity).encode()).hexdigest()[:12]
-
-
 class AnswerStore:
-    """Appends replies to the files of one process; a batch is on disk when :meth:`add` returns.
-
-    Replies are read from disk when they are needed. Those of earlier, unfinished runs of the command are found as well,
-    of whatever process; ``rank`` is that of this one.
-
-    Raises:
-        UsageError: another process with that rank is using the directory.
-        DataError: as :func:`read_answers`.
-        OSError: the directory cannot be written.
-    """
+    """Appends replies to the files of the process ``rank``, and reads them when they are needed, also those of earlier,
+    unfinished runs of the command, of whatever process."""
 
     def __init__(self, folder: Path, rank: int = 0) -> None:
         self.folder = folder
         self.rank = rank
-        self._files: dict[str, tuple[Path, IO[bytes]]] = {}
-        self._readers: dict[Path, IO[bytes]] = {}
-        self._places: dict[bytes, tuple[Path, int]] = {}
-        self._failed: set[bytes] = set()
+        self._places: dict[bytes, tuple[Path, int, bool]] = {}  # file, first byte, whether the request failed
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = (folder / f"rank{rank}.lock").open("ab")
         try:
@@ -96,20 +79,16 @@ class AnswerStore:
     def _note(self, answer: Answer, path: Path, begin: int) -> None:
         """Remember where a reply is: the last one to its request, but a failed one never replaces a response."""
         key, failed = answer.slot.key, answer.reply.failed is not None
-        if failed and key in self._places and key not in self._failed:
-            return
-        self._places[key] = (path, begin)
-        (self._failed.add if failed else self._failed.discard)(key)
+        if not (failed and key in self._places and not self._places[key][2]):
+            self._places[key] = (path, begin, failed)
 
     def is_answered(self, slot: Slot) -> bool:
-        """Whether the request has a response."""
         key = slot.key
-        return key in self._places and key not in self._failed
+        return key in self._places and not self._places[key][2]
 
     @property
     def answered(self) -> int:
-        """Number of requests with a response."""
-        return len(self._places) - len(self._failed)
+        return sum(not failed for _, _, failed in self._places.values())
 
     @property
     def is_empty(self) -> bool:
@@ -117,49 +96,39 @@ class AnswerStore:
         return not any(path.stat().st_size for path in self.folder.glob("*.rank*.jsonl"))
 
     def reply(self, slot: Slot) -> Reply | None:
-        """The reply to a request, read from disk; None if there is none."""
         if slot.key not in self._places:
             return None
-        path, begin = self._places[slot.key]
-        if path not in self._readers:
-            self._readers[path] = path.open("rb")
-        self._readers[path].seek(begin)
-        answer = _read_line(path, self._readers[path].readline())
-        return None if answer is None else answer.reply
+        path, begin, _ = self._places[slot.key]
+        with path.open("rb") as stream:
+            stream.seek(begin)
+            return _LINE.validate_python(json.loads(stream.readline())).reply
 
     def write_plan(self, plan: Plan) -> None:
-        """Write ``run.json`` atomically, replacing an earlier one; see :func:`read_plan`."""
         with replaced(self.folder / PLAN) as partial:
             partial.write_text(canonical_json(plan.model_dump(mode="json"), indent=1) + "\n", encoding="utf-8")
 
     def add(self, answers: Iterable[Answer]) -> None:
         """Append replies and sync them to disk, so that they survive a crash of the process or the machine."""
-        touched, added = set(), []
+        by_task: dict[str, list[Answer]] = {}
         for answer in answers:
-            task = answer.slot.task
-            if task not in self._files:
-                path = self.folder / f"{task}.rank{self.rank}.jsonl"
-                torn = path.is_file() and path.stat().st_size > 0 and path.read_bytes()[-1:] != b"\n"
-                self._files[task] = (path, path.open("ab"))
-                if torn:  # the process was killed while writing a line
-                    self._files[task][1].write(b"\n")
-            path, file = self._files[task]
-            added.append((answer, path, file.tell()))
-            # in ASCII: a response may have half a surrogate pair
-            file.write(json.dumps(_LINE.dump_python(answer, exclude_none=True)).encode() + b"\n")
-            touched.add(file)
-        for file in touched:
-            file.flush()
-            os.fsync(file.fileno())
-        for one in added:
-            self._note(*one)
+            by_task.setdefault(answer.slot.task, []).append(answer)
+        for task, added in by_task.items():
+            path = self.folder / f"{task}.rank{self.rank}.jsonl"
+            places = []
+            with path.open("a+b") as stream:
+                if stream.tell() and os.pread(stream.fileno(), 1, stream.tell() - 1) != b"\n":
+                    stream.write(b"\n")  # the process was killed while writing a line
+                for answer in added:
+                    places.append(stream.tell())
+                    # in ASCII: a response may have half a surrogate pair
+                    stream.write(json.dumps(_LINE.dump_python(answer, exclude_none=True)).encode() + b"\n")
+                stream.flush()
+                os.fsync(stream.fileno())
+            for answer, begin in zip(added, places, strict=True):
+                self._note(answer, path, begin)
 
     def close(self) -> None:
-        """Close the files and release the lock."""
-        for file in (*(file for _, file in self._files.values()), *self._readers.values(), self._lock):
-            with contextlib.suppress(OSError):  # a full disk, which `add` has reported
-                file.close()
-        self._files, self._readers = {}, {}
+        self._lock.close()
 
     def remove(self) -> None:
         """Close the store and delete its directory at once, when the replies are in the result directory."""
@@ -169,7 +138,7 @@ class AnswerStore:
 
 
 def run_of(folder: Path) -> str | None:
-    """The name of the run to which the replies of the first process belong; None if there is none yet."""
+    """The name of the run to which the replies of the first process belong."""
     with contextlib.suppress(FileNotFoundError):
         return (folder / "rank0.run").read_text(encoding="utf-8")
     return None
@@ -189,13 +158,7 @@ def continue_run(folder: Path, rank: int, run: str) -> None:
 
 def read_answers(folder: Path, task: str = "*") -> list[Answer]:
     """The replies in ``folder`` from all processes, of one task or of all; one per request: the last that did not fail,
-    else the last one.
-
-    A line cut off by a crash is skipped, so its request counts as unanswered.
-
-    Raises:
-        DataError: a complete line is not a reply; names file and line.
-    """
+    else the last one."""
     found: dict[bytes, Answer] = {}
     for _, _, answer in _read_lines(folder, task):
         earlier = found.get(answer.slot.key)
@@ -205,59 +168,35 @@ def read_answers(folder: Path, task: str = "*") -> list[Answer]:
 
 
 def read_work(folder: Path) -> dict[int, list[Answer]]:
-    """All replies in ``folder`` without their texts, by the number of their process, with those that were asked for
-    again.
-
-    Raises:
-        DataError: as :func:`read_answers`.
-    """
+    """All replies in ``folder`` without their texts, also of requests that were sent again, by process."""
     found: dict[int, list[Answer]] = {}
     for path, _, answer in _read_lines(folder):
-        rank = path.stem.rpartition(".rank")[2]
         light = Answer(replace(answer.slot, prompt=""), replace(answer.reply, text="", probabilities=None))
-        found.setdefault(int(rank) if rank.isdecimal() else 0, []).append(light)
+        found.setdefault(int(path.stem.rpartition(".rank")[2]), []).append(light)
     return found
 
 
 def _read_lines(folder: Path, task: str = "*") -> Iterator[tuple[Path, int, Answer]]:
-    """Each reply, with its file and where it begins there."""
     for path in sorted(folder.glob(f"{task}.rank*.jsonl")):
         begin = 0
         with path.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
-                answer = _read_line(path, line, number)
-                if answer is not None:
-                    yield path, begin, answer
+                with contextlib.suppress(ValueError):  # cut off by a crash
+                    fields = json.loads(line)
+                    try:
+                        yield path, begin, _LINE.validate_python(fields)
+                    except ValidationError as error:
+                        raise DataError(f"{path}, line {number}: {first_problem(error)}; remove the line.") from error
                 begin += len(line)
 
 
-def _read_line(path: Path, line: bytes, number: int = 0) -> Answer | None:
-    if not line.strip():
-        return None
-    try:
-        fields = json.loads(line)
-    except (ValueError, RecursionError):
-        return None  # cut off by a crash
-    try:
-        return _LINE.validate_python(fields)
-    except ValidationError as error:
-        raise DataError(f"{path}, line {number}: {first_problem(error)}; remove the line.") from error
-
-
 def read_plan(folder: Path) -> Plan:
-    """The plan of the unfinished run in ``folder``.
-
-    Raises:
-        DataError: its ``run.json`` is not valid; names the field.
-        MedtasksError: its ``run.json`` cannot be read.
-    """
     path = folder / PLAN
     try:
-        return Plan.model_validate_json(path.read_bytes())
+        with reading(path, "run the command again"):
+            return Plan.model_validate_json(path.read_bytes())
     except ValidationError as error:
         raise DataError(f"{path}: {first_problem(error)}; run the command again.") from error
-    except OSError as error:
-        raise MedtasksError(f"{path}: cannot be read ({error.strerror}).") from error
 
 
 def by_document(answers: Sequence[Answer], task: str) -> dict[int, dict[int, Answer]]:
@@ -273,7 +212,6 @@ def by_document(answers: Sequence[Answer], task: str) -> dict[int, dict[int, Ans
 
 
 def data_facts(benchmark: str) -> DataFacts:
-    """The prepared data that the samples of ``benchmark`` come from."""
     manifest = open_prepared(benchmark).manifest
     return DataFacts(
         fingerprint=manifest.fingerprint,
@@ -296,28 +234,25 @@ def collect_run(
     are in memory; finished samples are in a file in ``directory`` (see `SampleLines`). ``judging`` adds verdicts to the
     samples before they are scored, which needs those of all tasks in memory. A task, metric or judge that fails is
     reported in ``problems``; everything else is scored.
-
-    Raises:
-        OSError: ``directory`` cannot be written.
     """
     problems: list[str] = []
     samples: dict[str, Sequence[Sample]] = {}
     tables = RunTables(samples)
     facts: dict[str, TaskFacts] = {}
-    for name, answered in _without_blank_run(tasks):
+    for name, asked in _without_blank_run(tasks):
+        spec = load_spec(name)
         try:
-            made = scored_samples(load_spec(name), answered)
+            answered = [Sample.answered(name, one, got, prompt, spec.prompt_hash or "") for one, prompt, got in asked]
+            made = scored_samples(spec, answered)
             if repeated := duplicate_ids(made):
                 raise MedtasksError(
                     f"{len(repeated)} documents were answered more than once, such as {repeated[0]}; the back-end does "
                     "not shard by the global rank"
                 )
-            outcomes = [sample.outcome for sample in made]
-            replies = (reply for one in answered for reply in one.replies)
-            facts[name] = planned.tasks[name].with_outcomes(outcomes, replies)
-            del answered
-            scored = with_learned_metrics(load_spec(name), made, problems)
-            samples[name] = with_judged_scores(load_spec(name), scored)
+            replies = (reply for *_, several in asked for reply in several)
+            facts[name] = planned.tasks[name].with_outcomes([sample.outcome for sample in made], replies)
+            del asked, answered
+            samples[name] = with_judged_scores(spec, with_learned_metrics(spec, made, problems))
             if judging is None:
                 tables.of(name)
         except Exception as error:  # filters and metrics of other packages may raise anything
@@ -343,34 +278,28 @@ def collect_run(
 
 
 def _without_blank_run(tasks: Iterable[AnsweredTask]) -> Iterator[AnsweredTask]:
-    """``tasks``, with all replies marked as failed if every one is blank: the model is broken, not just bad.
-
-    Tasks are held back until a response is not blank.
-    """
-    held: list[AnsweredTask] = []
+    """``tasks``, with all replies marked as failed if every one is blank: the model is broken, not just bad."""
+    held: list[AnsweredTask] = []  # until a response is not blank
     blank = True
-    for name, answered in tasks:
-        blank = blank and all(is_blank(reply.text) for one in answered for reply in one.replies)
-        held.append((name, answered))
-        del answered  # only the caller needs its documents
+    for name, asked in tasks:
+        blank = blank and all(is_blank(reply.text) for *_, replies in asked for reply in replies)
+        held.append((name, asked))
+        del asked  # only the caller needs its documents
         while held and not blank:
             yield held.pop(0)
     blank_reply = Reply.failure(ALL_BLANK)
-    for name, answered in held:
-        failed = [tuple(blank_reply if reply.failed is None else reply for reply in one.replies) for one in answered]
-        yield name, [replace(one, replies=replies) for one, replies in zip(answered, failed, strict=True)]
+    for name, asked in held:
+        failed = []
+        for document, prompt, replies in asked:
+            failed.append((document, prompt, [blank_reply if one.failed is None else one for one in replies]))
+        yield name, failed
 
 
 def score_unfinished(folder: Path, *, created: str) -> RunRecord:
-    """The run made of the replies in ``folder``; requests that were not sent count as failed, with that reason.
-
-    Raises:
-        DataError: the directory cannot be read, or the prepared data are not those of the run.
-        MedtasksError: none of its tasks can be scored.
-    """
+    """The run made of the replies in ``folder``; requests that were not sent count as failed, with that reason."""
     plan = read_plan(folder)
 
-    def answered(name: str) -> list[Answered]:
+    def answered(name: str) -> AnsweredTask:
         spec, facts, numbers = load_spec(name), plan.manifest.tasks[name], plan.documents[name]
         with using(subset=read_subset(facts.subset), max_frames=facts.frames.get("cap")):  # of the run's documents
             rows = task_rows(name).dataset().select(numbers).to_list()
@@ -378,12 +307,11 @@ def score_unfinished(folder: Path, *, created: str) -> RunRecord:
         documents = []
         for number, document in zip(numbers, rows, strict=True):
             given = found.get(number, {})
-            replies = tuple(
+            replies = [
                 given[repeat].reply if repeat in given else Reply.failure(NOT_ASKED) for repeat in range(spec.repeats)
-            )
-            prompt = next((answer.slot.prompt for answer in given.values()), "")
-            documents.append(Answered(document, replies, prompt, spec.prompt_hash or ""))
-        return documents
+            ]
+            documents.append((document, next((answer.slot.prompt for answer in given.values()), ""), replies))
+        return name, documents
 
     with using(miniature=plan.manifest.miniature):
         for name, facts in plan.manifest.data.items():
@@ -393,10 +321,8 @@ def score_unfinished(folder: Path, *, created: str) -> RunRecord:
                     f"{folder}: the run used {name} data with fingerprint {facts.fingerprint[:16]}, but the data "
                     f"prepared here have {prepared[:16]}; prepare the same data."
                 )
-        run = collect_run(plan.manifest, ((name, answered(name)) for name in plan.documents))
+        run = collect_run(plan.manifest, map(answered, plan.documents))
     if not run.samples:
         raise MedtasksError(f"{folder}: {' '.join(run.manifest.problems)}")
-    spent = list(read_work(folder).values())
-    measured = any(one.reply.work is not None for process in spent for one in process)
-    usage = run_usage(spent, devices=plan.manifest.usage.devices or 1) if measured else RunUsage()
+    usage = run_usage([*read_work(folder).values()], devices=plan.manifest.usage.devices or 1)
     return replace(run, manifest=run.manifest.model_copy(update={"created": created, "usage": usage}))

@@ -7,12 +7,12 @@ import os
 import shutil
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Annotated, Any, TypeAlias, overload
+from typing import IO, Annotated, Any, TypeAlias
 
 from pydantic import Field, ValidationError
 
@@ -22,11 +22,10 @@ from medtasks.core.files import canonical_json, read_lines
 from medtasks.core.schema import Compact, first_problem
 from medtasks.judge.verdict import Verdict
 from medtasks.metrics.confidence import REASONS
-from medtasks.runs.replies import Probabilities, Share
+from medtasks.runs.replies import Probabilities, Reply, Share
 
 Limits: TypeAlias = "tuple[tuple[float, ...], tuple[float, ...]]"
 """Worst and best sufficient statistics that are still possible; equal if nothing is open."""
-
 Outcome: TypeAlias = "tuple[str, str | None, str]"
 """The status of a sample, why its response is missing, and how it was read."""
 
@@ -43,11 +42,8 @@ class Repeat(Compact):
 
 
 class JudgedResponse(Compact):
-    """A panel's verdicts on one response under one rubric.
-
-    ``text`` is the hash of the judged text; ``judges`` is empty if judges are not asked about the response. ``open``
-    gives the reason for each undecided aspect.
-    """
+    """A panel's verdicts on one response under one rubric, none if judges are not asked about it; ``text`` is the hash
+    of the judged text, ``open`` gives the reason for each undecided aspect."""
 
     text: str
     judges: dict[str, Verdict] = Field(default_factory=dict)
@@ -55,10 +51,8 @@ class JudgedResponse(Compact):
 
 
 class JudgedScore(Compact):
-    """One metric of one sample, computed from verdicts: its limits, with those of each repeat and of each part.
-
-    ``judge`` is the hash of the panel; None if no judge was asked.
-    """
+    """One metric of one sample, computed from verdicts: its limits, with those of each repeat and of each part;
+    ``judge`` is the hash of the panel that was asked."""
 
     rubric: str
     judge: str | None
@@ -68,11 +62,10 @@ class JudgedScore(Compact):
 
     @cached_property
     def value(self) -> Value:
-        """The value as scoring sees it."""
         (low, high), judge = self.limits, self.judge
         if low != high:  # parts of an undecided sample are undecided too, or they would not add up to the whole
-            parts = {name: Value(low=one[0], high=one[1], judge=judge) for name, one in self.parts.items()}
-            return Value(low=low, high=high, judge=judge, parts=parts)
+            parts = {name: Value(None, *one, judge=judge) for name, one in self.parts.items()}
+            return Value(None, low, high, judge=judge, parts=parts)
         parts = {name: Value(one[0], judge=judge) for name, one in self.parts.items()}
         return Value(low, repeats=tuple(one[0] for one in self.repeats), judge=judge, parts=parts)
 
@@ -81,13 +74,13 @@ class Sample(Compact):
     """One answered question.
 
     ``scores`` has the sample's own value per metric (None if the metric has none per sample, or was not computed),
-    ``statistics`` the sufficient statistics for corpus scores, ``pending`` the metrics that await a judge. Streaming
-    items are scored over all of their rounds, from the rounds' documents. If the question was repeated, ``repeats`` has
-    each response's part; ``filtered`` and ``status`` are those of the first. ``reading`` is how an option was named, by
-    ``letter`` or by ``text``, or ``named`` where no option was read but the response contains the text of just one.
-    ``verdicts`` has the judges' verdicts on each response, by rubric; ``judged`` the metrics computed from them.
-    ``probabilities`` are those of each response, empty if the back-end reports none. ``confidence`` is only in stripped
-    samples, whose response was removed: the confidence of the answer, or the reason why it has none.
+    ``statistics`` the sufficient statistics for corpus scores, ``pending`` the metrics that await a judge. If the
+    question was repeated, ``repeats`` has each response's part; ``filtered`` and ``status`` are those of the first.
+    ``reading`` is how an option was named, by ``letter`` or by ``text``, or ``named`` where no option was read but the
+    response contains the text of just one. ``verdicts`` has the judges' verdicts on each response, by rubric;
+    ``judged`` the metrics computed from them. ``probabilities`` are those of each response, empty if the back-end
+    reports none. ``confidence`` is only in stripped samples, whose response was removed: the confidence of the answer,
+    or the reason why it has none.
 
     If a response is missing, the status is ``failed``: ``failed`` has the reason for each of ``responses`` (None for
     those that are there), ``limits`` the range in which each metric's statistics would be.
@@ -116,8 +109,27 @@ class Sample(Compact):
     judged: dict[str, JudgedScore] = Field(default_factory=dict)
     document: dict[str, Any]
 
+    @classmethod
+    def answered(
+        cls, task: str, document: Mapping[str, Any], replies: Sequence[Reply], prompt: str = "", prompt_hash: str = ""
+    ) -> Sample:
+        """A document, which includes sample id, cluster, media and target, and the replies to it, one per repeat,
+        before they are scored (`medtasks.runs.scored.scored_samples`)."""
+        own = {name: document[name] for name in ("sample_id", "cluster", "media", "target")}
+        others = {name: value for name, value in document.items() if name not in own}
+        unscored: dict[str, Any] = {"filtered": "", "status": "", "scores": {}, "statistics": {}}
+        given = {"task": task, "prompt": prompt, "prompt_hash": prompt_hash, **reply_fields(replies)}
+        return cls(**own, **given, **unscored, document=others)
+
+    @property
+    def replies(self) -> list[Reply]:
+        """The replies, marked as failed if their text is one that a back-end returns for a failed request."""
+        failed = self.failed or (None,) * len(self.responses)
+        probabilities = self.probabilities or (None,) * len(self.responses)
+        given = zip(self.responses, failed, probabilities, strict=True)
+        return [Reply(text, reason, probabilities=sure).checked() for text, reason, sure in given]
+
     def view(self) -> SampleView:
-        """The sample as scoring and breakdowns see it."""
         values, judged, statistics, repeats = {}, self.judged, self.statistics, self.repeats
         for name in self.scores:
             if self.status == FAILED:
@@ -129,10 +141,9 @@ class Sample(Compact):
                 values[name] = judged[name].value
             elif name not in statistics:
                 values[name] = Value()
-            elif repeats:
-                values[name] = Value(statistics[name], repeats=tuple(one.statistics[name] for one in repeats))
             else:
-                values[name] = Value(statistics[name])
+                several = tuple(one.statistics[name] for one in repeats) if repeats else ()
+                values[name] = Value(statistics[name], repeats=several)
         return SampleView(
             self.sample_id,
             self.cluster,
@@ -151,23 +162,27 @@ class Sample(Compact):
 
     @property
     def failure(self) -> str | None:
-        """Why the first failed response is missing; None if none failed."""
         return next((reason for reason in self.failed if reason is not None), None)
 
     @property
     def outcome(self) -> Outcome:
-        """Status, failure and reading."""
         return self.status, self.failure, self.reading
+
+
+def reply_fields(replies: Sequence[Reply]) -> dict[str, Any]:
+    failed = tuple(reply.failed for reply in replies)
+    probabilities = tuple(reply.probabilities for reply in replies)
+    return {
+        "responses": tuple(reply.text for reply in replies),
+        "failed": () if all(one is None for one in failed) else failed,
+        "probabilities": () if all(one is None for one in probabilities) else probabilities,
+    }
 
 
 class SampleLines(Sequence[Sample]):
     """Samples as the lines of their file, sorted by sample id; each is parsed when it is read.
 
-    Keys are sorted: equal samples give equal lines. They are in a file without a name in ``directory``, by default the
-    system's for temporary files.
-
-    Raises:
-        OSError: the directory cannot be written.
+    They are in a file without a name in ``directory``, by default the system's for temporary files.
     """
 
     def __init__(self, samples: Iterable[Sample], directory: Path | None = None) -> None:
@@ -182,15 +197,7 @@ class SampleLines(Sequence[Sample]):
             self._begins.append(self._file.tell())
             self._file.write(canonical_json(sample.model_dump(mode="json")).encode() + b"\n")
 
-    @overload
-    def __getitem__(self, place: int) -> Sample: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> list[Sample]: ...
-
-    def __getitem__(self, place: int | slice) -> Sample | list[Sample]:
-        if isinstance(place, slice):
-            return [self[one] for one in range(*place.indices(len(self)))]
+    def __getitem__(self, place: Any) -> Any:
         self._file.seek(self._begins[place])
         return Sample.model_validate_json(self._file.readline())
 
@@ -198,18 +205,13 @@ class SampleLines(Sequence[Sample]):
         return len(self._begins)
 
     def write(self, path: Path) -> None:
-        """Write the lines to a file."""
         self._file.seek(0)
         with path.open("wb") as stream:
             shutil.copyfileobj(self._file, stream)
 
 
 def sample_lines(path: Path) -> Iterator[tuple[int, int, Sample]]:
-    """The samples of a file that `SampleLines` wrote, each with where its line begins and how long it is.
-
-    Raises:
-        DataError: the file cannot be read, or a line is not a sample; names file, line and field.
-    """
+    """The samples of a file that `SampleLines` wrote, each with where its line begins and how long it is."""
     begin = 0
     with reading(path, "restore it"):
         for number, line in enumerate(read_lines(path), start=1):
@@ -223,15 +225,15 @@ def sample_lines(path: Path) -> Iterator[tuple[int, int, Sample]]:
 
 
 def read_samples(path: Path) -> list[Sample]:
-    """The samples of a file; errors are those of :func:`sample_lines`."""
     return [sample for _, _, sample in sample_lines(path)]
 
 
 @contextmanager
 def without_garbage_collection(*, afterwards: bool = True) -> Iterator[None]:
-    """Disable the cyclic garbage collector, which takes a quarter of the time of scoring samples: millions of objects
-    without cycles. Unless ``afterwards``, what the block leaves is never searched: for the end of a process, and for
-    samples, which have no cycles (rendered prompts leave some)."""
+    """Disable the cyclic garbage collector, which takes a quarter of the time of scoring samples: they have no cycles.
+
+    Unless ``afterwards``, what the block leaves is never searched: for the end of a process, and for samples.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -255,11 +257,9 @@ def rare_garbage_collection() -> Iterator[None]:
 
 
 def lacks_texts(samples: Sequence[Sample]) -> bool:
-    """Whether these samples have neither prompts nor responses."""
     return bool(samples) and all(not sample.prompt and not sample.responses for sample in samples)
 
 
 def duplicate_ids(samples: Iterable[Sample]) -> list[str]:
-    """Sample ids that occur more than once, sorted; they reveal sharding that evaluates a document twice."""
     counts = Counter(sample.sample_id for sample in samples)
     return sorted(name for name, count in counts.items() if count > 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from medtasks.answers.base import Reading, ResponseFilter
@@ -24,62 +23,28 @@ from medtasks.metrics.confidence import (
     given_statistics,
 )
 from medtasks.metrics.learned import LEARNED
-from medtasks.runs.replies import Letter, Reply
-from medtasks.runs.samples import JudgedResponse, Limits, Repeat, Sample
+from medtasks.runs.replies import Letter
+from medtasks.runs.samples import Limits, Repeat, Sample, reply_fields
 
 Values = Mapping[str, Mapping[str, Any]]
 """What a task's ``process_results`` returns for a response: one entry per metric."""
 
 
-@dataclass(frozen=True)
-class Answered:
-    """One document and the replies to it, one per repeat.
-
-    ``document`` includes sample id, cluster, media and target. ``prompt`` is the text that was sent, ``prompt_hash``
-    the hash of its template. ``verdicts`` are the judges' verdicts on an earlier sample of the same replies.
-    """
-
-    document: Mapping[str, Any]
-    replies: tuple[Reply, ...]
-    prompt: str = ""
-    prompt_hash: str = ""
-    verdicts: Mapping[str, tuple[JudgedResponse, ...]] = field(default_factory=dict)
-
-
-def scored_samples(spec: TaskSpec, answered: Sequence[Answered]) -> list[Sample]:
-    """Samples scored under the task's rules; text metrics are computed for all of them together.
-
-    If a reply failed, the sample has the status ``failed`` and only the limits of its statistics: those of a blank
-    response and of :func:`ideal_response`.
-    """
-    checked = [replace(one, replies=tuple(reply.checked() for reply in one.replies)) for one in answered]
-    filtered = _filtered(spec, [(one.document, [reply.text for reply in one.replies]) for one in checked])
-    pairs = [
-        (reading.filtered, str(one.document["target"]))
-        for one, several in zip(checked, filtered, strict=True)
-        for reading in several
-    ]
+def scored_samples(spec: TaskSpec, samples: Sequence[Sample]) -> list[Sample]:
+    """``samples`` scored from their responses under the task's rules; text metrics are computed for all of them
+    together. If a reply failed, the sample has the status ``failed`` and only the limits of its statistics: those of a
+    blank response and of :func:`ideal_response`."""
+    checked = [sample.model_copy(update=reply_fields(sample.replies)) for sample in samples]
+    documents = [sample.whole_document() for sample in checked]
+    filtered = _filtered(spec, documents, [[*sample.responses] for sample in checked])
+    targets = zip(filtered, (sample.target for sample in checked), strict=True)
+    pairs = [(reading.filtered, target) for several, target in targets for reading in several]
     with computed_together(spec.metrics, pairs):
-        return [_sample(spec, one, readings) for one, readings in zip(checked, filtered, strict=True)]
+        return [_scored(spec, *one) for one in zip(checked, documents, filtered, strict=True)]
 
 
-def scored_again(spec: TaskSpec, samples: Sequence[Sample]) -> list[Sample]:
-    """``samples``, scored again from their responses under the current rules; verdicts are kept."""
-    answered = []
-    for sample in samples:
-        failed = sample.failed or (None,) * len(sample.responses)
-        probabilities = sample.probabilities or (None,) * len(sample.responses)
-        replies = tuple(
-            Reply(text, reason, probabilities=given)
-            for text, reason, given in zip(sample.responses, failed, probabilities, strict=True)
-        )
-        document = sample.whole_document()
-        answered.append(Answered(document, replies, sample.prompt, sample.prompt_hash, sample.verdicts))
-    return scored_samples(spec, answered)
-
-
-def _sample(spec: TaskSpec, answered: Answered, readings: list[Reading]) -> Sample:
-    function, document = spec.function("process_results"), answered.document
+def _scored(spec: TaskSpec, sample: Sample, document: Mapping[str, Any], readings: list[Reading]) -> Sample:
+    function = spec.function("process_results")
 
     def process(readings: list[Reading]) -> Values:
         values: object = function(document, [reading.filtered for reading in readings])
@@ -87,49 +52,39 @@ def _sample(spec: TaskSpec, answered: Answered, readings: list[Reading]) -> Samp
             return values
         raise wrong_return("`process_results`", function, values, "a mapping of metrics to what `sample_value` gives")
 
-    replies = answered.replies
     limits: dict[str, Limits] = {}
-    failed = any(reply.failed is not None for reply in replies)
-    if failed:
-        ends = _filtered(spec, [(document, [text] * len(replies)) for text in ("", ideal_response(document))])
-        values, best = map(process, ends)
+    if sample.failed:
+        count = len(sample.responses)
+        values, best = (
+            process(*_filtered(spec, [document], [[text] * count])) for text in ("", ideal_response(document))
+        )
         low, high = _statistics(values), _statistics(best)
         limits = {metric: (low[metric], high[metric]) for metric in low if metric in high}
+        values = {metric: {"pending": value.get("pending")} for metric, value in values.items()}
         readings = [Reading(f"[{FAILED}]")]
     else:
         values = process(readings)
-    repeats = [
+    repeats = tuple(
         Repeat(
             filtered=reading.filtered,
             status=spec.filter.status(reading.filtered),
             statistics={name: tuple(value["repeats"][number]) for name, value in values.items() if "repeats" in value},
         )
         for number, reading in enumerate(readings if len(readings) > 1 else ())
-    ]
-    probabilities = tuple(reply.probabilities for reply in replies)
-    fields = dict(document)
-    return Sample(
-        sample_id=fields.pop("sample_id"),
-        task=spec.name,
-        cluster=fields.pop("cluster"),
-        media=tuple(fields.pop("media")),
-        prompt_hash=answered.prompt_hash,
-        prompt=answered.prompt,
-        target=fields.pop("target"),
-        responses=tuple(reply.text for reply in replies),
-        failed=tuple(reply.failed for reply in replies) if failed else (),
-        probabilities=() if all(one is None for one in probabilities) else probabilities,
-        filtered=readings[0].filtered,
-        reading=readings[0].how,
-        status=FAILED if failed else spec.filter.status(readings[0].filtered),
-        scores={metric: None if failed else value.get("score") for metric, value in values.items()},
-        statistics={} if failed else _statistics(values),
-        limits=limits,
-        repeats=tuple(repeats),
-        pending=tuple(metric for metric, value in values.items() if value.get("pending")),
-        verdicts=dict(answered.verdicts),
-        document=fields,
     )
+    scored = {
+        "filtered": readings[0].filtered,
+        "reading": readings[0].how,
+        "status": FAILED if sample.failed else spec.filter.status(readings[0].filtered),
+        "scores": {metric: value.get("score") for metric, value in values.items()},
+        "statistics": _statistics(values),
+        "limits": limits,
+        "repeats": repeats,
+        "pending": tuple(metric for metric, value in values.items() if value.get("pending")),
+        "judged": {},
+        "confidence": None,
+    }
+    return Sample(**{**dict(sample), **scored})
 
 
 def ideal_response(document: Mapping[str, Any]) -> str:
@@ -137,11 +92,11 @@ def ideal_response(document: Mapping[str, Any]) -> str:
     return str(document.get("ideal_response") or document["target"])
 
 
-def _filtered(spec: TaskSpec, responses: Sequence[tuple[Mapping[str, Any], list[str]]]) -> list[list[Reading]]:
-    """The readings of the responses to each document, stripped."""
-    if not responses:
+def _filtered(
+    spec: TaskSpec, documents: Sequence[Mapping[str, Any]], texts: Sequence[list[str]]
+) -> list[list[Reading]]:
+    if not documents:
         return []
-    documents, texts = zip(*responses, strict=True)
     step = spec.filter.kind()
     if isinstance(step, ResponseFilter):
         readings = step.readings(texts, documents)
@@ -170,11 +125,8 @@ def _statistics(values: Values) -> dict[str, tuple[float, ...]]:
 
 
 def with_learned_metrics(spec: TaskSpec, samples: Sequence[Sample], problems: list[str]) -> list[Sample]:
-    """``samples`` with the task's learned metrics.
-
-    A metric whose weights are missing has no statistics. If a model fails, a message is added to ``problems`` and the
-    other scores are kept.
-    """
+    """``samples`` with the task's learned metrics; one whose weights are missing has no statistics. If a model fails, a
+    message is added to ``problems``."""
     if not spec.metadata.learned:
         return list(samples)
     values: dict[str, dict[int, float]] = {name: {} for name in spec.metadata.learned}
@@ -198,7 +150,7 @@ def with_learned_metrics(spec: TaskSpec, samples: Sequence[Sample], problems: li
 
 
 def has_models(spec: TaskSpec) -> bool:
-    """Whether a model scores the task's samples; a score depends a little on the others in its batch."""
+    """Whether a model scores the task's samples: a score depends a little on the others in its batch."""
     return any(LEARNED[name].unavailable() is None for name in spec.metadata.learned)
 
 
@@ -210,18 +162,12 @@ Found = float | str
 
 def confidence_metrics(samples: Sequence[Sample]) -> Iterator[Derived]:
     """The scores of confidences in tasks with ``metadata.confidence``, as one set; none if the back-end gave no
-    probabilities at all.
-
-    Items of several samples, and repeated questions, have none. A failed request leaves them open.
-    """
+    probabilities at all. Items of several samples, and repeated questions, have none."""
     tasks = {task: load_spec(task).metadata.confidence for task in {sample.task for sample in samples}}
     declared = {task: facts for task, facts in tasks.items() if facts is not None}
-    giving = {
-        sample.task
-        for sample in samples
-        if sample.task in declared and (declared[sample.task].of == "stated" or gives_confidence(sample))
-    }
-    by_id = {sample.sample_id: sample for sample in samples if sample.task in giving and _is_one(sample)}
+    asked = [sample for sample in samples if sample.task in declared]
+    giving = {one.task for one in asked if declared[one.task].of == "stated" or gives_confidence(one)}
+    by_id = {one.sample_id: one for one in asked if one.task in giving and _is_one(one)}
 
     def values(item: Item) -> Mapping[str, Value]:
         sample = by_id.get(item.item_id) if len(item.samples) == 1 else None
@@ -248,15 +194,12 @@ def confidence_metrics(samples: Sequence[Sample]) -> Iterator[Derived]:
 
 
 def gives_confidence(sample: Sample) -> bool:
-    """Whether the back-end gave probabilities; if it did for one sample, all others of the task count as well."""
+    """Whether the back-end gave probabilities: if it did for one sample, all others of the task count as well."""
     return any(sample.probabilities) or sample.confidence is not None
 
 
 def kept_confidences(samples: Sequence[Sample]) -> list[Found | None]:
-    """What the scores need of each sample's confidence if its response is removed; None if they need nothing.
-
-    The samples are those of one task.
-    """
+    """What the scores need of the confidence of each sample of a task if its response is removed, if anything."""
     facts = load_spec(samples[0].task).metadata.confidence if samples else None
     if facts is None or not (facts.of == "stated" or any(any(sample.probabilities) for sample in samples)):
         return [sample.confidence for sample in samples]
@@ -264,13 +207,12 @@ def kept_confidences(samples: Sequence[Sample]) -> list[Found | None]:
 
 
 def _is_one(sample: Sample) -> bool:
-    """Whether the sample has, or had, one response."""
     return len(sample.responses) == 1 or sample.confidence is not None
 
 
 def confidence_of(sample: Sample, facts: Confidence) -> Found:
-    """The confidence of a sample's first response, or what was kept of it: stated, or the probability of the answer or
-    of the option at its :func:`deciding_letter`, normalised over the question's options."""
+    """The confidence of a sample's first response: stated, or the probability of the answer or of the option at its
+    :func:`deciding_letter`, normalised over the question's options."""
     if not sample.responses and sample.confidence is not None:
         return sample.confidence
     if sample.status in ("empty", FAILED) or (sample.status not in ANSWERED and facts.of != "answer"):
@@ -282,8 +224,7 @@ def confidence_of(sample: Sample, facts: Confidence) -> Found:
         return "no_probabilities"
     if facts.of == "answer":
         return "no_probabilities" if given.answer is None else given.answer
-    step = load_spec(sample.task).filter.kind()
-    document = {**sample.document, "target": sample.target}
+    step, document = load_spec(sample.task).filter.kind(), {**sample.document, "target": sample.target}
 
     def read(text: str) -> str:
         return str(step.apply([[text]], [document])[0])

@@ -9,10 +9,8 @@ COVERAGE = 0.99
 
 
 class Repeats(BaseModel, frozen=True):
-    """One metric over several repeats of the same questions (arXiv 2605.15574): the score of each, and their spread.
-
-    ``deviation`` is the sample standard deviation, ``interval`` the 95 % interval of the mean by Student's t.
-    """
+    """One metric over several repeats of the same questions (arXiv 2605.15574): the score of each, their sample
+    standard deviation, and the 95 % interval of the mean by Student's t."""
 
     values: tuple[float, ...]
     mean: float
@@ -25,10 +23,10 @@ class MetricScore(BaseModel, frozen=True):
 
     ``value`` and ``interval`` are in the metric's own unit (fraction, or 0 to 100 for chrF); they are None if the
     metric could not be computed or has no interval, and ``reason`` says why. ``samples`` counts the items that the
-    metric applies to. ``chance`` is the accuracy of uniform guessing at the items scored. If requests failed,
-    ``answered`` counts the items with a response; if a judge is involved, ``judged`` counts the items whose value is
-    known. In both cases ``bounds`` are the scores with all other items wrong and with all of them right, and
-    ``incomplete`` marks a value over less than the threshold's share of the items.
+    metric applies to. ``chance`` is the accuracy of uniform guessing. If requests failed, ``answered`` counts the items
+    with a response; if a judge is involved, ``judged`` counts the items whose value is known. In both cases ``bounds``
+    are the scores with all other items wrong and with all of them right, and ``incomplete`` marks a value over less
+    than the threshold's share of the items.
     """
 
     value: float | None
@@ -62,10 +60,7 @@ def coverage_text(items: int, answered: int | None, judged: int | None) -> str:
 
 
 class Letters(BaseModel, frozen=True):
-    """Positional bias: how often each letter was correct and how often it was chosen (arXiv 2605.15574, section 3.2).
-
-    The counts for the null option are None if there is none.
-    """
+    """Positional bias: how often each letter was correct and how often it was chosen (arXiv 2605.15574, 3.2)."""
 
     gold: dict[str, int]
     chosen: dict[str, int]
@@ -74,11 +69,8 @@ class Letters(BaseModel, frozen=True):
 
 
 class RotatedLetters(Letters, frozen=True):
-    """The letters of questions asked in several rotations, over all answers with a selected option.
-
-    ``preference`` is by letter the share of answers that chose it minus the share expected
-    (`medtasks.metrics.variants`), with its 95 % interval.
-    """
+    """The letters of questions asked in several rotations; ``preference`` is by letter the share of answers that chose
+    it minus the share expected (`medtasks.metrics.variants`), with its 95 % interval."""
 
     null_chosen_when_wrong: None = None
     null_missed_when_right: None = None
@@ -110,11 +102,8 @@ class Reliability(BaseModel, frozen=True):
 
 
 class Scores(BaseModel, frozen=True):
-    """All scores of one set of samples.
-
-    Scores are over ``items``; a streaming item has several samples. ``incomplete`` counts the streaming items with
-    rounds that were not asked (a run with a limit); they are not scored.
-    """
+    """All scores of one set of samples, over their ``items``; ``incomplete`` counts those with rounds that were not
+    asked, which are not scored."""
 
     samples: int
     items: int

@@ -10,6 +10,7 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from string import ascii_uppercase
 from typing import Any
 
@@ -51,9 +52,6 @@ def score_samples(
     """Scores of ``samples`` in any order, overall and for each named breakdown of ``benchmark``.
 
     ``pooled`` names further metrics that only make sense over several tasks; the rest is as in :func:`score_tables`.
-
-    Raises:
-        MedtasksError: there are no samples, the samples of one task have different metrics, or a breakdown is unknown.
     """
     table = item_table(samples, benchmark, breakdowns, pooled)
     return score_tables({"": table}, resamples=resamples, threshold=threshold)[""]
@@ -62,15 +60,10 @@ def score_samples(
 def scores_of(
     tables: RunTables, groups: Mapping[str, Sequence[str]], *, threshold: float = COVERAGE
 ) -> tuple[dict[str, Scores], dict[str, Scores]]:
-    """Scores of every task, and of every group pooled over all samples of its tasks.
-
-    ``threshold`` is the share of verdicts below which a judged score is marked incomplete.
-    """
-    entries = {name: tables.of(name) for name in tables.tasks}
-    scores = score_tables(
-        entries | {name: tables.of(name, members) for name, members in groups.items()}, threshold=threshold
-    )
-    return {name: scores[name] for name in entries}, {name: scores[name] for name in groups}
+    """Scores of every task, and of every group pooled over all samples of its tasks."""
+    every = {**dict.fromkeys(tables.tasks, ()), **groups}
+    scores = score_tables({name: tables.of(name, members) for name, members in every.items()}, threshold=threshold)
+    return {name: scores[name] for name in tables.tasks}, {name: scores[name] for name in groups}
 
 
 def score_tables(
@@ -79,9 +72,9 @@ def score_tables(
     """Scores of each table, overall and by breakdown.
 
     Intervals are 95 % percentile intervals of a cluster bootstrap over images, patients or videos
-    (:func:`joint_intervals`, seed 0); tables, metrics and groups with the same number of clusters share
-    one set of draws. A judged score is marked incomplete if the share of items with a verdict is below ``threshold``;
-    one that still awaits its judge has no value.
+    (:func:`joint_intervals`); tables, metrics and groups with the same number of clusters share one set of draws. A
+    judged score is marked incomplete if the share of items with a verdict is below ``threshold``; one that still awaits
+    its judge has no value.
     """
     drawn: list[tuple[Array, Score, Callable[[Interval], None]]] = []
     scores = {name: _TableScores(table, threshold, drawn).fields() for name, table in tables.items()}
@@ -110,7 +103,7 @@ class _TableScores:
 
     To ``drawn`` it appends the cluster totals and the score of each value, and what puts the interval in its place.
     ``_rows`` are the complete items of all groups, one group after the other, each in the order of clusters, and
-    ``_group`` is the group of each; ``_parts`` is the part of an item that counts in a group, empty for whole items.
+    ``_group`` is the group of each; ``_parts`` is the part of an item that counts in a group.
     """
 
     def __init__(
@@ -129,17 +122,13 @@ class _TableScores:
         self._group = np.repeat(np.arange(self._count), [len(rows) for rows in self._scored])
 
     def fields(self) -> dict[str, Any]:
-        """The fields, whose intervals are still to be put in."""
-        table, accuracy = self._table, self._columns.get("accuracy")
+        table = self._table
         metrics = {name: self._metric(name) for name in table.metrics}
         groups = []
         for number, (rows, scored) in enumerate(zip(self._members, self._scored, strict=True)):
             listed = rows.tolist()
-            statuses: Counter[str] = Counter()
-            for kinds, items in Counter(map(table.statuses.__getitem__, listed)).items():  # few items differ in this
-                for status in kinds:
-                    statuses[status] += items
-            rotated = PREFERENCE in self._columns
+            statuses = Counter(chain.from_iterable(map(table.statuses.__getitem__, listed)))
+            letters = self._rotated_letters if PREFERENCE in self._columns else self._letters
             groups.append(
                 {
                     "samples": sum(len(table.samples[row]) for row in listed),
@@ -148,7 +137,7 @@ class _TableScores:
                     "status": dict(sorted(statuses.items())),
                     "metrics": {name: scores[number] for name, scores in metrics.items()},
                     "incomplete": len(rows) - len(scored),
-                    "letters": self._rotated_letters(scored) if rotated else _letters(table, scored, accuracy),
+                    "letters": letters(scored),
                 }
             )
         breakdowns: dict[str, dict[str, Any]] = {name: {} for name in table.breakdowns}
@@ -169,7 +158,7 @@ class _TableScores:
 
     def _metric(self, name: str) -> list[dict[str, Any]]:
         """The `MetricScore` of each group, in one call of the metric."""
-        metric, group, count = get_metric(name), self._group, self._count
+        metric, group = get_metric(name), self._group
         whole, parts = self._columns[name], self._table.parts
         if any((name, part) in parts for part in self._parts):  # items judged by parts count with theirs
             columns = (parts.get((name, part), whole) for part in self._parts)
@@ -178,32 +167,33 @@ class _TableScores:
             column = whole.take(self._rows)
         scores = self._unscored(metric, column)
         valued = [number for number, score in enumerate(scores) if score["reason"] is None]
+        if not valued:
+            return scores
         known = column.applies & column.known & np.isin(group, valued)
-        values, sums = _values(metric, column.statistics[known], group[known], self._table.codes[self._rows[known]])
-        chances: Sequence[float | None] = [None] * count
-        if name == "accuracy":
-            chances = _chances(self._table.options[self._rows[known]], group[known], count)
+        rows, statistics, group = self._rows[known], column.statistics[known], group[known]
+        check_finite(statistics)
+        begins = np.flatnonzero(np.diff(group, prepend=-1) | np.diff(self._table.codes[rows], prepend=-1))
+        sums = np.split(segment_sums(statistics, begins), np.flatnonzero(np.diff(group[begins], prepend=-1))[1:])
+        values = _scores(metric, _group_totals(statistics, group)).tolist()
         for number, value, table in zip(valued, values, sums, strict=True):
-            score, chance = scores[number], chances[number]
+            score = scores[number]
             if math.isnan(value):
                 score["reason"] = "it is undefined for so few clusters"
                 continue
-            margin = None if chance is None else value - chance
-            score |= {"value": value, "chance": chance, "margin_over_chance": margin}
+            score["value"] = value
+            if name == "accuracy":
+                chance = _chance([self._table.options[row] for row in rows[group == number]])
+                score |= {"chance": chance, "margin_over_chance": None if chance is None else value - chance}
             if whole.repeats is not None and (name, self._parts[number]) not in parts:
-                rows = self._scored[number]
-                runs = whole.repeats[rows[whole.applies[rows]]]
+                items = self._scored[number]
+                runs = whole.repeats[items[whole.applies[items]]]
                 spread = _scores(metric, totals(runs.reshape(len(runs), -1)).reshape(runs.shape[1:])).tolist()
                 score["repeats"] = {"values": spread, **student_interval(spread)}
             self._interval_for(score, table, metric.score)
         return scores
 
     def _unscored(self, metric: Metric, column: Column) -> list[dict[str, Any]]:
-        """The fields of each group's score without value and interval; ``reason`` is set if there is no value.
-
-        The bounds are the scores with all open items wrong, and with all of them right; there are none if an item has
-        no range.
-        """
+        """The fields of each group's score without value and interval; ``reason`` is set if there is no value."""
         applies, group, state, threshold = column.applies, self._group, column.state, self._threshold
         masks = (applies, state >= PENDING, state == AWAITING, column.known, state == NO_RESPONSE)
         counts = [np.bincount(group[applies & mask], minlength=self._count).tolist() for mask in masks]
@@ -242,6 +232,7 @@ class _TableScores:
             rows = np.flatnonzero(applies & np.isin(group, open_groups))
             groups = group[rows]
             low, high = column.bounds(rows)
+            # no bounds if an item has no range
             inside = ~np.isin(groups, groups[np.isnan(low).any(axis=1) | np.isnan(high).any(axis=1)])
             sides = (_scores(metric, _group_totals(side[inside], groups[inside])).tolist() for side in (low, high))
             for number, worst, best in zip(np.unique(groups[inside]).tolist(), *sides, strict=True):
@@ -249,6 +240,32 @@ class _TableScores:
         return scores
 
     # --- letters and confidence ---
+
+    def _letters(self, rows: Rows) -> dict[str, Any] | None:
+        table, accuracy = self._table, self._columns.get("accuracy")
+        options, null = table.benchmark.options, table.benchmark.null_option
+        if not options or accuracy is None:
+            return None
+        gold: Counter[str] = Counter()
+        chosen: Counter[str] = Counter()
+        wrong = missed = 0
+        asked = rows[accuracy.present[rows]].tolist()
+        answers = Counter((table.target[row], table.chosen[row], table.statuses[row][0]) for row in asked)
+        for (target, letter, status), count in answers.items():
+            if status != FAILED:
+                gold[target] += count
+                chosen[letter if status == "ok" else f"[{status}]"] += count
+                wrong += count * (letter == null and target != null)
+                missed += count * (status == "ok" and letter != null and target == null)
+        if not gold:
+            return None
+        others = {key: count for key, count in sorted(chosen.items()) if key not in options}
+        return {
+            "gold": {letter: gold[letter] for letter in options},
+            "chosen": {**{letter: chosen[letter] for letter in options}, **others},
+            "null_chosen_when_wrong": None if null is None else wrong,
+            "null_missed_when_right": None if null is None else missed,
+        }
 
     def _rotated_letters(self, rows: Rows) -> dict[str, Any] | None:
         """The `RotatedLetters` of rotated questions, also of those without a selected option; None without a
@@ -275,10 +292,8 @@ class _TableScores:
             self._drawn.append((cluster_totals(pairs, table.codes[rows]), _MEAN, put))
         return {
             "gold": {name: int(gold[place]) for place, name in names.items()},
-            "chosen": {
-                **{name: int(chosen[place]) for place, name in names.items()},
-                **{f"[{status}]": count for status, count in sorted(statuses.items())},
-            },
+            "chosen": {name: int(chosen[place]) for place, name in names.items()}
+            | {f"[{status}]": count for status, count in sorted(statuses.items())},
             "preference": preference,
         }
 
@@ -314,58 +329,11 @@ class _TableScores:
         }
 
 
-def _letters(table: ItemTable, rows: Rows, accuracy: Column | None) -> dict[str, Any] | None:
-    """The `Letters` of the multiple-choice items; None if there are none."""
-    options, null = table.benchmark.options, table.benchmark.null_option
-    if not options or accuracy is None:
-        return None
-    gold: Counter[str] = Counter()
-    chosen: Counter[str] = Counter()
-    wrong = missed = 0
-    asked = rows[accuracy.present[rows]].tolist()
-    answers = Counter((table.target[row], table.chosen[row], table.statuses[row][0]) for row in asked)
-    for (target, letter, status), count in answers.items():
-        if status != FAILED:
-            gold[target] += count
-            chosen[letter if status == "ok" else f"[{status}]"] += count
-            wrong += count * (letter == null and target != null)
-            missed += count * (status == "ok" and letter != null and target == null)
-    if not gold:
-        return None
-    return {
-        "gold": {letter: gold[letter] for letter in options},
-        "chosen": {
-            **{letter: chosen[letter] for letter in options},
-            **{key: count for key, count in sorted(chosen.items()) if key not in options},
-        },
-        "null_chosen_when_wrong": None if null is None else wrong,
-        "null_missed_when_right": None if null is None else missed,
-    }
-
-
-def _values(metric: Metric, statistics: Array, group: Rows, clusters: Rows) -> tuple[list[float], list[Array]]:
-    """The score and the cluster totals of each group that occurs in ``group``, which gives the group of each row; rows
-    are in the order of groups and their clusters."""
-    if not len(group):
-        return [], []
-    check_finite(statistics)
-    begins = np.flatnonzero((np.diff(group, prepend=-1) != 0) | (np.diff(clusters, prepend=-1) != 0))
-    sums = segment_sums(statistics, begins)
-    firsts = np.flatnonzero(np.diff(group[begins], prepend=-1))
-    return _scores(metric, _group_totals(statistics, group)).tolist(), np.split(sums, firsts[1:])
-
-
 def _group_totals(statistics: Array, group: Rows) -> Array:
-    """Summed statistics of consecutive rows of the same group."""
     return segment_sums(statistics, np.flatnonzero(np.diff(group, prepend=-1)))
 
 
 def _scores(metric: Metric, sums: Array) -> Array:
-    """The metric's score of each row of ``sums``.
-
-    Raises:
-        MedtasksError: `score` does not return one number a row.
-    """
     scores = np.asarray(metric.score(sums))
     if scores.shape != sums.shape[:-1]:
         raise MedtasksError(
@@ -375,15 +343,11 @@ def _scores(metric: Metric, sums: Array) -> Array:
     return scores
 
 
-def _chances(options: Rows, group: Rows, groups: int) -> list[float | None]:
-    """The accuracy of uniform guessing at the items of each group, whose numbers of ``options`` are given: the mean of
-    1/options; None for a group with an item that cannot be guessed."""
-    found: list[float | None] = [None] * groups
-    numbers, codes = np.unique(options, return_inverse=True)
-    counts = np.bincount(group * len(numbers) + codes, minlength=groups * len(numbers)).reshape(groups, len(numbers))
-    for place in np.flatnonzero(counts.any(axis=1)).tolist():
-        times = {number: count for number, count in zip(numbers.tolist(), counts[place].tolist(), strict=True) if count}
-        if 0 not in times:  # one number of options is divided once, so that 1/5 is not 0.2 with an error of rounding
-            items = sum(times.values())
-            found[place] = 1 / min(times) if len(times) == 1 else math.fsum(c / n for n, c in times.items()) / items
-    return found
+def _chance(options: Sequence[int]) -> float | None:
+    """The accuracy of uniform guessing, the mean of 1/options; None if an item cannot be guessed."""
+    numbers, counts = np.unique(options, return_counts=True)
+    if numbers[0] == 0:
+        return None
+    if len(numbers) == 1:  # divided once, so that 1/5 is not 0.2 with an error of rounding
+        return 1 / int(numbers[0])
+    return math.fsum((counts / numbers).tolist()) / len(options)

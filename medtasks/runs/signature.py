@@ -1,6 +1,6 @@
 """Reproducibility signatures: one line with all that affects a score but the model; equal lines are comparable.
 
-Modelled on sacrebleu's: ``key:value`` parts separated by bars, the metric's own first (``metrics/base.py`` there).
+Modelled on sacrebleu's: ``key:value`` parts separated by bars, the metric's own first.
 """
 
 from __future__ import annotations
@@ -54,10 +54,8 @@ def signatures(
 ) -> dict[str, str]:
     """The signatures by metric of the scores over all items of the task or group ``name`` of a run.
 
-    Args:
-        scored: `medtasks.runs.scores.MetricScore.signature` by metric.
-        sample_ids: of all samples in the scores, in any order.
-        elsewhere: the metrics that were computed elsewhere, by the package versions in the manifest.
+    ``scored`` has `medtasks.runs.scores.MetricScore.signature` by metric. The metrics in ``elsewhere`` were computed
+    elsewhere, by the package versions in the manifest.
     """
     members, is_group = manifest.groups.get(name, (name,)), name in manifest.groups
     facts = {task: manifest.tasks[task] for task in members}
@@ -113,14 +111,12 @@ def _versions(tasks: Mapping[str, tuple[float, Mapping[str, str]]]) -> dict[str,
 
 
 def versions_today(tasks: Iterable[str]) -> dict[str, str]:
-    """The parts of a signature for the versions of task files and filters that are installed here."""
     specs = {task: load_spec(task) for task in tasks}
     return _versions({task: (one.metadata.version, filter_versions(one)) for task, one in specs.items()})
 
 
 def _declared(tasks: Iterable[str], metric: str) -> dict[str, str]:
-    """What the tasks declare, as far as the metric depends on it: what the confidence of an answer is and when it is
-    right, and times of streams."""
+    """What the tasks declare about confidences and times of streams, if the metric depends on it."""
     fields: tuple[str, ...] = getattr(get_metric(metric), "timing", ())
     confidences, timings = {}, {}
     for task in tasks if fields or metric in CONFIDENCE_NAMES else ():
@@ -160,16 +156,13 @@ def _hash(value: Any) -> str:
 
 
 def changed_options(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The harness options in a run's settings that change what the model is asked, without those at their default."""
     options = {key: settings.get(key) for key in _HARNESS_OPTIONS}
     return {key: value for key, value in options.items() if value not in _HARNESS_OPTIONS[key]}
 
 
 def format_signature(parts: Mapping[str, str]) -> str:
-    """The parts as one line: the value of ``metric``, then the others as ``key:value``, or only the key if it is empty.
-
-    ``|``, ``:``, ``%``, blanks and all other than plain ASCII are percent-encoded as in URLs (``%7C``).
-    """
+    """The parts as one line: the value of ``metric``, then the others as ``key:value``, or only the key if it is empty;
+    percent-encoded as in URLs."""
     words = [_quoted(parts.get("metric", ""))]
     for key, value in parts.items():
         if key != "metric":
@@ -178,11 +171,7 @@ def format_signature(parts: Mapping[str, str]) -> str:
 
 
 def parse_signature(text: str) -> dict[str, str]:
-    """The parts in a line by :func:`format_signature`, in their order.
-
-    Raises:
-        UsageError: a key is duplicated, or a part is empty.
-    """
+    """The parts in a line by :func:`format_signature`, in their order."""
     first, *words = text.split("|")
     parts = {"metric": _plain(first)}
     for word in words:
@@ -198,20 +187,14 @@ _plain = functools.partial(unquote, errors="surrogatepass")
 
 
 def differences(one: str, other: str) -> list[str]:
-    """How ``one`` differs from ``other``, a short sentence for each part; empty if they are equal.
-
-    Sample differences are omitted when the subsets differ.
-
-    Raises:
-        UsageError: as :func:`parse_signature`.
-    """
+    """How ``one`` differs from ``other``, a short sentence for each part; empty if they are equal."""
     here, there = parse_signature(one), parse_signature(other)
     differing = [key for key in dict.fromkeys((*here, *there)) if here.get(key) != there.get(key)]
     sentences = []
     for key in differing:
         first, second, name = here.get(key), there.get(key), _NAMES.get(key, key)
         if key == "items" and "subset" in differing:
-            continue
+            continue  # other subsets have other samples
         if key == "blind":
             text = "blind: prompts without media" if first else "prompts with media instead of blind"
         elif key == "items" and first and second:
@@ -226,7 +209,6 @@ def differences(one: str, other: str) -> list[str]:
 
 
 def _short_value(value: str) -> str:
-    """A value as shown in a sentence, with hashes shortened."""
     if value.startswith(f"{UNKNOWN_PROMPT};"):
         return UNKNOWN_PROMPT
     return _HASH.sub(lambda found: found[0][:8] + "…", value) or "set"

@@ -64,9 +64,7 @@ def summary(run: RunRecord, directory: Path | None, keep: str = "--output_path")
     is counted. The path comes last.
     """
     names = in_order(run)
-    notes = [
-        f"  {note}" for note in (*_notes_on_responses(run, directory), *_notes_on_scores(run), *_notes_on_rows(run))
-    ]
+    notes = [f"  {note}" for note in _notes(run, directory)]
     title = ["", "medtasks: scores with 95 % cluster-bootstrap intervals"]
     if directory is None:
         saved = f"  nothing was saved: give {keep} to keep samples, scores and manifest"
@@ -146,10 +144,9 @@ def _score_lines(run: RunRecord, names: Sequence[str]) -> list[str]:
     return lines
 
 
-def _notes_on_responses(run: RunRecord, directory: Path | None) -> Iterator[str]:
-    """The command that judges what awaits a judge; problems, cut-off responses, judges, kinds of runs."""
-    scores = [score for entry in run.tasks.values() for score in entry.metrics.values()]
-    if any(score.value is None and score.bounds is not None and score.answered != 0 for score in scores):
+def _notes(run: RunRecord, directory: Path | None) -> Iterator[str]:
+    every = [score for entry in run.tasks.values() for score in entry.metrics.values()]
+    if any(score.value is None and score.bounds is not None and score.answered != 0 for score in every):
         yield f"to judge: medtasks judge {directory or 'DIRECTORY'} --judge model=NAME,base_url=ADDRESS"
     manifest, tasks = run.manifest, run.manifest.tasks
     yield from manifest.problems
@@ -165,8 +162,8 @@ def _notes_on_responses(run: RunRecord, directory: Path | None) -> Iterator[str]
         yield f"warning: answers after the limit of {first_names(limits)} tokens are lost; raise {option}"
     if unknown := [name for name, task in tasks.items() if task.finish.get("unknown")]:
         yield f"cut off at the token limit: unknown, the back-end does not say ({first_names(unknown)})"
-    for rubric, facts in sorted(manifest.judge.items()):
-        yield f"{rubric}: judged by {judges_of(facts)}"
+    for rubric, judging in sorted(manifest.judge.items()):
+        yield f"{rubric}: judged by {judges_of(judging)}"
     if manifest.miniature:
         yield f"Miniature data ({', '.join(sorted(manifest.miniature))}): a demonstration, not a benchmark result."
     if subsets := sorted({task.subset for task in tasks.values()} - {""}):
@@ -174,9 +171,6 @@ def _notes_on_responses(run: RunRecord, directory: Path | None) -> Iterator[str]
     if any(task.blind for task in tasks.values()):
         yield "Blind run: prompts without their images or frames."
 
-
-def _notes_on_scores(run: RunRecord) -> Iterator[str]:
-    """Metrics without a value, and why; what metrics say about this machine; few clusters, items not scored."""
     entries = {**run.groups, **run.tasks}
     without: dict[tuple[str, str], list[str]] = {}
     computed = set()
@@ -198,11 +192,8 @@ def _notes_on_scores(run: RunRecord) -> Iterator[str]:
         items = "item is" if incomplete == 1 else "items are"
         yield f"{incomplete} {items} not scored: not all rounds, rotations or prompts were asked (--limit)"
 
-
-def _notes_on_rows(run: RunRecord) -> Iterator[str]:
-    """Rows that the tasks leave out, the share of the release's records, records that were excluded."""
     of_reason: dict[str, dict[str, int]] = {}
-    for name, task in run.manifest.tasks.items():
+    for name, task in tasks.items():
         for why, count in task.excluded.items():
             of_reason.setdefault(why, {})[name] = count
     for why, counts in of_reason.items():

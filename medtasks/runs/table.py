@@ -1,12 +1,11 @@
 """The item table behind every number of a run: one row per item, one column per metric.
 
-Scores, intervals, breakdowns, paired tests and the leaderboard all select rows from it. A task's table is built from
-its samples once; a group's table pools those of its tasks.
+Scores, intervals, breakdowns, paired tests and the leaderboard all select rows from it.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, UserDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -19,7 +18,7 @@ import numpy.typing as npt
 
 from medtasks.benchmarks.errors import declared_errors, declared_metrics, pooled_metrics
 from medtasks.benchmarks.variants import joined_items
-from medtasks.catalog.benchmark import Benchmark, SampleView, Value, sample_items, with_derived
+from medtasks.catalog.benchmark import Benchmark, Value, sample_items, with_derived
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import TaskSpec, leaf_tasks, load_spec, load_specs
 from medtasks.core.errors import DataError, MedtasksError, UsageError
@@ -41,26 +40,17 @@ K = TypeVar("K")
 T = TypeVar("T")
 
 
-class Lazy(Mapping[K, T]):
-    """A mapping whose values are made on each access: ``make`` of each of ``keys``."""
+class Lazy(UserDict[K, T]):
+    """A mapping of ``keys`` whose values are made on each access."""
 
     def __init__(self, keys: Iterable[K], make: Callable[[K], T]) -> None:
-        self._keys = dict.fromkeys(keys)
+        self.data = dict.fromkeys(keys)  # type: ignore[assignment]
         self._make = make
 
     def __getitem__(self, key: K) -> T:
-        if key not in self._keys:
+        if key not in self.data:
             raise KeyError(key)
         return self._make(key)
-
-    def __contains__(self, key: object) -> bool:  # the inherited one makes the value
-        return key in self._keys
-
-    def __iter__(self) -> Iterator[K]:
-        return iter(self._keys)
-
-    def __len__(self) -> int:
-        return len(self._keys)
 
 
 @lru_cache(maxsize=1024)
@@ -90,23 +80,19 @@ class Column:
 
     @cached_property
     def known(self) -> Mask:
-        """Items with statistics."""
-        known: Mask = np.asarray(~np.isnan(self.statistics).all(axis=1))
-        return known
+        return np.asarray(~np.isnan(self.statistics).all(axis=1))
 
     @property
     def present(self) -> Mask:
-        """Items with a value of the metric."""
         return np.asarray(self.state != ABSENT)
 
     @cached_property
     def applies(self) -> Mask:
         """Items that the metric applies to: a mean over no observations is excluded."""
-        applies: Mask = self.present & (self.statistics[:, 1] != 0) if self.statistics.shape[1] == 2 else self.present
-        return applies
+        counted = self.statistics[:, 1] != 0 if self.statistics.shape[1] == 2 else True
+        return np.asarray(self.present & counted)
 
     def judges_of(self, rows: Rows) -> list[str]:
-        """The judges that contributed to these items, sorted."""
         return [] if self.judge is None else [str(name) for name in np.unique(self.judge[rows]) if name]
 
     def bounds(self, rows: Rows) -> tuple[Array, Array]:
@@ -118,23 +104,11 @@ class Column:
         return low, high
 
     def take(self, rows: Rows) -> Column:
-        """The column restricted to these items."""
-        return Column(
-            self.statistics[rows],
-            self.state[rows],
-            ranges=None if self.ranges is None else self.ranges[rows],
-            judge=None if self.judge is None else self.judge[rows],
-            repeats=None if self.repeats is None else self.repeats[rows],
-        )
-
-
-def empty_column(items: int, width: int) -> Column:
-    """The column of a metric that no item has a value of."""
-    return Column(np.full((items, width), np.nan), np.full(items, ABSENT, dtype=np.int8))
+        arrays = (self.statistics, self.state, self.ranges, self.judge, self.repeats)
+        return Column(*(None if array is None else array[rows] for array in arrays))  # type: ignore[arg-type]
 
 
 def stacked(columns: Sequence[Column]) -> Column:
-    """The columns of several tables, concatenated."""
     repeats = [one.repeats for one in columns if one.repeats is not None]
     equal = len(repeats) == len(columns) and len({one.shape[1] for one in repeats}) == 1
     ranges = judge = None
@@ -154,14 +128,7 @@ def stacked(columns: Sequence[Column]) -> Column:
 
 
 def column_of(metric: str, values: Sequence[Value | None]) -> Column:
-    """The column of one value per item; None for an item without a value.
-
-    Raises:
-        DataError: statistics do not have the metric's width.
-    """
     width, nothing = get_metric(metric).width, Value()
-    if not values:
-        return empty_column(0, width)
     statistics, lows, highs, repeats, asked, _, failed = zip(
         *(nothing if value is None else value for value in values), strict=True
     )
@@ -200,8 +167,8 @@ def _array(metric: str, rows: Sequence[tuple[float, ...]], width: int) -> Array:
 
 
 def part_columns(wholes: Mapping[str, Column], values: Mapping[str, Sequence[Value | None]]) -> Parts:
-    """By metric and part the column in which items judged by parts are reduced to that part, from the columns
-    ``wholes`` of the metrics' ``values``."""
+    """By metric and part the column in which items judged by parts are reduced to that part; ``wholes`` are those of
+    whole items."""
     members: dict[tuple[str, str], dict[int, Value]] = {}
     for metric, several in values.items():
         for row, value in enumerate(several):
@@ -222,10 +189,10 @@ Parts = Mapping[tuple[str, str], Column]
 
 
 def without_value(table: Array) -> Mask:
-    """Which rows of statistics ``(items, width)`` do not count: those of NaN, which have no value, and in mean-type
-    metrics those over no observations, which the metric does not apply to."""
-    found: Mask = np.asarray(np.isnan(table).any(axis=1))
-    return found | (table[:, 1] == 0) if table.shape[1] == 2 else found
+    """Which rows of statistics ``(items, width)`` do not count: those of NaN, and in mean-type metrics those over no
+    observations."""
+    uncounted = table[:, 1] == 0 if table.shape[1] == 2 else False
+    return np.asarray(np.isnan(table).any(axis=1) | uncounted)
 
 
 # --- all items ---
@@ -233,19 +200,15 @@ def without_value(table: Array) -> Mask:
 
 @dataclass(frozen=True, eq=False)
 class ItemTable:
-    """The items of a task or group of ``benchmark``, sorted by id, incomplete ones last.
+    """The items of a task or group, sorted by id; incomplete ones, which are not scored, are the last.
 
     ``metrics`` and ``breakdowns`` are those to report, in display order; ``columns`` and ``groups`` may have more, for
-    groups of tasks. ``parts`` are the columns in which items judged by parts are reduced to one group of
-    `Benchmark.parts`, by metric and group.
+    groups of tasks. ``groups`` has each item's keys by breakdown: none, one or several. ``parts`` are the columns in
+    which items judged by parts are reduced to one group of `Benchmark.parts`, by metric and group.
 
-    All other fields have one entry per row. ``complete`` is False for a streaming item with rounds that were not asked:
-    it is not scored. ``groups`` has each item's keys by breakdown: none, one or several. ``samples`` are an item's
-    sample ids, several for a streaming item.
-
-    What follows is only there until the items are scored: ``statuses`` are those of an item's responses, repeats
-    included; ``target`` and ``chosen`` are the correct and the selected option, empty if the benchmark has no options;
-    ``options`` is how many a guess has (`Benchmark.option_count`).
+    What follows ``breakdowns`` is only there until the items are scored: ``statuses`` are those of an item's responses,
+    repeats included; ``target`` and ``chosen`` are the correct and the selected option, empty if the benchmark has no
+    options; ``options`` is how many a guess has (`Benchmark.option_count`).
     """
 
     benchmark: Benchmark
@@ -262,11 +225,10 @@ class ItemTable:
     statuses: tuple[tuple[str, ...], ...] = ()
     target: tuple[str, ...] = ()
     chosen: tuple[str, ...] = ()
-    options: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    options: tuple[int, ...] = ()
 
     @cached_property
     def codes(self) -> Rows:
-        """Each item's cluster, as its index among the sorted names."""
         number = {name: code for code, name in enumerate(sorted(set(self.clusters)))}
         return np.array([number[name] for name in self.clusters], dtype=np.int64)
 
@@ -274,14 +236,13 @@ class ItemTable:
     def unique(self) -> tuple[str, ...]:
         """Unique ids of the items: if two tasks of a group ask the same question, the second gets a number."""
         seen: Counter[str] = Counter()
-        found = []
+        names = []
         for item in self.items:
             seen[item] += 1
-            found.append(item if seen[item] == 1 else f"{item}#{seen[item]}")
-        return tuple(found)
+            names.append(item if seen[item] == 1 else f"{item}#{seen[item]}")
+        return tuple(names)
 
     def column(self, metric: str, part: str = "") -> Column:
-        """The metric's column; with ``part``, as it counts in that group of `Benchmark.parts`."""
         return self.parts[metric, part] if (metric, part) in self.parts else self.columns[metric]
 
     def rows_by_group(self, breakdown: str) -> dict[str, Rows]:
@@ -294,12 +255,7 @@ class ItemTable:
 
 
 def refuse_unknown_names(spec: TaskSpec, benchmark: Benchmark) -> None:
-    """Find out before a run what would end the scoring after it.
-
-    Raises:
-        UsageError: the task or group names a breakdown or a pooled metric that the benchmark does not have.
-        MedtasksError: a kind of error that the task declares has a name that cannot be used.
-    """
+    """Refuse before a run what would end the scoring after it."""
     rates = () if benchmark.errors is None else (rate.name for rate in benchmark.errors.rates)
     given = {"breakdowns": spec.metadata.breakdowns, "pooled": spec.metadata.pooled}
     known = {"breakdowns": (*benchmark.breakdowns,), "pooled": (*benchmark.pooled, *rates)}
@@ -313,12 +269,6 @@ def refuse_unknown_names(spec: TaskSpec, benchmark: Benchmark) -> None:
 def item_table(
     samples: Sequence[Sample], benchmark: Benchmark, breakdowns: Sequence[str] = (), pooled: Sequence[str] = ()
 ) -> ItemTable:
-    """The table of ``samples`` in any order, with the groups of ``breakdowns`` and the ``pooled`` metrics.
-
-    Raises:
-        MedtasksError: there are no samples, the samples of one task have different metrics, or the benchmark has no
-            such breakdown.
-    """
     if not samples:
         raise MedtasksError(f"{benchmark.name}: there is no sample to score; a score of nothing is not 0.")
     for breakdown in breakdowns:
@@ -334,9 +284,9 @@ def item_table(
     derived = (*confidence_metrics(ordered), *declared_metrics(benchmark, task_of), pooled_metrics(benchmark, pooled))
     joined = with_derived(joined_items(benchmark, [sample.view() for sample in ordered]), derived)
     items = sorted(joined.items, key=lambda item: item.item_id)
-    whole: list[tuple[str, str, Sequence[SampleView]]] = [(one.item_id, one.cluster, one.samples) for one in items]
-    rows = [*whole, *((name, views[0].cluster, views) for name, views in joined.incomplete.items())]
-    filler: list[Value | None] = [None] * (len(rows) - len(items))
+    rows = [(one.item_id, one.cluster, one.samples) for one in items]
+    rows += [(name, views[0].cluster, views) for name, views in joined.incomplete.items()]
+    filler: list[Value | None] = [None] * len(joined.incomplete)
     named = [name for sample in of_task.values() for name in sample.scores]
     metrics = tuple(dict.fromkeys([*named, *joined.metrics]))
     values = {name: [*(item.values.get(name) for item in items), *filler] for name in metrics}
@@ -351,12 +301,10 @@ def item_table(
         tasks=tuple(task_of[first.sample_id] for first in firsts),
         clusters=tuple(cluster for _, cluster, _ in rows),
         samples=tuple(tuple(view.sample_id for view in views) for _, _, views in rows),
-        statuses=tuple(
-            tuple(status for view in views for status in (view.status, *view.further)) for _, _, views in rows
-        ),
+        statuses=tuple(tuple(chain.from_iterable((one.status, *one.further) for one in views)) for _, _, views in rows),
         target=tuple(str(first.document["target"]) if lettered else "" for first in firsts),
         chosen=tuple(first.filtered if lettered else "" for first in firsts),
-        options=np.array([benchmark.option_count(first.document) for first in firsts], dtype=np.int64),
+        options=tuple(benchmark.option_count(first.document) for first in firsts),
         complete=np.arange(len(rows)) < len(items),
         groups={name: tuple(benchmark.breakdowns[name](first) for first in firsts) for name in breakdowns},
         columns=columns,
@@ -373,10 +321,8 @@ def _check_names(sample_id: str, task: str, found: Iterable[str], expected: Iter
 
 
 def pooled_table(tables: Sequence[ItemTable], breakdowns: Sequence[str] = (), pooled: Sequence[str] = ()) -> ItemTable:
-    """The table of a group, from those of its tasks, with the ``pooled`` metrics that their columns have.
-
-    Its columns are put together on each access: a leaderboard has many tables and ranks by few metrics.
-    """
+    """The table of a group, from those of its tasks, with the ``pooled`` metrics that their columns have; columns are
+    put together on access, because a leaderboard ranks by few of them."""
     tables = sorted(tables, key=lambda one: (one.samples[0][0], one.tasks[0]))  # by their first sample
     items = list(chain.from_iterable(table.items for table in tables))
     tasks = list(chain.from_iterable(table.tasks for table in tables))
@@ -388,28 +334,25 @@ def pooled_table(tables: Sequence[ItemTable], breakdowns: Sequence[str] = (), po
         return shared(tuple(whole[row] for row in order.tolist())) if whole else ()
 
     def column(metric: str, part: str = "") -> Column:
-        width = get_metric(metric).width
-        given = (
-            table.column(metric, part) if metric in table.columns else empty_column(len(table.items), width)
-            for table in tables
-        )
-        return stacked([*given]).take(order)
+        width, columns = get_metric(metric).width, []
+        for table in tables:
+            if metric in table.columns:
+                columns.append(table.column(metric, part))
+            else:
+                absent = np.full(len(table.items), ABSENT, dtype=np.int8)
+                columns.append(Column(np.full((len(absent), width), np.nan), absent))
+        return stacked(columns).take(order)
 
     metrics = tuple(dict.fromkeys([*chain.from_iterable(table.metrics for table in tables), *pooled]))
-    texts = ("items", "tasks", "clusters", "samples", "statuses", "target", "chosen")
-    options = np.concatenate([table.options for table in tables])
+    shared_groups = [name for name in tables[0].groups if all(name in table.groups for table in tables)]
+    by_row = ("items", "tasks", "clusters", "samples", "statuses", "target", "chosen", "options")
     return ItemTable(
         tables[0].benchmark,
         metrics=metrics,
         breakdowns=tuple(breakdowns),
-        **{name: in_order(getattr(table, name) for table in tables) for name in texts},
-        options=options[order] if len(options) else options,
+        **{name: in_order(getattr(table, name) for table in tables) for name in by_row},
         complete=complete[order],
-        groups={
-            name: in_order(table.groups[name] for table in tables)
-            for name in tables[0].groups
-            if all(name in table.groups for table in tables)
-        },
+        groups={name: in_order(table.groups[name] for table in tables) for name in shared_groups},
         columns=Lazy(metrics, column),
         parts=Lazy(dict.fromkeys(chain.from_iterable(table.parts for table in tables)), lambda key: column(*key)),
     )
@@ -419,23 +362,20 @@ def pooled_table(tables: Sequence[ItemTable], breakdowns: Sequence[str] = (), po
 
 
 class RunTables:
-    """The tables of a run's tasks and groups, each built on first use from samples by task, or ``made`` earlier, if
-    these are not available."""
+    """The tables of a run's tasks and groups, built on first use from samples by task, or ``made`` earlier."""
 
     def __init__(
         self, samples: Mapping[str, Sequence[Sample]], made: Mapping[str, ItemTable] = MappingProxyType({})
     ) -> None:
         self._samples = samples
         self.made = dict(made)
-        """The tables made of samples so far, by task or group; all others are pooled from them."""
+        """By task or group, those made of samples so far; all others are pooled from them."""
         self._pooled: dict[tuple[str, tuple[str, ...]], ItemTable] = {}
         self._parts: dict[str, list[ItemTable]] = {}
 
     def add(self, task: str, samples: Sequence[Sample]) -> None:
-        """Build the table of the next part of a task (:func:`in_parts`), which then needs none of its samples.
-
-        It also has what the task's groups need.
-        """
+        """Build the table of the next part of a task (:func:`in_parts`), which then needs none of its samples: it has
+        what the task's groups need, too."""
         facts = load_spec(task).metadata
         benchmark = get_benchmark(facts.benchmark)
         breakdowns, pooled = [*facts.breakdowns], [*facts.pooled]
@@ -450,44 +390,38 @@ class RunTables:
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """The tasks that have samples."""
         return tuple(self._samples) or tuple(name for name in self.made if load_spec(name).kind == "task")
 
     def of(self, name: str, members: Sequence[str] = ()) -> ItemTable:
-        """The table of a task, or of a group over its ``members``.
-
-        A task's table also has what its groups need, so that their tables are pooled, not built from samples. This does
-        not apply to benchmarks with their own ``join``, which may join samples of several tasks.
-
-        Raises:
-            MedtasksError: the samples have different metrics.
-        """
-        members = tuple(members) or (name,)
+        """The table of a task, or of a group over its ``members``: pooled, unless the benchmark has its own ``join``,
+        which may join samples of several tasks."""
         if name in self.made:
             return self.made[name]
+        members = tuple(members) or (name,)
         facts = load_spec(name).metadata
         benchmark = get_benchmark(facts.benchmark)
-        if members != (name,) and benchmark.join is sample_items:
-            if (name, members) not in self._pooled:
-                tables = [self.of(member) for member in members]
-                self._pooled[name, members] = pooled_table(tables, facts.breakdowns, facts.pooled)
-            return self._pooled[name, members]
-        if members != (name,):
+        if members == (name,):
+            self.made[name] = self._of_task(name)
+        elif benchmark.join is not sample_items:
             samples = [sample for member in members for sample in self._samples[member]]
-            table = item_table(samples, benchmark, facts.breakdowns, facts.pooled)
-        else:
-            if name not in self._parts:
-                for part in in_parts(load_spec(name), self._samples[name]):
-                    self.add(name, part)
-            table, *others = parts = self._parts.pop(name)
-            for one in others:
-                _check_names(one.samples[0][0], one.tasks[0], one.metrics, table.metrics)
-            if others:
-                whole = pooled_table(parts, table.breakdowns, tuple(table.columns))
-                columns = {metric: whole.columns[metric] for metric in table.columns}
-                table = replace(whole, metrics=table.metrics, columns=columns)
-        self.made[name] = table
-        return table
+            self.made[name] = item_table(samples, benchmark, facts.breakdowns, facts.pooled)
+        elif (name, members) not in self._pooled:
+            tables = [self.of(member) for member in members]
+            self._pooled[name, members] = pooled_table(tables, facts.breakdowns, facts.pooled)
+        return self.made.get(name) or self._pooled[name, members]
+
+    def _of_task(self, name: str) -> ItemTable:
+        if name not in self._parts:
+            for part in in_parts(load_spec(name), self._samples[name]):
+                self.add(name, part)
+        table, *others = parts = self._parts.pop(name)
+        for one in others:
+            _check_names(one.samples[0][0], one.tasks[0], one.metrics, table.metrics)
+        if not others:
+            return table
+        whole = pooled_table(parts, table.breakdowns, tuple(table.columns))
+        columns = {metric: whole.columns[metric] for metric in table.columns}
+        return replace(whole, metrics=table.metrics, columns=columns)
 
 
 def in_parts(spec: TaskSpec, samples: Sequence[Sample]) -> Iterator[Sequence[Sample]]:

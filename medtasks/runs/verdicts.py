@@ -23,6 +23,7 @@ from medtasks.judge.verdict import Rule, bounds, combine
 from medtasks.runs.manifest import RubricFacts, RunManifest
 from medtasks.runs.samples import JudgedResponse, JudgedScore, Limits, Sample
 from medtasks.runs.scored import ideal_response
+from medtasks.runs.scores import COVERAGE
 
 IMPORTED = "imported"
 """Used in place of the hashes of rubric and template for imported verdicts: their judge's prompt is not known."""
@@ -69,43 +70,77 @@ def questions_of(
     return questions
 
 
-def combined_responses(
-    rubric: Rubric, rule: Rule, questions: Sequence[Question], verdicts: Mapping[str, Verdicts]
-) -> dict[str, JudgedResponse]:
-    """The judges' verdicts on each response with the aspects that stay undecided, by question."""
-    responses = {}
+def judged_samples(
+    samples: Mapping[str, list[Sample]],
+    known: Mapping[str, RubricFacts],
+    rubric: Rubric,
+    tasks: tuple[str, ...],
+    judges: Mapping[str, dict[str, Any]],
+    questions: Sequence[Question],
+    verdicts: Mapping[str, Verdicts],
+    *,
+    rule: Rule = "majority",
+    threshold: float = COVERAGE,
+    warnings: tuple[str, ...] = (),
+    agreement: AgreementReport | None = None,
+) -> tuple[dict[str, list[Sample]], RubricFacts]:
+    """``samples`` with the verdicts and scores of ``rubric`` in its ``tasks``, and the facts about them.
+
+    ``known`` are the facts of other rubrics, ``judges`` the settings that identify each judge. A response that is not
+    judged gets an empty verdict.
+    """
+    responses: dict[str, JudgedResponse] = {}
+    unjudged = Counter[str]()  # by reason, without the details that differ between responses
     for question in questions:
-        judges = {judge: given.by_question[question.name] for judge, given in verdicts.items()}
-        scores = {judge: verdict.scores for judge, verdict in judges.items()}
+        given = {judge: one.by_question[question.name] for judge, one in verdicts.items()}
+        scores = {judge: verdict.scores for judge, verdict in given.items()}
         if any(scores.values()):
             undecided = combine(scores, aspects_of(rubric, question.document), rule).open
         else:  # the document itself may be invalid, so its aspects are not read
-            undecided = {"(all)": "; ".join(f"{judge}: {one.unjudged}" for judge, one in judges.items())}
-        responses[question.name] = JudgedResponse(text=short_hash(question.response), judges=judges, open=undecided)
-    return responses
-
-
-def with_verdicts(
-    samples: Mapping[str, list[Sample]],
-    responses: Mapping[str, JudgedResponse],
-    known: Mapping[str, RubricFacts],
-    facts: RubricFacts,
-) -> dict[str, list[Sample]]:
-    """``samples`` with a rubric's verdicts and scores in its tasks; ``known`` are the facts of other rubrics.
-
-    A response that is not judged gets an empty verdict.
-    """
-    judged, rubric = dict(samples), facts.rubric.name
-    for task in facts.tasks:
+            undecided = {"(all)": "; ".join(f"{judge}: {one.unjudged}" for judge, one in given.items())}
+        responses[question.name] = JudgedResponse(text=short_hash(question.response), judges=given, open=undecided)
+        if undecided:
+            kinds = []
+            for judge, verdict in given.items():
+                if (reason := verdict.unjudged) is not None:
+                    kind = _SAMPLE.sub("", reason)[:120] if _SAMPLE.match(reason) else reason.partition(":")[0]
+                    kinds.append(f"{judge}: {kind}" if len(verdicts) > 1 else kind)
+            unjudged["; ".join(kinds) or "judges disagree"] += 1
+    distinct = {
+        (verdict.key, judge): verdict for judge, given in verdicts.items() for verdict in given.by_question.values()
+    }.values()
+    imported = any(IMPORTED in one for one in judges.values())
+    template = IMPORTED if imported else template_hash(rubric.template)
+    facts = RubricFacts(
+        rubric=rubric,
+        rubric_hash=IMPORTED if imported else rubric_hash(rubric),
+        template_hash=template,
+        tasks=tasks,
+        judges=dict(judges),
+        combine=rule,
+        judge_hash=judge_hash(rubric, template, judges, rule),
+        threshold=threshold,
+        asked=len(responses),
+        judged=len(responses) - unjudged.total(),
+        unjudged=dict(sorted(unjudged.items())),
+        repaired=sum(given.repaired for given in verdicts.values()),
+        extra_keys=sum(given.extra_keys for given in verdicts.values()),
+        prompt_tokens=sum(verdict.prompt_tokens for verdict in distinct),
+        completion_tokens=sum(verdict.completion_tokens for verdict in distinct),
+        warnings=warnings,
+        agreement=agreement,
+    )
+    judged = dict(samples)
+    for task in tasks:
         renewed = []
         for sample in samples[task]:
-            verdicts = tuple(
+            found = tuple(
                 responses.get(f"{task}/{sample.sample_id}#{number}") or JudgedResponse(text=short_hash(text))
                 for number, text in enumerate(judged_responses(sample))
             )
-            renewed.append(sample.model_copy(update={"verdicts": {**sample.verdicts, rubric: verdicts}}))
-        judged[task] = with_judged_scores(load_spec(task), renewed, {**known, rubric: facts})
-    return judged
+            renewed.append(sample.model_copy(update={"verdicts": {**sample.verdicts, rubric.name: found}}))
+        judged[task] = with_judged_scores(load_spec(task), renewed, {**known, rubric.name: facts})
+    return judged, facts
 
 
 # --- scores ---
@@ -119,10 +154,9 @@ def with_judged_scores(
 ) -> list[Sample]:
     """``samples`` with the metrics of the task's first rubric, and of all others under which it was judged.
 
-    They are computed from the samples' verdicts. A judged rubric is used as it was then, even if its file has changed.
-
-    Verdicts on a text other than the sample's current filtered response (the filter has changed) are dropped. A sample
-    without complete verdicts is pending, with limits on its score.
+    A judged rubric is used as it was then, even if its file has changed. Verdicts on a text other than the sample's
+    current filtered response (the filter has changed) are dropped. A sample without complete verdicts is pending, with
+    limits on its score.
     """
     known, computed = facts or {}, _Known()
     used = {name: one.rubric for name, one in known.items() if spec.name in one.tasks}
@@ -161,7 +195,6 @@ def _scores(
     found: tuple[JudgedResponse, ...],
     computed: _Known,
 ) -> dict[str, JudgedScore]:
-    """Every metric of one rubric; ``computed`` shares them between samples."""
     document = sample.whole_document()
     asks = spec.benchmark.to_judge.get(rubric.name)
     failed = sample.status == FAILED  # open if the ideal response would be judged
@@ -233,62 +266,15 @@ def _sum(limits: Sequence[Limits]) -> Limits:
     return (low, high)
 
 
-# --- facts for the manifest ---
-
-
-def rubric_facts(
-    rubric: Rubric,
-    tasks: tuple[str, ...],
-    identities: Mapping[str, dict[str, Any]],
-    responses: Mapping[str, JudgedResponse],
-    verdicts: Mapping[str, Verdicts],
-    *,
-    rule: Rule,
-    threshold: float,
-    warnings: tuple[str, ...],
-    agreement: AgreementReport | None = None,
-) -> RubricFacts:
-    """The facts about ``responses``, by question; ``identities`` are the settings that identify each judge."""
-    distinct = {
-        (verdict.key, judge): verdict for judge, given in verdicts.items() for verdict in given.by_question.values()
-    }.values()
-    unjudged = Counter[str]()  # by reason, without the details that differ between responses
-    for name in (name for name, response in responses.items() if response.open):
-        kinds = []
-        for judge, given in verdicts.items():
-            if (reason := given.by_question[name].unjudged) is not None:
-                kind = _SAMPLE.sub("", reason)[:120] if _SAMPLE.match(reason) else reason.partition(":")[0]
-                kinds.append(f"{judge}: {kind}" if len(verdicts) > 1 else kind)
-        unjudged["; ".join(kinds) or "judges disagree"] += 1
-    return RubricFacts(
-        rubric=rubric,
-        rubric_hash=rubric_hash(rubric),
-        template_hash=template_hash(rubric.template),
-        tasks=tasks,
-        judges=dict(identities),
-        combine=rule,
-        judge_hash=judge_hash(rubric_hash(rubric), identities, rule),
-        threshold=threshold,
-        asked=len(responses),
-        judged=len(responses) - unjudged.total(),
-        unjudged=dict(sorted(unjudged.items())),
-        repaired=sum(given.repaired for given in verdicts.values()),
-        extra_keys=sum(given.extra_keys for given in verdicts.values()),
-        prompt_tokens=sum(verdict.prompt_tokens for verdict in distinct),
-        completion_tokens=sum(verdict.completion_tokens for verdict in distinct),
-        warnings=warnings,
-        agreement=agreement,
-    )
+# --- judges ---
 
 
 def judges_of(facts: RubricFacts) -> str:
-    """The models that judged under a rubric; a stub is marked as such."""
     models = sorted({str(one.get("model", name)) for name, one in facts.judges.items()})
     return ", ".join(f"{model} (a stub)" if model == STUB else model for model in models)
 
 
 def judge_names(manifest: RunManifest) -> dict[str, str]:
-    """The judges of each judged task and group."""
     names = {}
     for name, tasks in {**{task: (task,) for task in manifest.tasks}, **manifest.groups}.items():
         judges = sorted({judges_of(facts) for facts in manifest.judge.values() if {*tasks} & {*facts.tasks}})
@@ -297,24 +283,15 @@ def judge_names(manifest: RunManifest) -> dict[str, str]:
     return names
 
 
-def judge_hash(rubric: str, identities: Mapping[str, dict[str, Any]], rule: Rule) -> str:
-    """Hash of everything that determines the judges' decision; their order and local names do not matter."""
-    parts = [rubric, sorted(canonical_json(one) for one in identities.values())]
-    if len(identities) > 1:
+def judge_hash(rubric: Rubric, template: str, judges: Mapping[str, Mapping[str, Any]], rule: Rule) -> str:
+    """Hash of everything that determines the decision of ``judges``, with that of the rubric's ``template``; their
+    order and local names do not matter."""
+    if any(IMPORTED in one for one in judges.values()):
+        return short_hash(canonical_json([IMPORTED, rubric_hash(rubric), *judges.values()]))
+    parts = [rubric_hash(rubric, template), sorted(canonical_json(one) for one in judges.values())]
+    if len(judges) > 1:
         parts.append(rule)
     return short_hash(canonical_json(parts))
-
-
-def imported_hash(rubric: Rubric, *identities: Mapping[str, Any]) -> str:
-    """The ``judge_hash`` of verdicts that came with predictions."""
-    return short_hash(canonical_json([IMPORTED, rubric_hash(rubric), *identities]))
-
-
-def own_judge_hash(facts: RubricFacts) -> str:
-    """The ``judge_hash`` that follows from the rubric, the judges and the rule in ``facts``."""
-    if facts.rubric_hash == IMPORTED:
-        return imported_hash(facts.rubric, *facts.judges.values())
-    return judge_hash(rubric_hash(facts.rubric, facts.template_hash), facts.judges, facts.combine)
 
 
 def agreement_of(
@@ -323,11 +300,8 @@ def agreement_of(
     verdicts: Mapping[str, Verdicts],
     labels: Mapping[str, Mapping[Unit, Mapping[str, float]]],
 ) -> AgreementReport | None:
-    """Agreement of the judges with each other and with human annotations (``labels``, by rater); None for a single
-    rater.
-
-    Annotations are per sample; if the question was repeated, they are compared with the first response.
-    """
+    """Agreement of the judges with each other and with human annotations (``labels``, by rater), which are about a
+    sample's first response; None for a single rater."""
     ratings: dict[str, dict[str, Mapping[str, float]]] = {
         judge: {name: verdict.scores or {} for name, verdict in given.valid.items()}
         for judge, given in verdicts.items()

@@ -31,7 +31,7 @@ from medtasks.metrics.item_metrics import SIGNED
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.replies import Reply
 from medtasks.runs.samples import Sample
-from medtasks.runs.scored import Answered, scored_samples
+from medtasks.runs.scored import scored_samples
 from medtasks.runs.scoring import score_samples
 from medtasks.runs.verdicts import with_judged_scores
 from medtasks.validate.documents import Documents
@@ -188,14 +188,13 @@ class _Behaviour:
 
     def _trial(self, name: str, answers: Sequence[str]) -> _Trial | None:
         """What one answer to each document scores; None if the samples cannot be created."""
-        spec, answered = self._spec, []
-        for document, answer in zip(self._documents, answers, strict=True):
-            response = join_stages([answer, answer]) if spec.stage1_template else answer
-            answered.append(self._answered(document, response))
+        spec = self._spec
+        responses = [join_stages([answer, answer]) if spec.stage1_template else answer for answer in answers]
+        answered = [*zip(self._documents, responses, strict=True)]
         try:
-            samples = scored_samples(spec, answered)
+            samples = scored_samples(spec, [self._answered(*one) for one in answered])
         except (Exception, SystemExit) as error:
-            alone = [self._alone(one, "MT507", f"{name}: ", fix=_CODE) for one in answered]
+            alone = [self._alone(*one, "MT507", f"{name}: ", fix=_CODE) for one in answered]
             if all(alone):
                 what = f"{name}: scoring fails on all responses together ({_sentence(error)})"
                 self._about("MT507", "", what, error, fix=_CODE)
@@ -214,24 +213,30 @@ class _Behaviour:
                 return _Trial(samples, items, self._scores(name, samples, items))
         return None
 
-    def _answered(self, document: Mapping[str, Any], response: str) -> Answered:
-        return Answered(dict(document), (Reply(response),) * self._spec.repeats)
+    def _answered(self, document: Mapping[str, Any], response: str) -> Sample:
+        return Sample.answered(self._spec.name, document, (Reply(response),) * self._spec.repeats)
 
     def _alone(
-        self, answered: Answered, code: str, what: str = "", field: str = "", fix: str | None = None
+        self,
+        document: Mapping[str, Any],
+        response: str,
+        code: str,
+        what: str = "",
+        field: str = "",
+        fix: str | None = None,
     ) -> Sample | None:
         """The sample of one response; None if scoring fails on it, which is reported."""
         try:
-            (sample,) = scored_samples(self._spec, [answered])
+            (sample,) = scored_samples(self._spec, [self._answered(document, response)])
             return sample
         except (Exception, SystemExit) as error:
-            step, response = "`process_results`", answered.replies[0].text
+            step = "`process_results`"
             try:
-                (_,) = self._spec.filter.kind().apply([[response] * self._spec.repeats], [dict(answered.document)])
+                (_,) = self._spec.filter.kind().apply([[response] * self._spec.repeats], [dict(document)])
             except (Exception, SystemExit):
                 step = f"the filter {self._spec.filters[-1]}"
             message = f"{what}{step} fails on the response {shown(response)} ({_sentence(error)})"
-            self._report.count(code, answered.document, message, field, raised_at(error), fix)
+            self._report.count(code, document, message, field, raised_at(error), fix)
             return None
 
     def _scores(self, name: str, samples: list[Sample], items: Sequence[Item]) -> dict[str, float] | None:
@@ -366,7 +371,7 @@ class _Behaviour:
         unbearable: set[str] = set()
         for document in self._documents[:_MESSY_DOCUMENTS]:
             for kind, response in _MESSY.items():
-                sample = self._alone(self._answered(document, response), "MT509", field=kind)
+                sample = self._alone(document, response, "MT509", field=kind)
                 if sample is None:
                     unbearable.add(kind)
                     continue

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from medtasks.benchmarks.streams import timelines
+from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.benchmark import sample_items
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.core.errors import DataError, UsageError
@@ -21,10 +23,16 @@ from medtasks.runs.record import Change, RunFolder, RunRecord, read_manifest
 from medtasks.runs.samples import Sample, SampleLines
 from medtasks.runs.signature import signatures
 from medtasks.runs.table import RunTables
-from medtasks.runs.verdicts import own_judge_hash
-from medtasks.verify.documents import forget_documents, is_miniature
-from medtasks.verify.store import RunStore, compressed
-from medtasks.verify.verification import SubmittedTask, installed_rubrics, require_statistics, verification_notes
+from medtasks.runs.verdicts import judge_hash
+from medtasks.verify.store import RunStore
+from medtasks.verify.verification import (
+    SubmittedTask,
+    forget_documents,
+    installed_rubrics,
+    is_miniature,
+    require_statistics,
+    verification_notes,
+)
 
 
 def scored_record(
@@ -34,19 +42,12 @@ def scored_record(
     *,
     own: bool = False,
     whole: bool = False,
-    small: bool = False,
 ) -> RunRecord:
     """The run with this manifest and these samples, scored from its responses by the data and rules of this machine.
 
-    Args:
-        manifest: of the run.
-        samples: by task.
-        folder: the name of the run's directory.
-        own: compute learned metrics with their models, and score verdicts under the rubrics with which they were made:
-            for a run that its owner scores. Otherwise learned metrics are taken as submitted, with a note, and only
-            verdicts under installed rubrics count.
-        whole: with the samples.
-        small: compress the tables, because they stay in memory.
+    With ``own``, learned metrics are computed with their models, and verdicts scored under the rubrics with which they
+    were made: for a run that its owner scores. Otherwise learned metrics are taken as submitted, with a note, and only
+    verdicts under installed rubrics count. With ``whole``, the run has its samples.
 
     Raises:
         UsageError: none of its tasks is installed.
@@ -58,10 +59,10 @@ def scored_record(
         raise DataError(problem)
     manifest, left_out = _installed_part(manifest, folder)
     rubrics, other_rubrics = installed_rubrics(manifest.judge)
+    notes = [f"left out, because no installed package has the task: {name}" for name in left_out]
     if not own:
         manifest = manifest.model_copy(update={"judge": rubrics})
-    notes = [f"left out, because no installed package has the task: {name}" for name in left_out]
-    notes += [] if own else other_rubrics
+        notes += other_rubrics
     kept: dict[str, Sequence[Sample]] = {}
     tables = RunTables(kept)
     changes: list[Change] = []
@@ -88,14 +89,13 @@ def scored_record(
                 again.extend(made)
         kept[task] = again
         tables.of(task)
-        one.show_timelines(again)
         tasks.append(one)
     run = _verified(RunRecord.scored(manifest, kept, tables), tasks, notes)
     depends = other_rubrics or not all(one.either for one in tasks)
     return replace(
         run,
         samples=kept if whole else {},
-        made=RunTables({}, {name: compressed(one) if small else one for name, one in tables.made.items()}),
+        made=RunTables({}, tables.made),
         changes=tuple(changes),
         problems=tuple(text for one in tasks for text in one.problems),
         mode=("own" if own else "submitted") if depends else "",
@@ -107,33 +107,33 @@ def _verified(run: RunRecord, tasks: Sequence[SubmittedTask], notes: Sequence[st
     manifest = run.manifest.model_copy(update={"tasks": {one.spec.name: one.facts_now for one in tasks}})
     pairs = {name: spec.metadata.compare_with for name, spec in load_specs().items() if spec.metadata.compare_with}
     for name in dict.fromkeys((*pairs, *pairs.values())):
-        spec = load_spec(name)
-        if (
-            spec.kind == "group"
-            and spec.benchmark.join is not sample_items
-            and {*leaf_tasks(name)} <= {*manifest.tasks}
-        ):
-            run.tables.of(name, leaf_tasks(name))  # made of samples, which are not kept
-    submitted = {one.spec.name: one.submitted for one in tasks}
-    verification = {one.spec.name: one.outcome for one in tasks}
-    made_here = {task for task, one in verification.items() if one.outcome == "verified" and not submitted[task]}
-    signed = {}
+        spec, leaves = load_spec(name), leaf_tasks(name)
+        joined = spec.kind == "group" and spec.benchmark.join is not sample_items
+        if joined and {*leaves} <= {*manifest.tasks}:
+            run.tables.of(name, leaves)  # made of samples, which are not kept
+    signed, shown = {}, {}
     for name, scores in run.scores.items():
         members = manifest.groups.get(name, (name,))
-        claimed = frozenset[str]().union(*(submitted[task] for task in members))
+        of = [one for one in tasks if one.spec.name in members]
         table = run.tables.of(name, members)
         ids = [sample for row in np.flatnonzero(table.complete).tolist() for sample in table.samples[row]]
         scored = {metric: score.signature for metric, score in scores.metrics.items()}
-        signed[name] = signatures(manifest, name, scored, ids, claimed)
-        if not made_here.issuperset(members):
+        signed[name] = signatures(manifest, name, scored, ids, frozenset[str]().union(*(one.submitted for one in of)))
+        if any(one.submitted or one.outcome.outcome != "verified" for one in of):
             for metric in scores.metrics:
                 require_statistics(metric, table.columns[metric].statistics[table.complete])
+    for one in tasks:
+        benchmark = one.spec.benchmark
+        if benchmark.timeline is not None:
+            items = joined_items(benchmark, [sample.view() for sample in run.samples[one.spec.name]]).items
+            shown[one.spec.name] = timelines(one.spec.name, items, benchmark.timeline)
+    verification = {one.spec.name: one.outcome for one in tasks}
     return replace(
         run,
         manifest=manifest,
         samples={},
         signatures=signed,
-        timelines={one.spec.name: one.timelines for one in tasks if one.timelines},
+        timelines={name: lines for name, lines in shown.items() if lines},
         verification=verification,
         responses={one.spec.name: one.responses for one in tasks if one.responses},
         notes=(*notes, *(note for one in tasks for note in one.notes), *verification_notes(verification)),
@@ -141,9 +141,9 @@ def _verified(run: RunRecord, tasks: Sequence[SubmittedTask], notes: Sequence[st
 
 
 def _contradictions(manifest: RunManifest, samples: Set[str]) -> Iterator[str]:
-    """How the manifest contradicts itself, or the tasks that have samples, a sentence each."""
     for name, judged in manifest.judge.items():
-        if judged.judge_hash != (own := own_judge_hash(judged)):
+        own = judge_hash(judged.rubric, judged.template_hash, judged.judges, judged.combine)
+        if judged.judge_hash != own:
             yield (
                 f"manifest.json: field `judge.{name}.judge_hash` is {judged.judge_hash!r}, expected {own!r}, which "
                 "follows from its rubric and judges; restore it, or judge again."
@@ -177,15 +177,12 @@ def _installed_part(manifest: RunManifest, folder: str) -> tuple[RunManifest, li
     }
     left_out = sorted({*manifest.tasks, *manifest.groups} - {*tasks, *groups})
     if not tasks:
-        raise UsageError(
-            f"{folder}: no installed package has its tasks ({', '.join(left_out)}); install the one that does."
-        )
+        names = ", ".join(left_out)
+        raise UsageError(f"{folder}: no installed package has its tasks ({names}); install the one that does.")
     for task, one in tasks.items():
         if one.benchmark != (benchmark := specs[task].metadata.benchmark):
-            raise DataError(
-                f"manifest.json: field `tasks.{task}.benchmark` is {one.benchmark!r}, expected {benchmark!r}; "
-                "restore it."
-            )
+            field = f"manifest.json: field `tasks.{task}.benchmark`"
+            raise DataError(f"{field} is {one.benchmark!r}, expected {benchmark!r}; restore it.")
     benchmarks = {one.benchmark for one in tasks.values()}
     data = {
         name: one.model_copy(update={"mini": is_miniature(name, one)})
@@ -209,8 +206,9 @@ def keep_finished(folder: Path, run: RunRecord, store: RunStore) -> None:
         manifest = manifest.model_copy(update={"judge": rubrics})
         tasks = []
         for name in manifest.tasks:
-            tasks.append(SubmittedTask(name, manifest, run.samples[name][:], own=False))
-            tasks[-1].take_as_scored()
+            samples = [*run.samples[name]]
+            tasks.append(SubmittedTask(name, manifest, samples, own=False))
+            tasks[-1].outcomes = [sample.outcome for sample in samples]
             forget_documents()
         if not others and all(one.is_plain for one in tasks):
             kept = replace(

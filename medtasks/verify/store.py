@@ -1,4 +1,5 @@
-"""Kept tables and scored runs: Arrow files in the user's cache, under a hash of everything that they depend on.
+"""Kept tables and scored runs: archives of Arrow files in the user's cache, under a hash of everything that they depend
+on.
 
 They are not kept in result directories, because a recipient could not tell whether a table was really computed from
 the samples. A damaged entry counts as absent, and is built again.
@@ -9,13 +10,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import shutil
+import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
+from zipfile import ZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -28,14 +29,14 @@ from medtasks.catalog.prompts import template_folders
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_specs
 from medtasks.core.cache import cache_root
-from medtasks.core.files import canonical_json, temporary_beside
+from medtasks.core.files import canonical_json, replaced
 from medtasks.data.prepared import data_root, is_mini
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.manifest import versions
 from medtasks.runs.record import RunRecord, contents_hash
 from medtasks.runs.table import Column, ItemTable, Lazy, RunTables, shared
 
-_ASSETS = ("*.py", "*.j2", "*.js", "*.css", "*.svg")
+_CODE = (".py", ".yaml", ".j2", ".js", ".css", ".svg")
 _RUNS = TypeAdapter(RunRecord)
 Contains = Callable[[], tuple[Collection[str], Mapping[str, bool]]]
 """Gives the names of the tasks of a run, and by benchmark whose data it names whether they are miniature data."""
@@ -52,48 +53,27 @@ class TableStore:
         if self.folder is None:
             return None
         try:
-            digest, _, text = (self.folder / key / "content.json").read_text(encoding="utf-8").partition("\n")
-            if _sha256(text.encode()) != digest:
-                return None
-            kept = json.loads(text)
-            tables = {}
-            for number, (name, expected) in enumerate(kept["tables"].items()):
-                content = (self.folder / key / f"{number}.arrow").read_bytes()
-                if _sha256(content) != expected:
-                    return None
-                tables[name] = _table(content)
+            with ZipFile(self.folder / f"{key}.zip") as archive:  # which has checksums
+                content, names = json.loads(archive.read("content.json"))
+                return content, {name: _table(archive.read(f"{name}.arrow")) for name in names}
         except Exception:  # absent, or damaged in any way
             return None
-        return kept["content"], tables
 
     def write(self, key: str, content: Any, tables: Mapping[str, ItemTable]) -> None:
-        """Cache ``tables`` and ``content``, which is plain JSON; does nothing if the directory cannot be written."""
         if self.folder is None:
             return
-        files = {name: _file(table) for name, table in tables.items()}
-        # keys are not sorted: metrics are shown in this order
-        made = {"tables": {name: _sha256(data) for name, data in files.items()}, "content": content}
-        text = json.dumps(made).encode()
         with contextlib.suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
-            with temporary_beside(self.folder / key) as partial:
-                with (partial / "content.json").open("wb") as stream:
-                    stream.writelines([_sha256(text).encode(), b"\n", text])
-                for number, data in enumerate(files.values()):
-                    (partial / f"{number}.arrow").write_bytes(data)
-                shutil.rmtree(self.folder / key, ignore_errors=True)  # damaged, or another process was first
-                partial.rename(self.folder / key)
+            with replaced(self.folder / f"{key}.zip") as partial, ZipFile(partial, "w") as archive:
+                # keys are not sorted: metrics are shown in this order
+                archive.writestr("content.json", json.dumps([content, [*tables]]))
+                for name, table in tables.items():
+                    archive.writestr(f"{name}.arrow", _file(table))
 
     def keep_newest(self, count: int) -> None:
-        """Remove all but the newest ``count`` entries."""
-        if self.folder is not None and self.folder.is_dir():
-            newest_last = sorted(self.folder.glob("[!.]*"), key=lambda path: path.stat().st_mtime_ns)
-            for path in newest_last[:-count]:
-                shutil.rmtree(path, ignore_errors=True)
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+        if self.folder is not None:
+            for path in sorted(self.folder.glob("*.zip"), key=lambda path: path.stat().st_mtime_ns)[:-count]:
+                path.unlink(missing_ok=True)
 
 
 def code_hash(*further: Path) -> str:
@@ -104,20 +84,17 @@ def code_hash(*further: Path) -> str:
     """
     packages = task_packages()
     digest = hashlib.sha256(canonical_json([versions(), [one.owner for one in packages]]).encode())
-    folders = [
-        (Path(medtasks.__file__).parent, "*.py"),
-        *((folder, "*.yaml") for package in packages for folder in (package.tasks.parent, package.rubrics)),
-        *((folder, "*.j2") for folder in template_folders()),
-        *((folder, pattern) for folder in further for pattern in _ASSETS),
-    ]
-    for folder, pattern in folders:
-        for path in sorted(folder.rglob(pattern)):
-            digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
+    ours = Path(medtasks.__file__).parent
+    theirs = [folder for package in packages for folder in (package.tasks.parent, package.rubrics)]
+    for folder in dict.fromkeys((ours, *theirs, *template_folders(), *further)):
+        for path in sorted(folder.rglob("*")):
+            if path.suffix in _CODE:
+                digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
     return digest.hexdigest()
 
 
 class RunStore(TableStore):
-    """Scored runs, in the directory ``folder``; None keeps nothing. Damaged entries count as missing.
+    """Scored runs.
 
     The key of a run is a hash of its content, of all code, task files and rubrics, of the metrics' signatures and of
     what keeps them from being computed here, and of the prepared data.
@@ -132,11 +109,7 @@ class RunStore(TableStore):
         return hashlib.sha256("\0".join((self._rules, *texts)).encode("utf-8", "surrogatepass")).hexdigest()
 
     def key_of(self, content: str, contains: Contains) -> str:
-        """The key of a run, from a hash of everything in it that scores depend on; empty if nothing is kept.
-
-        Raises:
-            MedtasksError: the run cannot be read.
-        """
+        """The key of a run, from a hash of everything in it that scores depend on; empty if nothing is kept."""
         if self.folder is None:
             return ""
         tasks, miniature = contains()
@@ -154,7 +127,7 @@ class RunStore(TableStore):
 
     def knows(self, key: str) -> bool:
         """Whether there is an entry for the board, if it is not damaged."""
-        return self.folder is not None and any((self.folder / f"{key}{mode}").is_dir() for mode in ("", "submitted"))
+        return self.folder is not None and any((self.folder / f"{key}{end}.zip").is_file() for end in ("", "submitted"))
 
     def read_run(self, key: str, *, own: bool) -> RunRecord | None:
         """The run that was kept under the key, as it is scored with ``own``; None if there is none."""
@@ -165,34 +138,25 @@ class RunStore(TableStore):
         return None
 
     def keep(self, key: str, run: RunRecord) -> None:
-        """Keep a run without its samples, unless a learned metric could not be computed."""
         if self.folder is not None and not run.problems:
             content = _RUNS.dump_python(run, mode="json", exclude={"samples", "made"})
             self.write(f"{key}{run.mode}", content, run.tables.made)
 
 
 def user_store() -> RunStore:
-    """The scored runs in the user's cache."""
     return RunStore(cache_root() / "scores")
 
 
 # --- the file of a table ---
 
 
-def compressed(table: ItemTable) -> ItemTable:
-    """The table as it is read from the cache: without what is only needed for scoring, its columns compressed."""
-    return _table(_file(table))
-
-
-_TEXTS = ("items", "tasks", "clusters", "samples", "groups")
-_FILES: WeakKeyDictionary[ItemTable, bytes] = WeakKeyDictionary()
-"""The files of tables in memory: a table may be kept under several keys."""
+def compressed(run: RunRecord) -> RunRecord:
+    """The run as it is read from the cache, with compressed columns."""
+    return replace(run, made=RunTables({}, {name: _table(_file(table)) for name, table in run.tables.made.items()}))
 
 
 def _file(table: ItemTable) -> bytes:
     """The table as an Arrow IPC file, without what is only needed for scoring; columns have statistics and states."""
-    if table in _FILES:
-        return _FILES[table]
     keys = [*((metric, "") for metric in table.columns), *table.parts]
     arrays: dict[str, Any] = {}
     for number, key in enumerate(keys):
@@ -200,57 +164,51 @@ def _file(table: ItemTable) -> bytes:
         rows = _array(column.statistics)
         arrays[f"statistics {number}"] = pa.FixedSizeListArray.from_arrays(rows, column.statistics.shape[1])
         arrays[f"state {number}"] = _array(column.state)
-    header = {
+    fields = {
         "benchmark": table.benchmark.name,
-        "metrics": table.metrics,
-        "breakdowns": table.breakdowns,
         "complete": int(np.count_nonzero(table.complete)),  # the others are the last ones
         "columns": keys,
+        **{name: getattr(table, name) for name in _FIELDS},
     }
-    texts = json.dumps({name: getattr(table, name) for name in _TEXTS}).encode()
-    metadata = {"table": json.dumps(header), "size": str(len(texts)), "texts": pa.compress(texts, "zstd", asbytes=True)}
+    metadata = {"fields": zlib.compress(json.dumps(fields).encode(), 1)}
     whole = pa.table(arrays).replace_schema_metadata(metadata)
     stream = pa.BufferOutputStream()
     with pa.ipc.new_file(stream, whole.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_table(whole)
     content: bytes = stream.getvalue().to_pybytes()
-    _FILES[table] = content
     return content
 
 
 def _table(content: bytes) -> ItemTable:
     """The table in an Arrow IPC file, whose compressed columns are decoded on each access."""
     schema = pa.ipc.open_file(content).schema
-    header = json.loads(schema.metadata[b"table"])
-    size = int(schema.metadata[b"size"])
-    texts: dict[str, Any] = json.loads(pa.decompress(schema.metadata[b"texts"], size, "zstd", asbytes=True))
-    numbers = {(metric, part): number for number, (metric, part) in enumerate(header["columns"])}
+    fields: dict[str, Any] = json.loads(zlib.decompress(schema.metadata[b"fields"]))
+    numbers = {(metric, part): number for number, (metric, part) in enumerate(fields["columns"])}
 
     def column(metric: str, part: str = "") -> Column:
-        number = numbers[metric, part]
-        names = [f"statistics {number}", f"state {number}"]
+        names = [f"{kind} {numbers[metric, part]}" for kind in ("statistics", "state")]
         options = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(name) for name in names])
         decoded = pa.ipc.open_file(content, options=options).read_all()
         statistics, state = (decoded[name].combine_chunks() for name in names)
         rows = _numbers(statistics.flatten()).reshape(len(state), statistics.type.list_size)
         return Column(rows, _numbers(state))
 
-    table = ItemTable(
-        get_benchmark(header["benchmark"]),
-        metrics=tuple(header["metrics"]),
-        breakdowns=tuple(header["breakdowns"]),
-        complete=np.arange(len(texts["items"])) < header["complete"],
-        groups={name: _tuples(keys) for name, keys in texts["groups"].items()},
+    return ItemTable(
+        get_benchmark(fields["benchmark"]),
+        complete=np.arange(len(fields["items"])) < fields["complete"],
+        groups={name: _tuples(keys) for name, keys in fields["groups"].items()},
         columns=Lazy([metric for metric, part in numbers if not part], column),
         parts=Lazy([key for key in numbers if key[1]], lambda key: column(*key)),
-        items=_tuples(texts["items"]),
-        tasks=_tuples(texts["tasks"]),
-        clusters=_tuples(texts["clusters"]),
-        samples=_tuples(texts["samples"]),
+        metrics=tuple(fields["metrics"]),
+        breakdowns=tuple(fields["breakdowns"]),
+        items=_tuples(fields["items"]),
+        tasks=_tuples(fields["tasks"]),
+        clusters=_tuples(fields["clusters"]),
+        samples=_tuples(fields["samples"]),
     )
-    _FILES[table] = content
-    return table
 
+
+_FIELDS = ("metrics", "breakdowns", "items", "tasks", "clusters", "samples", "groups")
 
 # pyarrow's own conversions from and to Python and NumPy import pandas, a fifth of a second
 
@@ -262,7 +220,6 @@ def _array(numbers: npt.NDArray[Any]) -> pa.Array:
 
 
 def _numbers(array: pa.Array) -> npt.NDArray[Any]:
-    """The numbers of an array without nulls."""
     return np.frombuffer(array.buffers()[1], array.type.to_pandas_dtype(), len(array), array.offset)
 
 

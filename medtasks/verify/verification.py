@@ -7,30 +7,35 @@ functions as in a run. So nothing can be forged but responses and verdicts.
 from __future__ import annotations
 
 import functools
+import hashlib
+import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
-from medtasks.benchmarks.streams import Timeline, timelines
-from medtasks.benchmarks.variants import joined_items
-from medtasks.catalog.benchmark import FAILED
+from medtasks.benchmarks.documents import asked_prompt, task_rows
+from medtasks.catalog.benchmark import FAILED, Document
+from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.rubric import load_rubric, rubric_files, rubric_hash
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError, MedtasksError, NotPreparedError, first_line
 from medtasks.core.files import canonical_json
-from medtasks.core.settings import using
+from medtasks.core.settings import Settings, current_settings, read_subset, using
+from medtasks.data.store import open_prepared
 from medtasks.metrics.base import Array
 from medtasks.metrics.learned import LEARNED
 from medtasks.metrics.registry import get_metric, is_ours, unit_of
-from medtasks.runs.manifest import RubricFacts, RunManifest, TaskFacts, filter_versions, protocol_hash
+from medtasks.runs.manifest import DataFacts, RubricFacts, RunManifest, TaskFacts, filter_versions, protocol_hash
 from medtasks.runs.record import Verification
 from medtasks.runs.samples import Outcome, Sample, duplicate_ids, lacks_texts
-from medtasks.runs.scored import has_models, scored_again, with_learned_metrics
+from medtasks.runs.scored import has_models, scored_samples, with_learned_metrics
 from medtasks.runs.signature import changed_options
 from medtasks.runs.table import in_parts
 from medtasks.runs.verdicts import with_judged_scores
-from medtasks.verify.documents import known_documents, text_hash
+
+T = TypeVar("T")
 
 UNSCORED = "scores are taken as submitted, because they cannot be computed here"
 """In notes on tasks that could be scored again on another machine, or after data were prepared."""
@@ -40,24 +45,12 @@ NO_RESPONSES = "claimed: it has no prompts and responses, so its scores cannot b
 
 
 class SubmittedTask:
-    """One task of a run, as it is scored here.
+    """One task of a run, as it is scored here; what was found out about it is complete after :meth:`parts`.
 
-    Args:
-        task: an installed task.
-        manifest: of the run.
-        samples: those of the task.
-        own: compute learned metrics with their models, and use nothing that was submitted; otherwise the submitted
-            values of learned metrics, and of those that this machine cannot compute, are kept.
-
-    Attributes:
-        spec: the task's.
-        outcome: what was verified.
-        timelines: its first streaming items, once they are made.
-        responses: a hash of all responses, to find copies.
-        submitted: the metrics whose values are the submitter's.
-        either: whether ``own`` makes no difference.
-        notes: for readers.
-        problems: learned metrics that could not be computed.
+    With ``own``, learned metrics are computed with their models, and nothing that was submitted is used; otherwise the
+    submitted values of learned metrics, and of those that this machine cannot compute, are kept: ``submitted`` names
+    them. ``either`` is whether ``own`` makes no difference. ``responses`` is a hash of all responses, to find copies,
+    ``outcomes`` are those of the samples scored so far.
 
     Raises:
         DataError: the samples are not those that the manifest describes, or do not have the task's number of responses.
@@ -69,13 +62,12 @@ class SubmittedTask:
         self._place = f"samples/{task}.jsonl"
         self._samples = samples
         self._facts = manifest.tasks[task]
-        self._outcomes: list[Outcome] = []
+        self.outcomes: list[Outcome] = []
         self.outcome = Verification()
         self.submitted: frozenset[str] = frozenset()
         self.notes: list[str] = []
         self.problems: list[str] = []
         self.responses = ""
-        self.timelines: tuple[Timeline, ...] = ()
         self.either = not has_models(self.spec)
         self._require_own_samples()
         if lacks_texts(samples):
@@ -87,18 +79,15 @@ class SubmittedTask:
         self._use_local_documents()
 
         learned = {*self.spec.metadata.learned}
-        others = [one for one in self.spec.metrics if one not in learned]
-        absent = {one for one in others if get_metric(one).unavailable() is not None}
+        absent = {one for one in {*self.spec.metrics} - learned if get_metric(one).unavailable() is not None}
         claimed = {one for sample in self._samples for one in sample.statistics} & (learned | absent)
         self.either = self.either and not claimed
-        if own or not claimed:
-            return
-        self.submitted = frozenset(claimed)
-        if names := sorted(claimed & learned):
-            text = f"{', '.join(names)} are taken as submitted, because building loads no models"
-            self.notes.append(f"{task}: {text}")
-        if names := sorted(claimed & absent):
-            self.notes.append(f"{task}: {UNSCORED} ({', '.join(names)})")
+        if not own:
+            self.submitted = frozenset(claimed)
+            if names := ", ".join(sorted(claimed & learned)):
+                self.notes.append(f"{task}: {names} are taken as submitted, because building loads no models")
+            if names := ", ".join(sorted(claimed & absent)):
+                self.notes.append(f"{task}: {UNSCORED} ({names})")
 
     def _require_own_samples(self) -> None:
         """Refuse samples that are not those that the manifest describes, or with another number of responses: it is the
@@ -154,53 +143,41 @@ class SubmittedTask:
         self._samples = [one.model_copy(update=known[one.sample_id][0]) for one in samples]
 
     def parts(self) -> Iterator[tuple[Sequence[Sample], list[Sample]]]:
-        """The samples in parts, each with the documents of the data and as scored now; few are in memory at a time.
-
-        Raises:
-            DataError: a sample cannot be scored; names file, sample and field.
-        """
+        """The samples in parts, each with the documents of the data and as scored now; few are in memory at a time."""
         parts = [*in_parts(self.spec, self._samples)]
         self._samples = ()
         while parts:
             part = parts.pop(0)
-            try:
-                made = self._scored(part)
-            except NotPreparedError as error:  # a metric needs data that are not here
-                why = first_line(error).rstrip(".")
-                self.notes.append(f"{self.spec.name}: {UNSCORED} ({why})")
-                reason = f"claimed: its scores cannot be computed here ({why})"
-                self.outcome, self.responses = Verification("unverifiable", reason, claimed=True), ""
-                made = self._scored(part)
-            self._outcomes += [sample.outcome for sample in made]
+            made = [*part]
+            if not self.outcome.claimed:
+                try:
+                    made = self._scored(part)
+                except NotPreparedError as error:  # a metric needs data that are not here
+                    why = first_line(error).rstrip(".")
+                    self.notes.append(f"{self.spec.name}: {UNSCORED} ({why})")
+                    reason = f"claimed: its scores cannot be computed here ({why})"
+                    self.outcome, self.responses = Verification("unverifiable", reason, claimed=True), ""
+                except Exception as error:  # untrusted input, and code of other packages
+                    raise self._unscorable(part, error) from error
+            if self.outcome.claimed:
+                self.submitted |= {name for sample in part for name in sample.statistics}
+            self.outcomes += [sample.outcome for sample in made]
             yield part, made
 
     def _scored(self, samples: Sequence[Sample]) -> list[Sample]:
-        """Some of the samples, scored again.
-
-        Raises:
-            NotPreparedError: a metric needs data that are not prepared here.
-        """
-        if self.outcome.claimed:
-            self.submitted |= {name for sample in samples for name in sample.statistics}
-            return list(samples)
-        try:
-            with using(miniature=self._manifest.miniature):
-                again = scored_again(self.spec, samples)
-                if self._own:
-                    again = with_learned_metrics(self.spec, again, self.problems)
-            if not self._own and (self.spec.metadata.learned or self.submitted):
-                names = (*self.spec.metadata.learned, *sorted(self.submitted - {*self.spec.metadata.learned}))
-                for number, (one, given) in enumerate(zip(again, samples, strict=True)):
-                    known = {} if one.status == FAILED or one.repeats else given.statistics
-                    rows = {name: known[name] for name in names if name in known}
-                    scores = {name: given.scores.get(name) if name in rows else None for name in names}
-                    update = {"statistics": {**one.statistics, **rows}, "scores": {**one.scores, **scores}}
-                    again[number] = one.model_copy(update=update)
-            return with_judged_scores(self.spec, again, self._manifest.judge)
-        except NotPreparedError:
-            raise
-        except Exception as error:  # untrusted input, and code of other packages
-            raise self._unscorable(samples, error) from error
+        with using(miniature=self._manifest.miniature):
+            again = scored_samples(self.spec, samples)
+            if self._own:
+                again = with_learned_metrics(self.spec, again, self.problems)
+        learned = self.spec.metadata.learned
+        names = () if self._own else (*learned, *sorted(self.submitted - {*learned}))
+        for number, (one, given) in enumerate(zip(again, samples, strict=True) if names else ()):
+            known = {} if one.status == FAILED or one.repeats else given.statistics
+            rows = {name: known[name] for name in names if name in known}
+            scores = {name: given.scores.get(name) if name in rows else None for name in names}
+            update = {"statistics": {**one.statistics, **rows}, "scores": {**one.scores, **scores}}
+            again[number] = one.model_copy(update=update)
+        return with_judged_scores(self.spec, again, self._manifest.judge)
 
     def _unscorable(self, samples: Sequence[Sample], error: Exception) -> DataError:
         """The error that names the first sample that cannot be scored."""
@@ -214,26 +191,12 @@ class SubmittedTask:
         for sample in samples:
             try:
                 self._scored([sample])
-            except DataError as found:
-                return found
+            except Exception as its_own:
+                return self._unscorable([sample], its_own)
         return DataError(f"{self._place}: its samples cannot be scored ({text}); restore it.")
-
-    def take_as_scored(self) -> None:
-        """Take the samples' scores as those of the current rules, by which they were made just now."""
-        self._outcomes = [sample.outcome for sample in self._samples]
-        self.show_timelines(self._samples)
-        self._samples = ()
-
-    def show_timelines(self, samples: Sequence[Sample]) -> None:
-        """Make the timelines of these scored samples, if the task has streaming items."""
-        benchmark = self.spec.benchmark
-        if benchmark.timeline is not None:
-            items = joined_items(benchmark, [sample.view() for sample in samples]).items
-            self.timelines = timelines(self.spec.name, items, benchmark.timeline)
 
     @property
     def is_plain(self) -> bool:
-        """Whether the task is verified, with nothing to say about it."""
         return self.outcome == Verification() and self.either and not self.notes and not self.problems
 
     @property
@@ -241,16 +204,10 @@ class SubmittedTask:
         """The task's facts under the current rules, once all parts are scored."""
         if self.outcome.claimed:
             return self._facts
-        protocol = protocol_hash(
-            self.spec,
-            self._facts.generation,
-            prompt_hash=self._facts.prompt_hash,
-            frames=self._facts.frames,
-            blind=self._facts.blind,
-            presentation=self._facts.presentation,
-        )
+        given = ("generation", "prompt_hash", "frames", "blind", "presentation")
+        protocol = protocol_hash(self.spec, **{name: getattr(self._facts, name) for name in given})
         now = {"filters": filter_versions(self.spec), "protocol_hash": protocol, "yaml_hash": self.spec.yaml_hash}
-        return self._facts.model_copy(update=now).with_outcomes(self._outcomes)
+        return self._facts.model_copy(update=now).with_outcomes(self.outcomes)
 
 
 def installed_rubrics(judge: Mapping[str, RubricFacts]) -> tuple[dict[str, RubricFacts], list[str]]:
@@ -275,7 +232,7 @@ _ROUNDING = 1e-9
 
 
 @functools.cache
-def bounds_of(metric: str) -> tuple[float, float]:
+def _bounds_of(metric: str) -> tuple[float, float]:
     """The lowest and the highest score of an item, by the scale in the metric's signature, or 0 to 1 for our fractions.
 
     Learned metrics have no known lower end, metrics of other packages without a scale no end at all.
@@ -289,13 +246,9 @@ def bounds_of(metric: str) -> tuple[float, float]:
 
 
 def require_statistics(metric: str, rows: Array) -> None:
-    """Refuse statistics ``(items, width)`` that score an item beyond :func:`bounds_of` the metric, or count it
-    negatively: they were submitted, and nothing else limits them.
-
-    Raises:
-        DataError: names the metric.
-    """
-    low, high = bounds_of(metric)
+    """Refuse statistics ``(items, width)`` that score an item beyond the metric's bounds, or count it negatively: they
+    were submitted, and nothing else limits them."""
+    low, high = _bounds_of(metric)
     known = rows[~np.isnan(rows).any(axis=1)]
     with np.errstate(all="ignore"):  # a single item may have no score
         scores = get_metric(metric).score(known)
@@ -312,7 +265,6 @@ def require_statistics(metric: str, rows: Array) -> None:
 
 
 def unverified_note(tasks: Sequence[str]) -> str:
-    """The note that the documents of these tasks were not verified."""
     return (
         f"Documents not verified: {', '.join(tasks)} (the data are not prepared where the board was built, so "
         "questions and gold answers are taken as submitted)."
@@ -320,7 +272,6 @@ def unverified_note(tasks: Sequence[str]) -> str:
 
 
 def verification_notes(outcomes: Mapping[str, Verification]) -> Iterator[str]:
-    """The outcomes as notes on a run."""
     for task, one in sorted(outcomes.items()):
         if one.outcome == "refused":
             yield f"{task}: {one.reason}"
@@ -328,3 +279,78 @@ def verification_notes(outcomes: Mapping[str, Verification]) -> Iterator[str]:
         yield unverified_note(tasks)
     if tasks := sorted(task for task, one in outcomes.items() if one.reason == NO_RESPONSES):
         yield f"stripped, so the responses cannot be scored again: {', '.join(tasks)}"
+
+
+# --- documents of the data prepared here ---
+
+
+def local_documents(task: str, manifest: RunManifest) -> Mapping[str, Document]:
+    """The documents that the run asks in a task, by sample id, from the data prepared here; miniature data are made if
+    they are absent."""
+    return _from_data_here(_documents, task, manifest)
+
+
+def known_documents(task: str, manifest: RunManifest) -> Mapping[str, tuple[Mapping[str, Any], bytes]]:
+    """By sample id what a sample has of the task's document, and the hash of the prompt that it gives; empty if it
+    gives none. Made once: all runs of a board answer the same questions."""
+    return _from_data_here(_known, task, manifest)
+
+
+def _from_data_here(make: Callable[[str, str, Settings], T], task: str, manifest: RunManifest) -> T:
+    facts, here = manifest.tasks[task], current_settings().mini
+    data = manifest.data[facts.benchmark]
+    errors: list[MedtasksError] = []
+    for mini in dict.fromkeys((here, True) if data.mini else (here,)):
+        with using(mini=mini, max_frames=facts.frames.get("cap"), subset=read_subset(facts.subset)):
+            try:
+                return make(task, data.fingerprint, current_settings())
+            except MedtasksError as error:
+                errors.append(error)
+            except Exception as error:  # code of other packages
+                errors.append(MedtasksError(f"{task}: its documents cannot be made ({first_line(error)})."))
+    raise errors[0]
+
+
+@functools.lru_cache(maxsize=8)
+def _documents(task: str, fingerprint: str, settings: Settings) -> Mapping[str, Document]:
+    del settings  # in force; here only part of the cache key
+    benchmark = load_spec(task).metadata.benchmark
+    prepared = open_prepared(benchmark).manifest.fingerprint
+    if prepared != fingerprint:
+        raise DataError(f"the data of {benchmark} prepared here have the fingerprint {prepared[:16]}.")
+    return {document["sample_id"]: document for document in task_rows(task).documents(media=False)}
+
+
+@functools.cache
+def _known(task: str, fingerprint: str, settings: Settings) -> Mapping[str, tuple[Mapping[str, Any], bytes]]:
+    known = {}
+    for name, document in _documents(task, fingerprint, settings).items():
+        try:
+            prompt = text_hash(asked_prompt(load_spec(task), document))
+        except (MedtasksError, KeyError):  # the document does not give one
+            prompt = b""
+        fields = {field: document[field] for field in ("cluster", "target")}
+        fields["media"] = tuple(document["media"])
+        others = {field: value for field, value in document.items() if field not in {"sample_id", *fields}}
+        known[name] = {**fields, "document": json.loads(canonical_json(others))}, prompt
+    return known
+
+
+def forget_documents() -> None:
+    _known.cache_clear()
+    _documents.cache_clear()
+
+
+def text_hash(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def is_miniature(benchmark: str, facts: DataFacts) -> bool:
+    """Whether the data are miniature data, also if they were prepared from their source files like a release."""
+    if facts.mini or facts.records >= get_benchmark(benchmark).published.get("rows", 0):
+        return facts.mini
+    with using(mini=True):
+        try:
+            return open_prepared(benchmark).manifest.fingerprint == facts.fingerprint
+        except MedtasksError:
+            return False

@@ -11,8 +11,8 @@ from typing import Any
 from lmms_eval.api.instance import Instance
 
 from medtasks.harness.requests import GIVE_UP, NOT_SENT, Requests, isolated
-from medtasks.runs.replies import Reply, Slot
-from medtasks.runs.run import AnswerStore, read_work
+from medtasks.runs.replies import Answer, Reply, Slot
+from medtasks.runs.run import AnswerStore, read_answers, read_work
 
 
 class Tensor:
@@ -78,3 +78,20 @@ def test_each_reply_is_stored_with_its_share_of_the_time(tmp_path: Path) -> None
     assert timed[0].start >= 0
     assert all(abs(work.seconds - (work.end - work.start)) < 1e-5 for work in timed)  # each is alone in its interval
     assert {work.rss for work in timed} == {77}
+
+
+def test_a_failure_replaces_no_response_and_a_line_cut_off_is_no_answer(tmp_path: Path) -> None:
+    first, second = (Slot("task", number, 0, "?") for number in range(2))
+    for rank, reply in enumerate((Reply("A"), Reply.failure("gone"))):
+        store = AnswerStore(tmp_path, rank)
+        store.add([Answer(first, reply)])
+        store.close()
+    with (tmp_path / "task.rank0.jsonl").open("ab") as stream:
+        stream.write(b'{"slot": {"task"')  # the process was killed
+    again = AnswerStore(tmp_path)
+    assert again.reply(first) == Reply("A")
+    assert (again.is_answered(first), again.is_answered(second)) == (True, False)
+    again.add([Answer(second, Reply("B"))])
+    assert again.reply(second) == Reply("B")
+    again.close()
+    assert [one.reply.text for one in read_answers(tmp_path)] == ["A", "B"]

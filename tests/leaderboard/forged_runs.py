@@ -17,7 +17,7 @@ from medtasks.catalog.spec import load_spec
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.record import RunRecord, read_run, write_run
 from medtasks.runs.samples import Sample
-from medtasks.runs.scored import scored_again
+from medtasks.runs.scored import scored_samples
 
 Samples = dict[str, list[Sample]]
 Forge = Callable[[Samples], Samples]
@@ -26,7 +26,7 @@ Forge = Callable[[Samples], Samples]
 def rewritten(folder: Path, out: Path, forge: Forge) -> Path:
     """The run with forged samples, scored by our own rules, manifest and scores to match: it agrees with itself."""
     manifest, samples = read_run(folder)
-    forged = {task: scored_again(load_spec(task), members) for task, members in forge(samples).items()}
+    forged = {task: scored_samples(load_spec(task), members) for task, members in forge(samples).items()}
     return write_run(out / folder.name, RunRecord.scored(counted(manifest, forged), forged))
 
 

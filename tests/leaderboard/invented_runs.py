@@ -27,7 +27,7 @@ from medtasks.runs.record import RunRecord, write_run
 from medtasks.runs.replies import Reply
 from medtasks.runs.run import data_facts
 from medtasks.runs.samples import Sample
-from medtasks.runs.scored import Answered, scored_samples, with_learned_metrics
+from medtasks.runs.scored import scored_samples, with_learned_metrics
 from medtasks.runs.verdicts import with_judged_scores
 
 GROUPS = ("kvasir_vqa_x1", "mi_cxr", "med_cmr", "medstreambench")
@@ -90,7 +90,7 @@ def answered(
             prompt = asked_prompt(spec, document)
             responses = [join_stages([said, said]) if staged else said]
             replies = tuple(Reply(text, probabilities=None if staged else sure) for text in responses)
-            answered.append(Answered(document, replies, prompt, prompt_hash))
+            answered.append(Sample.answered(task, document, replies, prompt, prompt_hash))
         scored = scored_samples(spec, answered)
         samples[task] = with_judged_scores(spec, with_learned_metrics(spec, scored, []))
         settings = {**spec.generation, **(generation or {})}

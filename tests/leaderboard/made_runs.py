@@ -73,7 +73,7 @@ def entry(
         statuses=(("ok",),) * count,
         target=("A",) * count,
         chosen=("A",) * count,
-        options=np.full(count, len(benchmark.options)),
+        options=(len(benchmark.options),) * count,
     )
     scores = score_tables({task: table}, threshold=0)[task].model_copy(update={"letters": letters})
     return Entry(task, scores, table, {name: signed(name, task, **changes) for name in tables}, timelines)

@@ -27,7 +27,8 @@ from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.metrics.confidence import CONFIDENCE_NAMES
 from medtasks.runs.record import RunRecord, write_run
 from medtasks.runs.replies import Reply
-from medtasks.runs.scored import Answered, scored_samples
+from medtasks.runs.samples import Sample
+from medtasks.runs.scored import scored_samples
 from medtasks.runs.scores import RotatedLetters, Scores
 
 CONFIDENT = (
@@ -95,7 +96,7 @@ def prompted_run(name: str, number: int) -> RunRecord:
         for one in documents:
             right = asked.index(one["prompt_of"]) < RIGHT[name][one["prompt"] - 1] * len(asked)
             said = str(one["target"]) if right else "EABCD"["ABCDE".index(one["target"])]
-            answered.append(Answered(one, (Reply(said),), prompt_text(one, ""), spec.prompt_hash or ""))
+            answered.append(Sample.answered(task, one, (Reply(said),), prompt_text(one, ""), spec.prompt_hash or ""))
         samples[task] = scored_samples(spec, answered)
     return RunRecord.scored(record.manifest, samples)
 

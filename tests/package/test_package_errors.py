@@ -31,14 +31,15 @@ import json
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.registry import get_benchmark
 from medtasks.runs.replies import Reply
-from medtasks.runs.scored import Answered, scored_samples
+from medtasks.runs.samples import Sample
+from medtasks.runs.scored import scored_samples
 from medtasks.runs.scoring import score_samples
 from medtasks.catalog.spec import load_spec
 
 spec = load_spec("otherlab_dots")
 for replies in REPLIES:
     answered = [
-        Answered(document, (Reply("", failed="timeout") if text is None else Reply(text),))
+        Sample.answered("otherlab_dots", document, (Reply("", failed="timeout") if text is None else Reply(text),))
         for document, text in zip(task_documents("otherlab_dots"), replies, strict=True)
     ]
     scores = score_samples(scored_samples(spec, answered), get_benchmark("otherlab_dots"), resamples=20).metrics.items()

@@ -19,7 +19,7 @@ from medtasks.runs.comparisons import compare_tables
 from medtasks.runs.replies import Answer, Letter, Probabilities, Reply, Slot
 from medtasks.runs.run import AnswerStore, read_answers
 from medtasks.runs.samples import Sample, SampleLines
-from medtasks.runs.scored import Answered, deciding_letter, scored_again, scored_samples
+from medtasks.runs.scored import deciding_letter, scored_samples
 from medtasks.runs.scores import Scores
 from medtasks.runs.scoring import score_samples
 from medtasks.runs.table import item_table
@@ -34,7 +34,7 @@ def letter(at: int, name: str, share: float, mass: float = 1.0) -> Letter:
 
 
 def samples_of(reply: Callable[[dict[str, Any]], Reply], task: str = TASK) -> list[Sample]:
-    return scored_samples(load_spec(task), [Answered(one, (reply(one),)) for one in task_documents(task)])
+    return scored_samples(load_spec(task), [Sample.answered(task, one, (reply(one),)) for one in task_documents(task)])
 
 
 def scores_of(samples: list[Sample]) -> Scores:
@@ -196,7 +196,7 @@ def test_stated_confidences_of_options_without_letters() -> None:
 def test_probabilities_survive_rescoring_and_an_interrupted_run(tmp_path: Path) -> None:
     samples = samples_of(by_policy("calibrated"))
     spec = load_spec(TASK)
-    assert scored_again(spec, [SampleLines(samples)[place] for place in range(len(samples))]) == sorted(
+    assert scored_samples(spec, [SampleLines(samples)[place] for place in range(len(samples))]) == sorted(
         samples, key=lambda one: one.sample_id
     )
     reply = Reply("B", probabilities=Probabilities(0.5, (letter(0, "B", 0.9, 0.8),)))

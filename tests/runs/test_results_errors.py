@@ -22,7 +22,8 @@ from medtasks.core.errors import DataError
 from medtasks.data.store import open_prepared
 from medtasks.metrics.item_metrics import ErrorRate
 from medtasks.runs.replies import Reply
-from medtasks.runs.scored import Answered, scored_samples
+from medtasks.runs.samples import Sample
+from medtasks.runs.scored import scored_samples
 from medtasks.runs.scores import Scores
 from medtasks.runs.scoring import score_samples
 from medtasks.runs.summary import format_score
@@ -36,7 +37,7 @@ def scores_of(task: str, documents: Sequence[Document], replies: Sequence[str | 
     benchmark = get_benchmark(load_spec(task).metadata.benchmark)
     assert benchmark.errors is not None
     pairs = zip(documents, [one if isinstance(one, Reply) else Reply(one) for one in replies], strict=True)
-    samples = scored_samples(load_spec(task), [Answered(document, (one,)) for document, one in pairs])
+    samples = scored_samples(load_spec(task), [Sample.answered(task, document, (one,)) for document, one in pairs])
     names = [rate.name for rate in benchmark.errors.rates]
     return score_samples(samples, benchmark, by, names, resamples=50)
 

@@ -26,7 +26,8 @@ from medtasks.runs.judge import judge_run
 from medtasks.runs.manifest import RunManifest, protocol_hash, task_facts, versions
 from medtasks.runs.replies import Reply
 from medtasks.runs.run import data_facts
-from medtasks.runs.scored import Answered, scored_samples
+from medtasks.runs.samples import Sample
+from medtasks.runs.scored import scored_samples
 from medtasks.runs.signature import differences, format_signature, parse_signature, signatures
 from medtasks.runs.verdicts import with_judged_scores
 
@@ -222,7 +223,7 @@ TOTAL = "open_total|scale:0-100|unjudged:left-out"
 def judged(stub: StubJudge, store: Path, **settings: Any) -> RunManifest:
     spec = load_spec(JUDGED)
     answered = [
-        scored_samples(spec, [Answered(one, (Reply("No."),), "?", spec.prompt_hash or "")])[0]
+        scored_samples(spec, [Sample.answered(spec.name, one, (Reply("No."),), "?", spec.prompt_hash or "")])[0]
         for one in task_documents(JUDGED)[:2]
     ]
     judge = JudgeSettings(**{"base_url": stub.url, "model": "stub-judge", **settings})

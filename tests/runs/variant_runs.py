@@ -18,7 +18,7 @@ from medtasks.runs.record import write_run
 from medtasks.runs.replies import Reply
 from medtasks.runs.run import collect_run, data_facts
 from medtasks.runs.samples import Sample
-from medtasks.runs.scored import Answered, scored_samples
+from medtasks.runs.scored import scored_samples
 from medtasks.runs.scores import Scores
 from medtasks.runs.scoring import score_samples
 
@@ -34,7 +34,7 @@ def samples_of(task: str, reply: Callable[[dict[str, Any]], str | Reply], docume
     made = task_documents(task) if documents is None else documents
     replies = [one if isinstance(one := reply(document), Reply) else Reply(one) for document in made]
     pairs = zip(made, replies, strict=True)
-    return scored_samples(load_spec(task), [Answered(document, (one,)) for document, one in pairs])
+    return scored_samples(load_spec(task), [Sample.answered(task, document, (one,)) for document, one in pairs])
 
 
 def scores_of(task: str, reply: Callable[[dict[str, Any]], str | Reply], documents: Any = None) -> Scores:
@@ -57,10 +57,9 @@ def run_of(folder: Path, reply: Callable[[dict[str, Any]], str | Reply], groups:
     tasks = {}
     for task in itertools.chain.from_iterable(members.values()):
         documents = task_documents(task)
-        prompt_hash = load_spec(task).prompt_hash or ""
         replies = [given if isinstance(given := reply(one), Reply) else Reply(given) for one in documents]
         pairs = zip(documents, replies, strict=True)
-        tasks[task] = [Answered(one, (given,), "?", prompt_hash) for one, given in pairs]
+        tasks[task] = [(one, "?", (given,)) for one, given in pairs]
     planned = made_manifest(
         versions=versions(),
         model={"model": "m"},
