@@ -19,6 +19,7 @@ from medtasks.benchmarks.layouts import all_layouts
 from medtasks.catalog.prompts import template_source
 from medtasks.catalog.registry import get_benchmark
 from medtasks.core.errors import UsageError, first_line
+from medtasks.core.files import file_sha256
 from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.runs.samples import Sample
 from medtasks.runs.scoring import RESAMPLES
@@ -69,30 +70,31 @@ def write_records(
     written: list[Path] = []
     for (key, benchmark), members in records.items():
         run, layout = members[0].run, all_layouts()[benchmark]
-        folder = out / safe_name(benchmark) / model
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = Path(safe_name(benchmark)) / model
+        (out / folder).mkdir(parents=True, exist_ok=True)
         stem = str(uuid.UUID(bytes=hashlib.sha256(f"{key} {benchmark} {model}".encode()).digest()[:16], version=4))
         shared = {"schema_version": version, "evaluation_id": f"{benchmark}/{model}/{key}"}
+        source = {"source_organization_name": organization, "evaluator_relationship": relationship}
+        record = {**shared, **_record(members, model, source)}
         lines: list[str] = []
         if layout.shows == "nothing":
             notes.append(f"{benchmark}: without samples. {layout.why}")
         else:
-            stored = next(one for one in find_everything(results).runs if one.content == run.public.digest)
+            stored = next(one for one in find_everything(results).runs if one.content == run.digest)
             rows = _sample_lines(members, scored_run(stored, whole=True).samples)
             lines = [as_json(line, {**shared, "model_id": model, **row}) for row in rows]
-        source = {"source_organization_name": organization, "evaluator_relationship": relationship}
-        record = {**shared, **_record(members, model, source)}
         if lines:
-            written.append(folder / f"{stem}_samples.jsonl")
+            file = folder / f"{stem}_samples.jsonl"
+            written.append(out / file)
             written[-1].write_text("".join(lines), encoding="utf-8")
             record["detailed_evaluation_results"] = {
                 "format": "jsonl",
-                "file_path": f"data/{safe_name(benchmark)}/{model}/{stem}_samples.jsonl",
+                "file_path": f"data/{file.as_posix()}",
                 "hash_algorithm": "sha256",
-                "checksum": hashlib.sha256(written[-1].read_bytes()).hexdigest(),
+                "checksum": file_sha256(written[-1]),
                 "total_rows": len(lines),
             }
-        written.append(folder / f"{stem}.json")
+        written.append(out / folder / f"{stem}.json")
         written[-1].write_text(as_json(log, record, indent=1), encoding="utf-8")
     return written, list(dict.fromkeys(notes))
 
@@ -153,8 +155,8 @@ def _result(one: Headline) -> dict[str, Any]:
         "confidence_level": CONFIDENCE,
         "method": f"cluster bootstrap, cluster: {benchmark.cluster}",
     }
-    tasks = [one.run.manifest.tasks[name] for name in one.tasks]
-    settings = tasks[0].generation
+    tasks = one.tasks.values()
+    settings = next(iter(tasks)).generation
     tokens = settings.get("max_new_tokens")
     return {
         "evaluation_result_id": one.task_id,
@@ -226,11 +228,12 @@ def _sample_lines(members: Sequence[Headline], samples: Mapping[str, Sequence[Sa
     for one in members:
         full = _BOUNDS.get(unit_of(one.column.metric), (0.0, float("inf")))[1]
         for sample in (sample for task in one.tasks for sample in samples[task]):
-            value = sample.scores.get(one.column.metric)
-            if value is None:
+            if (value := sample.scores.get(one.column.metric)) is None:
                 continue
             choices = sample.document.get("choices")
             asked = str(sample.document.get("question") or sample.prompt)
+            attribution = {"turn_idx": 0, "source": "output.raw", "extracted_value": sample.filtered}
+            attribution |= {"extraction_method": "custom", "is_terminal": True}
             yield {
                 "evaluation_name": one.column.task,
                 "evaluation_result_id": one.task_id,
@@ -244,15 +247,7 @@ def _sample_lines(members: Sequence[Headline], samples: Mapping[str, Sequence[Sa
                     "choices": list(map(str, filter(None, choices.values()))) if isinstance(choices, dict) else None,
                 },
                 "output": {"raw": list(sample.responses)},
-                "answer_attribution": [
-                    {
-                        "turn_idx": 0,
-                        "source": "output.raw",
-                        "extracted_value": sample.filtered,
-                        "extraction_method": "custom",
-                        "is_terminal": True,
-                    }
-                ],
+                "answer_attribution": [attribution],
                 "evaluation": {"score": value, "is_correct": value >= full * (1 - 1e-9)},
                 "metadata": {"task": sample.task, "cluster": sample.cluster, "status": sample.status},
             }

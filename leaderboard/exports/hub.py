@@ -33,15 +33,13 @@ def hub_files(
 ) -> tuple[dict[str, bytes], list[str]]:
     """The files for a model's repository by path, and why other scores are not in them.
 
-    The newest run of a score counts. ``source_url`` is the address of the evidence, such as a leaderboard. Errors are
-    those of :func:`medtasks.leaderboard.exports.publishable.publishable`.
+    The newest run of a score counts. ``source_url`` is the address of the evidence, such as a leaderboard.
     """
     found, notes = publishable(results, model)
-    chosen = {(one.benchmark, one.task_id): one for one in found}
     entries: dict[str, list[EvalResultEntry]] = {}
-    for (benchmark, _), one in chosen.items():
+    for one in {(one.benchmark, one.task_id): one for one in found}.values():
         try:
-            dataset, revision = dataset_of(benchmark, one.run.manifest.data[benchmark].fingerprint)
+            dataset, revision = dataset_of(one.benchmark, one.run.manifest.data[one.benchmark].fingerprint)
         except UsageError as error:
             notes.append(f"not exported: {error}")
             continue
@@ -55,7 +53,7 @@ def hub_files(
             source_name=None if source_url is None else f"medtasks {medtasks.__version__}",
             notes=_notes(one),
         )
-        entries.setdefault(f"{FOLDER}/{safe_name(benchmark)}.yaml", []).append(entry)
+        entries.setdefault(f"{FOLDER}/{safe_name(one.benchmark)}.yaml", []).append(entry)
     notes = list(dict.fromkeys(notes))
     if not entries:
         raise no_score(notes)
@@ -65,11 +63,10 @@ def hub_files(
 def _notes(one: Headline) -> str:
     """What the number is: metric with unit, interval, items, coverage, judge and signature."""
     score, unit = one.score, unit_of(one.column.metric)
-    cluster = load_spec(one.column.task).benchmark.cluster
-    text = "fraction" if unit == "fraction" else UNITS[unit]
-    parts = [f"{one.column.label}: {one.column.metric}, {text}"]
+    parts = [f"{one.column.label}: {one.column.metric}, {'fraction' if unit == 'fraction' else UNITS[unit]}"]
     if score.interval is not None:
         low, high = score.interval
+        cluster = load_spec(one.column.task).benchmark.cluster
         parts.append(f"95 % interval {low:.6g} to {high:.6g} (bootstrap, cluster: {cluster})")
     parts.append(coverage_text(score.samples, score.answered, score.judged) or f"{score.samples:,} items")
     judge = one.run.public.judged_by.get(one.column.task) if score.judged is not None else None
@@ -79,22 +76,15 @@ def _notes(one: Headline) -> str:
 
 def write_hub_files(files: dict[str, bytes], out: Path) -> list[Path]:
     """Write the files below ``out``; files of the same benchmarks are replaced."""
-    written = []
     for name, content in files.items():
-        path = out / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replaced(path) as partial:
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        with replaced(out / name) as partial:
             partial.write_bytes(content)
-        written.append(path)
-    return written
+    return [out / name for name in files]
 
 
 def push(files: dict[str, bytes], model: str) -> str:
-    """Open a pull request with the files on the model's repository; return its address.
-
-    Raises:
-        MedtasksError: the hub refuses it, or cannot be reached.
-    """
+    """Open a pull request with the files on the model's repository; return its address."""
     operations = [CommitOperationAdd(path_in_repo=name, path_or_fileobj=content) for name, content in files.items()]
     try:
         done = HfApi().create_commit(
@@ -112,11 +102,7 @@ def push(files: dict[str, bytes], model: str) -> str:
 
 
 def benchmark_file(benchmark: str) -> bytes:
-    """``eval.yaml``, with which the owner of a dataset registers a benchmark: a task for each headline score.
-
-    Raises:
-        UsageError: there is no such benchmark, it has no headline score, or its source is not on the hub.
-    """
+    """``eval.yaml``, with which the owner of a dataset registers a benchmark: a task for each headline score."""
     known = get_benchmark(benchmark)
     dataset, _ = dataset_of(benchmark)
     if not (columns := headline_columns(benchmark)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.core.text import counted, first_names
 from medtasks.data.store import open_prepared
 from medtasks.metrics.item_metrics import SIGNED
+from medtasks.runs.manifest import TaskFacts
 from medtasks.runs.scores import MetricScore
 
 from ..board.numbers import column_key
@@ -25,7 +26,7 @@ from ..verify.scored_run import RunStore, ScoredRun
 
 @dataclass(frozen=True)
 class Headline:
-    """A headline score of a run; ``task_id`` names it outside."""
+    """A headline score of a run."""
 
     run: ScoredRun
     benchmark: str
@@ -34,17 +35,17 @@ class Headline:
 
     @property
     def task_id(self) -> str:
-        """The id of the score among those of its benchmark: task and metric."""
+        """The name of the score outside: task and metric."""
         return column_key(self.column)
 
     @property
-    def tasks(self) -> Sequence[str]:
+    def tasks(self) -> dict[str, TaskFacts]:
         """The tasks of a group; a task itself."""
-        return self.run.manifest.groups.get(self.column.task, (self.column.task,))
+        manifest = self.run.manifest
+        return {name: manifest.tasks[name] for name in manifest.groups.get(self.column.task, (self.column.task,))}
 
     @property
     def signature(self) -> str:
-        """The reproducibility signature of the score."""
         return self.run.entries[self.column.task].signatures[self.column.metric]
 
 
@@ -57,12 +58,7 @@ def headline_columns(benchmark: str) -> list[Column]:
 
 def publishable(results: Sequence[Path], model: str) -> tuple[list[Headline], list[str]]:
     """The headline scores in ``results`` that may be published as those of ``model`` (owner/name on the hub), those of
-    the oldest run first, and why others may not.
-
-    Raises:
-        UsageError: the name is wrong, there is no run, there are several models, or no score may be published.
-        DataError: a run cannot be read.
-    """
+    the oldest run first, and why others may not."""
     if not all(model.split("/")) or model.count("/") != 1:
         raise UsageError(f"--model {model}: expected owner/name, the model's repository on the hub; fix it.")
     runs, refused = collect(results, RunStore(cache_root() / "scores"))
@@ -81,27 +77,30 @@ def publishable(results: Sequence[Path], model: str) -> tuple[list[Headline], li
             if score is None or not score.samples:
                 continue
             one = Headline(run, benchmark, column, score)
-            group = groups.of(column.task, column.metric)
-            tasks = [run.manifest.tasks[name] for name in one.tasks]
-            failed = sum(sum(facts.failed.values()) for facts in tasks)
-            reasons = [reason for _, several in group.apart for reason in several]
-            if any(facts.subset for facts in tasks):
-                reasons.append("only a subset of the clusters was asked")
-            if failed:
-                reasons.append(f"{counted(failed, 'request')} without a response")
-            if score.value is None:
-                reasons.append(score.reason or "it has no value")
-            elif is_incomplete(score):
-                reasons.append("too many items lack a response or a verdict")
-            if not group.ranked:
-                reasons.append("it is not comparable")
-            if reasons:
-                notes[f"not exported: {one.task_id} of {run.public.folder} ({reasons[0]})"] = None
+            if reason := next(_reasons(one, groups), None):
+                notes[f"not exported: {one.task_id} of {run.public.folder} ({reason})"] = None
             else:
                 found.append(one)
     if not found:
         raise no_score(notes)
     return found, list(notes)
+
+
+def _reasons(one: Headline, groups: ComparabilityGroups) -> Iterator[str]:
+    """Why the score may not be published."""
+    group, facts = groups.of(one.column.task, one.column.metric), one.tasks.values()
+    for _, reasons in group.apart:
+        yield from reasons
+    if any(task.subset for task in facts):
+        yield "only a subset of the clusters was asked"
+    if failed := sum(sum(task.failed.values()) for task in facts):
+        yield f"{counted(failed, 'request')} without a response"
+    if one.score.value is None:
+        yield one.score.reason or "it has no value"
+    elif is_incomplete(one.score):
+        yield "too many items lack a response or a verdict"
+    if not group.ranked:
+        yield "it is not comparable"
 
 
 def no_score(notes: Iterable[str]) -> UsageError:
@@ -111,11 +110,8 @@ def no_score(notes: Iterable[str]) -> UsageError:
 
 
 def dataset_of(benchmark: str, fingerprint: str = "") -> tuple[str, str | None]:
-    """The dataset on the hub that a benchmark is from, and its revision if the data prepared here are those.
-
-    Raises:
-        UsageError: the benchmark's source is not a dataset on the hub.
-    """
+    """The dataset on the hub that a benchmark is from, and its revision if the data prepared here are those;
+    `UsageError` if the benchmark's source is not a dataset on the hub."""
     known = get_benchmark(benchmark)
     name = known.hub[0] if known.hub else known.source.split(",")[0]
     if name.count("/") != 1 or " " in name:

@@ -29,21 +29,12 @@ Progress = Callable[[int, int], None]
 """Called with the number of runs done and of all runs."""
 
 
-class Unread(NamedTuple):
-    """A path that the search for runs skipped: a link to a result directory, or a directory that cannot be listed;
-    ``found`` says what it is, ``fix`` what to do."""
-
-    path: Path
-    found: str
-    fix: str
-    link: bool
-
-
 class Found(NamedTuple):
-    """Result directories, then runs of our tasks that have only lmms-eval's logs, and what was not searched."""
+    """Result directories, then runs of our tasks that have only lmms-eval's logs; and by path what was not searched: a
+    link to a result directory, or a directory that cannot be listed, with what it is and what to do."""
 
     runs: list[Source]
-    unread: list[Unread]
+    unread: dict[Path, tuple[str, str]]
 
     @property
     def folders(self) -> list[Path]:
@@ -52,7 +43,7 @@ class Found(NamedTuple):
 
 
 def collect(
-    paths: Sequence[Path], store: RunStore | None = None, progress: Progress | None = None
+    paths: Sequence[Path], store: RunStore | None = None, progress: Progress = lambda _, __: None
 ) -> tuple[list[ScoredRun], list[Refused]]:
     """All runs in ``paths``, sorted by content hash, and what was refused, with reasons.
 
@@ -60,21 +51,21 @@ def collect(
     """
     found = find_everything(paths)
     runs, store = found.runs, store or RunStore(None)
+    read = {folder.resolve() for folder in found.folders}
+    places = [run.directory.resolve() for run in runs]
     refused = [
         (path.resolve().name, NO_RUN)
         for path in dict.fromkeys(paths)
-        if not any(run.directory.resolve().is_relative_to(path.resolve()) for run in runs)
+        if not any(place.is_relative_to(path.resolve()) for place in places)
     ]
-    read = {folder.resolve() for folder in found.folders}
     refused += [
-        (one.path.name, f"{one.found}; {one.fix}")
-        for one in found.unread
-        if not one.link or one.path.resolve() not in read  # otherwise its target is shown
+        (path.name, f"{what}; {fix}")
+        for path, (what, fix) in found.unread.items()
+        if path.resolve() not in read  # otherwise it is a link, whose target is shown
     ]
     scored: dict[str, ScoredRun] = {}
-    report = progress or (lambda *_: None)
-    report(0, len(runs))
-    ahead = _score_ahead(runs, store, report)
+    progress(0, len(runs))
+    ahead = _score_ahead(runs, store, progress)
     for number, run in enumerate(runs, start=1):
         try:
             one = scored_run(run, store)
@@ -86,11 +77,10 @@ def collect(
             ours = isinstance(error, MedtasksError)
             refused.append((run.name, text if ours else f"it cannot be read ({type(error).__name__}: {text})"))
         else:
-            known = scored.setdefault(one.public.digest, one)
-            if one.public.folder < known.public.folder:  # the same copy for any order of paths
-                scored[one.public.digest] = one
+            known = scored.setdefault(one.digest, one)
+            scored[one.digest] = min(known, one, key=lambda run: run.public.folder)  # for any order of paths
         if not ahead:
-            report(number, len(runs))
+            progress(number, len(runs))
     reasons = sorted((shown(folder), reason) for folder, reason in refused)
     return [scored[key] for key in sorted(scored)], [Refused(folder=name, reason=why) for name, why in reasons]
 
@@ -151,7 +141,7 @@ def state_of_results(paths: Sequence[Path], store: RunStore) -> str | None:
         keys = [[shown(run.name), store.key_of(run.content, run.contains)] for run in found.runs]
     except Exception:  # untrusted input
         return None
-    unread = [[shown(one.path.name), one.found, one.link] for one in found.unread]
+    unread = [[shown(path.name), what] for path, (what, _) in found.unread.items()]
     return canonical_json([keys, [shown(path.resolve().name) for path in paths], unread])
 
 
@@ -160,22 +150,17 @@ def find_everything(paths: Sequence[Path]) -> Found:
 
     Hidden directories are skipped, except for a run that a crash left there while it was being replaced. Links to
     result directories (``…_medtasks``) are not followed.
-
-    Raises:
-        UsageError: one of the paths is not a directory.
     """
     folders: dict[Path, Path] = {}
     logs: dict[tuple[Path, str], HarnessRun] = {}
-    unread: dict[Path, Unread] = {}
+    unread: dict[Path, tuple[str, str]] = {}
 
     def closed(error: OSError) -> None:
-        path = Path(str(error.filename))
-        unread[path] = Unread(path, f"it cannot be listed ({error.strerror})", "give access to it", link=False)
+        unread[Path(error.filename)] = f"it cannot be listed ({error.strerror})", "give access to it"
 
     def other(here: Path, names: list[str], files: list[str]) -> None:
-        for name in (*names, *files):
-            if name.endswith(SUFFIX) and (here / name).is_symlink():
-                unread[here / name] = Unread(here / name, "it is a link", "copy what it points to", link=True)
+        links = [here / name for name in (*names, *files) if name.endswith(SUFFIX) and (here / name).is_symlink()]
+        unread.update(dict.fromkeys(links, ("it is a link", "copy what it points to")))
         for run in harness_runs(here, files):
             logs.setdefault((here.resolve(), run.stamp), run)
 
@@ -183,7 +168,5 @@ def find_everything(paths: Sequence[Path]) -> Found:
         require_directory(path)
         for folder in run_folders(path, other, closed):
             folders.setdefault(folder.resolve(), folder)
-    return Found(
-        [*(RunFolder(folders[key]) for key in sorted(folders)), *(logs[key] for key in sorted(logs))],
-        [unread[key] for key in sorted(unread)],
-    )
+    runs = [*(RunFolder(folders[key]) for key in sorted(folders)), *(logs[key] for key in sorted(logs))]
+    return Found(runs, dict(sorted(unread.items())))

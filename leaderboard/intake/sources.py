@@ -30,69 +30,54 @@ _ASKED = ("system_instruction", "num_fewshot", "apply_chat_template", "repeats",
 
 @dataclass(frozen=True)
 class HarnessRun:
-    """The logs of one run of the harness in ``directory``, by task; ``stamp`` is the prefix of their names."""
+    """The logs of one run of the harness in ``directory``, by task; ``stamp`` is the prefix of their names.
+
+    It has the properties and methods of `RunFolder`.
+    """
 
     directory: Path
     stamp: str
     logs: Mapping[str, Path]
 
     @property
-    def results(self) -> Path:
-        """The harness's results file beside the logs; may be missing."""
-        return self.directory / f"{self.stamp}_results.json"
-
-    @property
     def name(self) -> str:
-        """The run's name: directory and stamp."""
         return f"{self.directory.resolve().name}/{self.stamp}"
 
     @property
     def files(self) -> list[Path]:
-        """All files of the run."""
-        return [*self.logs.values(), *([self.results] if self.results.is_file() else [])]
+        results = self.directory / f"{self.stamp}_results.json"  # may be missing
+        return [*self.logs.values(), *([results] if results.is_file() else [])]
 
     @property
     def content(self) -> str:
-        """SHA-256 of the content of the files, independent of their directory.
-
-        Raises:
-            DataError: a file cannot be read.
-        """
         return contents_hash({path.name.removeprefix(self.stamp): path for path in self.files})
 
     def contains(self) -> tuple[Collection[str], Mapping[str, bool]]:
-        """The names of the tasks; no data are named."""
-        return self.logs, {}
+        return self.logs, {}  # no data are named
 
     def read(self) -> tuple[RunManifest, Mapping[str, Sequence[Sample]]]:
         """Manifest and samples of the run as one of ours: responses joined with the prepared documents.
 
         The model comes from the results file; prompt, generation settings and frames are unknown.
-
-        Raises:
-            NotPreparedError: the data are not prepared here.
-            DataError: a log is not one of lmms-eval, or has other data.
         """
-        config: Any = {}
-        if self.results.is_file():
+        config: dict[str, Any] = {}
+        for results in self.files[len(self.logs) :]:
             try:
-                config = json.loads(self.results.read_text(encoding="utf-8"))["config"]
+                config = dict(json.loads(results.read_text(encoding="utf-8"))["config"])
             except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
                 raise DataError(
-                    f"{self.results}: not the results of lmms-eval (no field `config`); restore it."
+                    f"{results}: not the results of lmms-eval (no settings in field `config`); restore it."
                 ) from error
-        if not isinstance(config, dict):
-            raise DataError(
-                f"{self.results}: field `config` is {type(config).__name__}, expected the run's settings; restore it."
-            )
         settings = {key: config.get(key) for key in _SETTINGS}
         given = config.get("resolved_cli_args")
         settings |= {key: given.get(key) for key in _ASKED} if isinstance(given, dict) else {}
         model = str(config.get("model") or "unknown")
         stamp = _STAMP.fullmatch(self.stamp)  # it has no time zone
         created = "{}-{}-{}T{}:{}:{}+00:00".format(*stamp.groups()) if stamp else self.stamp
-        files = [PredictionFile(path, _LAYOUT, task, model=model) for task, path in self.logs.items()]
-        made = [score_predictions(file, created) for file in files]
+        made = [
+            score_predictions(PredictionFile(path, _LAYOUT, task, model=model), created)
+            for task, path in self.logs.items()
+        ]
         samples = {task: found for one in made for task, found in one.samples.items()}
         groups = {name: leaf_tasks(name) for name, spec in load_specs().items() if spec.kind == "group"}
         predictions = {task: path.name for task, path in self.logs.items()}

@@ -30,7 +30,7 @@ from medtasks.runs.samples import Sample
 from ..board.board import FORMATS, BenchmarkBoard, Board
 from ..board.numbers import safe_name, shown_name
 from ..figures.plots import figures_of
-from ..intake.collect import find_everything
+from ..intake.collect import Progress, find_everything
 from ..publish import board_of, site_files
 from ..site.data import runs_on_board, samples_of
 from .parquet import SampleTable, SampleTables, quoted
@@ -95,7 +95,7 @@ class Library:
         return [self.samples.table(run.folder / "samples" / f"{leaf}.jsonl", leaf) for leaf in leaves]
 
 
-def read_library(paths: Sequence[Path], progress: Callable[[int, int], None] | None = None) -> Library:
+def read_library(paths: Sequence[Path], progress: Progress = lambda _, __: None) -> Library:
     """The board, the runs and the site of ``paths``, which may have no finished run yet.
 
     Runs on miniature data are ranked if there are any: nothing is published from here.

@@ -133,7 +133,7 @@ def check(
     from medtasks.core.findings import COLUMNS, as_rows, summary
     from medtasks.judge import agreement
     from medtasks.leaderboard.intake.check import check_results
-    from medtasks.leaderboard.verify.rejudging import write_rejudged
+    from medtasks.leaderboard.verify.rejudging import REJUDGED
     from medtasks.runs.find import no_run
 
     ask_again = None if share is None else _asking_again(share, judges or [], seed)
@@ -163,7 +163,7 @@ def check(
         folders = counted(len(found.folders), "result directory", "result directories")
         write(f"{folders}: {summary(found.findings)}")
     if rejudged is not None:
-        write_rejudged(found.rejudged, rejudged)
+        rejudged.write_bytes(REJUDGED.dump_json([*found.rejudged], indent=1) + b"\n")
     if found.failed(strict):
         raise typer.Exit(1)
 

@@ -17,7 +17,7 @@ from forged_runs import RELEASE
 from invented_runs import MODELS, Invented, edit_json, make_run, write_run_of
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.intake.check import CheckReport, check_results
-from medtasks.leaderboard.intake.check_run import RULES, Asked, Submission, check_run
+from medtasks.leaderboard.intake.check_run import RULES, Submission, check_run
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.intake.remove_rows import remove_rows
 from medtasks.leaderboard.rank.comparability import MINIATURE
@@ -154,7 +154,8 @@ def test_a_benchmark_that_rests_on_a_judge_must_be_judged(written: dict[str, Pat
         told = {"value": 1.0, "judged": judged, "bounds": (0.66, 1.0), "incomplete": False}
         metrics = {name: score.model_copy(update=told) for name, score in scores.metrics.items()}
         changed = replace(run, groups={group: scores.model_copy(update={"metrics": metrics})})
-        found = check_run(Submission(folder, *read_run(folder), changed), Asked(0.95, demonstration=False, public=True))
+        submitted = Submission(folder, *read_run(folder), changed, 0.95, demonstration=False, public=True)
+        found = check_run(submitted, learned=False)
         assert (("LB205", group) in {(one.code, one.where) for one in found}) is said
 
 

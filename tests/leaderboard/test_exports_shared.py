@@ -267,7 +267,7 @@ def test_pictures_are_included_only_where_the_licence_allows(tmp_path: Path, mon
     log = pytest.importorskip("inspect_ai.log")
     known = layouts.all_layouts()
     allowed = {**known, "mi_cxr": replace(known["mi_cxr"], shows="media")}
-    monkeypatch.setattr("medtasks.leaderboard.exports.inspect_logs.all_layouts", lambda: allowed)
+    monkeypatch.setattr("medtasks.leaderboard.exports.inspect_logs.layout_of", allowed.__getitem__)
     write_run_of(tmp_path, GUESS, [CHOICE])
     ((path,), notes) = write_inspect_logs([tmp_path], tmp_path / "logs")
     assert notes == []
