@@ -304,16 +304,14 @@ def _learned(run: Submission) -> Iterator[Finding]:
             yield problem("LB107", task, text.rstrip("."))
         for name in spec.metadata.learned:
             field = f"scores.{name}"
-            pairs = enumerate(zip(samples, again, strict=True), start=1)
-            given = [
-                (line, one, one.scores[name], new) for line, (one, new) in pairs if one.scores.get(name) is not None
-            ]
+            claimed = [(line, one, one.scores.get(name)) for line, one in enumerate(samples, start=1)]
+            given = [(line, sample, score) for line, sample, score in claimed if score is not None]
             if given and LEARNED[name].unavailable() is not None:
                 found = f"{counted(len(given), 'sample')} with a score that cannot be computed here"
                 yield run.problem("LB107", task, found, field, file, expected="what it needs")
                 continue
-            for line, sample, score, new in given:
-                computed = new.scores.get(name)
+            for line, sample, score in given:
+                computed = again[line - 1].scores.get(name)
                 if computed is not None and abs(score - computed) > _TOLERANCE:
                     where, expected = f"{task}: {sample.sample_id}", f"{computed:g} as computed here"
                     yield run.problem("LB106", where, f"{score:g}", field, file, expected=expected, line=line)
