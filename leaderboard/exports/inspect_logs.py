@@ -16,7 +16,7 @@ from medtasks.core.redaction import shown_facts
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.find import no_run
 from medtasks.runs.manifest import RunManifest
-from medtasks.runs.record import RunFolder, RunRecord, read_run
+from medtasks.runs.record import RunRecord, read_run
 from medtasks.runs.samples import Sample
 
 from ..board.models import model_name
@@ -41,13 +41,13 @@ def write_inspect_logs(results: Sequence[Path], out: Path) -> tuple[list[Path], 
         raise UsageError(f"inspect_ai cannot be imported ({first_line(error)}); install it: {INSTALL}") from error
     if out.exists():
         raise UsageError(f"{out}: exists already; logs are never overwritten, choose another directory.")
-    folders = find_everything(results).folders
+    folders = find_everything(results).runs
     if not folders:
         raise no_run(results[0])
     notes: dict[str, None] = {}
     written = []
     for folder in folders:
-        run, digest = RunRecord.scored(*read_run(folder)), RunFolder(folder).content
+        run, digest = RunRecord.scored(*read_run(folder.directory)), folder.content
         out.mkdir(parents=True, exist_ok=True)
         for task, samples in run.samples.items():
             pictures, note = _pictures(task, samples, run.manifest)

@@ -90,7 +90,7 @@ def check_results(
             secrets[f"the value of ${name}"] = re.compile(re.escape(value.strip()))
 
     everything = find_everything(paths)
-    folders = everything.folders
+    folders = [run.directory for run in everything.runs]
     findings: list[Finding] = []
     for path in dict.fromkeys(paths):
         inside = [folder for folder in folders if folder.resolve().is_relative_to(path.resolve())]

@@ -29,7 +29,6 @@ from medtasks.verify.store import RunStore as RunStore
 from ..board.board import BoardRun
 from ..board.commands import commands
 from ..board.models import model_arguments, model_key, model_name
-from ..intake.sources import Source
 
 T = TypeVar("T")
 
@@ -171,9 +170,9 @@ class ScoredRun(RunRecord):
 
 @without_garbage_collection()
 def scored_run(
-    run: Path | Source, store: RunStore | None = None, *, own: bool = False, whole: bool = False
+    run: Path | RunFolder, store: RunStore | None = None, *, own: bool = False, whole: bool = False
 ) -> ScoredRun:
-    """The run in a result directory or in lmms-eval's logs, scored by the data and rules of this machine.
+    """The run in a result directory, scored by the data and rules of this machine.
 
     Args:
         run: the run; tasks of packages that are not installed are left out, and so are their groups, with a note.

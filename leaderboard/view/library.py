@@ -22,7 +22,7 @@ from medtasks.core.files import canonical_json, read_lines, replaced
 from medtasks.core.schema import Frozen, first_problem
 from medtasks.metrics.registry import unit_of
 from medtasks.runs.manifest import RunManifest
-from medtasks.runs.record import RunFolder, read_manifest
+from medtasks.runs.record import read_manifest
 from medtasks.runs.samples import Sample
 
 from ..board.board import FORMATS, BenchmarkBoard, Board
@@ -111,7 +111,7 @@ def read_library(paths: Sequence[Path], progress: Progress = lambda _, __: None)
 
     counts = Counter(facts.model for facts in board.runs.values())
     runs = []
-    for key, source in runs_on_board(board, board.runs, map(RunFolder, find_everything(paths).folders)).items():
+    for key, source in runs_on_board(board, board.runs, find_everything(paths).runs).items():
         facts, manifest = board.runs[key], read_manifest(source.directory)
         label = shown_name(board, facts.model, any(one.blind for one in manifest.tasks.values()))
         if counts[facts.model] > 1:

@@ -19,7 +19,6 @@ from medtasks.core.errors import UsageError
 from medtasks.core.tables import TextTable
 from medtasks.leaderboard.board.models import model_name
 from medtasks.leaderboard.board.rows import part_signature
-from medtasks.leaderboard.intake.sources import HarnessRun, harness_runs
 from medtasks.leaderboard.rank.compare import read_one
 from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_run
 from medtasks.leaderboard.view.media import pictures
@@ -36,9 +35,6 @@ from medtasks.verify.store import user_store
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-
-_LOG = "_samples_"
-"""Part of the names of the harness's own logs."""
 
 
 class _Tables:
@@ -135,7 +131,7 @@ class _Tables:
 
 @dataclass(frozen=True, eq=False)
 class Run(_Tables):
-    """One run: a result directory, the replies of an unfinished run, lmms-eval's logs, or predictions scored here.
+    """One run: a result directory, the replies of an unfinished run, or predictions scored here.
 
     Nothing is read before it is asked for. ``name`` is the path of the directory; empty if the run is not saved.
     """
@@ -251,7 +247,6 @@ def open(*paths: str | Path) -> Runs:
     """The runs at or below ``paths``, in the order of their paths; nothing is read yet.
 
     A path is a result directory (``…_medtasks``), a directory that contains some, at any depth, or an unfinished run.
-    Runs with only lmms-eval's own logs are found, too.
 
     Raises:
         UsageError: no path is given, one is not a directory, or there is no run.
@@ -260,11 +255,8 @@ def open(*paths: str | Path) -> Runs:
         raise UsageError("open() needs a path; give a result directory (…_medtasks), or one that contains some.")
     folders: list[Path] = []
     unfinished: list[Path] = []
-    logged: list[HarnessRun] = []
 
-    def other(here: Path, names: list[str], files: list[str]) -> None:
-        if any(_LOG in name for name in files):
-            logged.extend(harness_runs(here, files))
+    def other(here: Path, names: list[str], _: list[str]) -> None:
         unfinished.extend(here / name for name in names if (here / name / PLAN).is_file())
 
     for path in map(Path, paths):
@@ -273,18 +265,12 @@ def open(*paths: str | Path) -> Runs:
         folders += run_folders(path, other)
     runs = [Run(str(folder), folder) for folder in folders]
     runs += [Run(str(one), one, partial(score_unfinished, one, created=now())) for one in unfinished]
-    runs += [Run(str(one.directory / one.stamp), None, partial(_logged, one)) for one in logged]
     found: dict[Path, Run] = {}
     for run in runs:
         found.setdefault(Path(run.name).resolve(), run)
     if not found:
         raise UsageError(f"{paths[0]}: contains no result directory (…{SUFFIX}); give one, or a directory of some.")
     return Runs([found[key] for key in sorted(found)])
-
-
-def _logged(run: HarnessRun) -> RunRecord:
-    manifest, samples = run.read()
-    return RunRecord(manifest=manifest, samples=samples, tasks={}, groups={})
 
 
 def scored_of(run: Run | ScoredRun | str | Path) -> ScoredRun:
