@@ -225,8 +225,7 @@ def inspect(results: Results, out: Required) -> None:
     from medtasks.leaderboard.exports.inspect_logs import write_inspect_logs
 
     with progress("writing logs"):
-        written, notes = write_inspect_logs(results, out)
-    write(*notes)
+        written = write_inspect_logs(results, out)
     write(f"{counted(len(written), 'log')}: {out} (inspect view --log-dir {out})")
 
 
