@@ -253,36 +253,29 @@ def _beside(
 ) -> Iterator[Finding]:
     """Findings about the files in ``path`` that do not belong to its runs' ``folders``.
 
-    Files of lmms-eval beside a run, and those of unfinished runs, are a note, unless they have rows that must not be
+    Files of lmms-eval beside a run, and those of unfinished runs, may stay, unless they have rows that must not be
     shared.
     """
     runs = {folder.resolve() for folder in folders}
-    passed: dict[Path, list[Path]] = {}
+    beside = {folder.parent for folder in runs}
     held: dict[tuple[Path, str], list[Path]] = {}
     for file in _files(path):
         place = file.parent.resolve()
         if ".git" in file.relative_to(path).parts or runs & {place, *place.parents}:
             continue
-        text = f"{file.name} is beside the results"
-        log, unfinished = _LOG.fullmatch(file.name), file.parent.name.endswith(UNFINISHED)
+        text, log = f"{file.name} is beside the results", _LOG.fullmatch(file.name)
         if file.suffix.lower() in _MEDIA:
             yield problem("LB103", path.name, text, expected="no media", fix="remove it", file=file)
-        elif log is not None and place not in {folder.parent for folder in runs}:
+        elif log is not None and place not in beside:
             fix = "remove it, or make it a run: `medtasks score LOG --from lmms-eval --out NEW_DIR`"
             yield problem("LB103", path.name, text, expected="a result directory beside it", fix=fix, file=file)
-        elif log is not None or unfinished:
-            passed.setdefault(file.parent, []).append(file)
         # both have prompts, logs also references
-        named = log or (_REPLIES.fullmatch(file.name) if unfinished else None)
+        named = log or (_REPLIES.fullmatch(file.name) if file.parent.name.endswith(UNFINISHED) else None)
         spec = load_specs().get(named["task"] or "") if named is not None else None
         if spec is not None and is_withheld(spec.metadata.benchmark) and not demonstration:
             held.setdefault((file.parent, spec.metadata.benchmark), []).append(file)
         if not file.is_symlink():
             yield from _texts_in(file, path.name, secrets)
-    for folder, files in passed.items():
-        kind = "of a run that was not finished" if folder.name.endswith(UNFINISHED) else "of lmms-eval itself"
-        text, fix = f"beside the results: {counted(len(files), 'file')} {kind}", "this may stay: it is not read"
-        yield problem("LB103", path.name, text, expected="only results", fix=fix, file=folder, severity="note")
     severity: Severity | None = None if public else "warning"
     for (_, benchmark), files in held.items():
         text = f"beside the results: {counted(len(files), 'file')} with prompts of {benchmark} ({files[0].name})"
