@@ -169,11 +169,10 @@ def mark(run: Run, task: str, sample_id: str, note: str | None) -> None:
 
 # the samples that an address selects
 
-UNSCORED, WRONG, PARTLY, RIGHT = range(4)
-"""Outcomes of a sample by one metric: no value, below half of the full score, at least half of it, the full score."""
+OUTCOMES = {"right": "right", "partly": "partly right", "wrong": "wrong", "none": "no score"}
+"""Outcomes of a sample by one metric, as pages name them: the full score, at least half of it, less, no value."""
 _FULL = {"fraction": 1.0, "points": 100.0}
 """The best value of a metric by its unit; other units have none."""
-OUTCOMES = {"right": RIGHT, "partly": PARTLY, "wrong": WRONG, "none": UNSCORED}
 DISAGREEMENTS = {
     "any": "models disagree",
     "alone-wrong": "only this run is wrong",
@@ -184,7 +183,7 @@ _BREAKDOWN = "by."
 
 _SELECT = """
 with every as (select task, sample_id, {outcome} as outcome from read_parquet($every, union_by_name = true)),
-     counted as (select task, sample_id, count_if(outcome = 3) as "right", count_if(outcome > 0) as scored
+     counted as (select task, sample_id, count_if(outcome = 'right') as "right", count_if(outcome != 'none') as scored
                  from every group by task, sample_id),
      own as (select *, {outcome} as outcome, {score} as score
              from read_parquet($own, filename = true, union_by_name = true))
@@ -202,8 +201,8 @@ _WHERE = {
     "marked": "list_contains($marked, task || '/' || sample_id)",
     "words": "contains(own.words, $words)",
     "any": '"right" > 0 and "right" < scored',
-    "alone-wrong": 'own.outcome in (1, 2) and scored > 1 and "right" = scored - 1',
-    "alone-right": 'own.outcome = 3 and scored > 1 and "right" = 1',
+    "alone-wrong": """own.outcome in ('wrong', 'partly') and scored > 1 and "right" = scored - 1""",
+    "alone-right": """own.outcome = 'right' and scored > 1 and "right" = 1""",
     "other": "(other.outcome != own.outcome or other.choice != own.choice)",
 }
 _ORDER = {
@@ -247,7 +246,7 @@ class Row(NamedTuple):
     id: str
     start: int
     size: int
-    outcome: int
+    outcome: str
     score: float | None
     right: int
     scored: int
@@ -276,7 +275,7 @@ class Selection:
 
         values: dict[str, Any] = {
             "status": query["status"],
-            "outcome": OUTCOMES.get(query["outcome"]),
+            "outcome": query["outcome"] if query["outcome"] in OUTCOMES else "",
             "verdict": query["verdict"],
             "marked": [f"{task}/{name}" for task, name in self.notes] if query["marked"] else None,
             "words": query["words"].casefold(),
@@ -321,7 +320,7 @@ def outcome(metric: str) -> str:
     """The outcome of a sample by ``metric`` in SQL."""
     full = _FULL.get(unit_of(metric)) if metric else None
     if full is None:
-        return str(UNSCORED)
+        return "'none'"
     score = quoted(f"score_{metric}")
-    ends = f"when {score} >= {full * (1 - 1e-9)} then {RIGHT} when {score} >= {full / 2} then {PARTLY}"
-    return f"case when {score} is null then {UNSCORED} {ends} else {WRONG} end"
+    ends = f"when {score} >= {full * (1 - 1e-9)} then 'right' when {score} >= {full / 2} then 'partly'"
+    return f"case when {score} is null then 'none' {ends} else 'wrong' end"

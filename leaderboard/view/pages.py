@@ -29,7 +29,7 @@ from ..exports.tables import csv_field
 from ..figures.shapes import time_axis
 from ..site.pages import page_environment
 from . import library as lists
-from .library import OUTCOMES, PARTLY, RIGHT, UNSCORED, WRONG, Library, Row, Run, Selection, address, sample_address
+from .library import OUTCOMES, Library, Row, Run, Selection, address, sample_address
 from .media import shown_media
 
 POLICY = (
@@ -40,7 +40,6 @@ POLICY = (
 PAGE = 50
 LONGEST = 300
 """Characters of a text in a list."""
-NAMES = {RIGHT: "right", PARTLY: "partly right", WRONG: "wrong", UNSCORED: "no score"}
 SORTS = {"id": "by id", "low": "lowest score first", "high": "highest score first", "split": "most disputed first"}
 _MOST = 40
 """Letters of a response that are tried; each try filters the whole response."""
@@ -54,7 +53,7 @@ class Answered(NamedTuple):
     which the last is read."""
 
     run: Run
-    outcome: int
+    outcome: str
     sample: Sample
     replies: Sequence[tuple[str | None, Sequence[tuple[str, Sequence[Segment]]]]]
 
@@ -66,7 +65,7 @@ def view_environment(board: Board) -> Environment:
         as_json=canonical_json,
         ago=_ago,
         cut=lambda text: text if len(text) <= LONGEST else f"{text[:LONGEST]} …",
-        outcome_name=NAMES.__getitem__,
+        outcome_name=OUTCOMES.__getitem__,
         question=_question,
         sample_scores=_sample_scores,
         unit_of=unit_of,
@@ -98,7 +97,7 @@ def list_page(library: Library, environment: Environment, given: Mapping[str, st
         tasks=tasks,
         runs=runs,
         metrics=[(name, name) for name in selection.metrics],
-        outcomes=[(name, NAMES[value]) for name, value in OUTCOMES.items()],
+        outcomes=OUTCOMES.items(),
         disagreements=[*(lists.DISAGREEMENTS.items() if others else ()), *others],
         sorts=SORTS,
         entries=entries,
@@ -125,7 +124,7 @@ def list_file(library: Library, given: Mapping[str, str], kind: str) -> bytes:
         sample = selection.sample(row)
         texts = (_question(sample), sample.target, sample.filtered, sample.status, "\n\n".join(sample.responses))
         note = selection.notes.get((row.task, row.id), "")
-        fields = (row.task, row.id, NAMES[row.outcome], row.score, *texts, row.right, row.scored, note)
+        fields = (row.task, row.id, OUTCOMES[row.outcome], row.score, *texts, row.right, row.scored, note)
         writer.writerow(map(csv_field, fields))
     return stream.getvalue().encode("utf-8", "replace")
 
@@ -170,7 +169,7 @@ def sample_page(library: Library, environment: Environment, given: Mapping[str, 
         steps=[
             ("Previous", "p ArrowLeft", whole.rows[place - 1] if place else None),
             ("Next", "n ArrowRight", next(iter(after), None)),
-            ("Next wrong", "w", next((row for row in after if row.outcome in (WRONG, PARTLY)), None)),
+            ("Next wrong", "w", next((row for row in after if row.outcome in ("wrong", "partly")), None)),
             ("Random wrong", "r", _random(selection)),
         ],
         note=selection.notes.get((task, name)),
@@ -200,7 +199,7 @@ def _place(selection: Selection, task: str, name: str) -> int | None:
 
 def _random(selection: Selection) -> Row | None:
     """One of the samples that are not right, if there is any."""
-    wrong = [row for row in selection.rows if row.outcome in (WRONG, PARTLY)]
+    wrong = [row for row in selection.rows if row.outcome in ("wrong", "partly")]
     return random.choice(wrong) if wrong else None
 
 
@@ -223,14 +222,14 @@ def _sample_scores(sample: Sample) -> list[tuple[str, float | None, str]]:
     return [(metric, sample.scores[metric], notes.get(metric, "")) for metric in shown]
 
 
-def _read(selection: Selection, task: str, column: str, value: str) -> dict[Run, list[tuple[Sample, int]]]:
+def _read(selection: Selection, task: str, column: str, value: str) -> dict[Run, list[tuple[Sample, str]]]:
     """The samples of ``task`` with a value in a column, and their outcomes: by run, the selection's own first, in the
     order of rounds."""
     library = selection.library
     runs = sorted(library.asked[task], key=lambda run: run is not selection.run)
     owners = {file: (run, table) for run in runs for file, table in library.tables(run, task).items()}
     metric = selection.metric if any(selection.metric in table.metrics for _, table in owners.values()) else ""
-    found: dict[Run, list[tuple[Sample, int]]] = {run: [] for run in runs}
+    found: dict[Run, list[tuple[Sample, str]]] = {run: [] for run in runs}
     query = (
         f"select filename, start, size, {lists.outcome(metric)} from read_parquet($every, filename = true, "
         f"union_by_name = true) where {column} = $value order by round"
@@ -241,7 +240,7 @@ def _read(selection: Selection, task: str, column: str, value: str) -> dict[Run,
     return found
 
 
-def _answered(run: Run, sample: Sample, reached: int) -> Answered:
+def _answered(run: Run, sample: Sample, reached: str) -> Answered:
     spec, document = load_spec(sample.task), sample.whole_document()
     filtered = [one.filtered for one in sample.repeats] or [sample.filtered]
     failed = sample.failed or (None,) * len(sample.responses)
