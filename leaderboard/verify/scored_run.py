@@ -246,26 +246,14 @@ def run_notes(manifest: RunManifest, scores: Mapping[str, Scores]) -> Iterator[s
         yield "blind: prompts without media" + ("" if len(blind) == len(tasks) else f" ({', '.join(blind)})")
     for subset in sorted({one.subset for one in tasks.values()} - {""}):
         yield f"subset of the clusters ({subset}): comparable with runs of the same subset only"
-    yield from _answers(manifest, scores)
-    judged = {task for facts in manifest.judge.values() for task in facts.tasks}
-    if unjudged := [task for task in tasks if task not in judged and load_spec(task).metadata.rubrics]:
-        yield f"not judged: {', '.join(unjudged)}"
-    for name, rubric in sorted(manifest.judge.items()):
-        if rubric.unjudged:
-            reasons = ", ".join(f"{why}: {count:,}" for why, count in sorted(rubric.unjudged.items()))
-            yield f"{name}: {sum(rubric.unjudged.values()):,} of {rubric.asked:,} responses unjudged ({reasons})"
-        yield from (f"{name}: {warning}" for warning in rubric.warnings)
-
-
-def _answers(manifest: RunManifest, scores: Mapping[str, Scores]) -> Iterator[str]:
-    answered = sum(one.answered for one in manifest.tasks.values())
-    asked = sum(one.asked for one in manifest.tasks.values())
+    answered = sum(one.answered for one in tasks.values())
+    asked = sum(one.asked for one in tasks.values())
     limit, offset = manifest.settings.get("limit"), manifest.settings.get("offset")
     if limit is not None or offset:
         yield f"run with --limit: {answered:,} of {asked:,} documents"
     elif answered < asked:
         yield f"{answered:,} of {asked:,} documents were answered"
-    for task, one in sorted(manifest.tasks.items()):
+    for task, one in tasks.items():
         for why, count in sorted(one.failed.items()):
             yield f"{task}: {counted(count, 'request')} without a response ({why})"
         if share := one.cut_off:
@@ -274,10 +262,17 @@ def _answers(manifest: RunManifest, scores: Mapping[str, Scores]) -> Iterator[st
             options = texts + one.readings.get("letter", 0)
             yield f"{task}: {texts:,} of {options:,} options were named by text, not by letter"
     yield from manifest.problems
-    incomplete = sum(scores[task].incomplete for task in manifest.tasks if task in scores)
-    if incomplete:
+    if incomplete := sum(scores[task].incomplete for task in tasks if task in scores):
         yield f"streaming items not scored because not all of their rounds were asked: {incomplete:,}"
     for option, value in changed_options(manifest.settings).items():
         yield f"run with --{option} {value}"
     if manifest.settings.get("predict_only"):
         yield "run with --predict_only"
+    judged = {task for facts in manifest.judge.values() for task in facts.tasks}
+    if unjudged := [task for task in tasks if task not in judged and load_spec(task).metadata.rubrics]:
+        yield f"not judged: {', '.join(unjudged)}"
+    for name, rubric in sorted(manifest.judge.items()):
+        if rubric.unjudged:
+            reasons = ", ".join(f"{why}: {count:,}" for why, count in sorted(rubric.unjudged.items()))
+            yield f"{name}: {sum(rubric.unjudged.values()):,} of {rubric.asked:,} responses unjudged ({reasons})"
+        yield from (f"{name}: {warning}" for warning in rubric.warnings)

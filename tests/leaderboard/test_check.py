@@ -134,6 +134,21 @@ def test_fewer_items_than_were_published(copy: Callable[[str], Path], tmp_path: 
     assert {*found} == {name for name in found if name.startswith("med_cmr_mcq")}
 
 
+def test_a_group_without_one_of_its_tasks_is_named(copy: Callable[[str], Path]) -> None:
+    """A release may have no rows of a task, which is then never run."""
+    folder, task = copy("clean"), "med_cmr_mcq_su"
+    (folder / "samples" / f"{task}.jsonl").unlink()
+
+    def remove(manifest: Any) -> None:
+        del manifest["tasks"][task]
+        manifest["groups"]["med_cmr_mcq"].remove(task)
+
+    edit_json(folder / "manifest.json", remove)
+    report = check(folder, rescore=False)
+    assert codes(report) == ["LB208"]
+    assert "the group lacks med_cmr_mcq_su" in only(report, "LB208").message
+
+
 def test_miniature_data_prepared_like_a_release_are_known(written: dict[str, Path]) -> None:
     assert codes(check(written["clean"], coverage=0.95)) == ["LB202"]
     assert check(written["clean"], coverage=0.95, demonstration=True).findings == ()
