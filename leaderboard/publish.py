@@ -7,14 +7,13 @@ import contextlib
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from medtasks.core.errors import UsageError, reading
-from medtasks.core.files import canonical_json, file_sha256, recover_directory, replace_directory, temporary_beside
+from medtasks.core.errors import UsageError
+from medtasks.core.files import file_sha256, recover_directory, replace_directory, temporary_beside
 from medtasks.runs.find import NO_RUN, no_run
 from medtasks.verify.store import RunStore, TableStore, code_hash
 
@@ -24,14 +23,13 @@ from .board.models import Described, read_by_model
 from .board.reference import read_claims, with_claims
 from .board.usage import Price
 from .exports.tables import exports_of
-from .intake.collect import collect, state_of_results
+from .intake.collect import Progress, collect, state_of_results
 from .site.data import SampleText, data_script, data_values, samples_of
 from .site.pages import Files, pages_of
 from .verify.rejudging import read_rejudged
 
 _MARK = "site.json"
 _GENERATOR = "medtasks leaderboard"
-Progress = Callable[[int, int], None]
 _BOARDS = 8
 """Boards that are kept; those used last."""
 
@@ -47,7 +45,7 @@ def board_of(
     claimed: Sequence[str] = (),
     rejudged: Path | None = None,
     cache: Path | None = None,
-    progress: Progress | None = None,
+    progress: Progress = lambda _, __: None,
 ) -> tuple[Board, str]:
     """The board of ``results``, and a hash of all that it is made of: empty if that cannot be known.
 
@@ -57,41 +55,28 @@ def board_of(
         rejudged: a file of verdicts that were asked for again.
         claimed: copies of models' repositories, whose claimed scores are shown as references.
         cache: directory that keeps scored runs and the board of the same results and options.
-
-    Raises:
-        UsageError: a path is not a directory.
-        DataError: the file of models, prices or verdicts cannot be read.
     """
     claims = read_claims(claimed)
+    given: dict[str, Any] = {
+        "title": title,
+        "published": published,
+        "models": models and read_by_model(models, Described),
+        "prices": prices and read_by_model(prices, Price),
+        "rejudged": read_rejudged(rejudged) if rejudged is not None else (),
+    }
     store = RunStore(cache and cache / "scores")
     state = None if cache is None else state_of_results(results, store)
-    options: list[Any] = [title, demonstration, published, RESAMPLES]
-    for kind, path in {"models": models, "prices": prices, "rejudged": rejudged}.items():
-        if path is not None:
-            with reading(path, "name another file"):
-                options.append([kind, file_sha256(path)])
-    options.append([[model, asdict(entry)] for model, entry in claims])
-    key = "" if state is None else store.key(canonical_json(options), state, code_hash(Path(__file__).parent))
+    options = repr((demonstration, RESAMPLES, given, claims))
+    key = "" if state is None else store.key(options, state, code_hash(Path(__file__).parent))
     boards = TableStore(cache and cache / "boards")
     kept = boards.read(key) if key else None
     if kept is not None:
         return Board.model_validate(kept[0]), key
-    described = read_by_model(models, Described) if models is not None else None
     runs, refused = collect(results, store, progress)
     if demonstration is None:
         demonstration = any(run.public.mini for run in runs)
         refused = [one for one in refused if runs or one.reason != NO_RUN]
-    board = build_board(
-        runs,
-        refused,
-        title=title,
-        models=described,
-        demonstration=demonstration,
-        published=published,
-        prices=read_by_model(prices, Price) if prices is not None else None,
-        rejudged=read_rejudged(rejudged) if rejudged is not None else (),
-    )
-    board = with_claims(board, claims)
+    board = with_claims(build_board(runs, refused, demonstration=demonstration, **given), claims)
     if key:
         boards.write(key, board.model_dump(mode="json"), {})
         boards.keep_newest(_BOARDS)
@@ -103,17 +88,12 @@ def publish(
     site: Path,
     *,
     title: str = "medtasks leaderboard",
-    demonstration: bool = False,
     figures: Sequence[str] = (),
     **options: Any,
 ) -> Board:
     """Read ``results``, and write pages, figures and exports to ``site``, unless all is as at the last build and nobody
-    changed the site since. Arguments and errors are those of :func:`board_of` and :func:`write_site`.
-
-    Raises:
-        UsageError: there are no results.
-    """
-    board, key = board_of(results, title=title, demonstration=demonstration, **options)
+    changed the site since. Arguments are those of :func:`board_of` and :func:`write_site`."""
+    board, key = board_of(results, title=title, **options)
     if not board.runs:
         reasons = "; ".join(f"{one.folder}: {one.reason.rstrip('.')}" for one in board.refused if one.reason != NO_RUN)
         raise UsageError(f"nothing to show: {reasons}.") if reasons else no_run(results[0])
@@ -128,12 +108,7 @@ def publish(
 
 
 def write_site(
-    board: Board,
-    directory: Path,
-    *,
-    samples: SampleText | None = None,
-    figures: Sequence[str] = (),
-    made_of: str = "",
+    board: Board, directory: Path, *, samples: SampleText | None = None, figures: Sequence[str] = (), made_of: str = ""
 ) -> None:
     """Write the pages and exports of ``board`` to ``directory``: new, empty, or an earlier site, which is replaced in
     one step, and in which files that we did not write (a ``CNAME``, say) stay. The same arguments give the same bytes.
@@ -142,21 +117,15 @@ def write_site(
         samples: texts for the comparison page; without them it compares scores only.
         figures: formats of figures for download.
         made_of: a hash of everything that the site is made of, by which :func:`publish` knows it.
-
-    Raises:
-        UsageError: ``directory`` has files but no site of ours, or another file with the name of one of the site's.
-        DataError: a sample cannot be read.
     """
     directory = directory.absolute()
     recover_directory(directory)
     if directory.exists() and not directory.is_dir():
         raise UsageError(f"{directory}: is a file; name a directory for the pages.")
     others = sorted(path.name for path in directory.iterdir()) if directory.exists() else []
-    if others:
-        earlier = _mark(directory)
-        if not earlier:
-            raise UsageError(f"{directory}: has files, but no site of `medtasks leaderboard`; name a new directory.")
-        others = [name for name in others if name not in {*earlier["holds"], _MARK}]
+    earlier = _mark(directory)
+    if others and not earlier:
+        raise UsageError(f"{directory}: has files, but no site of `medtasks leaderboard`; name a new directory.")
     directory.parent.mkdir(parents=True, exist_ok=True)
     with temporary_beside(directory) as site:
         links: Files = {}
@@ -174,7 +143,7 @@ def write_site(
         if made_of:
             mark |= {"made_of": made_of, "content": _content(site, names)}
         (site / _MARK).write_text(json.dumps(mark, indent=1) + "\n", encoding="utf-8")
-        for name in others:
+        for name in (name for name in others if name not in {*earlier["holds"], _MARK}):
             if (site / name).exists():
                 kind = "a directory" if (site / name).is_dir() else "a file"
                 raise UsageError(f"{directory / name}: the site now has {kind} of that name; move yours.")
@@ -192,14 +161,13 @@ def site_files(
     exports = {f"exports/{name}": make for name, make in exports_of(board).items()}
     pages = pages_of(board, figures, sorted(exports), samples=bool(samples), served=served)
     scripts = {f"data/{key}.js": partial(data_script, key, make) for key, make in data_values(board, samples)}
-    # a lone surrogate has no UTF-8; a browser shows its character reference as the replacement character
-    errors = {**dict.fromkeys(exports, "replace"), **dict.fromkeys(pages, "xmlcharrefreplace")}
 
     def encoded(name: str, make: Callable[[], str]) -> bytes:
-        return make().encode("utf-8", errors.get(name, "strict"))
+        # a lone surrogate has no UTF-8; a browser shows its character reference as the replacement character
+        return make().encode("utf-8", "xmlcharrefreplace" if name.endswith(".html") else "replace")
 
-    found: dict[str, Callable[[], str]] = {**pages, **scripts, **exports}
-    return {name: partial(encoded, name, make) for name, make in found.items()}
+    files: Mapping[str, Callable[[], str]] = {**pages, **scripts, **exports}
+    return {name: partial(encoded, name, make) for name, make in files.items()}
 
 
 def _content(site: Path, names: Sequence[str]) -> str:

@@ -30,7 +30,7 @@ from medtasks.core.schema import Frozen, first_problem
 from medtasks.core.text import first_names
 from medtasks.judge.verdict import family_of
 
-from ..exports.publishable import dataset_of
+from ..exports.hub import dataset_of
 from .board import Board, BoardColumn, Published, PublishedCell, Trained
 
 if TYPE_CHECKING:

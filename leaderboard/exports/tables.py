@@ -42,12 +42,8 @@ def board_schema() -> dict[str, Any]:
 
 
 def exports_of(board: Board) -> dict[str, Callable[[], str]]:
-    """Functions that make the texts of exported files, by path: ``board.json`` and ``board.schema.json``, for each
-    benchmark ``<name>/scores.csv``, and each of its tables as ``<name>/<table>.md`` and ``<name>/<table>.tex``.
-
-    JSON and CSV have all digits and the board's own units; Markdown and LaTeX are rounded
-    (`medtasks.leaderboard.board.numbers`). The same board gives the same bytes.
-    """
+    """Functions that make the texts of exported files, by path. JSON and CSV have all digits and the board's own units;
+    Markdown and LaTeX are rounded. The same board gives the same bytes."""
     found: dict[str, Callable[[], str]] = {
         "board.json": lambda: canonical_json(board.model_dump(mode="json")) + "\n",
         "board.schema.json": lambda: json.dumps(board_schema(), indent=1, sort_keys=True, ensure_ascii=False) + "\n",
@@ -194,6 +190,7 @@ COLUMNS = (
 
 _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 _Field = str | float | int | None
+_Line = dict[str, _Field]
 
 
 def as_csv(board: Board, benchmark: BenchmarkBoard) -> str:
@@ -202,34 +199,40 @@ def as_csv(board: Board, benchmark: BenchmarkBoard) -> str:
     Text that a spreadsheet would read as a formula is prefixed with an apostrophe; numbers stay as they are. A paper's
     figure in a column that the board lacks has the paper's heading as its metric, and no unit.
     """
-    lines: list[dict[str, _Field]] = []
-    columns: dict[str, dict[str, _Field]] = {}
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, COLUMNS, lineterminator="\r\n")
+    writer.writeheader()
+    shared: _Line = {"benchmark": benchmark.name, "demonstration": "yes" if board.demonstration else "no"}
+    for line in _lines(board, benchmark):
+        writer.writerow({key: csv_field(value) for key, value in {**shared, **line}.items()})
+    return stream.getvalue()
+
+
+def _lines(board: Board, benchmark: BenchmarkBoard) -> Iterator[_Line]:
+    columns: dict[str, _Line] = {}
     for table in benchmark.tables:
         for column in table.columns:
             best = "zero" if column.signed else "highest" if column.higher_is_better else "lowest"
             columns[column.key] = column.model_dump(include={"task", "metric", "breakdown", "group", "unit"})
             columns[column.key]["best"] = best
         for row, reasons in (*((row, None) for row in table.rows), *((one.row, one.reasons) for one in table.apart)):
-            for column in table.columns:
-                cell = row.cells.get(column.key)
-                if cell is None:
-                    continue
+            cells = ((column.key, row.cells[column.key]) for column in table.columns if column.key in row.cells)
+            for key, cell in cells:
                 coverage = coverage_text(cell.items, cell.answered, cell.judged)
                 why = [cell.reason or "", f"incomplete: {coverage}" if cell.incomplete else "", *(reasons or ())]
-                line = {
+                yield {
                     "table": table.name,
                     "model": row.model,
                     "name": shown_name(board, row.model),
                     "blind": "yes" if row.blind else "no",
-                    **columns[column.key],
+                    **columns[key],
                     **cell.model_dump(include={"value", "low", "high", "items", "answered", "judged", "signature"}),
                     "set_apart": "no" if reasons is None else "yes",
                     "reasons": "; ".join(filter(None, why)),
                 }
-                lines.append(line)
     for figures in benchmark.published:
         for figure in figures.cells:
-            line = {
+            yield {
                 "table": figures.table,
                 "name": figures.model,
                 "blind": "no",
@@ -239,14 +242,6 @@ def as_csv(board: Board, benchmark: BenchmarkBoard) -> str:
                 "reasons": "; ".join(("published, not re-run", *filter(None, (figure.why,)), *figure.notes)),
                 "published": f"{figures.paper}, {figures.source}",
             }
-            lines.append(line)
-    shared: dict[str, _Field] = {"benchmark": benchmark.name, "demonstration": "yes" if board.demonstration else "no"}
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, COLUMNS, lineterminator="\r\n")
-    writer.writeheader()
-    for line in lines:
-        writer.writerow({key: csv_field(value) for key, value in {**shared, **line}.items()})
-    return stream.getvalue()
 
 
 def csv_field(value: _Field) -> str:

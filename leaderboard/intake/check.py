@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from medtasks.catalog.spec import load_specs
 from medtasks.core.errors import MedtasksError
@@ -22,7 +23,7 @@ from medtasks.runs.run import SUFFIX as UNFINISHED
 from ..rank.comparability import released_share, same_responses
 from ..verify.rejudging import AGREEMENT, Rejudged
 from ..verify.scored_run import ScoredRun, scored_run
-from .check_run import MOST, Asked, Submission, check_learned, check_run, problem
+from .check_run import MOST, Submission, check_run, problem
 from .collect import find_everything
 from .remove_rows import is_withheld
 
@@ -72,47 +73,41 @@ def check_results(
     public: bool = True,
     rescore: bool = True,
     ask_again: Callable[[ScoredRun], Iterator[Rejudged]] | None = None,
-    environment: Mapping[str, str] | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    environment: Mapping[str, str] = os.environ,
+    progress: Callable[[int, int], None] = lambda _, __: None,
 ) -> CheckReport:
     """Check the result directories in ``paths``; nothing is changed. ``docs/leaderboard.md`` lists what is checked.
 
     Args:
-        coverage, demonstration, public: as of `Asked`.
+        coverage, demonstration, public: as of `Submission`.
         rescore: compute learned metrics again (the slowest part).
         ask_again: asks a judge again about some of a run's verdicts (`medtasks.leaderboard.verify.rejudging.rejudge`).
-        environment: variables whose secrets are searched for; by default this process's.
-
-    Raises:
-        UsageError: a path is not a directory.
+        environment: variables whose secrets are searched for.
     """
-    asked = Asked(coverage=coverage, demonstration=demonstration, public=public)
-    # keys and tokens by kind, and the values that such variables have here
     secrets = dict(SECRETS)
-    for name, value in sorted((os.environ if environment is None else environment).items()):
+    for name, value in sorted(environment.items()):
         if _VARIABLE.search(name) and len(value.strip()) >= _SHORTEST:
             secrets[f"the value of ${name}"] = re.compile(re.escape(value.strip()))
 
     everything = find_everything(paths)
-    folders = everything.folders
+    folders = [run.directory for run in everything.runs]
     findings: list[Finding] = []
     for path in dict.fromkeys(paths):
         inside = [folder for folder in folders if folder.resolve().is_relative_to(path.resolve())]
         if not inside:
             findings.append(problem("LB101", path.name, "it contains no result directory", file=path))
-        findings += _beside(path, inside, secrets, asked)
-    for one in everything.unread:
-        findings.append(problem("LB104" if one.link else "LB102", one.path.name, one.found, fix=one.fix, file=one.path))
+        findings += _beside(path, inside, secrets, public=public, demonstration=demonstration)
+    for path, (what, fix) in everything.unread.items():
+        findings.append(problem("LB104" if path.is_symlink() else "LB102", path.name, what, fix=fix, file=path))
 
     runs: dict[Path, ScoredRun] = {}
     rejudged: list[Rejudged] = []
     for number, folder in enumerate(folders):
-        if progress is not None:
-            progress(number, len(folders))
+        progress(number, len(folders))
         try:
             manifest, samples = read_run(folder)
-            run = Submission(folder, manifest, samples, scored_run(folder))
-            found = [*check_run(run, asked), *(check_learned(run) if rescore else ())]
+            run = Submission(folder, manifest, samples, scored_run(folder), coverage, demonstration, public)
+            findings += [*check_run(run, learned=rescore), *_inside(folder, manifest.tasks, secrets)]
         except Exception as error:  # untrusted input
             unreadable = problem("LB102", folder.name, f"{type(error).__name__}: {error}".rstrip("."), file=folder)
             if isinstance(error, MedtasksError):  # the message has what was expected, and the fix
@@ -120,38 +115,35 @@ def check_results(
             tasks = [path.stem for path in (folder / "samples").glob("*.jsonl")]
             findings += [unreadable, *_inside(folder, tasks, secrets)]
             continue
-        findings += [*found, *_inside(folder, manifest.tasks, secrets)]
         runs[folder] = run.scored
+        if ask_again is None:
+            continue
         try:
-            again = [] if ask_again is None else [*ask_again(scored_run(folder, whole=True))]
+            again = [*ask_again(scored_run(folder, whole=True))]
         except MedtasksError as error:
             findings.append(run.problem("LB214", folder.name, str(error).rstrip(".")))
             continue
         rejudged += again
-        findings += [
-            run.problem("LB213", folder.name, f"{one.rubric}: {one}", "judge")
-            for one in again
-            if one.equal < AGREEMENT * one.scores or not one.scores
-        ]
+        for one in again:
+            if one.equal < AGREEMENT * one.scores or not one.scores:
+                findings.append(run.problem("LB213", folder.name, f"{one.rubric}: {one}", "judge"))
     findings += [*_other_data(runs), *_copies(runs)]
-    if progress is not None:
-        progress(len(folders), len(folders))
-    return CheckReport(tuple(str(folder) for folder in folders), tuple(findings), tuple(rejudged))
+    progress(len(folders), len(folders))
+    return CheckReport(tuple(map(str, folders)), tuple(findings), tuple(rejudged))
 
 
 def _other_data(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
     """Runs on other data than those with most of the release, or that most runs have."""
     by_data: dict[str, dict[str, list[Path]]] = {}
+    shares: dict[tuple[str, str], float] = {}
     for folder, run in runs.items():
         for benchmark, fingerprint in run.public.data.items():
             by_data.setdefault(benchmark, {}).setdefault(fingerprint, []).append(folder)
-
-    def share(benchmark: str, folders: Sequence[Path]) -> float:
-        entries = [entry for folder in folders for entry in runs[folder].entries.values()]
-        return max((released_share(entry) for entry in entries if entry.benchmark == benchmark), default=0.0)
-
+            own = [released_share(entry) for entry in run.entries.values() if entry.benchmark == benchmark]
+            key = (benchmark, fingerprint)
+            shares[key] = max([*own, shares.get(key, 0.0)])
     for benchmark, found in sorted(by_data.items()):
-        usual = min(found, key=lambda one: (-share(benchmark, found[one]), -len(found[one]), one))
+        usual = min(found, key=lambda one: (-shares[benchmark, one], -len(found[one]), one))
         expected = f"{usual[:16]} as {len(found[usual])} of {sum(map(len, found.values()))} runs have"
         for other in sorted(found.keys() - {usual}):
             for folder in found[other]:
@@ -207,7 +199,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _texts_in(path: Path, where: str, secrets: Patterns) -> Iterator[Finding]:
-    """Findings about secrets in any file, and local paths in a run's files."""
+    """Findings about secrets in any file, and paths of one machine in a manifest or in what it writes of a sample."""
     if not path.is_file():
         return
     counts: Counter[str] = Counter()
@@ -229,63 +221,63 @@ def _texts_in(path: Path, where: str, secrets: Patterns) -> Iterator[Finding]:
         yield problem("LB102", where, text, fix=fix, file=path)
 
 
-def _paths(text: str, where: str, path: Path, line: int | None = None) -> Iterator[Finding]:
-    """Paths of one machine in a manifest, or in what a machine writes of a sample."""
+def _paths(text: str, where: str, path: Path, line: int | None = None) -> list[Finding]:
     try:
         content = json.loads(text)
+        if line is not None and isinstance(content, dict):
+            content = {key: content[key] for key in _OURS if key in content}
+        texts = [*_texts_of(content)]
     except (ValueError, RecursionError):
-        return  # reported when the directory is read
-    if line is not None:
-        content = {key: content[key] for key in _OURS if key in content} if isinstance(content, dict) else None
-    waiting = [("", content)]  # a stack of fields and values, whose texts, including keys, are searched
-    while waiting:
-        field, value = waiting.pop()
-        if isinstance(value, str):
-            for found in _PATH.finditer(value):
-                yield problem("LB302", where, f"the path {found[0][:60]!r}", file=path, line=line, field=field)
-        elif isinstance(value, list):
-            waiting += [(field, one) for one in reversed(value)]
-        elif isinstance(value, dict):
-            prefix = f"{field}." if field else ""
-            for key, one in reversed(value.items()):
-                waiting += [(f"{prefix}{key}", one), (field, key)]
+        return []  # reported when the directory is read
+    found = [(field, match[0]) for field, value in texts for match in _PATH.finditer(value)]
+    return [
+        problem("LB302", where, f"the path {one[:60]!r}", file=path, line=line, field=field) for field, one in found
+    ]
 
 
-def _beside(path: Path, folders: Collection[Path], secrets: Patterns, asked: Asked) -> Iterator[Finding]:
+def _texts_of(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
+    """All texts in a JSON value, keys included, each with its field."""
+    if isinstance(value, str):
+        yield field, value
+    elif isinstance(value, list):
+        for one in value:
+            yield from _texts_of(one, field)
+    elif isinstance(value, dict):
+        for key, one in value.items():
+            yield field, key
+            yield from _texts_of(one, f"{field}.{key}".removeprefix("."))
+
+
+def _beside(
+    path: Path, folders: Collection[Path], secrets: Patterns, *, public: bool, demonstration: bool
+) -> Iterator[Finding]:
     """Findings about the files in ``path`` that do not belong to its runs' ``folders``.
 
-    Files of lmms-eval beside a run, and those of unfinished runs, are a note, unless they have rows that must not be
+    Files of lmms-eval beside a run, and those of unfinished runs, may stay, unless they have rows that must not be
     shared.
     """
     runs = {folder.resolve() for folder in folders}
-    passed: dict[Path, list[Path]] = {}
+    beside = {folder.parent for folder in runs}
     held: dict[tuple[Path, str], list[Path]] = {}
     for file in _files(path):
         place = file.parent.resolve()
         if ".git" in file.relative_to(path).parts or runs & {place, *place.parents}:
             continue
-        text = f"{file.name} is beside the results"
-        log, unfinished = _LOG.fullmatch(file.name), file.parent.name.endswith(UNFINISHED)
+        text, log = f"{file.name} is beside the results", _LOG.fullmatch(file.name)
         if file.suffix.lower() in _MEDIA:
             yield problem("LB103", path.name, text, expected="no media", fix="remove it", file=file)
-        elif log is not None and place not in {folder.parent for folder in runs}:
+        elif log is not None and place not in beside:
             fix = "remove it, or make it a run: `medtasks score LOG --from lmms-eval --out NEW_DIR`"
             yield problem("LB103", path.name, text, expected="a result directory beside it", fix=fix, file=file)
-        elif log is not None or unfinished:
-            passed.setdefault(file.parent, []).append(file)
         # both have prompts, logs also references
-        named = log or (_REPLIES.fullmatch(file.name) if unfinished else None)
+        named = log or (_REPLIES.fullmatch(file.name) if file.parent.name.endswith(UNFINISHED) else None)
         spec = load_specs().get(named["task"] or "") if named is not None else None
-        if spec is not None and is_withheld(spec.metadata.benchmark) and not asked.demonstration:
+        if spec is not None and is_withheld(spec.metadata.benchmark) and not demonstration:
             held.setdefault((file.parent, spec.metadata.benchmark), []).append(file)
         if not file.is_symlink():
             yield from _texts_in(file, path.name, secrets)
-    for folder, files in passed.items():
-        kind = "of a run that was not finished" if folder.name.endswith(UNFINISHED) else "of lmms-eval itself"
-        text, fix = f"beside the results: {counted(len(files), 'file')} {kind}", "this may stay: it is not read"
-        yield problem("LB103", path.name, text, expected="only results", fix=fix, file=folder, severity="note")
+    severity: Severity | None = None if public else "warning"
     for (_, benchmark), files in held.items():
         text = f"beside the results: {counted(len(files), 'file')} with prompts of {benchmark} ({files[0].name})"
         expected, fix = "nothing that must not be shared", "remove this, or keep the repository private"
-        severity: Severity | None = None if asked.public else "warning"
         yield problem("LB304", path.name, text, expected=expected, fix=fix, file=files[0], severity=severity)

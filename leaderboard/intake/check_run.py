@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.core.findings import Finding, Severity
 from medtasks.core.text import counted, first_names
 from medtasks.metrics.learned import LEARNED
-from medtasks.runs.manifest import RunManifest, filter_versions
+from medtasks.runs.manifest import RunManifest, TaskFacts, filter_versions
 from medtasks.runs.samples import Sample, lacks_texts
 from medtasks.runs.scored import with_learned_metrics
 from medtasks.runs.scores import COVERAGE, coverage_text
@@ -24,9 +25,8 @@ from medtasks.verify.verification import is_miniature
 
 from ..board.rows import is_incomplete
 from ..rank.comparability import protocols_today, released_share
-from ..verify.board_run import release_coverage
 from ..verify.rejudging import AGREEMENT
-from ..verify.scored_run import ScoredRun
+from ..verify.scored_run import ScoredRun, release_coverage
 from .remove_rows import is_withheld, layout_of
 
 MOST = 5
@@ -94,15 +94,6 @@ RULES: Mapping[str, Rule] = {
 """The rules by code; a code never changes its meaning."""
 
 
-class Asked(NamedTuple):
-    """A repository's requirements: the share of a release's records that must be prepared, whether miniature data are
-    allowed, and whether it is public; if not, rows that must not be shared are a warning."""
-
-    coverage: float
-    demonstration: bool
-    public: bool
-
-
 def problem(
     code: str,
     where: str,
@@ -124,12 +115,24 @@ def problem(
 
 @dataclass(frozen=True)
 class Submission:
-    """A run that could be read: its directory, its content, and as it is scored here."""
+    """A run that could be read, as it was submitted and as it is scored here, and what the repository requires.
+
+    ``coverage`` is the share of a release's records that must be prepared, ``demonstration`` allows miniature data, and
+    where the repository is not ``public``, rows that must not be shared are a warning.
+    """
 
     folder: Path
     manifest: RunManifest
     samples: Mapping[str, Sequence[Sample]]
     scored: ScoredRun
+    coverage: float
+    demonstration: bool
+    public: bool
+
+    @cached_property
+    def tasks(self) -> dict[str, TaskFacts]:
+        """The facts of the tasks that are installed, as they were submitted."""
+        return {name: facts for name, facts in self.manifest.tasks.items() if name in self.scored.entries}
 
     def problem(
         self, code: str, where: str, found: str, field: str = "", file: str = "manifest.json", **more: Any
@@ -143,31 +146,27 @@ class Submission:
         return self.problem(code, tasks[0], found + number, field and f"tasks.{tasks[0]}.{field}", **more)
 
 
-def check_run(run: Submission, asked: Asked) -> Iterator[Finding]:
-    """Findings about the run as a whole, and about each of its installed tasks."""
-    known = [name for name in run.manifest.tasks if name in run.scored.entries]
-    for name in sorted(run.manifest.tasks.keys() - set(known)):
+def check_run(run: Submission, learned: bool) -> Iterator[Finding]:
+    """Findings about the run as a whole, and about each of its installed tasks; ``learned`` metrics are computed again
+    if asked for, the slowest part."""
+    for name in sorted(run.manifest.tasks.keys() - run.tasks.keys()):
         yield problem("LB207", name, "no installed package has this task")
-    yield from _complete(run, known)
-    yield from _data(run, asked)
-    yield from _whole_run(run, known)
-    for name in known:
-        yield from _comparable(run, name)
-        yield from _prompts(run, name, asked)
-    yield from _judged(run, known)
-    yield from _verified(run)
+    for check in (_complete, _data, _whole_run, _comparable, _prompts, _judged, _verified):
+        yield from check(run)
+    if learned:
+        yield from _learned(run)
 
 
-def _complete(run: Submission, known: Sequence[str]) -> Iterator[Finding]:
-    limited = {option: value for option in ("limit", "offset") if (value := run.manifest.settings.get(option))}
+def _complete(run: Submission) -> Iterator[Finding]:
+    settings = run.manifest.settings
+    limited = {option: settings[option] for option in ("limit", "offset") if settings.get(option)}
     for option, value in limited.items():
         found = f"--{option} {value}".removesuffix(".0")
         yield run.problem("LB201", run.folder.name, found, f"settings.{option}", fix=f"run again without --{option}")
-    for subset in sorted({run.manifest.tasks[name].subset for name in known} - {""}):
-        tasks = [name for name in known if run.manifest.tasks[name].subset == subset]
+    for subset in sorted({facts.subset for facts in run.tasks.values()} - {""}):
+        tasks = [name for name, facts in run.tasks.items() if facts.subset == subset]
         yield run.in_tasks("LB201", f"the subset {subset}", tasks, "subset", fix="run again without MEDTASKS_SUBSET")
-    for name in known:
-        facts = run.manifest.tasks[name]
+    for name, facts in run.tasks.items():
         if failed := sum(facts.failed.values()):
             reasons = "; ".join(f"{count:,} × {reason}" for reason, count in list(facts.failed.items())[:MOST])
             found = f"{failed:,} of {facts.attempted:,} requests have no response ({reasons})"
@@ -181,89 +180,88 @@ def _complete(run: Submission, known: Sequence[str]) -> Iterator[Finding]:
         if facts.attempted == total:
             found = f"{run.scored.entries[name].scores.incomplete:,} streaming items lack some of their rounds"
         yield run.problem("LB201", name, found, f"tasks.{name}.answered")
-    for name, members in run.manifest.groups.items():
-        lacking = sorted(set(leaf_tasks(name)) - set(members)) if name in run.scored.entries else []
-        if lacking:
+    for name in run.scored.groups:
+        if lacking := sorted({*leaf_tasks(name)} - {*run.manifest.groups[name]}):
             yield run.problem("LB208", name, f"the group lacks {first_names(lacking, MOST)}", f"groups.{name}")
 
 
-def _data(run: Submission, asked: Asked) -> Iterator[Finding]:
-    enough = f"{asked.coverage:.0%} or more"
+def _data(run: Submission) -> Iterator[Finding]:
+    enough = f"{run.coverage:.0%} or more"
     for name in run.scored.public.data:  # not those of packages that are not installed
         facts = run.manifest.data[name]
         prepared, records = release_coverage(run.manifest, name)
-        little = not facts.mini and prepared < asked.coverage * records
+        little = not facts.mini and prepared < run.coverage * records
         if facts.mini or (little and is_miniature(name, facts)):
-            if not asked.demonstration:
+            if not run.demonstration:
                 yield run.problem("LB202", name, "miniature data", f"data.{name}.mini")
-            continue
-        if little:
+        elif little:
             found = f"{prepared:,} of the release's {records:,} records ({prepared / records:.1%})"
             yield run.problem("LB204", name, found, f"data.{name}.coverage", expected=enough)
-            continue
-        for task, entry in run.scored.entries.items():
-            share, subset = released_share(entry), any(run.manifest.tasks[leaf].subset for leaf in leaf_tasks(task))
-            if entry.benchmark == name and run.scored.complete[task] and not subset and share < asked.coverage:
-                found = f"{counted(len(entry.items), 'item')}, {share:.1%} of the published number"
-                file = f"samples/{task}.jsonl"
-                yield run.problem("LB204", task, found, expected=enough, fix=_AS_WRITTEN, file=file)
+        else:
+            for task, entry in run.scored.entries.items():
+                whole = run.scored.complete[task] and not any(run.tasks[leaf].subset for leaf in leaf_tasks(task))
+                share = released_share(entry)
+                if entry.benchmark == name and whole and share < run.coverage:
+                    found = f"{counted(len(entry.items), 'item')}, {share:.1%} of the published number"
+                    file = f"samples/{task}.jsonl"
+                    yield run.problem("LB204", task, found, expected=enough, fix=_AS_WRITTEN, file=file)
 
 
-def _whole_run(run: Submission, known: Sequence[str]) -> Iterator[Finding]:
+def _whole_run(run: Submission) -> Iterator[Finding]:
     """Blind tasks, and tasks without prompts and responses, which is an error where these may be shared."""
-    if blind := [name for name in known if run.manifest.tasks[name].blind]:
+    if blind := [name for name, facts in run.tasks.items() if facts.blind]:
         yield run.in_tasks("LB206", "prompts were sent without media", blind, "blind")
-    for withheld in (False, True):
-        kept = [name for name in known if is_withheld(run.manifest.tasks[name].benchmark) is withheld]
-        if stripped := [name for name in kept if lacks_texts(run.samples[name])]:
-            fix = "nothing to fix, but its statistics cannot be checked" if withheld else ""
-            severity: Severity | None = "note" if withheld else None
-            found, file = "neither prompts nor responses", f"samples/{stripped[0]}.jsonl"
-            yield run.in_tasks("LB305", found, stripped, file=file, fix=fix, severity=severity)
+    stripped = [name for name in run.tasks if lacks_texts(run.samples[name])]
+    withheld = [name for name in stripped if is_withheld(run.tasks[name].benchmark)]
+    more: dict[str, Any] = {"severity": "note", "fix": "nothing to fix, but its statistics cannot be checked"}
+    for tasks, how in (([name for name in stripped if name not in withheld], {}), (withheld, more)):
+        if tasks:
+            found = "neither prompts nor responses"
+            yield run.in_tasks("LB305", found, tasks, file=f"samples/{tasks[0]}.jsonl", **how)
 
 
-def _comparable(run: Submission, name: str) -> Iterator[Finding]:
-    facts = run.manifest.tasks[name]
-    today, spec = protocols_today(name), load_spec(name)
-    pairs = {
-        "task file": (facts.yaml_hash, spec.yaml_hash),
-        "prompt": (facts.prompt_hash, spec.prompt_hash or ""),
-        "task version": (facts.version, spec.metadata.version),
-        "filters": (facts.filters, filter_versions(spec)),
-        "generation settings": (facts.generation, spec.generation),
-        "cap on frames": (facts.frames.get("cap"), None),
-    }
-    others = [f"{what} {here!r} instead of {there!r}" for what, (here, there) in pairs.items() if here != there]
-    others += [f"--{option} {value!r}" for option, value in changed_options(run.manifest.settings).items()]
-    others += [f"back-end's {what}: {value}" for what, value in facts.presentation.items()]
-    if not facts.blind and (others or facts.protocol_hash not in today):
-        found = f"{facts.protocol_hash} ({'; '.join(others) or 'other filters, metrics or versions'})"
-        expected = f"{' or '.join(sorted(today))}, from the task files installed here"
-        yield run.problem("LB203", name, found, f"tasks.{name}.protocol_hash", expected=expected)
+def _comparable(run: Submission) -> Iterator[Finding]:
+    for name, facts in run.tasks.items():
+        today, spec = protocols_today(name), load_spec(name)
+        pairs = {
+            "task file": (facts.yaml_hash, spec.yaml_hash),
+            "prompt": (facts.prompt_hash, spec.prompt_hash or ""),
+            "task version": (facts.version, spec.metadata.version),
+            "filters": (facts.filters, filter_versions(spec)),
+            "generation settings": (facts.generation, spec.generation),
+            "cap on frames": (facts.frames.get("cap"), None),
+        }
+        others = [f"{what} {here!r} instead of {there!r}" for what, (here, there) in pairs.items() if here != there]
+        others += [f"--{option} {value!r}" for option, value in changed_options(run.manifest.settings).items()]
+        others += [f"back-end's {what}: {value}" for what, value in facts.presentation.items()]
+        if not facts.blind and (others or facts.protocol_hash not in today):
+            found = f"{facts.protocol_hash} ({'; '.join(others) or 'other filters, metrics or versions'})"
+            expected = f"{' or '.join(sorted(today))}, from the task files installed here"
+            yield run.problem("LB203", name, found, f"tasks.{name}.protocol_hash", expected=expected)
 
 
-def _prompts(run: Submission, name: str, asked: Asked) -> Iterator[Finding]:
+def _prompts(run: Submission) -> Iterator[Finding]:
     """Samples that must not be shared, but for miniature data, and prompts that show what the benchmark hides."""
-    file, samples, benchmark = f"samples/{name}.jsonl", run.samples[name], run.manifest.tasks[name].benchmark
-    if is_withheld(benchmark) and not run.manifest.data[benchmark].mini and not lacks_texts(samples):
-        layout = layout_of(benchmark)
-        why = layout.why if layout is not None and layout.why else "its package has no board layout that allows more"
-        found = f"{counted(len(samples), 'sample')} with prompts, references and responses ({why.rstrip('.')})"
-        yield run.problem("LB304", name, found, file=file, severity=None if asked.public else "warning")
-    visible = get_benchmark(benchmark).visible_fields
-    leaked = (
-        (line, sample, field, text)
-        for line, sample in enumerate(samples, start=1)
-        for field, text in leaks(sample.whole_document(), visible, sample.prompt)
-    )
-    for line, sample, field, text in islice(leaked, MOST):
-        where = f"{name}: {sample.sample_id}"
-        yield run.problem("LB303", where, f"the prompt has {text[:60]!r}", file=file, line=line, field=field)
+    for name, facts in run.tasks.items():
+        file, samples, benchmark = f"samples/{name}.jsonl", run.samples[name], facts.benchmark
+        if is_withheld(benchmark) and not run.manifest.data[benchmark].mini and not lacks_texts(samples):
+            why = layout_of(benchmark).why or "its package has no board layout that allows more"
+            found = f"{counted(len(samples), 'sample')} with prompts, references and responses ({why.rstrip('.')})"
+            yield run.problem("LB304", name, found, file=file, severity=None if run.public else "warning")
+        visible = get_benchmark(benchmark).visible_fields
+        leaked = (
+            (line, sample, field, text)
+            for line, sample in enumerate(samples, start=1)
+            for field, text in leaks(sample.whole_document(), visible, sample.prompt)
+        )
+        for line, sample, field, text in islice(leaked, MOST):
+            where = f"{name}: {sample.sample_id}"
+            yield run.problem("LB303", where, f"the prompt has {text[:60]!r}", file=file, line=line, field=field)
 
 
-def _judged(run: Submission, known: Sequence[str]) -> Iterator[Finding]:
+def _judged(run: Submission) -> Iterator[Finding]:
     """Scores that are not judged or have too few verdicts; an error for headline scores."""
-    layouts = filter(None, map(layout_of, {run.manifest.tasks[name].benchmark for name in known}))
+    layouts = map(layout_of, {facts.benchmark for facts in run.tasks.values()})
     headline = {(column.task, column.metric) for layout in layouts for column in layout.headline}
     fix = f"run `medtasks judge {run.folder} --judge FILE`"
     for name, entry in run.scored.entries.items():
@@ -283,9 +281,10 @@ def _verified(run: Submission) -> Iterator[Finding]:
         samples, file = run.samples[task], f"samples/{task}.jsonl"
         if one.outcome == "unverifiable" and not lacks_texts(samples):
             unverifiable.setdefault(one.reason, []).append(task)
-        for line, name in enumerate((sample.sample_id for sample in samples), start=1):
-            if name in one.samples:
-                yield run.problem("LB403", f"{task}: {name}", "another prompt", file=file, line=line, field="prompt")
+        for line, sample in enumerate(samples, start=1):
+            if sample.sample_id in one.samples:
+                where = f"{task}: {sample.sample_id}"
+                yield run.problem("LB403", where, "another prompt", file=file, line=line, field="prompt")
         if one.outcome == "refused" and not one.samples:
             yield run.problem("LB401", task, one.reason, file=file)
     for why, tasks in sorted(unverifiable.items()):
@@ -293,8 +292,8 @@ def _verified(run: Submission) -> Iterator[Finding]:
         yield run.problem("LB402", run.folder.name, found)
 
 
-def check_learned(run: Submission) -> Iterator[Finding]:
-    """Compute the learned metrics of the run's responses again, and compare."""
+def _learned(run: Submission) -> Iterator[Finding]:
+    """The learned metrics of the run's responses, computed again and compared."""
     for task in run.scored.verification:
         spec, samples, file = load_spec(task), run.samples[task], f"samples/{task}.jsonl"
         if not spec.metadata.learned or lacks_texts(samples):
@@ -305,7 +304,7 @@ def check_learned(run: Submission) -> Iterator[Finding]:
             yield problem("LB107", task, text.rstrip("."))
         for name in spec.metadata.learned:
             field = f"scores.{name}"
-            claimed = [(line, sample, sample.scores.get(name)) for line, sample in enumerate(samples, start=1)]
+            claimed = [(line, one, one.scores.get(name)) for line, one in enumerate(samples, start=1)]
             given = [(line, sample, score) for line, sample, score in claimed if score is not None]
             if given and LEARNED[name].unavailable() is not None:
                 found = f"{counted(len(given), 'sample')} with a score that cannot be computed here"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -12,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor, wait
 from pathlib import Path
 from typing import NamedTuple
 
+from medtasks.catalog.spec import load_specs
 from medtasks.core.errors import MedtasksError
 from medtasks.core.files import canonical_json
 from medtasks.core.redaction import shown
@@ -20,39 +22,27 @@ from medtasks.runs.record import RunFolder
 
 from ..board.board import Refused
 from ..verify.scored_run import RunStore, ScoredRun, scored_run
-from .sources import HarnessRun, Source, harness_runs
 
+_LOG = re.compile(r".+_samples_(?P<task>[a-z0-9_]+)\.jsonl", re.I)
 LARGE = 64 * 2**20
 """From this many bytes on, runs are read in several processes; with less, these would hardly have started."""
 MOST_PROCESSES = 8
+_LOGS = "it has only lmms-eval's logs; make a run of them: `medtasks score LOG --from lmms-eval --out NEW_DIR`"
 Progress = Callable[[int, int], None]
 """Called with the number of runs done and of all runs."""
 
 
-class Unread(NamedTuple):
-    """A path that the search for runs skipped: a link to a result directory, or a directory that cannot be listed;
-    ``found`` says what it is, ``fix`` what to do."""
-
-    path: Path
-    found: str
-    fix: str
-    link: bool
-
-
 class Found(NamedTuple):
-    """Result directories, then runs of our tasks that have only lmms-eval's logs, and what was not searched."""
+    """Result directories; by path what was not searched (a link to a result directory, or a directory that cannot be
+    listed) with what it is and what to do; and directories with logs of our tasks, but without a result directory."""
 
-    runs: list[Source]
-    unread: list[Unread]
-
-    @property
-    def folders(self) -> list[Path]:
-        """The result directories."""
-        return [run.directory for run in self.runs if isinstance(run, RunFolder)]
+    runs: list[RunFolder]
+    unread: dict[Path, tuple[str, str]]
+    logs: list[Path]
 
 
 def collect(
-    paths: Sequence[Path], store: RunStore | None = None, progress: Progress | None = None
+    paths: Sequence[Path], store: RunStore | None = None, progress: Progress = lambda _, __: None
 ) -> tuple[list[ScoredRun], list[Refused]]:
     """All runs in ``paths``, sorted by content hash, and what was refused, with reasons.
 
@@ -60,21 +50,21 @@ def collect(
     """
     found = find_everything(paths)
     runs, store = found.runs, store or RunStore(None)
+    read = {run.directory.resolve() for run in runs}
     refused = [
         (path.resolve().name, NO_RUN)
         for path in dict.fromkeys(paths)
-        if not any(run.directory.resolve().is_relative_to(path.resolve()) for run in runs)
+        if not any(place.is_relative_to(path.resolve()) for place in read)
     ]
-    read = {folder.resolve() for folder in found.folders}
     refused += [
-        (one.path.name, f"{one.found}; {one.fix}")
-        for one in found.unread
-        if not one.link or one.path.resolve() not in read  # otherwise its target is shown
+        (path.name, f"{what}; {fix}")
+        for path, (what, fix) in found.unread.items()
+        if path.resolve() not in read  # otherwise it is a link, whose target is shown
     ]
+    refused += [(folder.resolve().name, _LOGS) for folder in found.logs]
     scored: dict[str, ScoredRun] = {}
-    report = progress or (lambda *_: None)
-    report(0, len(runs))
-    ahead = _score_ahead(runs, store, report)
+    progress(0, len(runs))
+    ahead = _score_ahead(runs, store, progress)
     for number, run in enumerate(runs, start=1):
         try:
             one = scored_run(run, store)
@@ -86,16 +76,15 @@ def collect(
             ours = isinstance(error, MedtasksError)
             refused.append((run.name, text if ours else f"it cannot be read ({type(error).__name__}: {text})"))
         else:
-            known = scored.setdefault(one.public.digest, one)
-            if one.public.folder < known.public.folder:  # the same copy for any order of paths
-                scored[one.public.digest] = one
+            known = scored.setdefault(one.digest, one)
+            scored[one.digest] = min(known, one, key=lambda run: run.public.folder)  # for any order of paths
         if not ahead:
-            report(number, len(runs))
+            progress(number, len(runs))
     reasons = sorted((shown(folder), reason) for folder, reason in refused)
     return [scored[key] for key in sorted(scored)], [Refused(folder=name, reason=why) for name, why in reasons]
 
 
-def _score_ahead(runs: Sequence[Source], store: RunStore, progress: Progress) -> bool:
+def _score_ahead(runs: Sequence[RunFolder], store: RunStore, progress: Progress) -> bool:
     """Score runs into the store in several processes, if there is much to read; return whether there was.
 
     Whatever cannot be read there, or not kept, is read in this process, which reports the reason. It loads runs only
@@ -136,7 +125,7 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _into_store(run: Source, store: RunStore) -> None:
+def _into_store(run: RunFolder, store: RunStore) -> None:
     with contextlib.suppress(Exception):
         scored_run(run, store)
 
@@ -151,8 +140,9 @@ def state_of_results(paths: Sequence[Path], store: RunStore) -> str | None:
         keys = [[shown(run.name), store.key_of(run.content, run.contains)] for run in found.runs]
     except Exception:  # untrusted input
         return None
-    unread = [[shown(one.path.name), one.found, one.link] for one in found.unread]
-    return canonical_json([keys, [shown(path.resolve().name) for path in paths], unread])
+    unread = [[shown(path.name), what] for path, (what, _) in found.unread.items()]
+    named = [[shown(path.resolve().name) for path in several] for several in (paths, found.logs)]
+    return canonical_json([keys, *named, unread])
 
 
 def find_everything(paths: Sequence[Path]) -> Found:
@@ -160,30 +150,24 @@ def find_everything(paths: Sequence[Path]) -> Found:
 
     Hidden directories are skipped, except for a run that a crash left there while it was being replaced. Links to
     result directories (``…_medtasks``) are not followed.
-
-    Raises:
-        UsageError: one of the paths is not a directory.
     """
     folders: dict[Path, Path] = {}
-    logs: dict[tuple[Path, str], HarnessRun] = {}
-    unread: dict[Path, Unread] = {}
+    unread: dict[Path, tuple[str, str]] = {}
+    logs: dict[Path, Path] = {}
 
     def closed(error: OSError) -> None:
-        path = Path(str(error.filename))
-        unread[path] = Unread(path, f"it cannot be listed ({error.strerror})", "give access to it", link=False)
+        unread[Path(error.filename)] = f"it cannot be listed ({error.strerror})", "give access to it"
 
     def other(here: Path, names: list[str], files: list[str]) -> None:
-        for name in (*names, *files):
-            if name.endswith(SUFFIX) and (here / name).is_symlink():
-                unread[here / name] = Unread(here / name, "it is a link", "copy what it points to", link=True)
-        for run in harness_runs(here, files):
-            logs.setdefault((here.resolve(), run.stamp), run)
+        links = [here / name for name in (*names, *files) if name.endswith(SUFFIX) and (here / name).is_symlink()]
+        unread.update(dict.fromkeys(links, ("it is a link", "copy what it points to")))
+        tasks = {match["task"] for match in map(_LOG.fullmatch, files) if match is not None}
+        if tasks & load_specs().keys() and not any(name.endswith(SUFFIX) for name in names):
+            logs.setdefault(here.resolve(), here)
 
     for path in paths:
         require_directory(path)
         for folder in run_folders(path, other, closed):
             folders.setdefault(folder.resolve(), folder)
-    return Found(
-        [*(RunFolder(folders[key]) for key in sorted(folders)), *(logs[key] for key in sorted(logs))],
-        [unread[key] for key in sorted(unread)],
-    )
+    runs = [RunFolder(folders[key]) for key in sorted(folders)]
+    return Found(runs, dict(sorted(unread.items())), [logs[key] for key in sorted(logs)])

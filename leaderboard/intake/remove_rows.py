@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,18 +24,18 @@ from medtasks.validate.rendered import texts_in
 _LONGEST = 40
 
 
-def layout_of(benchmark: str) -> BoardLayout | None:
-    """The board layout with the tasks of ``benchmark``: its own, or another benchmark's."""
+def layout_of(benchmark: str) -> BoardLayout:
+    """The board layout with the tasks of ``benchmark``: its own, or another benchmark's; without one nothing is shown
+    of its samples."""
     layouts = all_layouts()
     tasks = {name for name, spec in load_specs().items() if spec.metadata.benchmark == benchmark}
     others = (layout for layout in layouts.values() if any(column.task in tasks for column in columns_of(layout)))
-    return layouts.get(benchmark) or next(others, None)
+    return layouts.get(benchmark) or next(others, BoardLayout(benchmark, headline=()))
 
 
 def is_withheld(benchmark: str) -> bool:
     """Whether only ids, extracted options and scores of the benchmark's samples may be shown."""
-    layout = layout_of(benchmark)
-    return layout is None or layout.shows == "nothing"
+    return layout_of(benchmark).shows == "nothing"
 
 
 def remove_rows(folder: Path, out: Path, report: Callable[[str], object] = lambda _: None) -> Path:
@@ -47,11 +47,6 @@ def remove_rows(folder: Path, out: Path, report: Callable[[str], object] = lambd
     not change, but can no longer be recomputed from responses. If a score over several samples needs the answers, those
     among the document's ``guesses`` are kept, which are single words. A task or group whose scores would change even
     so is left out; ``report`` is called with a sentence on each.
-
-    Raises:
-        UsageError: ``folder`` is not, and does not contain, one run, or ``out`` exists.
-        DataError: the run cannot be read.
-        MedtasksError: all of its tasks would have to be left out.
     """
     folder = one_run(folder)
     with as_data_error(folder):
@@ -89,17 +84,22 @@ def _without_rows(before: RunRecord, *, words: bool) -> tuple[RunRecord, list[st
         without = members
         if task in withheld:
             fields = _fields_read(task, members)
-            texts = (
-                (field, text) for field, text in _texts(fields, members) if len(text) > _LONGEST or " " in text.strip()
-            )
-            if (found := next(texts, None)) is not None:
-                field, text = found
+            texts = [
+                (field, text)
+                for sample in members
+                for field in sorted(fields & sample.document.keys())
+                for text in texts_in(sample.document[field])
+                if len(text) > _LONGEST or " " in text.strip()
+            ]
+            for field, text in texts[:1]:
                 why = f"its scores depend on the field `{field}`, which is text ({text[:40]!r})"
                 left_out.append(f"{task}, because {why}")
+            if texts:
                 continue
+            confidences = kept_confidences(members)
             without = [
                 _without_row(sample, fields, names[sample.cluster], confidence, words=words)
-                for sample, confidence in zip(members, kept_confidences(members), strict=True)
+                for sample, confidence in zip(members, confidences, strict=True)
             ]
         alone = RunRecord.scored(manifest.model_copy(update={"groups": {}}), {task: without})
         if unchanged(task, before.tasks[task], alone.tasks[task]):
@@ -115,42 +115,31 @@ def _without_rows(before: RunRecord, *, words: bool) -> tuple[RunRecord, list[st
     return record, left_out
 
 
-class _Watched(dict[str, Any]):
-    """A document that records which of its fields were read."""
-
-    def __init__(self, fields: Mapping[str, Any], seen: set[str]) -> None:
-        super().__init__(fields)
-        self._seen = seen
-
-    def __getitem__(self, key: str) -> Any:
-        self._seen.add(key)
-        return super().__getitem__(key)
-
-    def get(self, key: str, default: Any = None) -> Any:
-        self._seen.add(key)
-        return super().get(key, default)
-
-
 def _fields_read(task: str, samples: Sequence[Sample]) -> frozenset[str]:
     """The fields of documents that joining, breakdowns and pooled metrics read."""
     benchmark = load_spec(task).benchmark
     seen: set[str] = set()
-    views = [replace(view, document=_Watched(view.document, seen)) for view in (one.view() for one in samples)]
-    task_of = {one.sample_id: task for one in views}
+
+    class Watched(dict[str, Any]):
+        """A document that records which of its fields were read."""
+
+        def __getitem__(self, key: str) -> Any:
+            seen.add(key)
+            return super().__getitem__(key)
+
+        def get(self, key: str, default: Any = None) -> Any:
+            seen.add(key)
+            return super().get(key, default)
+
+    views = [replace(view, document=Watched(view.document)) for view in (one.view() for one in samples)]
     rates = () if benchmark.errors is None else (rate.name for rate in benchmark.errors.rates)
+    task_of = {view.sample_id: task for view in views}
     derived = (*declared_metrics(benchmark, task_of), pooled_metrics(benchmark, (*benchmark.pooled, *rates)))
     joined = with_derived(joined_items(benchmark, views), derived).items
     for view in (*views, *(item.view for item in joined)):  # of incomplete items, too
         for breakdown in benchmark.breakdowns.values():
             breakdown(view)
     return frozenset(seen)
-
-
-def _texts(fields: frozenset[str], samples: Sequence[Sample]) -> Iterator[tuple[str, str]]:
-    """The texts in these fields of the documents, each with its field."""
-    for sample in samples:
-        for field in sorted(fields & sample.document.keys()):
-            yield from ((field, text) for text in texts_in(sample.document[field]))
 
 
 def _without_row(

@@ -14,12 +14,12 @@ from typing import Any
 
 from medtasks.catalog.spec import leaf_tasks, load_specs
 from medtasks.core.errors import DataError
+from medtasks.runs.record import RunFolder
 from medtasks.runs.samples import Sample, without_garbage_collection
 
 from ..board.board import Board, BoardColumn, Pair, Unit
 from ..board.numbers import UNIT_LABELS, difference, direction, interval, number, safe_name
 from ..intake.collect import find_everything
-from ..intake.sources import Source
 from .tables import coverage_notes, first_click, not_comparable, subtitles
 
 _MARKUP = re.compile("[<>&]")
@@ -56,7 +56,7 @@ def samples_of(board: Board, paths: Sequence[Path]) -> SampleText:
     return samples
 
 
-def runs_on_board(board: Board, keys: Iterable[str], runs: Iterable[Source]) -> dict[str, Source]:
+def runs_on_board(board: Board, keys: Iterable[str], runs: Iterable[RunFolder]) -> dict[str, RunFolder]:
     """The runs with these keys, found by their contents; the board reports those that are unreadable."""
     wanted = {board.runs[key].digest: key for key in keys}
     found = {}

@@ -31,17 +31,11 @@ AGREEMENT = 0.9
 
 
 class Rejudged(Frozen):
-    """How far the verdicts of a run under one rubric agree with those given again.
+    """How far the verdicts under one rubric agree with those given again, of the run with the SHA-256 ``run``.
 
-    Args:
-        run: SHA-256 of the result directory, which is called ``folder``.
-        rubric: its name.
-        judge: the models that were asked again; ``same_judge`` says whether they, with their settings, are the run's.
-        date: when they were asked, in UTC.
-        share: of the judged samples of each task, chosen by ``seed``; these are ``samples``.
-        scores: how many scores of aspects both verdicts have, ``equal`` how many of them are the same.
-        unanswered: scores that were not given again.
-        agreement: by aspect, with intervals.
+    ``judge`` are the models that were asked, on ``date`` in UTC; ``same_judge`` says whether they, with their settings,
+    are the run's. ``share`` is that of the judged samples of each task, ``samples`` their number. ``scores`` counts the
+    scores of aspects that both verdicts have, ``unanswered`` those that were not given again.
     """
 
     run: str
@@ -76,17 +70,13 @@ def rejudge(
     The run is one with its samples; tasks without responses are left out. ``share`` is that of the judged samples of
     each task, at least one; a submitter must not know the ``seed`` of their choice before. No verdict is taken from or
     put into the user's store: it may have those of the submitter.
-
-    Raises:
-        MedtasksError: a judge gave not a single verdict.
     """
     manifest, random = run.manifest, Random(seed)
+    responding = {task: found for task, found in run.samples.items() if not run.verification[task].claimed}
     for rubric, facts in sorted(manifest.judge.items()):
         chosen: dict[str, list[Sample]] = {}
-        for task in facts.tasks:
-            if task not in run.samples or run.verification[task].claimed:
-                continue
-            judged = [one for one in run.samples[task] if any(given.judges for given in one.verdicts.get(rubric, ()))]
+        for task in (task for task in facts.tasks if task in responding):
+            judged = [one for one in responding[task] if any(given.judges for given in one.verdicts.get(rubric, ()))]
             if judged:
                 chosen[task] = random.sample(judged, ceil(Fraction(str(share)) * len(judged)))
         if not chosen:
@@ -133,24 +123,16 @@ def _scores(
     return scores, clusters
 
 
-_RECORDS = TypeAdapter(list[Rejudged])
-
-
-def write_rejudged(records: Sequence[Rejudged], path: Path) -> None:
-    """Write the records as JSON, for :func:`read_rejudged`."""
-    path.write_bytes(_RECORDS.dump_json([*records], indent=1) + b"\n")
+REJUDGED = TypeAdapter(list[Rejudged])
+"""The file that ``medtasks leaderboard check --rejudged`` writes."""
 
 
 def read_rejudged(path: Path) -> list[Rejudged]:
-    """The records that ``medtasks leaderboard check --rejudged`` wrote.
-
-    Raises:
-        DataError: the file cannot be read or has another format.
-    """
+    """The records in such a file."""
     with reading(path, "name another file"):
         content = path.read_bytes()
     try:
-        return _RECORDS.validate_json(content)
+        return REJUDGED.validate_json(content)
     except ValidationError as error:
         raise DataError(
             f"{path}: {first_problem(error)}; name a file that `medtasks leaderboard check --rejudged` wrote."

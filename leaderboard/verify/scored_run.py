@@ -1,8 +1,8 @@
-"""A scored run as boards see it."""
+"""A scored run as boards see it: its tables, and its facts as strings without local paths and secrets."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,27 +11,35 @@ from typing import TypeVar
 import numpy as np
 
 from medtasks.benchmarks.streams import Timeline
+from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import leaf_tasks, load_spec
+from medtasks.core.redaction import shown, shown_facts
+from medtasks.core.text import counted
 from medtasks.metrics.base import Array
+from medtasks.runs.manifest import RunManifest, created_at
 from medtasks.runs.record import RunFolder, RunRecord, as_data_error
 from medtasks.runs.samples import without_garbage_collection
 from medtasks.runs.scores import Scores
+from medtasks.runs.signature import changed_options
 from medtasks.runs.table import ItemTable, Lazy, shared
+from medtasks.runs.verdicts import judge_names
 from medtasks.verify.scored import scored_record
 from medtasks.verify.store import RunStore as RunStore
 from medtasks.verify.store import compressed
 
 from ..board.board import BoardRun
-from ..board.models import model_key
-from ..intake.sources import Source
-from .board_run import board_run, run_notes
+from ..board.commands import commands
+from ..board.models import model_arguments, model_key, model_name
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A task or group of one run (`medtasks.runs.record.RunRecord`); ``signatures`` are by metric."""
+    """A task or group of one run (`medtasks.runs.record.RunRecord`); ``signatures`` are by metric.
+
+    Only the items that are scored are listed; the table has the others as its last rows.
+    """
 
     name: str
     scores: Scores
@@ -45,7 +53,6 @@ class Entry:
 
     @cached_property
     def _scored(self) -> int:
-        """How many items are scored; the others are the last ones."""
         return int(np.count_nonzero(self.table.complete))
 
     def _first(self, values: tuple[T, ...]) -> tuple[T, ...]:
@@ -53,7 +60,7 @@ class Entry:
 
     @cached_property
     def items(self) -> tuple[str, ...]:
-        """Sorted ids of all items."""
+        """The sorted ids."""
         return self._first(self.table.unique)
 
     @cached_property
@@ -99,8 +106,41 @@ class ScoredRun(RunRecord):
     @cached_property
     def public(self) -> BoardRun:
         """What a board shows of the run."""
-        notes = [*run_notes(self.manifest, self.scores), *self.notes]
-        return board_run(self.manifest, self.folder, self.digest, notes)
+        manifest = self.manifest
+        tasks = dict(sorted(manifest.tasks.items()))
+        model = {key: value for key, value in model_arguments(manifest).items() if key != "processes"}
+        scored = {f"{name} (scored)": shown(one) for name, one in sorted((manifest.scored or {}).items())}
+        judges = {}
+        for name, facts in sorted(manifest.judge.items()):
+            combined = f", {facts.combine}" if len(facts.judges) > 1 else ""
+            names = ", ".join(map(shown, facts.judges))
+            judges[name] = f"{names} (rubric {facts.rubric_hash}, judge {facts.judge_hash}{combined})"
+        counts = {}
+        for task, one in tasks.items():
+            statuses = {f"status {key}": count for key, count in one.status.items()}
+            ends = {f"finish {key}": count for key, count in one.finish.items()}
+            counts[task] = {"asked": one.asked, "answered": one.answered, **statuses, **ends}
+        return BoardRun(
+            key=f"run-{self.digest[:12]}",
+            folder=shown(self.folder),
+            digest=self.digest,
+            created=created_at(manifest),
+            model=self.model,
+            versions={**shown_facts(manifest.versions), **scored},
+            model_facts={**shown_facts(model), "name": model_name(manifest)},
+            settings={**shown_facts(manifest.settings), "processes": str(manifest.processes)},
+            generation={task: shown(one.generation) for task, one in tasks.items()},
+            protocols={task: one.protocol_hash for task, one in tasks.items()},
+            prompts={task: one.prompt_hash for task, one in tasks.items()},
+            data={name: one.fingerprint for name, one in sorted(manifest.data.items())},
+            judges=judges,
+            judged_by={task: shown(names) for task, names in judge_names(manifest).items()},
+            counts=counts,
+            commands=commands(manifest, self.folder),
+            mini=bool(manifest.miniature),
+            notes=tuple(map(shown, (*run_notes(manifest, self.scores), *self.notes))),
+            usage=manifest.usage,
+        )
 
     @cached_property
     def blind(self) -> bool:
@@ -123,29 +163,23 @@ class ScoredRun(RunRecord):
             task: facts.attempted == facts.asked and not self.tasks[task].incomplete
             for task, facts in self.manifest.tasks.items()
         }
-        groups = {name: self.manifest.groups[name] for name in self.groups}
-        return complete | {
-            name: all(complete[task] for task in members) and {*leaf_tasks(name)} <= {*members}
-            for name, members in groups.items()  # tasks without prepared rows are never run
-        }
+        for name in self.groups:  # tasks without prepared rows are never run
+            members = self.manifest.groups[name]
+            complete[name] = all(complete[task] for task in members) and {*leaf_tasks(name)} <= {*members}
+        return complete
 
 
 @without_garbage_collection()
 def scored_run(
-    run: Path | Source, store: RunStore | None = None, *, own: bool = False, whole: bool = False
+    run: Path | RunFolder, store: RunStore | None = None, *, own: bool = False, whole: bool = False
 ) -> ScoredRun:
-    """The run in a result directory or in lmms-eval's logs, scored by the data and rules of this machine.
+    """The run in a result directory, scored by the data and rules of this machine.
 
     Args:
         run: the run; tasks of packages that are not installed are left out, and so are their groups, with a note.
         store: keeps the run, and its columns out of memory; None scores it now.
         own: as in `medtasks.verify.scored.scored_record`.
         whole: with the samples.
-
-    Raises:
-        UsageError: it is not a result directory, or none of its tasks is installed.
-        DataError: it cannot be read, or manifest and samples do not match; names file and field.
-        MedtasksError: the samples cannot be scored.
     """
     store = store or RunStore(None)
     source = RunFolder(run) if isinstance(run, Path) else run
@@ -162,3 +196,83 @@ def scored_run(
         if not whole:  # with less in memory: a board has many runs
             found = store.read_run(key, own=own) or compressed(found)
     return ScoredRun.of(found, source.name, content)
+
+
+def release_coverage(manifest: RunManifest, benchmark: str) -> tuple[int, int]:
+    """The number of prepared records, and the number in the release.
+
+    They are those of the run's tasks if the data count records by task. If the source had fewer records than were
+    published, whatever it counted, all prepared records are compared with the published number, which says nothing
+    about tasks whose rows it does not count (`Benchmark.apart`).
+    """
+    facts, known = manifest.data[benchmark], get_benchmark(benchmark)
+    own = {task for task, one in manifest.tasks.items() if one.benchmark == benchmark}
+    counts_rows = any(known.apart is None or known.apart not in task for task in own)
+    published = known.published.get("rows", 0) if counts_rows else 0
+    excluded = sum(facts.excluded.values())
+    source = sum(entry.records for entry in facts.coverage) or facts.records
+    if not facts.mini and source + excluded < published:
+        return facts.records, published
+    if not facts.coverage:
+        return facts.records, facts.records + excluded
+    entries = [entry for entry in facts.coverage if entry.task in own]
+    return sum(one.prepared for one in entries), sum(one.records for one in entries)
+
+
+def run_notes(manifest: RunManifest, scores: Mapping[str, Scores]) -> Iterator[str]:
+    """What a reader must know about a run and the ``scores`` of its tasks and groups, a sentence each: where it comes
+    from, its data, what was asked, and how it was judged."""
+    if "layout" in manifest.model:
+        yield (
+            f"predictions from elsewhere ({manifest.model['layout']}): prompt, generation settings and frames are "
+            "unknown, so it is comparable with no other run"
+        )
+    if manifest.scored is not None:
+        before, now = manifest.versions.get("medtasks", "?"), manifest.scored.get("medtasks", "?")
+        yield f"rescored: run with medtasks {before}, scored again with {now}"
+    if manifest.miniature:
+        yield f"miniature data ({', '.join(sorted(manifest.miniature))}): a demonstration, not a benchmark result"
+    for name, facts in sorted(manifest.data.items()):
+        prepared, records = release_coverage(manifest, name)
+        if prepared < records:
+            yield f"{name}: coverage {prepared / records:.0%} ({prepared:,} of the release's {records:,} records)"
+        for why, count in sorted(facts.excluded.items()):
+            yield f"{name}: excluded when the data were prepared: {count:,} ({why})"
+    tasks = dict(sorted(manifest.tasks.items()))
+    for task, one in tasks.items():
+        for why, count in sorted(one.excluded.items()):
+            yield f"{task}: documents excluded: {count:,} ({why})"
+    if blind := [task for task, one in tasks.items() if one.blind]:
+        yield "blind: prompts without media" + ("" if len(blind) == len(tasks) else f" ({', '.join(blind)})")
+    for subset in sorted({one.subset for one in tasks.values()} - {""}):
+        yield f"subset of the clusters ({subset}): comparable with runs of the same subset only"
+    answered = sum(one.answered for one in tasks.values())
+    asked = sum(one.asked for one in tasks.values())
+    limit, offset = manifest.settings.get("limit"), manifest.settings.get("offset")
+    if limit is not None or offset:
+        yield f"run with --limit: {answered:,} of {asked:,} documents"
+    elif answered < asked:
+        yield f"{answered:,} of {asked:,} documents were answered"
+    for task, one in tasks.items():
+        for why, count in sorted(one.failed.items()):
+            yield f"{task}: {counted(count, 'request')} without a response ({why})"
+        if share := one.cut_off:
+            yield f"{task}: {share:.0%} of the responses were cut off at the token limit"
+        if texts := one.readings.get("text"):
+            options = texts + one.readings.get("letter", 0)
+            yield f"{task}: {texts:,} of {options:,} options were named by text, not by letter"
+    yield from manifest.problems
+    if incomplete := sum(scores[task].incomplete for task in tasks if task in scores):
+        yield f"streaming items not scored because not all of their rounds were asked: {incomplete:,}"
+    for option, value in changed_options(manifest.settings).items():
+        yield f"run with --{option} {value}"
+    if manifest.settings.get("predict_only"):
+        yield "run with --predict_only"
+    judged = {task for facts in manifest.judge.values() for task in facts.tasks}
+    if unjudged := [task for task in tasks if task not in judged and load_spec(task).metadata.rubrics]:
+        yield f"not judged: {', '.join(unjudged)}"
+    for name, rubric in sorted(manifest.judge.items()):
+        if rubric.unjudged:
+            reasons = ", ".join(f"{why}: {count:,}" for why, count in sorted(rubric.unjudged.items()))
+            yield f"{name}: {sum(rubric.unjudged.values()):,} of {rubric.asked:,} responses unjudged ({reasons})"
+        yield from (f"{name}: {warning}" for warning in rubric.warnings)

@@ -15,8 +15,6 @@ from urllib.parse import urlencode
 
 from pydantic import ValidationError
 
-from medtasks.benchmarks.layouts import all_layouts
-from medtasks.catalog.board_layout import BoardLayout
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import DataError, UsageError, reading
@@ -24,13 +22,14 @@ from medtasks.core.files import canonical_json, read_lines, replaced
 from medtasks.core.schema import Frozen, first_problem
 from medtasks.metrics.registry import unit_of
 from medtasks.runs.manifest import RunManifest
-from medtasks.runs.record import RunFolder, read_manifest
+from medtasks.runs.record import read_manifest
 from medtasks.runs.samples import Sample
 
 from ..board.board import FORMATS, BenchmarkBoard, Board
 from ..board.numbers import safe_name, shown_name
 from ..figures.plots import figures_of
-from ..intake.collect import find_everything
+from ..intake.collect import Progress, find_everything
+from ..intake.remove_rows import layout_of
 from ..publish import board_of, site_files
 from ..site.data import runs_on_board, samples_of
 from .parquet import SampleTable, SampleTables, quoted
@@ -64,7 +63,7 @@ class Library:
     board: Board
     runs: tuple[Run, ...]
     files: dict[str, Callable[[], bytes | None]]
-    samples: SampleTables = field(repr=False)
+    samples: SampleTables = field(default_factory=SampleTables, repr=False)
 
     @cached_property
     def asked(self) -> dict[str, dict[Run, list[str]]]:
@@ -89,13 +88,13 @@ class Library:
                 return run
         raise UsageError(f"{task or 'the address'}: no such task or run has samples here; choose another.")
 
-    def tables(self, run: Run, task: str) -> list[SampleTable]:
-        """The tables of a run's samples of a task, or of all tasks of a group."""
-        leaves = self.asked[task].get(run, ())
-        return [self.samples.table(run.folder / "samples" / f"{leaf}.jsonl", leaf) for leaf in leaves]
+    def tables(self, run: Run, task: str) -> dict[str, SampleTable]:
+        """The tables of a run's samples of a task, or of all tasks of a group, by file."""
+        paths = {leaf: run.folder / "samples" / f"{leaf}.jsonl" for leaf in self.asked[task].get(run, ())}
+        return {table.file: table for table in (self.samples.table(path, leaf) for leaf, path in paths.items())}
 
 
-def read_library(paths: Sequence[Path], progress: Callable[[int, int], None] | None = None) -> Library:
+def read_library(paths: Sequence[Path], progress: Progress = lambda _, __: None) -> Library:
     """The board, the runs and the site of ``paths``, which may have no finished run yet.
 
     Runs on miniature data are ranked if there are any: nothing is published from here.
@@ -104,24 +103,22 @@ def read_library(paths: Sequence[Path], progress: Callable[[int, int], None] | N
     links: dict[tuple[str, str], dict[str, str]] = {}
     figures: dict[str, Callable[[], bytes | None]] = {}
     for benchmark in board.benchmarks:
-        for plot in benchmark.plots:
-            if plot.kind not in ("letters", "timeline"):
-                stem = f"figures/{safe_name(benchmark.name)}/{safe_name(plot.name)}"
-                links[benchmark.name, plot.name] = {kind: f"{stem}.{kind}" for kind in FORMATS}
-                figures |= {f"{stem}.{kind}": partial(_drawn, board, benchmark, plot.name, kind) for kind in FORMATS}
+        for plot in (plot for plot in benchmark.plots if plot.kind not in ("letters", "timeline")):
+            stem = f"figures/{safe_name(benchmark.name)}/{safe_name(plot.name)}"
+            links[benchmark.name, plot.name] = {kind: f"{stem}.{kind}" for kind in FORMATS}
+            figures |= {f"{stem}.{kind}": partial(_drawn, board, benchmark, plot.name, kind) for kind in FORMATS}
     files = {**site_files(board, links, samples_of(board, paths), served=True), **figures}
 
     counts = Counter(facts.model for facts in board.runs.values())
     runs = []
-    for key, source in runs_on_board(board, board.runs, map(RunFolder, find_everything(paths).folders)).items():
+    for key, source in runs_on_board(board, board.runs, find_everything(paths).runs).items():
         facts, manifest = board.runs[key], read_manifest(source.directory)
         label = shown_name(board, facts.model, any(one.blind for one in manifest.tasks.values()))
         if counts[facts.model] > 1:
             label += f", {facts.created[:19].replace('T', ' ')}"
         runs.append(Run(key, facts.model, label, source.directory, manifest))
     runs.sort(key=lambda run: run.manifest.created, reverse=True)
-    runs.sort(key=lambda run: run.model)
-    return Library(board, tuple(runs), files, SampleTables())
+    return Library(board, tuple(sorted(runs, key=lambda run: run.model)), files)
 
 
 def _drawn(board: Board, benchmark: BenchmarkBoard, plot: str, kind: str) -> bytes | None:
@@ -130,12 +127,6 @@ def _drawn(board: Board, benchmark: BenchmarkBoard, plot: str, kind: str) -> byt
     figure = figures_of(board, benchmark).get(plot)
     with _DRAWING:
         return None if figure is None else draw(board, figure, (kind,))[kind]
-
-
-def layout_of(task: str) -> BoardLayout:
-    """The board layout that says which part of a task's samples may be published; by default nothing."""
-    benchmark = load_spec(task).metadata.benchmark
-    return all_layouts().get(benchmark) or BoardLayout(benchmark=benchmark, headline=())
 
 
 class Bookmark(Frozen):
@@ -178,11 +169,10 @@ def mark(run: Run, task: str, sample_id: str, note: str | None) -> None:
 
 # the samples that an address selects
 
-UNSCORED, WRONG, PARTLY, RIGHT = range(4)
-"""Outcomes of a sample by one metric: no value, below half of the full score, at least half of it, the full score."""
+OUTCOMES = {"right": "right", "partly": "partly right", "wrong": "wrong", "none": "no score"}
+"""Outcomes of a sample by one metric, as pages name them: the full score, at least half of it, less, no value."""
 _FULL = {"fraction": 1.0, "points": 100.0}
 """The best value of a metric by its unit; other units have none."""
-OUTCOMES = {"right": RIGHT, "partly": PARTLY, "wrong": WRONG, "none": UNSCORED}
 DISAGREEMENTS = {
     "any": "models disagree",
     "alone-wrong": "only this run is wrong",
@@ -193,7 +183,7 @@ _BREAKDOWN = "by."
 
 _SELECT = """
 with every as (select task, sample_id, {outcome} as outcome from read_parquet($every, union_by_name = true)),
-     counted as (select task, sample_id, count_if(outcome = 3) as "right", count_if(outcome > 0) as scored
+     counted as (select task, sample_id, count_if(outcome = 'right') as "right", count_if(outcome != 'none') as scored
                  from every group by task, sample_id),
      own as (select *, {outcome} as outcome, {score} as score
              from read_parquet($own, filename = true, union_by_name = true))
@@ -211,8 +201,8 @@ _WHERE = {
     "marked": "list_contains($marked, task || '/' || sample_id)",
     "words": "contains(own.words, $words)",
     "any": '"right" > 0 and "right" < scored',
-    "alone-wrong": 'own.outcome in (1, 2) and scored > 1 and "right" = scored - 1',
-    "alone-right": 'own.outcome = 3 and scored > 1 and "right" = 1',
+    "alone-wrong": """own.outcome in ('wrong', 'partly') and scored > 1 and "right" = scored - 1""",
+    "alone-right": """own.outcome = 'right' and scored > 1 and "right" = 1""",
     "other": "(other.outcome != own.outcome or other.choice != own.choice)",
 }
 _ORDER = {
@@ -256,95 +246,81 @@ class Row(NamedTuple):
     id: str
     start: int
     size: int
-    outcome: int
+    outcome: str
     score: float | None
     right: int
     scored: int
 
 
-@dataclass(frozen=True)
 class Selection:
-    """The chosen samples of one run's answers to a task or group, in order; ``notes`` are those on bookmarked samples
-    of the run, by task and sample id."""
+    """The samples of one run's answers to a task or group that an address asks for, in order; by default those of the
+    first task. ``notes`` are those on bookmarked samples of the run, by task and sample id."""
 
-    library: Library
-    query: Query
-    run: Run
-    tables: Mapping[str, SampleTable]
-    metrics: Sequence[str]
-    metric: str
-    rows: Sequence[Row]
-    notes: Mapping[tuple[str, str], str]
+    def __init__(self, library: Library, given: Mapping[str, str]) -> None:
+        query = parsed({"task": next(iter(library.tasks), ""), **given})
+        task, disagree = query["task"], query["disagree"]
+        self.library, self.run = library, library.run(query["run"], task, query["model"])
+        self.query = {**query, "run": self.run.key}
+        self.tables = library.tables(self.run, task)
+        runs = {run.key: [*library.tables(run, task)] for run in library.asked[task]}
+        if disagree and disagree not in (*DISAGREEMENTS, *runs):
+            raise UsageError(f"{disagree}: no such run has samples of {task}; choose another.")
+        self.metrics = list(dict.fromkeys(name for table in self.tables.values() for name in table.metrics))
+        self.breakdowns = list(dict.fromkeys(name for table in self.tables.values() for name in table.breakdowns))
+        self.layout = layout_of(load_spec(task).metadata.benchmark)
+        first = (query["metric"], *(column.metric for column in self.layout.headline), *self.metrics)
+        self.metric = next((name for name in first if name in self.metrics), "")
+        marked = [one for one in bookmarks(self.run) if one.run == self.run.folder.name]
+        self.notes = {(one.task, one.sample_id): one.note for one in marked}
 
-    @property
-    def breakdowns(self) -> list[str]:
-        return list(dict.fromkeys(name for table in self.tables.values() for name in table.breakdowns))
+        values: dict[str, Any] = {
+            "status": query["status"],
+            "outcome": query["outcome"] if query["outcome"] in OUTCOMES else "",
+            "verdict": query["verdict"],
+            "marked": [f"{task}/{name}" for task, name in self.notes] if query["marked"] else None,
+            "words": query["words"].casefold(),
+        }
+        where = [_WHERE[name] for name, value in values.items() if value not in (None, "")]
+        if disagree:
+            where.append(_WHERE[disagree if disagree in DISAGREEMENTS else "other"])
+        for place, name in enumerate(self.breakdowns):
+            if key := query.get(f"{_BREAKDOWN}{name}"):
+                where.append(f"list_contains(own.{quoted(f'group_{name}')}, $group{place})")
+                values[f"group{place}"] = key
+        statement = _SELECT.format(
+            outcome=outcome(self.metric),
+            other=_OTHER.format(outcome=outcome(self.metric)) if disagree in runs else "",
+            score=quoted(f"score_{self.metric}") if self.metric else "null::double",
+            where=" and ".join(where) or "true",
+            order=_ORDER.get(query["sort"], "sample_id"),
+        )
+        every, other = [file for files in runs.values() for file in files], runs.get(disagree, [])
+        self.rows = [Row(*row) for row in self._rows(statement, every=every, other=other, **values)]
+
+    def _rows(self, query: str, **values: Any) -> list[tuple[Any, ...]]:
+        return self.library.samples.rows(query, own=list(self.tables), **values)
 
     def sample(self, row: Row) -> Sample:
         return self.tables[row.file].sample(row.start, row.size)
 
     def counts(self, column: str) -> list[tuple[str, str]]:
         """The values of a column among all samples of the run, labelled with their numbers."""
-        name = quoted(column)
-        value = name if column == "status" else f"unnest({name})"
+        value = "status" if column == "status" else f"unnest({quoted(column)})"
         keys = f"select {value} as key from read_parquet($own, union_by_name = true)"
-        query = f"select key, count(*) from ({keys}) group by key order by key"
-        return [(key, f"{key} ({count:,})") for key, count in self.library.samples.rows(query, own=list(self.tables))]
+        found = self._rows(f"select key, count(*) from ({keys}) group by key order by key")
+        return [(key, f"{key} ({count:,})") for key, count in found]
 
     @property
     def total(self) -> int:
         """Number of samples without filters."""
-        return int(self.library.samples.rows("select count(*) from read_parquet($own)", own=list(self.tables))[0][0])
-
-
-def select(library: Library, given: Mapping[str, str]) -> Selection:
-    """The samples that an address asks for, by default those of the first task; `UsageError` if its run or task is not
-    here."""
-    query = parsed({"task": next(iter(library.tasks), ""), **given})
-    task, disagree = query["task"], query["disagree"]
-    run = library.run(query["run"], task, query["model"])
-    tables = {table.file: table for table in library.tables(run, task)}
-    runs = {one.key: library.tables(one, task) for one in library.asked[task]}
-    if disagree and disagree not in (*DISAGREEMENTS, *runs):
-        raise UsageError(f"{disagree}: no such run has samples of {task}; choose another.")
-    metrics = list(dict.fromkeys(name for table in tables.values() for name in table.metrics))
-    ranked = [column.metric for column in layout_of(task).headline]
-    usual = next((name for name in (*ranked, *metrics) if name in metrics), "")
-    metric = query["metric"] if query["metric"] in metrics else usual
-    notes = {(one.task, one.sample_id): one.note for one in bookmarks(run) if one.run == run.folder.name}
-    values: dict[str, Any] = {
-        "status": query["status"],
-        "outcome": OUTCOMES.get(query["outcome"]),
-        "verdict": query["verdict"],
-        "marked": [f"{task}/{name}" for task, name in notes] if query["marked"] else None,
-        "words": query["words"].casefold(),
-    }
-    where = [_WHERE[name] for name, value in values.items() if value not in (None, "")]
-    if disagree:
-        where.append(_WHERE[disagree if disagree in DISAGREEMENTS else "other"])
-    known = {f"{_BREAKDOWN}{name}": f"group_{name}" for table in tables.values() for name in table.breakdowns}
-    for place, name in enumerate(name for name in query if name in known):
-        where.append(f"list_contains(own.{quoted(known[name])}, $group{place})")
-        values[f"group{place}"] = query[name]
-    statement = _SELECT.format(
-        outcome=outcome(metric),
-        other=_OTHER.format(outcome=outcome(metric)) if disagree in runs else "",
-        score=quoted(f"score_{metric}") if metric else "null::double",
-        where=" and ".join(where) or "true",
-        order=_ORDER.get(query["sort"], "sample_id"),
-    )
-    every = [table.file for several in runs.values() for table in several]
-    other = [table.file for table in runs.get(disagree, ())]
-    found = library.samples.rows(statement, every=every, own=list(tables), other=other, **values)
-    rows = [Row(*row) for row in found]
-    return Selection(library, {**query, "run": run.key}, run, tables, metrics, metric, rows, notes)
+        return int(self._rows("select count(*) from read_parquet($own)")[0][0])
 
 
 def outcome(metric: str) -> str:
     """The outcome of a sample by ``metric`` in SQL."""
     full = _FULL.get(unit_of(metric)) if metric else None
     if full is None:
-        return str(UNSCORED)
+        return "'none'"
     score = quoted(f"score_{metric}")
-    ends = f"when {score} >= {full * (1 - 1e-9)} then {RIGHT} when {score} >= {full / 2} then {PARTLY}"
-    return f"case when {score} is null then {UNSCORED} {ends} else {WRONG} end"
+    ends = f"when {score} >= {full * (1 - 1e-9)} then 'right' when {score} >= {full / 2} then 'partly'"
+    return f"case when {score} is null then 'none' {ends} else 'wrong' end"

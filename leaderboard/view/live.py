@@ -24,7 +24,7 @@ from medtasks.runs.verdicts import with_judged_scores
 from medtasks.verify.verification import local_documents
 
 from ..board.models import model_name
-from .library import layout_of
+from ..intake.remove_rows import layout_of
 
 LATEST = 20
 """Answers shown, the last ones."""
@@ -132,6 +132,6 @@ class UnfinishedRun:
 
 def _scores(name: str, scores: Scores) -> list[tuple[str, MetricScore]]:
     """The metrics by which the board ranks, if the task or group has some; else all that apply to it."""
-    ranked = {column.metric for column in layout_of(name).headline}
+    ranked = {column.metric for column in layout_of(load_spec(name).metadata.benchmark).headline}
     found = [(metric, score) for metric, score in scores.metrics.items() if score.samples]
     return [one for one in found if one[0] in ranked] or found

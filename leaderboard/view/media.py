@@ -45,7 +45,7 @@ def shown_media(sample: Sample, manifest: RunManifest) -> Shown:
         return Shown(absent=f"Pictures need the data of this run; {fix} ({first_line(error)})")
     if tuple(document["media"]) != sample.media:
         return Shown(absent="The data prepared here have other media for this sample than the run names.")
-    return Shown(len(document.get("frames") or document["media"]), tuple(document.get("times") or ()))
+    return Shown(_count(document), tuple(document.get("times") or ()))
 
 
 def picture(task: str, sample_id: str, manifest: RunManifest, number: int, small: bool) -> bytes:
@@ -53,8 +53,7 @@ def picture(task: str, sample_id: str, manifest: RunManifest, number: int, small
 
     `MedtasksError` if the data are not prepared, or there is no such picture.
     """
-    image = _image(_document(task, sample_id, manifest), number, manifest)
-    stream = io.BytesIO()
+    image, stream = _image(_document(task, sample_id, manifest), number, manifest), io.BytesIO()
     if small:
         image = image.copy()
         image.thumbnail((SMALL, SMALL))
@@ -67,21 +66,24 @@ def picture(task: str, sample_id: str, manifest: RunManifest, number: int, small
 def pictures(task: str, sample_id: str, manifest: RunManifest) -> list[Image]:
     """All pictures or frames of a sample as models get them, in order; errors are those of :func:`picture`."""
     document = _document(task, sample_id, manifest)
-    return [_image(document, number, manifest) for number in range(len(document.get("frames") or document["media"]))]
+    return [_image(document, number, manifest) for number in range(_count(document))]
+
+
+def _count(document: Document) -> int:
+    return len(document.get("frames") or document["media"])
 
 
 def _image(document: Document, number: int, manifest: RunManifest) -> Image:
-    benchmark, frames = document["benchmark"], document.get("frames")
+    benchmark, frames, names = document["benchmark"], document.get("frames"), document["media"]
     mini = manifest.data[benchmark].mini
     prepared = open_directory(prepare_mini(benchmark)) if mini else open_prepared(benchmark)
-    if not 0 <= number < len(frames or document["media"]):
+    if not 0 <= number < _count(document):
         raise MediaError(f"{document['sample_id']}: has no picture {number}.")
     if not frames:
-        return IMAGES.load(prepared.media_path(document["media"][number]))
-    name = document["media"][0]
+        return IMAGES.load(prepared.media_path(names[number]))
     also = prepared.item_frames.get(document["item_id"], ())
     # all of them: the page asks for the others next
-    return FRAMES.load(prepared.media_path(name), prepared.videos[name].keyframes, frames, also)[number]
+    return FRAMES.load(prepared.media_path(names[0]), prepared.videos[names[0]].keyframes, frames, also)[number]
 
 
 def _document(task: str, sample_id: str, manifest: RunManifest) -> Document:

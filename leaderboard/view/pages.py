@@ -28,26 +28,8 @@ from ..board.board import Board, Timeline
 from ..exports.tables import csv_field
 from ..figures.shapes import time_axis
 from ..site.pages import page_environment
-from .library import (
-    DISAGREEMENTS,
-    LONGEST_NOTE,
-    OUTCOMES,
-    PARTLY,
-    RIGHT,
-    UNSCORED,
-    WRONG,
-    Library,
-    Row,
-    Run,
-    Selection,
-    address,
-    layout_of,
-    mark,
-    outcome,
-    parsed,
-    sample_address,
-    select,
-)
+from . import library as lists
+from .library import OUTCOMES, Library, Row, Run, Selection, address, sample_address
 from .media import shown_media
 
 POLICY = (
@@ -58,11 +40,9 @@ POLICY = (
 PAGE = 50
 LONGEST = 300
 """Characters of a text in a list."""
-NAMES = {RIGHT: "right", PARTLY: "partly right", WRONG: "wrong", UNSCORED: "no score"}
 SORTS = {"id": "by id", "low": "lowest score first", "high": "highest score first", "split": "most disputed first"}
 _MOST = 40
 """Letters of a response that are tried; each try filters the whole response."""
-
 
 Segment = tuple[str, bool]
 """A piece of a response, and whether it was extracted."""
@@ -73,7 +53,7 @@ class Answered(NamedTuple):
     which the last is read."""
 
     run: Run
-    outcome: int
+    outcome: str
     sample: Sample
     replies: Sequence[tuple[str | None, Sequence[tuple[str, Sequence[Segment]]]]]
 
@@ -85,7 +65,7 @@ def view_environment(board: Board) -> Environment:
         as_json=canonical_json,
         ago=_ago,
         cut=lambda text: text if len(text) <= LONGEST else f"{text[:LONGEST]} …",
-        outcome_name=NAMES.__getitem__,
+        outcome_name=OUTCOMES.__getitem__,
         question=_question,
         sample_scores=_sample_scores,
         unit_of=unit_of,
@@ -95,8 +75,8 @@ def view_environment(board: Board) -> Environment:
 
 def list_page(library: Library, environment: Environment, given: Mapping[str, str]) -> str:
     """The list of samples that an address asks for, one page of it."""
-    selection = select(library, given)
-    query, run, task = selection.query, selection.run, selection.query["task"]
+    selection = Selection(library, given)
+    run, task = selection.run, selection.query["task"]
     pages, page = max(1, -(-len(selection.rows) // PAGE)), given.get("page", "1")
     shown = min(max(int(page), 1), pages) if page.isdecimal() and len(page) < 9 else 1
     entries = [(row, selection.sample(row)) for row in selection.rows[(shown - 1) * PAGE : shown * PAGE]]
@@ -108,19 +88,17 @@ def list_page(library: Library, environment: Environment, given: Mapping[str, st
         label = name if name in library.tasks else f"{name}, all {len(members)} tasks"
         tasks[load_spec(name).benchmark.title].append((name, label))
     runs = list(library.asked[task])
+    others = [(one.key, f"differs from {one.label}") for one in runs if one is not run]
     return environment.get_template("sample_list.html.j2").render(
         page="samples.html",
-        query=query,
+        query=selection.query,
         selection=selection,
-        layout=layout_of(task),
+        layout=selection.layout,
         tasks=tasks,
         runs=runs,
         metrics=[(name, name) for name in selection.metrics],
-        outcomes=[(name, NAMES[value]) for name, value in OUTCOMES.items()],
-        disagreements=[
-            *(DISAGREEMENTS.items() if len(runs) > 1 else ()),
-            *((one.key, f"differs from {one.label}") for one in runs if one is not run),
-        ],
+        outcomes=OUTCOMES.items(),
+        disagreements=[*(lists.DISAGREEMENTS.items() if others else ()), *others],
         sorts=SORTS,
         entries=entries,
         unit=unit_of(selection.metric) if selection.metric else "score",
@@ -134,7 +112,7 @@ def list_page(library: Library, environment: Environment, given: Mapping[str, st
 
 def list_file(library: Library, given: Mapping[str, str], kind: str) -> bytes:
     """All samples of a list, in its order: as CSV, or the lines of the run's files as they are."""
-    selection = select(library, given)
+    selection = Selection(library, given)
     if kind == "jsonl":
         lines = [selection.tables[row.file].line(row.start, row.size) for row in selection.rows]
         return b"".join(line.rstrip(b"\n") + b"\n" for line in lines)
@@ -146,7 +124,7 @@ def list_file(library: Library, given: Mapping[str, str], kind: str) -> bytes:
         sample = selection.sample(row)
         texts = (_question(sample), sample.target, sample.filtered, sample.status, "\n\n".join(sample.responses))
         note = selection.notes.get((row.task, row.id), "")
-        fields = (row.task, row.id, NAMES[row.outcome], row.score, *texts, row.right, row.scored, note)
+        fields = (row.task, row.id, OUTCOMES[row.outcome], row.score, *texts, row.right, row.scored, note)
         writer.writerow(map(csv_field, fields))
     return stream.getvalue().encode("utf-8", "replace")
 
@@ -156,7 +134,7 @@ def sample_page(library: Library, environment: Environment, given: Mapping[str, 
 
     A sample that the filters leave out has the neighbours that it would have without filters.
     """
-    selection = select(library, given)
+    selection = Selection(library, given)
     query, run, name = selection.query, selection.run, given.get("id", "")
     task = given.get("of", query["task"])
     if not any(task in tasks for tasks in library.asked[query["task"]].values()):
@@ -167,16 +145,16 @@ def sample_page(library: Library, environment: Environment, given: Mapping[str, 
     own, *others = answers
     sample, facts = own.sample, run.manifest.tasks[task]
 
-    here = any((row.task, row.id) == (task, name) for row in selection.rows)
-    rows = selection.rows if here else select(library, {"task": query["task"], "run": query["run"]}).rows
-    place = next(number for number, row in enumerate(rows) if (row.task, row.id) == (task, name))
+    here = _place(selection, task, name)
+    whole = selection if here is not None else Selection(library, {"task": query["task"], "run": query["run"]})
+    place = here if here is not None else _place(whole, task, name) or 0
+    after = whole.rows[place + 1 :]
     pictures = urlencode({"task": task, "run": query["run"], "id": name}, errors="surrogatepass")
-    template = environment.get_template("sample.html.j2")
-    return template.render(
+    return environment.get_template("sample.html.j2").render(
         page="samples.html",
         query=query,
         selection=selection,
-        layout=layout_of(task),
+        layout=selection.layout,
         title=load_spec(task).benchmark.title,
         own=own,
         others=others,
@@ -187,15 +165,15 @@ def sample_page(library: Library, environment: Environment, given: Mapping[str, 
         text_first=facts.presentation.get("order", "").startswith("text"),  # the back-end put media behind it
         blind=facts.blind,
         stream=_stream(selection, sample),
-        place=place + 1 if here else 0,
+        place=0 if here is None else here + 1,
         steps=[
-            ("Previous", "p ArrowLeft", rows[place - 1] if place else None),
-            ("Next", "n ArrowRight", next(iter(rows[place + 1 :]), None)),
-            ("Next wrong", "w", next((row for row in rows[place + 1 :] if row.outcome in (WRONG, PARTLY)), None)),
+            ("Previous", "p ArrowLeft", whole.rows[place - 1] if place else None),
+            ("Next", "n ArrowRight", next(iter(after), None)),
+            ("Next wrong", "w", next((row for row in after if row.outcome in ("wrong", "partly")), None)),
             ("Random wrong", "r", _random(selection)),
         ],
         note=selection.notes.get((task, name)),
-        longest_note=LONGEST_NOTE,
+        longest_note=lists.LONGEST_NOTE,
         pictures=f"media?{pictures}",
         address_in=lambda run, other: sample_address({**query, "run": run}, task, other),
     )
@@ -203,17 +181,25 @@ def sample_page(library: Library, environment: Environment, given: Mapping[str, 
 
 def bookmark_sample(library: Library, given: Mapping[str, str], form: Mapping[str, str]) -> str:
     """Bookmark the sample of an address with the form's note, or remove its bookmark; the address of its page."""
-    query, name = parsed(given), given.get("id", "")
-    task, every = given.get("of", query["task"]), select(library, {key: query[key] for key in ("task", "run", "model")})
-    if not any((row.task, row.id) == (task, name) for row in every.rows):
+    query, name = lists.parsed(given), given.get("id", "")
+    task, every = (
+        given.get("of", query["task"]),
+        Selection(library, {key: query[key] for key in ("task", "run", "model")}),
+    )
+    if _place(every, task, name) is None:
         raise UsageError(f"{task}: this run has no sample {name}; choose one of its list.")
-    mark(every.run, task, name, None if "remove" in form else form.get("note", "").strip())
+    lists.mark(every.run, task, name, None if "remove" in form else form.get("note", "").strip())
     return sample_address(query, task, name)
+
+
+def _place(selection: Selection, task: str, name: str) -> int | None:
+    """The place of a sample in a list, from 0; None if it is not in it."""
+    return next((place for place, row in enumerate(selection.rows) if (row.task, row.id) == (task, name)), None)
 
 
 def _random(selection: Selection) -> Row | None:
     """One of the samples that are not right, if there is any."""
-    wrong = [row for row in selection.rows if row.outcome in (WRONG, PARTLY)]
+    wrong = [row for row in selection.rows if row.outcome in ("wrong", "partly")]
     return random.choice(wrong) if wrong else None
 
 
@@ -230,23 +216,22 @@ def _ago(seconds: float) -> str:
 
 def _sample_scores(sample: Sample) -> list[tuple[str, float | None, str]]:
     """The sample's own values by metric, and why some are missing."""
-    notes = dict.fromkeys(sample.limits, "no response")
     pending = [*sample.pending, *(metric for metric, score in sample.judged.items() if score.value.pending)]
-    notes |= dict.fromkeys(pending, "awaits a judge")
+    notes = {**dict.fromkeys(sample.limits, "no response"), **dict.fromkeys(pending, "awaits a judge")}
     shown = [metric for metric, value in sample.scores.items() if value is not None or metric in notes]
     return [(metric, sample.scores[metric], notes.get(metric, "")) for metric in shown]
 
 
-def _read(selection: Selection, task: str, column: str, value: str) -> dict[Run, list[tuple[Sample, int]]]:
+def _read(selection: Selection, task: str, column: str, value: str) -> dict[Run, list[tuple[Sample, str]]]:
     """The samples of ``task`` with a value in a column, and their outcomes: by run, the selection's own first, in the
     order of rounds."""
     library = selection.library
     runs = sorted(library.asked[task], key=lambda run: run is not selection.run)
-    owners = {table.file: (run, table) for run in runs for table in library.tables(run, task)}
+    owners = {file: (run, table) for run in runs for file, table in library.tables(run, task).items()}
     metric = selection.metric if any(selection.metric in table.metrics for _, table in owners.values()) else ""
-    found: dict[Run, list[tuple[Sample, int]]] = {run: [] for run in runs}
+    found: dict[Run, list[tuple[Sample, str]]] = {run: [] for run in runs}
     query = (
-        f"select filename, start, size, {outcome(metric)} from read_parquet($every, filename = true, "
+        f"select filename, start, size, {lists.outcome(metric)} from read_parquet($every, filename = true, "
         f"union_by_name = true) where {column} = $value order by round"
     )
     for file, start, size, reached in library.samples.rows(query, every=list(owners), value=value):
@@ -255,7 +240,7 @@ def _read(selection: Selection, task: str, column: str, value: str) -> dict[Run,
     return found
 
 
-def _answered(run: Run, sample: Sample, reached: int) -> Answered:
+def _answered(run: Run, sample: Sample, reached: str) -> Answered:
     spec, document = load_spec(sample.task), sample.whole_document()
     filtered = [one.filtered for one in sample.repeats] or [sample.filtered]
     failed = sample.failed or (None,) * len(sample.responses)
@@ -311,12 +296,11 @@ def segments(spec: TaskSpec, response: str, filtered: str, document: Mapping[str
     A text is marked where it is last. Of a letter that is the last mention without which the extraction changes, else
     the last ones that change it together.
     """
-    pattern = r"\s+".join(map(re.escape, filtered.split()))
-    if len(filtered) == 1:
-        pattern = rf"(?<![^\W\d_]){pattern}(?![^\W\d_])"
-    mentions = [match.span() for match in re.finditer(pattern, response, re.IGNORECASE)] if filtered.split() else []
+    words, letter = r"\s+".join(map(re.escape, filtered.split())), len(filtered) == 1
+    pattern = rf"(?<![^\W\d_]){words}(?![^\W\d_])" if letter else words
+    mentions = [match.span() for match in re.finditer(pattern, response, re.IGNORECASE)] if words else []
     spans = mentions[-1:]
-    if len(filtered) == 1:
+    if letter:
         spans, last = [], mentions[-_MOST:][::-1]
         for tried in (*([one] for one in last), *(last[:count] for count in range(2, len(last) + 1))):
             text = response

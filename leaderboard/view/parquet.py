@@ -97,11 +97,7 @@ class SampleTables:
         self._database = duckdb.connect(config={"autoinstall_known_extensions": False})
 
     def table(self, path: Path, task: str) -> SampleTable:
-        """The table of ``path``, a run's samples of ``task``; made now if there is none of the file as it is.
-
-        Raises:
-            DataError: the file cannot be read, or a line is not a sample.
-        """
+        """The table of ``path``, a run's samples of ``task``; made now if there is none of the file as it is."""
         with reading(path, "restore it"):
             key = hashlib.sha256(f"{self._rules}\0{task}\0{state_of([path])}".encode()).hexdigest()
         kept = self._folder / f"{key}.parquet"

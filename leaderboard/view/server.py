@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.runs.find import require_directory, run_folders, unfinished_runs
@@ -67,21 +68,21 @@ class View:
             require_directory(path)
         self._paths = paths
         self._unfinished: dict[Path, UnfinishedRun] = {}
-        self._following = threading.Lock()
-        self._reading = threading.Lock()
+        self._following, self._reading = threading.Lock(), threading.Lock()
         self._read_once, self._ended = threading.Event(), threading.Event()
         self._library: Library | None = None
         self._environment = view_environment(build_board((), title=TITLE))
-        self._state = ""
-        self._progress = "reading results"
-        self._failed = ""
+        self._state, self._failed, self._progress = "", "", "reading results"
         self.next_look = 0.0
         """The time (monotonic) to look for results that came or went."""
+
+    def _found(self, find: Callable[[Path], list[Path]]) -> list[Path]:
+        return sorted({folder.resolve() for path in self._paths for folder in find(path)})
 
     @property
     def found(self) -> bool:
         """Whether there is any result, or a run under way."""
-        return any(found for path in self._paths for found in (*run_folders(path), *unfinished_runs(path)))
+        return bool(self._found(run_folders) or self._found(unfinished_runs))
 
     @property
     def first_page(self) -> str:
@@ -98,8 +99,8 @@ class View:
             return  # they are being read
         try:
             self.next_look = time.monotonic() + _PAUSE
-            folders = sorted({folder.resolve() for path in self._paths for folder in run_folders(path)})
-            state = state_of([file for folder in folders if (file := folder / "manifest.json").is_file()])
+            manifests = [folder / "manifest.json" for folder in self._found(run_folders)]
+            state = state_of([file for file in manifests if file.is_file()])
             if self._ended.is_set() or (self._library is not None and state == self._state):
                 return
             library = read_library(self._paths, report)
@@ -136,19 +137,18 @@ class View:
         if self._library is None and name.endswith(".html") and not self._failed:
             return self.page("waiting.html.j2", progress=self._progress)
         library = self.wait()
-        if name == "samples.html" and "id" not in given:
-            return _encoded(list_page(library, self._environment, given))
+        if name in ("samples.html", "sample.html"):  # the static site has all on one page, and links to that
+            make = list_page if name == "samples.html" and "id" not in given else sample_page
+            return _encoded(make(library, self._environment, given))
         if name in ("samples.csv", "samples.jsonl"):
             return list_file(library, given, name.rpartition(".")[2]), kind
-        if name in ("sample.html", "samples.html"):  # the static site has all on one page, and links to that
-            return _encoded(sample_page(library, self._environment, given))
         if name in ("live.html", "live-part.html"):
             with self._following:
-                folders = sorted({folder.resolve() for path in self._paths for folder in unfinished_runs(path)})
                 known = self._unfinished
+                folders = self._found(unfinished_runs)
                 self._unfinished = {folder: known.get(folder) or UnfinishedRun(folder) for folder in folders}
                 live = [run.now() for run in self._unfinished.values()]
-            return self.page("live.html.j2" if name == "live.html" else "live_part.html.j2", "live.html", live=live)
+            return self.page(f"{name.replace('-', '_')}.j2", "live.html", live=live)
         if name == "media":
             task, number, small = given.get("task", ""), given.get("n", "0"), given.get("small") == "1"
             if not number.isdecimal() or len(number) > 6:
@@ -158,10 +158,6 @@ class View:
             return content, "image/jpeg" if small else "image/png"
         file = library.files[name]() if name in library.files else None
         return None if file is None else (file, kind)
-
-    def bookmark(self, given: Mapping[str, str], form: Mapping[str, str]) -> str:
-        """Bookmark the sample that the address names as the form says, and return the address of its page."""
-        return bookmark_sample(self.wait(), given, form)
 
     def page(self, template: str, page: str = "", **values: object) -> Answer:
         """A page from a template; ``page`` is the name by which the navigation knows it."""
@@ -175,59 +171,56 @@ def _encoded(page: str) -> Answer:
 def application(view: View, token: str) -> web.Application:
     """The server's application, for requests below ``/<token>/`` to this host and its port."""
 
-    def refusal(request: web.Request) -> web.Response | None:
-        """Why the request gets nothing: another site's page must not read answers, nor a renamed host reach us."""
+    def response(found: Answer, status: int = 200) -> web.Response:
+        charset = "utf-8" if found[1].startswith("text/") else None
+        return web.Response(status=status, body=found[0], content_type=found[1], charset=charset)
+
+    @web.middleware
+    async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Another site's page must not read answers, nor a renamed host reach us."""
         port = request.get_extra_info("sockname")[1]
         hosts = (f"{HOST}:{port}", f"localhost:{port}")
         origins = [f"http://{host}" for host in hosts]
         if request.headers.get("Host", "") not in hosts:
-            return web.Response(status=403, text="Unknown host.")
-        name = request.path.removeprefix(f"/{token}/")
-        writes = request.method == "POST" and name == _BOOKMARK
-        origin = request.headers.get("Origin", "" if writes else origins[0])
+            raise web.HTTPForbidden(text="Unknown host.")
+        writes = request.method == "POST" and request.path == f"/{token}/{_BOOKMARK}"
         site = request.headers.get("Sec-Fetch-Site", "none")
         # a link to a page, which reads nothing
         follows = request.headers.get("Sec-Fetch-Dest") == "document" and not writes
-        if origin not in origins or (not follows and site not in ("same-origin", "none")):
-            return web.Response(status=403, text="Unknown origin.")
-        if not writes and request.method not in ("GET", "HEAD"):
-            return web.Response(status=405, text="GET and HEAD only.", headers={"Allow": "GET, HEAD"})
-        own, _, _ = request.path.removeprefix("/").partition("/")
-        if not secrets.compare_digest(own.encode("utf-8", "surrogateescape"), token.encode()):
-            return web.Response(status=404, text="Not found.")
-        return None
+        own = request.headers.get("Origin", "" if writes else origins[0]) in origins
+        if not own or (not follows and site not in ("same-origin", "none")):
+            raise web.HTTPForbidden(text="Unknown origin.")
+        try:
+            return await handler(request)
+        except web.HTTPException:
+            raise
+        except Exception as error:  # ours, of code of other packages, and of files that change under our hands
+            text = str(error) if isinstance(error, MedtasksError) else first_line(error)
+            page = view.page("message.html.j2", title="Cannot be shown", text=text)
+            return response(page, 404 if isinstance(error, UsageError) else 500)
 
-    async def handle(request: web.Request) -> web.Response:
-        refused = refusal(request)
-        if refused is not None:
-            return refused
-        name = request.path.removeprefix(f"/{token}").removeprefix("/")
-        if not name:
-            return web.Response(status=302, headers={"Location": f"/{token}/{view.first_page}"})
+    async def show(request: web.Request) -> web.Response:
+        if not (name := request.match_info["name"]):
+            raise web.HTTPFound(f"/{token}/{view.first_page}")
         if time.monotonic() >= view.next_look:
             in_background(view.read)
-        status = 200
-        try:
-            if request.method == "POST":
-                form = {name: str(value) for name, value in (await request.post()).items()}
-                address = await asyncio.to_thread(view.bookmark, request.query, form)
-                return web.Response(status=303, headers={"Location": address})
-            found = await asyncio.to_thread(view.answer, name, request.query)
-            if found is None:
-                status, found = 404, view.page("message.html.j2", title="Not found", text="There is no such page.")
-        except Exception as error:  # ours, of code of other packages, and of files that change under our hands
-            status = 404 if isinstance(error, UsageError) else 500
-            text = str(error) if isinstance(error, MedtasksError) else first_line(error)
-            found = view.page("message.html.j2", title="Cannot be shown", text=text)
-        body, kind = found
-        charset = "utf-8" if kind.startswith("text/") else None
-        return web.Response(status=status, body=body, content_type=kind, charset=charset)
+        found = await asyncio.to_thread(view.answer, name, request.query)
+        if found is None:
+            return response(view.page("message.html.j2", title="Not found", text="There is no such page."), 404)
+        return response(found)
+
+    async def write(request: web.Request) -> web.Response:
+        form = {name: str(value) for name, value in (await request.post()).items()}
+        library = await asyncio.to_thread(view.wait)
+        address = await asyncio.to_thread(bookmark_sample, library, request.query, form)
+        return web.Response(status=303, headers={"Location": address})
 
     async def finish(_: web.Request, response: web.StreamResponse) -> None:
         response.headers.update(_HEADERS)
 
-    made = web.Application(client_max_size=_LARGEST_FORM)
-    made.router.add_route("*", "/{path:.*}", handle)
+    made = web.Application(client_max_size=_LARGEST_FORM, middlewares=[guarded])
+    made.router.add_get(f"/{token}/{{name:.*}}", show)
+    made.router.add_post(f"/{token}/{_BOOKMARK}", write)
     made.on_response_prepare.append(finish)
     return made
 

@@ -19,7 +19,6 @@ from medtasks.core.errors import UsageError
 from medtasks.core.tables import TextTable
 from medtasks.leaderboard.board.models import model_name
 from medtasks.leaderboard.board.rows import part_signature
-from medtasks.leaderboard.intake.sources import HarnessRun, harness_runs
 from medtasks.leaderboard.rank.compare import read_one
 from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_run
 from medtasks.leaderboard.view.media import pictures
@@ -114,7 +113,7 @@ class _Tables:
 
 @dataclass(frozen=True, eq=False)
 class Run(_Tables):
-    """One run: a result directory, the replies of an unfinished run, lmms-eval's logs, or predictions scored here.
+    """One run: a result directory, the replies of an unfinished run, or predictions scored here.
 
     Nothing is read before it is asked for. ``name`` is the path of the directory; empty if the run is not saved.
     """
@@ -206,15 +205,15 @@ def open(*paths: str | Path) -> Runs:
     """The runs at or below ``paths``, in the order of their paths; nothing is read yet.
 
     A path is a result directory (``…_medtasks``), a directory that contains some, at any depth, or an unfinished run.
-    Runs with only lmms-eval's own logs are found, too.
+
+    Raises:
+        UsageError: no path is given, one is not a directory, or there is no run.
     """
     if not paths:
         raise UsageError("open() needs a path; give a result directory (…_medtasks), or one that contains some.")
     runs: list[Run] = []
 
-    def other(here: Path, names: list[str], files: list[str]) -> None:
-        for log in harness_runs(here, files):
-            runs.append(Run(str(log.directory / log.stamp), None, partial(_logged, log)))
+    def other(here: Path, names: list[str], _: list[str]) -> None:
         runs.extend(_unfinished(here / name) for name in names if (here / name / PLAN).is_file())
 
     for path in map(Path, paths):
@@ -229,11 +228,6 @@ def open(*paths: str | Path) -> Runs:
 
 def _unfinished(folder: Path) -> Run:
     return Run(str(folder), folder, partial(score_unfinished, folder, created=now()))
-
-
-def _logged(run: HarnessRun) -> RunRecord:
-    manifest, samples = run.read()
-    return RunRecord(manifest=manifest, samples=samples, tasks={}, groups={})
 
 
 def scored_of(run: Run | ScoredRun | str | Path) -> ScoredRun:

@@ -133,7 +133,7 @@ def check(
     from medtasks.core.findings import COLUMNS, as_rows, summary
     from medtasks.judge import agreement
     from medtasks.leaderboard.intake.check import check_results
-    from medtasks.leaderboard.verify.rejudging import write_rejudged
+    from medtasks.leaderboard.verify.rejudging import REJUDGED
     from medtasks.runs.find import no_run
 
     ask_again = None if share is None else _asking_again(share, judges or [], seed)
@@ -163,7 +163,7 @@ def check(
         folders = counted(len(found.folders), "result directory", "result directories")
         write(f"{folders}: {summary(found.findings)}")
     if rejudged is not None:
-        write_rejudged(found.rejudged, rejudged)
+        rejudged.write_bytes(REJUDGED.dump_json([*found.rejudged], indent=1) + b"\n")
     if found.failed(strict):
         raise typer.Exit(1)
 
@@ -224,8 +224,7 @@ def inspect(results: Results, out: Required) -> None:
     from medtasks.leaderboard.exports.inspect_logs import write_inspect_logs
 
     with progress("writing logs"):
-        written, notes = write_inspect_logs(results, out)
-    write(*notes)
+        written = write_inspect_logs(results, out)
     write(f"{counted(len(written), 'log')}: {out} (inspect view --log-dir {out})")
 
 
@@ -256,19 +255,3 @@ def benchmark(name: Annotated[str, typer.Argument(show_default=False)], out: Pat
 
     out.write_bytes(benchmark_file(name))
     write(f"written: {out}; put it into the root of the dataset's repository")
-
-
-@exports.command("every-eval-ever")
-def every_eval_ever(
-    results: Results,
-    model: RequiredText,
-    organization: RequiredText,
-    relationship: str = "third_party",
-    out: Path = Path("data"),
-) -> None:
-    """Write records for Every Eval Ever: headline scores, and samples where the licence allows."""
-    from medtasks.leaderboard.exports.every_eval_ever import write_records
-
-    with progress("writing records"):
-        written, notes = write_records(results, out, model=model, organization=organization, relationship=relationship)
-    write(*map(printable, notes), *(f"written: {path}" for path in written))

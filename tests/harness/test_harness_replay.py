@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from medtasks.leaderboard.verify.board_run import run_notes
+from medtasks.leaderboard.verify.scored_run import run_notes
 from runs import Run, baseline
 
 from medtasks.benchmarks.documents import task_documents

@@ -273,26 +273,6 @@ def test_predictions_that_cannot_be_scored_are_one_sentence(given: Any, error: t
         medtasks.score(given, benchmark="mi_cxr_icr")
 
 
-def test_logs_of_the_harness_alone_are_opened(tmp_path: Path) -> None:
-    from lmms_eval.loggers import EvaluationTracker
-
-    tracker = EvaluationTracker(output_path=str(tmp_path))
-    tracker.general_config_tracker.model_name_sanitized = "model"
-    tracker.date_id = "20260101_000000"
-    samples = [
-        {"doc_id": number, "doc": one, "target": one["target"], "resps": [[one["target"]]], "filtered_resps": ["A"],
-         "arguments": ("?",), "doc_hash": "0"}
-        for number, one in enumerate(task_documents("mi_cxr_icr", media=False))
-    ]  # fmt: skip
-    tracker.save_results_samples("mi_cxr_icr", samples)
-    (run,) = medtasks.open(tmp_path)
-    assert run.samples().arrow["filtered"].to_pylist() == [one["target"] for one in samples]
-    (score,) = [
-        row for row in run.scores().arrow.to_pylist() if row["breakdown"] is None and row["metric"] == "accuracy"
-    ]
-    assert score["value"] == 1.0
-
-
 def test_a_board_refuses_what_it_cannot_rank(tmp_path: Path) -> None:
     folder = write_run_of(tmp_path, Invented("lab/a", "oracle"), ["mi_cxr_icr"])
     (folder / "samples" / "mi_cxr_icr.jsonl").write_text("{}\n")

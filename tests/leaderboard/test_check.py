@@ -17,7 +17,7 @@ from forged_runs import RELEASE
 from invented_runs import MODELS, Invented, edit_json, make_run, write_run_of
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.intake.check import CheckReport, check_results
-from medtasks.leaderboard.intake.check_run import RULES, Asked, Submission, check_run
+from medtasks.leaderboard.intake.check_run import RULES, Submission, check_run
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.intake.remove_rows import remove_rows
 from medtasks.leaderboard.rank.comparability import MINIATURE
@@ -134,6 +134,21 @@ def test_fewer_items_than_were_published(copy: Callable[[str], Path], tmp_path: 
     assert {*found} == {name for name in found if name.startswith("med_cmr_mcq")}
 
 
+def test_a_group_without_one_of_its_tasks_is_named(copy: Callable[[str], Path]) -> None:
+    """A release may have no rows of a task, which is then never run."""
+    folder, task = copy("clean"), "med_cmr_mcq_su"
+    (folder / "samples" / f"{task}.jsonl").unlink()
+
+    def remove(manifest: Any) -> None:
+        del manifest["tasks"][task]
+        manifest["groups"]["med_cmr_mcq"].remove(task)
+
+    edit_json(folder / "manifest.json", remove)
+    report = check(folder, rescore=False)
+    assert codes(report) == ["LB208"]
+    assert "the group lacks med_cmr_mcq_su" in only(report, "LB208").message
+
+
 def test_miniature_data_prepared_like_a_release_are_known(written: dict[str, Path]) -> None:
     assert codes(check(written["clean"], coverage=0.95)) == ["LB202"]
     assert check(written["clean"], coverage=0.95, demonstration=True).findings == ()
@@ -154,7 +169,8 @@ def test_a_benchmark_that_rests_on_a_judge_must_be_judged(written: dict[str, Pat
         told = {"value": 1.0, "judged": judged, "bounds": (0.66, 1.0), "incomplete": False}
         metrics = {name: score.model_copy(update=told) for name, score in scores.metrics.items()}
         changed = replace(run, groups={group: scores.model_copy(update={"metrics": metrics})})
-        found = check_run(Submission(folder, *read_run(folder), changed), Asked(0.95, demonstration=False, public=True))
+        submitted = Submission(folder, *read_run(folder), changed, 0.95, demonstration=False, public=True)
+        found = check_run(submitted, learned=False)
         assert (("LB205", group) in {(one.code, one.where) for one in found}) is said
 
 
@@ -349,14 +365,14 @@ KEY = '{"model_args": "sk-abcdefghijklmnop1234"}'
 UNFINISHED = "0123456789ab_unfinished"
 BESIDE = {
     "files of the harness beside a run": (
-        [LOG.format("med_cmr_mcq_su"), "20261101_000000_results.json", "models.yaml"], "{}", ["LB103 note"],
+        [LOG.format("med_cmr_mcq_su"), "20261101_000000_results.json", "models.yaml"], "{}", [],
     ),
     "a log without a run": (["alone/" + LOG.format("med_cmr_mcq_su")], "{}", ["LB103 error"]),
     "a log and replies of a withheld benchmark": (
         [LOG.format("mi_cxr_icr"), f"{UNFINISHED}/run.json", f"{UNFINISHED}/mi_cxr_icr.rank0.jsonl"],
-        "{}", ["LB103 note", "LB103 note", "LB304 error", "LB304 error"],
+        "{}", ["LB304 error", "LB304 error"],
     ),
-    "a key in the results of the harness": (["20261101_000000_results.json"], KEY, ["LB103 note", "LB301 error"]),
+    "a key in the results of the harness": (["20261101_000000_results.json"], KEY, ["LB301 error"]),
     "a key in a hidden file": ([".hidden/settings"], KEY, ["LB301 error"]),
     "what git keeps for itself": ([".git/config"], KEY, []),
 }  # fmt: skip
@@ -372,4 +388,3 @@ def test_files_beside_a_run(files: list[str], content: str, expected: list[str],
     assert sorted(f"{one.code} {one.severity}" for one in report.findings) == expected
     assert report.failed(strict=True) is any("error" in one for one in expected)
     assert check(root, public=False).failed() is bool({"LB301 error", "LB103 error"} & {*expected})
-    assert "models.yaml" not in files or "2 files of lmms-eval itself" in report.findings[0].message

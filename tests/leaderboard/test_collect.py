@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import threading
@@ -16,12 +15,10 @@ from medtasks.leaderboard.intake.collect import collect, find_everything
 from medtasks.leaderboard.verify import scored_run as scoring
 from medtasks.leaderboard.verify.scored_run import RunStore
 
-from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.contents import task_packages
 from medtasks.catalog.packages import TaskPackage
 from medtasks.core.errors import UsageError
 from medtasks.core.settings import using
-from medtasks.runs.signature import differences
 from medtasks.verify import store as kept
 
 TASK = "kvasir_vqa_x1_level3"
@@ -55,25 +52,29 @@ def told(paths: list[Path]) -> tuple[int, list[str]]:
     return len(runs), [f"{one.folder}: {one.reason}" for one in refused]
 
 
+def found(paths: list[Path]) -> list[Path]:
+    return [run.directory for run in find_everything(paths).runs]
+
+
 def test_runs_are_found_in_trees_and_by_name_each_once(tree: Path) -> None:
     both = [run_of(tree, "Guess-1B"), run_of(tree, "Oracle-72B")]
-    assert find_everything([both[1], tree, both[0], tree / "Oracle-72B"]).folders == both
+    assert found([both[1], tree, both[0], tree / "Oracle-72B"]) == both
     (tree / "link").symlink_to(both[0].parent)
-    assert find_everything([tree]).folders == both
+    assert found([tree]) == both
     assert collect([tree / "Guess-1B", tree / "Oracle-72B"]) == collect([tree / "Oracle-72B", tree / "Guess-1B"])
     shutil.copytree(both[0], tree / "again" / "a_medtasks")  # the same run counts once
     assert told([tree, tree / "again"]) == (2, [])
     assert {one.public.folder for one in collect([tree])[0]} == {"20261101_000000_medtasks"}
     renamed = both[0].rename(tree / "submission")  # a run may be called anything
-    assert renamed in find_everything([tree]).folders
-    assert find_everything([renamed]).folders == [renamed]
+    assert renamed in found([tree])
+    assert found([renamed]) == [renamed]
 
 
 def test_half_written_folders_are_left_alone_and_one_left_aside_is_found(tree: Path) -> None:
     run = run_of(tree, "Guess-1B")
     shutil.copytree(run, run.with_name(f".{run.name}.abc"))
     aside = run.rename(run.with_name(f".{run.name}.aside"))
-    assert run in find_everything([tree]).folders
+    assert run in found([tree])
     assert told([tree]) == (2, [])
     assert not aside.exists()
 
@@ -227,55 +228,15 @@ def test_large_runs_are_read_by_other_processes_unless_a_server_reads_them(
     assert reads.count("scored_record") == 2
 
 
-# ------------------------------------------------------------------------------------------- lmms-eval's own folders
-
-
-@pytest.fixture
-def plain(tmp_path: Path) -> Path:
-    """What the harness writes for one model, without our folder: a log of right answers, and the results."""
-    folder = tmp_path / "harness" / "some__model"
-    folder.mkdir(parents=True)
-    stamp = "20261102_101500"
-    lines = [
-        {"doc_id": number, "target": one["target"], "filtered_resps": one["target"], "input_media": one["media"]}
-        for number, one in enumerate(task_documents(TASK))
-    ]
-    log = folder / f"{stamp}_samples_{TASK}.jsonl"
-    log.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    (folder / f"{stamp}_samples_mmmu_val.jsonl").write_text("{}\n", encoding="utf-8")
-    config = {"model": "vllm", "model_args": "model=/srv/some/model,api_key=abc", "limit": None}
-    (folder / f"{stamp}_results.json").write_text(json.dumps({"config": config}), encoding="utf-8")
-    return folder
-
-
-def test_a_plain_folder_becomes_a_run_that_is_comparable_with_no_other(plain: Path, tree: Path) -> None:
-    (run,) = find_everything([plain.parent]).runs
-    assert (list(run.logs), find_everything([plain.parent]).folders) == ([TASK], [])
-    runs, refused = collect([plain.parent, tree])
-    assert refused == []
-    made = next(one for one in runs if one.public.folder == "some__model/20261102_101500")
-    ours = next(one for one in runs if one.public.model_facts["name"] == ORACLE.name)
-    assert (made.public.model_facts["name"], made.public.created) == ("model", "2026-11-02T10:15:00+00:00")
-    assert not [one for one in ("/srv", "abc") if one in made.public.model_dump_json()]
-    one, other = made.entries[TASK], ours.entries[TASK]
-    assert one.scores.metrics["exact_match"] == other.scores.metrics["exact_match"]
-    found = differences(one.signatures["exact_match"], other.signatures["exact_match"])
-    assert found[0].startswith("prompt unknown instead of ")
-    assert made.public.notes[0].startswith("predictions from elsewhere (lmms-eval): prompt, ")
-    score = f"medtasks score 20261102_101500_samples_{TASK}.jsonl --from lmms-eval --task {TASK} --model vllm"
-    assert made.public.commands == (f"MEDTASKS_DATA=mini {score} --out NEW_DIR",)
-
-
-def test_a_plain_folder_is_kept_too_refused_in_one_sentence_and_not_counted_twice(
-    plain: Path, tree: Path, tmp_path: Path
-) -> None:
-    store = RunStore(tmp_path / "cache")
-    assert collect([plain], store) == collect([plain], store)
-    (plain / f"20261102_101500_samples_{TASK}.jsonl").write_text("{}\n", encoding="utf-8")
-    count, (refused,) = told([plain])
-    assert (count, "line 1: field " in refused, str(plain) in refused) == (0, True, False)
-    run_of(tree, "Guess-1B").rename(plain / "20261102_101500_medtasks")
-    assert [run.directory.name for run in find_everything([plain]).runs] == ["20261102_101500_medtasks"]
+def test_logs_of_the_harness_without_a_run_are_named_with_what_to_do(tree: Path) -> None:
+    folder = tree / "some__model"
+    folder.mkdir()
+    (folder / f"20261102_101500_samples_{TASK}.jsonl").write_text("{}\n", encoding="utf-8")
+    (folder / "20261102_101500_samples_mmmu_val.jsonl").write_text("{}\n", encoding="utf-8")
+    count, (refused,) = told([tree])
+    assert (count, refused.startswith("some__model: it has only lmms-eval's logs; make a run")) == (2, True)
+    run_of(tree, "Guess-1B").rename(folder / "20261102_101500_medtasks")
+    assert told([tree]) == (2, [])
 
 
 def test_a_run_on_miniature_data_is_kept_under_one_key_whatever_data_are_prepared(tmp_path: Path) -> None:

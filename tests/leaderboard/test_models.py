@@ -21,7 +21,7 @@ from medtasks.leaderboard.board.models import (
     read_by_model,
 )
 from medtasks.leaderboard.board.usage import Price
-from medtasks.leaderboard.verify.board_run import board_run
+from medtasks.leaderboard.verify.scored_run import ScoredRun
 
 from medtasks.core.errors import DataError
 from medtasks.runs.manifest import RunManifest
@@ -104,7 +104,7 @@ def said(tmp_path: Path, text: str) -> Path:
 
 
 def test_facts_are_those_of_the_first_slug_name_or_glob_and_unknown_without_one(tmp_path: Path) -> None:
-    facts, slug, name = board_run(run(VLM), "f", "0" * 64, ()), model_key(run(VLM)), "qwen2.5-vl-7b-instruct"
+    facts, slug, name = ScoredRun(run(VLM), {}, {}, {}).public, model_key(run(VLM)), "qwen2.5-vl-7b-instruct"
     found = model_facts(facts)
     assert found.name == "Qwen/Qwen2.5-VL-7B-Instruct"
     assert (found.family, found.type, found.size, found.link, found.trained) == ("qwen", "unknown", None, None, {})
@@ -161,7 +161,7 @@ FOUR = [
 
 def names(*models: dict[str, Any]) -> list[str]:
     """What the board calls models that ran in this order, one run of each."""
-    facts = {one.model: one.model_facts for one in (board_run(run(model), "f", "0" * 64, ()) for model in models)}
+    facts = {one.model: one.model_facts for one in (ScoredRun(run(model), {}, {}, {}).public for model in models)}
     assert len(facts) == len(models)
     said = distinct_names({slug: one["name"] for slug, one in facts.items()}, facts)
     return [said[slug] for slug in facts]
