@@ -68,19 +68,14 @@ class BoardColumn(_Frozen):
 
 
 class BoardRow(_Frozen):
-    """A model's scores by column key, without columns it was not run on. ``runs`` are keys of `Board.runs`."""
+    """A model's scores by column key, without columns it was not run on. ``runs`` are keys of `Board.runs`;
+    ``reasons`` say in a sentence each why the row is not comparable with the others."""
 
     model: str
     cells: dict[str, Cell]
     runs: tuple[str, ...]
     blind: bool = False
-
-
-class Apart(_Frozen):
-    """A row that is not comparable with the others, and why: a sentence for each difference."""
-
-    row: BoardRow
-    reasons: tuple[str, ...]
+    reasons: tuple[str, ...] = ()
 
 
 class BoardTable(_Frozen):
@@ -91,7 +86,11 @@ class BoardTable(_Frozen):
     note: str = ""
     columns: tuple[BoardColumn, ...]
     rows: tuple[BoardRow, ...]
-    apart: tuple[Apart, ...] = ()
+    apart: tuple[BoardRow, ...] = ()
+
+    @property
+    def every_row(self) -> tuple[BoardRow, ...]:
+        return (*self.rows, *self.apart)
 
 
 class Ranked(_Frozen):

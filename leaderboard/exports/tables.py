@@ -209,13 +209,13 @@ def as_csv(board: Board, benchmark: BenchmarkBoard) -> str:
             best = "zero" if column.signed else "highest" if column.higher_is_better else "lowest"
             columns[column.key] = column.model_dump(include={"task", "metric", "breakdown", "group", "unit"})
             columns[column.key]["best"] = best
-        for row, reasons in (*((row, None) for row in table.rows), *((one.row, one.reasons) for one in table.apart)):
+        for row, apart in (*((row, "no") for row in table.rows), *((row, "yes") for row in table.apart)):
             for column in table.columns:
                 cell = row.cells.get(column.key)
                 if cell is None:
                     continue
                 coverage = coverage_text(cell.items, cell.answered, cell.judged)
-                why = [cell.reason or "", f"incomplete: {coverage}" if cell.incomplete else "", *(reasons or ())]
+                why = [cell.reason or "", f"incomplete: {coverage}" if cell.incomplete else "", *row.reasons]
                 line = {
                     "table": table.name,
                     "model": row.model,
@@ -223,7 +223,7 @@ def as_csv(board: Board, benchmark: BenchmarkBoard) -> str:
                     "blind": "yes" if row.blind else "no",
                     **columns[column.key],
                     **cell.model_dump(include={"value", "low", "high", "items", "answered", "judged", "signature"}),
-                    "set_apart": "no" if reasons is None else "yes",
+                    "set_apart": apart,
                     "reasons": "; ".join(filter(None, why)),
                 }
                 lines.append(line)

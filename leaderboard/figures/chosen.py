@@ -171,7 +171,7 @@ def extent_of(drawn: int, of: int) -> str:
 def model_order(benchmark: BenchmarkBoard) -> dict[str, int]:
     """The order of models in tables and figures of a benchmark: by the first score that ranks any, then by slug."""
     ranked = next(([one.model for one in ranking.ranked] for ranking in benchmark.rankings if ranking.ranked), [])
-    others = {row.model for table in benchmark.tables for row in (*table.rows, *(one.row for one in table.apart))}
+    others = {row.model for table in benchmark.tables for row in table.every_row}
     return {model: place for place, model in enumerate([*ranked, *sorted(others - set(ranked))])}
 
 
@@ -213,7 +213,7 @@ def choose(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> Chosen:
 
     every = [(column, model) for column in (*columns, *against) for model in models]
     absent = [f"{model.label} in {column.label}" for column, model in every if model.value(column) is None]
-    apart = {(one.row.model, one.row.runs) for table in tables for one in table.apart if asked & one.row.cells.keys()}
+    apart = {(row.model, row.runs) for table in tables for row in table.apart if asked & row.cells.keys()}
     omitted = f" Without a value: {listed(absent)}." if absent else ""
     if apart:
         omitted += f" {len(apart)} {'row is' if len(apart) == 1 else 'rows are'} not comparable and not drawn."

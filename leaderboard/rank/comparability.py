@@ -17,7 +17,7 @@ from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.manifest import frame_settings, protocol_hash
 from medtasks.runs.scores import MetricScore
-from medtasks.runs.signature import differences, format_signature, parse_signature, versions_today
+from medtasks.runs.signature import changed_signature, differences, parse_signature, versions_today
 
 from ..verify.scored_run import Entry, ScoredRun
 
@@ -152,7 +152,7 @@ class ComparabilityGroups:
             outcomes = {leaf: run.verification[leaf] for leaf in leaf_tasks(task) if leaf in run.verification}
             levels = (2 if one.claimed else int(one.outcome == "unverifiable") for one in outcomes.values())
             if level := max(levels, default=0):
-                group_key = (format_signature({**parse_signature(signature), **_CLAIMED}), str(level))
+                group_key = (changed_signature(signature, **_CLAIMED), str(level))
             refused = [
                 one.reason if leaf == task else f"{leaf}: {one.reason}"
                 for leaf, one in outcomes.items()
@@ -194,7 +194,7 @@ class ComparabilityGroups:
                 reasons.append(SMALLER)
             # that an incomplete run has other items goes without saying
             if unasked:
-                here = format_signature({**parse_signature(here), "items": parse_signature(there).get("items", "none")})
+                here = changed_signature(here, items=parse_signature(there).get("items", "none"))
             reasons += differences(here, there)
             if candidate.signature == main.signature and candidate.items != main.items:
                 reasons.append(OTHER_ITEMS)

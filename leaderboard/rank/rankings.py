@@ -21,7 +21,7 @@ from medtasks.metrics.base import Array, totals
 from medtasks.metrics.item_metrics import ErrorRate
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.comparisons import compare_statistics
-from medtasks.runs.signature import format_signature, parse_signature
+from medtasks.runs.signature import changed_signature
 from medtasks.runs.table import without_value
 from medtasks.stats.bootstrap import joint_resamples
 from medtasks.stats.paired import (
@@ -35,7 +35,6 @@ from medtasks.stats.paired import (
 from medtasks.stats.ranks import compact_letters, rank_intervals
 
 from ..board.board import (
-    BenchmarkBoard,
     BoardColumn,
     BoardModel,
     BoardPlot,
@@ -44,13 +43,14 @@ from ..board.board import (
     OrderChange,
     Pair,
     PromptOrder,
+    Published,
     Ranked,
     Ranking,
     SizeCorrelation,
     TextOnly,
     TypeMeans,
 )
-from ..board.rows import cell_of, made_table
+from ..board.rows import Filled, cell_of, made_table
 from ..verify.scored_run import ScoredRun
 from .comparability import ComparabilityGroups
 
@@ -108,8 +108,7 @@ def rank_models(
     bounds = rank_intervals(drawn, higher_is_better=column.higher_is_better)
 
     # every pair, over the items that count for both; most pairs have all items in common
-    number = {name: code for code, name in enumerate(sorted({*clusters}))}
-    codes = np.array([number[name] for name in clusters], dtype=np.int64)
+    codes = np.unique(clusters, return_inverse=True)[1]
     own = {model: clustered_score(tables[model][counted[model]], codes[counted[model]], score) for model in order}
     found = []
     for first, second in combinations(order, 2):
@@ -137,10 +136,11 @@ def rank_models(
     # pairs that never differ have no standard error
     errors = [(one.standard_error, one.clusters) for one in pairs if one.standard_error]
     known = [least for one in errors if (least := detectable_difference(*one)) is not None]
+    clusters_inside = len({*inside})
     return Ranking(
         column=column,
         items=len(inside),
-        clusters=len({*inside}),
+        clusters=clusters_inside,
         cluster=cluster,
         signature=signature,
         ranked=tuple(
@@ -155,7 +155,7 @@ def rank_models(
         ),
         pairs=pairs,
         detectable=statistics.median(known) if known else None,
-        warning=few_clusters(len({*inside}), len(pairs)) if pairs else None,
+        warning=few_clusters(clusters_inside, len(pairs)) if pairs else None,
         unranked=dict(sorted({**unscored, **(unranked or {})}.items())),
     )
 
@@ -197,16 +197,18 @@ def billions_of(size: str | None) -> float | None:
     return float(found[1]) * _BILLIONS[found[2].upper()] if found else None
 
 
-def with_models(board: BenchmarkBoard, models: Mapping[str, BoardModel]) -> BenchmarkBoard:
-    """The benchmark with its correlations with size and its means by type of model.
+def size_and_type(
+    tables: Sequence[BoardTable], published: Sequence[Published], models: Mapping[str, BoardModel]
+) -> tuple[tuple[SizeCorrelation, ...], tuple[TypeMeans, ...]]:
+    """How scores go with the models' sizes, and their means by type of model.
 
-    Both are of headline scores, of the same metrics in the tasks of a headline group, and of the other scores of
-    headline tasks, but not of gains; means by type also of kinds of error. Blind runs and those that are not comparable
-    are left out.
+    Both are of headline scores (those of the first table), of the same metrics in the tasks of a headline group, and of
+    the other scores of headline tasks, but not of gains; means by type also of kinds of error. Blind runs and those
+    that are not comparable are left out.
     """
-    headline = {(leaf, one.metric) for one in board.tables[0].columns for leaf in (one.task, *leaf_tasks(one.task))}
-    tasks = {one.task for one in board.tables[0].columns}
-    scored = [table for table in board.tables if table.name != GAINS]
+    headline = {(leaf, one.metric) for one in tables[0].columns for leaf in (one.task, *leaf_tasks(one.task))}
+    tasks = {one.task for one in tables[0].columns}
+    scored = [table for table in tables if table.name != GAINS]
     first = {column.key: table for table in reversed(scored) for column in table.columns}
     correlations: list[SizeCorrelation] = []
     means: list[TypeMeans] = []
@@ -215,15 +217,17 @@ def with_models(board: BenchmarkBoard, models: Mapping[str, BoardModel]) -> Benc
             continue
         if column.task not in tasks and (column.task, column.metric) not in headline:
             continue
-        cells = [(models[row.model], row.cells.get(column.key)) for row in first[column.key].rows if not row.blind]
-        values = [(model, cell.value) for model, cell in cells if cell is not None and cell.value is not None]
+        cells = [
+            (models[row.model], row.cells[column.key]) for row in first[column.key].rows if column.key in row.cells
+        ]
+        values = [(model, cell.value) for model, cell in cells if cell.value is not None]
         sized: dict[str, list[tuple[str | None, float]]] = defaultdict(list)  # by published table; of runs without one
         if not isinstance(get_metric(column.metric), ErrorRate):
             sized[""] = [(model.size, value) for model, value in values]
-        for row in board.published:
-            for cell in row.cells:
-                if cell.column == column.key and cell.rankable and cell.value is not None:
-                    sized[row.table].append((row.size, cell.value))
+        for row in published:
+            for figure in row.cells:
+                if figure.column == column.key and figure.rankable and figure.value is not None:
+                    sized[row.table].append((row.size, figure.value))
         for name, pairs in sized.items():
             known = [(math.log(size), value) for text, value in pairs if (size := billions_of(text))]
             if len(known) >= FEWEST and all(len(set(side)) > 1 for side in zip(*known, strict=True)):
@@ -235,7 +239,7 @@ def with_models(board: BenchmarkBoard, models: Mapping[str, BoardModel]) -> Benc
             mean = {kind: statistics.fmean(found) for kind, found in stated.items()}
             means.append(TypeMeans(column=column, means=mean, models={kind: len(one) for kind, one in stated.items()}))
     correlations.sort(key=lambda one: bool(one.published))  # those of runs first
-    return board.model_copy(update={"size_correlations": tuple(correlations), "type_means": tuple(means)})
+    return tuple(correlations), tuple(means)
 
 
 def prompt_ranks(
@@ -264,17 +268,16 @@ def prompt_ranks(
     mean = next(one for one in whole if one.task == task)
     over_all = ranking_of(mean)
     rankings = {**({} if over_all is None else {mean.key: over_all}), **found}
-    rows: dict[str, dict[str, Cell]] = {}
-    shown = []
+    cells: list[Filled] = []
     for key, ranking in rankings.items():
-        signature = format_signature({**parse_signature(ranking.signature), "of": "ranks"})
+        signature = changed_signature(ranking.signature, of="ranks")
+        update = {"unit": "rank", "chance": None, "higher_is_better": False, "metric": f"{ranking.column.metric}.rank"}
+        shown = ranking.column.model_copy(update={"key": f"{key}.rank", **update})
         for one in ranking.ranked:
             cell = Cell(value=one.rank, low=one.best, high=one.worst, items=ranking.items, signature=signature)
-            rows.setdefault(one.model, {})[f"{key}.rank"] = cell
-        update = {"unit": "rank", "chance": None, "higher_is_better": False, "metric": f"{ranking.column.metric}.rank"}
-        shown.append(ranking.column.model_copy(update={"key": f"{key}.rank", **update}))
+            cells.append((one.model, shown, cell, ()))
     note = "With 95 % intervals of the ranks; 1 is the best."
-    table = made_table("prompt-ranks", "Rank under each prompt", note, shown, rows, {})
+    table = made_table("prompt-ranks", "Rank under each prompt", note, cells)
 
     changes = []
     for first, second in combinations(models, 2):
@@ -315,19 +318,17 @@ def media_gain(
     for one in alike:
         if one.breakdown is None or (one.task == first.task and one.breakdown == grouped):
             parts.setdefault(one.key, one)  # a later table may call it "all classes"
-    rows: dict[str, dict[str, Cell]] = {}
-    runs: dict[str, set[str]] = {}
-    columns: dict[str, BoardColumn] = {}
+    cells: list[Filled] = []
     for column in (*known.values(), *parts.values()):
-        key = f"{column.key}.gain"
+        # a model that does not use the media gains 0
+        update = {"key": f"{column.key}.gain", "metric": f"{column.metric}.gain", "chance": None}
+        shown = column.model_copy(update=update)
         for model, (seeing, blind) in groups.blind_twins(column.task, column.metric).items():
-            if (cell := _cell(benchmark, seeing, blind, column)) is not None:
-                rows.setdefault(model, {})[key] = cell
-                runs.setdefault(model, set()).update((seeing.public.key, blind.public.key))
-                # a model that does not use the media gains 0
-                update = {"key": key, "metric": f"{column.metric}.gain", "chance": None}
-                columns[key] = column.model_copy(update=update)
-    table = made_table(GAINS, GAINS_TITLE, _GAINS_NOTE, columns.values(), dict(sorted(rows.items())), runs)
+            if (cell := _gain(benchmark, seeing, blind, column)) is not None:
+                cells.append((model, shown, cell, (seeing.public.key, blind.public.key)))
+    columns = {column.key: column for _, column, _, _ in cells}
+    cells.sort(key=lambda one: one[0])
+    table = made_table(GAINS, GAINS_TITLE, _GAINS_NOTE, cells, columns.values())
     headings = tuple(key for key in columns if key.removesuffix(".gain") in known)
     rest = tuple(key for key in columns if key not in headings)
     plots = [
@@ -355,7 +356,7 @@ def media_gain(
     return [table], plots, text_only
 
 
-def _cell(benchmark: Benchmark, seeing: ScoredRun, blind: ScoredRun, column: BoardColumn) -> Cell | None:
+def _gain(benchmark: Benchmark, seeing: ScoredRun, blind: ScoredRun, column: BoardColumn) -> Cell | None:
     first, second = cell_of(seeing, column), cell_of(blind, column)
     if first is None or second is None:
         return None
@@ -363,7 +364,7 @@ def _cell(benchmark: Benchmark, seeing: ScoredRun, blind: ScoredRun, column: Boa
         value=None,
         items=first.items,
         incomplete=first.incomplete or second.incomplete,
-        signature=format_signature({**parse_signature(first.signature), "minus": "blind"}),
+        signature=changed_signature(first.signature, minus="blind"),
     )
     for which, side in (("", first), ("blind run: ", second)):
         if side.value is None:

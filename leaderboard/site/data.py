@@ -142,7 +142,7 @@ def _model(board: Board, slug: str, apart: Mapping[str, Sequence[str]]) -> dict[
     signatures: dict[str, int] = {}
     cells: dict[str, list[Any]] = {}
     for table in (table for benchmark in board.benchmarks for table in benchmark.tables):
-        for row in (*table.rows, *(one.row for one in table.apart)):
+        for row in table.every_row:
             for column in table.columns if row.model == slug and not row.blind else ():
                 cell = row.cells.get(column.key)
                 if cell is None or column.key in cells:

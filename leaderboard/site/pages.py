@@ -21,7 +21,6 @@ from ..figures.chosen import LOOKS, model_order
 from ..figures.plots import figures_of
 from ..figures.shapes import time_axis
 from ..rank.rankings import billions_of
-from .model_page import model_parts
 from .tables import (
     ColumnView,
     all_models,
@@ -31,6 +30,7 @@ from .tables import (
     first_click,
     group_letters,
     is_printed_so,
+    model_parts,
     not_comparable,
     overview_charts,
     published_tables,

@@ -1,16 +1,17 @@
-"""The tables and charts of the overview and of benchmarks' pages: comparable models, their blind runs, the others."""
+"""Tables and charts of the overview, of benchmarks' and of models' pages: comparable models, their blind runs, the
+others."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
-from itertools import takewhile
-from typing import Any, NamedTuple
+from itertools import groupby, takewhile
+from typing import Any, NamedTuple, TypeAlias
 
 from medtasks.runs.scores import coverage_text
 
 from ..board.board import (
-    Apart,
     BenchmarkBoard,
     Board,
     BoardColumn,
@@ -22,7 +23,7 @@ from ..board.board import (
     PublishedCell,
     Ranking,
 )
-from ..board.numbers import finding, interval, shown_name
+from ..board.numbers import UNIT_LABELS, finding, interval, shown_name
 from ..board.rows import without_empty
 from ..figures.chosen import model_order
 
@@ -31,12 +32,9 @@ MOST_ROWS = 12
 
 
 class ColumnView(NamedTuple):
-    """A column of the board as a table shows it.
-
-    ``sub`` distinguishes columns with equal labels, ``judge`` names the judges of all its scores. Its intervals are
-    drawn on one ``scale``; ``best`` marks the best value. ``ranking`` is that by this score, ``of`` its benchmark's
-    title.
-    """
+    """A column as a table shows it: ``sub`` distinguishes columns with equal labels, ``judge`` names the judges of all
+    its scores. Its intervals are drawn on one ``scale``; ``best`` marks the best value. ``ranking`` is that by this
+    score, ``of`` its benchmark's title."""
 
     column: BoardColumn
     sub: str = ""
@@ -100,23 +98,19 @@ def coverage_notes(cell: Cell, column: BoardColumn) -> tuple[str, ...]:
     """Notes on a score for which some items lack a response or a verdict."""
     if all(count in (None, cell.items) for count in (cell.answered, cell.judged)):
         return ()
-    notes = [coverage_text(cell.items, cell.answered, cell.judged)]
-    if cell.bounds is not None:
-        notes.append(f"bounds: {interval(*cell.bounds, column.unit)}")
-    return (*notes, "incomplete") if cell.incomplete else tuple(notes)
+    bounds = "" if cell.bounds is None else f"bounds: {interval(*cell.bounds, column.unit)}"
+    notes = (coverage_text(cell.items, cell.answered, cell.judged), bounds, "incomplete" * cell.incomplete)
+    return tuple(filter(None, notes))
 
 
 def subtitles(columns: Sequence[BoardColumn]) -> dict[str, str]:
     """By key, what distinguishes a column from others with the same label; empty for the only one with its label."""
-    labels: dict[str, list[BoardColumn]] = {}
+    labels: dict[str, list[BoardColumn]] = defaultdict(list)
     for column in columns:
-        labels.setdefault(column.label, []).append(column)
+        labels[column.label].append(column)
     tasks = {column.task for column in columns}
-    return {
-        column.key: distinguishing(column, same, tasks) if len(same) > 1 else ""
-        for same in labels.values()
-        for column in same
-    }
+    same = ((column, labels[column.label]) for column in columns)
+    return {column.key: distinguishing(column, of, tasks) if len(of) > 1 else "" for column, of in same}
 
 
 def distinguishing(column: BoardColumn, others: Sequence[BoardColumn], tasks: Collection[str] = ()) -> str:
@@ -153,52 +147,39 @@ def benchmark_tables(board: Board, benchmark: BenchmarkBoard) -> list[dict[str, 
     order = model_order(benchmark)
     first, *others = benchmark.tables
     found = []
-    for table in (first, *(without_empty(table) for table in others if table.rows or table.apart)):
-        rankings = benchmark.rankings if table is first else ()
+    for table in (first, *(without_empty(table) for table in others if table.every_row)):
+        rankings = {one.column.key: one for one in benchmark.rankings} if table is first else {}
         rows = sorted(table.rows, key=lambda row: order[row.model])
         ranked = {row.model for row in rows}
-        beside: dict[str, list[Apart]] = {}
-        apart: list[Apart] = []
-        for one in sorted(table.apart, key=lambda one: order[one.row.model]):
-            of_model = one.row.blind and one.row.model in ranked
-            (beside.setdefault(one.row.model, []) if of_model else apart).append(one)
-
-        every = [*table.rows, *(one.row for one in table.apart)]
-        subs, by_key = subtitles(table.columns), {ranking.column.key: ranking for ranking in rankings}
+        beside: dict[str, list[BoardRow]] = defaultdict(list)
+        apart: list[BoardRow] = []
+        for row in sorted(table.apart, key=lambda row: order[row.model]):
+            (beside[row.model] if row.blind and row.model in ranked else apart).append(row)
+        subs = subtitles(table.columns)
         columns = [
             column_view(
                 column,
-                judged=every,
-                drawn=every if rankings else (),
+                judged=table.every_row,
+                drawn=table.every_row if rankings else (),
                 competing=rows,
                 sub=", ".join(filter(None, (subs[column.key], column.remark))),
-                ranking=by_key.get(column.key),
+                ranking=rankings.get(column.key),
             )
             for column in table.columns
         ]
 
-        missing: dict[str, list[str]] = {}
-        for row in every:
-            empty: dict[str, list[str]] = {}
+        missing: dict[str, list[str]] = defaultdict(list)
+        for row in table.every_row:
+            empty: dict[str, list[str]] = defaultdict(list)
             for column in table.columns:
                 cell = row.cells.get(column.key)
                 if cell is None or cell.value is None:
-                    reason = "not run" if cell is None else cell.reason or "no value"
-                    empty.setdefault(reason, []).append(column.label)
+                    empty["not run" if cell is None else cell.reason or "no value"].append(column.label)
             for reason, labels in empty.items():
                 where = "all columns" if len(labels) == len(table.columns) > 1 else ", ".join(labels)
-                missing.setdefault(reason, []).append(f"{shown_name(board, row.model, row.blind)}: {where}")
-        found.append(
-            {
-                "content": table,
-                "columns": columns,
-                "rows": rows,
-                "beside": beside,
-                "apart": apart,
-                "missing": dict(sorted(missing.items())),
-                "rankings": rankings,
-            }
-        )
+                missing[reason].append(f"{shown_name(board, row.model, row.blind)}: {where}")
+        shown = {"content": table, "columns": columns, "rows": rows, "beside": beside, "apart": apart}
+        found.append({**shown, "missing": dict(sorted(missing.items())), "rankings": [*rankings.values()]})
     return found
 
 
@@ -219,13 +200,12 @@ class Chart(NamedTuple):
 def charts(board: Board, benchmark: BenchmarkBoard) -> Iterator[Chart]:
     """A chart for each ranking with a ranked model."""
     table = benchmark.tables[0]
+    beside = [row for row in table.apart if is_beside_its_model(table, row)]
     for ranking in benchmark.rankings:
         if not ranking.ranked:
             continue
         column = ranking.column
-        seeing = {row.model: row for row in table.rows if column.key in row.cells}
-        beside = [one.row for one in table.apart if one.row.blind and len(one.reasons) == 1]  # that it is blind
-        blind = {row.model: row for row in beside if column.key in row.cells}
+        seeing, blind = ({row.model: row for row in rows if column.key in row.cells} for rows in (table.rows, beside))
         shown = [one.model for one in ranking.ranked[:MOST_ROWS]]
         rows = tuple(rows[model] for model in shown for rows in (seeing, blind) if model in rows)
         view = column_view(column, judged=(*seeing.values(), *blind.values()), drawn=rows)
@@ -274,21 +254,21 @@ class NotComparable(NamedTuple):
     reasons: Sequence[str]
 
 
-def is_beside_its_model(table: BoardTable, apart: Apart) -> bool:
+def is_beside_its_model(table: BoardTable, apart: BoardRow) -> bool:
     """Whether a row that is not comparable is just a ranked model's blind run: every page shows it below that model."""
-    ranked = {row.model for row in table.rows}
-    return apart.row.blind and apart.row.model in ranked and len(apart.reasons) == 1  # that it is blind
+    is_alone = len(apart.reasons) == 1  # that it is blind
+    return apart.blind and is_alone and any(row.model == apart.model for row in table.rows)
 
 
 def not_comparable(board: Board) -> list[NotComparable]:
     """The rows of tables that are not comparable, once for each model and benchmark."""
     found = []
     for benchmark in board.benchmarks:
-        reasons: dict[tuple[str, bool], dict[str, list[str]]] = {}
+        reasons: dict[tuple[str, bool], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
         for table in benchmark.tables:
-            for one in (one for one in table.apart if not is_beside_its_model(table, one)):
-                by_table = reasons.setdefault((one.row.model, one.row.blind), {})
-                by_table.setdefault(table.name, []).extend(one.reasons)
+            for row in table.apart:
+                if not is_beside_its_model(table, row):
+                    reasons[row.model, row.blind][table.name] += row.reasons
         for (model, blind), by_table in reasons.items():
             headline = by_table.get(benchmark.tables[0].name)
             counted = [headline] if headline is not None else by_table.values()
@@ -304,29 +284,23 @@ def published_tables(benchmark: BenchmarkBoard) -> list[dict[str, Any]]:
     notes, numbered from 1; ``not_comparable`` are the reasons why figures cannot be compared with ours, each with the
     columns it is about.
     """
-    tables: dict[tuple[str, str, str], list[Published]] = {}
+    tables: dict[tuple[str, str, str], list[Published]] = defaultdict(list)
     for row in benchmark.published:
-        tables.setdefault((row.paper, row.table, row.source), []).append(row)
+        tables[row.paper, row.table, row.source].append(row)
     known = {column.key: column for table in benchmark.tables for column in table.columns}
     found = []
     for rows in tables.values():
-        cells = [cell for row in rows for cell in row.cells]
-        notes = dict.fromkeys(
-            note for row in rows for of in (row.notes, *(one.notes for one in row.cells)) for note in of
-        )
-        reasons: dict[str, dict[str, None]] = {}
-        for cell in cells:
-            if cell.why:
-                label = known[cell.column].label if cell.column in known else cell.column
-                reasons.setdefault(cell.why, {})[label] = None
-        found.append(
-            {
-                "rows": rows,
-                "columns": {cell.column: known.get(cell.column) for cell in cells},
-                "notes": {text: number for number, text in enumerate(notes, 1)},
-                "not_comparable": reasons,
-            }
-        )
+        columns: dict[str, BoardColumn | None] = {}
+        notes: dict[str, int] = {}
+        reasons: dict[str, dict[str, None]] = defaultdict(dict)
+        for row in rows:
+            for cell in row.cells:
+                column = columns.setdefault(cell.column, known.get(cell.column))
+                if cell.why:
+                    reasons[cell.why][cell.column if column is None else column.label] = None
+            for note in (*row.notes, *(note for cell in row.cells for note in cell.notes)):
+                notes.setdefault(note, len(notes) + 1)
+        found.append({"rows": rows, "columns": columns, "notes": notes, "not_comparable": reasons})
     return found
 
 
@@ -336,3 +310,99 @@ def is_printed_so(cell: PublishedCell, text: str) -> bool:
         return cell.printed is None or Decimal(cell.printed.strip(" %")) == Decimal(text.replace("−", "-"))
     except InvalidOperation:
         return False
+
+
+Line: TypeAlias = tuple[str, str, list[tuple[ColumnView, Cell | None]]]
+"""Label, what distinguishes it, and cells: a column of the benchmark's table or, in a matrix, a group with one cell for
+each heading, None if that has no items of the group."""
+
+
+class Matrix(NamedTuple):
+    """A table of one model; without ``headings`` each line is one score."""
+
+    title: str
+    headings: Sequence[ColumnView]
+    rows: Sequence[Line]
+    blind: bool
+    reasons: Sequence[str]
+
+
+class _OfModel(NamedTuple):
+    """The model's row of one table, and the columns it has."""
+
+    title: str
+    row: BoardRow
+    columns: Sequence[BoardColumn]
+
+
+def model_parts(board: Board, slug: str) -> list[dict[str, Any]]:
+    """The benchmarks that have results of the model ``slug``.
+
+    Each has its ``benchmark``, ``places`` (a headline column, its ranking, and the model's score), ``matrices``, those
+    that are not comparable as ``apart``, and in ``runs`` keys of `Board.runs`.
+    """
+    parts = []
+    for benchmark in board.benchmarks:
+        rows = [
+            _OfModel(table.title, row, [column for column in table.columns if column.key in row.cells])
+            for table in benchmark.tables
+            for row in table.every_row
+            if row.model == slug
+        ]
+        if not rows:
+            continue
+        others = [one for one in rows if one.row.reasons]
+        first = {one.row.runs: place for place, one in reversed(list(enumerate(others)))}
+        others.sort(key=lambda one: (one.row.blind, first[one.row.runs]))
+        headline = benchmark.tables[0].rows
+        places = [
+            (column_view(ranking.column, drawn=headline), ranking, row.cells[ranking.column.key])
+            for ranking in benchmark.rankings
+            for row in headline
+            if row.model == slug and ranking.column.key in row.cells
+        ]
+        matrices, apart = [*_matrices(one for one in rows if not one.row.reasons)], [*_matrices(others)]
+        runs = {key for one in rows for key in one.row.runs}
+        parts.append({"benchmark": benchmark, "places": places, "matrices": matrices, "apart": apart, "runs": runs})
+    return parts
+
+
+def _breakdown(one: _OfModel) -> tuple[str, frozenset[str]] | None:
+    """Breakdown and metrics of a table of one breakdown's groups, which may end with all items; else None."""
+    breakdowns = {column.breakdown for column in one.columns} - {None}
+    grouped = {column.metric for column in one.columns if column.group is not None}
+    if len(breakdowns) != 1 or not grouped >= {column.metric for column in one.columns}:
+        return None
+    return str(breakdowns.pop()), frozenset(grouped)
+
+
+def _matrices(rows: Iterable[_OfModel]) -> Iterator[Matrix]:
+    """Consecutive tables that break the same metrics down by the same groups make one matrix: a heading for each task
+    and metric, a row for each group."""
+    for (_, blind, breakdown), bundle in groupby(rows, key=lambda one: (one.row.runs, one.row.blind, _breakdown(one))):
+        members = list(bundle)
+        columns = {(one.task, one.metric, one.group): one for member in members for one in member.columns}
+        groups = {group: one.label if group is None else group for (_, _, group), one in columns.items()}
+        across = {(one.task, one.metric) for one in columns.values()}
+        lines: list[Line] = []
+        if breakdown is None or len(across) < 2 or len(groups) < 2:
+            for one in members:
+                subs, lines = subtitles(one.columns), []
+                for column in one.columns:
+                    sub = f"{subs[column.key]} {UNIT_LABELS[column.unit]}"
+                    lines.append((column.label, sub, [(ColumnView(column), one.row.cells[column.key])]))
+                yield Matrix(one.title, (), lines, blind, one.row.reasons)
+            continue
+        titles = [one.title for one in members]
+        reasons = list(dict.fromkeys(reason for one in members for reason in one.row.reasons))
+        cells = {key: cell for one in members for key, cell in one.row.cells.items()}
+        firsts = list({(one.task, one.metric): one for one in columns.values() if one.group is not None}.values())
+        headings = []
+        for head in firsts:
+            same = [cells[one.key] for one in columns.values() if (one.task, one.metric) == (head.task, head.metric)]
+            headings.append(ColumnView(head, sub=distinguishing(head, firsts), judge=shared_judge(same)))
+        for group, label in sorted(groups.items(), key=lambda one: (one[0] is None, one[1])):
+            in_row = [columns.get((head.task, head.metric, group)) for head in firsts]
+            scores = [None if one is None else cells[one.key] for one in in_row]
+            lines.append((label, "", list(zip(headings, scores, strict=True))))
+        yield Matrix(leading_words(titles, " ").rstrip(",;: ") or titles[0], headings, lines, blind, reasons)

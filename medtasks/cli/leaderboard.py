@@ -98,7 +98,7 @@ def report(board: Board, out: Path) -> None:
         for found in benchmark.tables:
             for apart in found.apart:
                 if not is_beside_its_model(found, apart):
-                    name = board.models[apart.row.model].name
+                    name = board.models[apart.model].name
                     reasons = (_VARYING.sub("…", _OF_OTHERS.sub("", reason)) for reason in set(apart.reasons))
                     not_comparable.update((name, reason) for reason in reasons)
     if findings:

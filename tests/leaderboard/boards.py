@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.leaderboard.board.board import (
-    Apart,
     BenchmarkBoard,
     Board,
     BoardColumn,
@@ -272,11 +271,11 @@ def _usage(row: BoardRow, made: Made) -> ModelUsage:
 
 
 def _apart(facts: BoardModel, columns: Sequence[BoardColumn], made: Made, source: random.Random, blind: bool,
-           *reasons: str) -> Apart:  # fmt: skip
+           *reasons: str) -> BoardRow:  # fmt: skip
     items = made.items if blind else 100
     cells = {one.key: _cell(one, 0.3, items, source, _signature(one, "9d8c7b6a")) for one in columns}
     run = f"run-{facts.slug}-{'blind' if blind else 'limit'}"
-    return Apart(row=BoardRow(model=facts.slug, cells=cells, runs=(run,), blind=blind), reasons=reasons)
+    return BoardRow(model=facts.slug, cells=cells, runs=(run,), blind=blind, reasons=reasons)
 
 
 def _run(key: str, slug: str, note: str = "") -> BoardRun:

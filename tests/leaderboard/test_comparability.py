@@ -39,8 +39,8 @@ def test_what_is_not_comparable_stands_apart_with_the_reason(odd: ScoredRun, rea
     assert "odd" not in {row.model for table in found.tables for row in table.rows}
     other = apart(found)["run-odd"]
     assert any(said.startswith(reason) for said in other.reasons)
-    assert other.row.cells
-    assert other.row.blind == (reason == BLIND)
+    assert other.cells
+    assert other.blind == (reason == BLIND)
 
 
 @pytest.mark.parametrize("lacking", [{"blind": True}, {"complete": False, "counts": {}}, {"mini": True}])
@@ -76,7 +76,7 @@ def test_another_judge_stands_apart_in_the_judged_columns_alone() -> None:
     rankings = {one.column.metric: {one.model for one in one.ranked} for one in found.rankings}
     assert rankings == {"judged_accuracy": {"a", "b"}, "rougeL": {"a", "b", "c"}}
     assert apart(found)["run-c"].reasons == ("judge j1 instead of j0",)
-    assert list(apart(found)["run-c"].row.cells) == ["kvasir_vqa_x1.judged_accuracy"]
+    assert list(apart(found)["run-c"].cells) == ["kvasir_vqa_x1.judged_accuracy"]
 
 
 def test_most_models_make_the_ranking_unless_only_others_follow_the_task_files() -> None:

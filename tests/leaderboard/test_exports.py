@@ -16,7 +16,7 @@ from boards import HOSTILE, board, hostile_board, write_exports
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from medtasks.leaderboard.board.board import Apart, Board, BoardColumn, BoardModel, BoardRow, BoardTable, Cell
+from medtasks.leaderboard.board.board import Board, BoardColumn, BoardModel, BoardRow, BoardTable, Cell
 from medtasks.leaderboard.board.numbers import safe_name, shown
 from medtasks.leaderboard.exports.tables import (
     COLUMNS,
@@ -60,7 +60,7 @@ def test_csv_has_every_score_once_with_all_digits(folders: dict[str, Path]) -> N
         cells = [
             (table.name, row, column, row.cells[column.key], apart)
             for table in benchmark.tables
-            for row, apart in [*((one, False) for one in table.rows), *((one.row, True) for one in table.apart)]
+            for row, apart in [*((one, False) for one in table.rows), *((one, True) for one in table.apart)]
             for column in table.columns
             if column.key in row.cells
         ]
@@ -164,9 +164,8 @@ def test_csv_says_which_end_is_best(folders: dict[str, Path]) -> None:
 def test_latex_marks_best_and_second_and_leaves_out_what_is_not_comparable() -> None:
     made = board()
     values = (cell(0.5, low=0.4, high=0.6), cell(0.7), cell(0.6), cell(None, reason="?"), cell(0.65, incomplete=True))
-    far = BoardRow(model="far", cells={"a": cell(0.99)}, runs=("r",))
-    apart = (Apart(row=far, reasons=("other\n\\end{table} prompt",)),)
-    text = as_latex(made, made.benchmarks[2], table(ACCURACY, *values).model_copy(update={"apart": apart}))
+    far = BoardRow(model="far", cells={"a": cell(0.99)}, runs=("r",), reasons=("other\n\\end{table} prompt",))
+    text = as_latex(made, made.benchmarks[2], table(ACCURACY, *values).model_copy(update={"apart": (far,)}))
     lines = text.split("\n")
     assert [line for line in lines if line.endswith(r"\\") and line.startswith("m")] == [
         r"m0 & 50.0 {\scriptsize [40.0, 60.0]} \\", r"m1 & \textbf{70.0} \\", r"m2 & \underline{60.0} \\",

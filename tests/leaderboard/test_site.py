@@ -20,9 +20,8 @@ from medtasks.leaderboard.board.numbers import interval, number
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.publish import write_site
 from medtasks.leaderboard.site.data import data_script, data_values, samples_of
-from medtasks.leaderboard.site.model_page import model_parts
 from medtasks.leaderboard.site.pages import page_environment, pages_of, safe_link
-from medtasks.leaderboard.site.tables import ColumnView, charts, shared_judge
+from medtasks.leaderboard.site.tables import ColumnView, charts, model_parts, shared_judge
 
 from medtasks.benchmarks.layouts import all_layouts
 from medtasks.core.errors import UsageError
@@ -229,10 +228,10 @@ def test_a_chart_shows_a_blind_run_below_its_model() -> None:
         column = benchmark.rankings[0].column
         shown = [(chart, row) for chart in charts(made, benchmark) for row in chart.rows]
         at = [place for place, (_, row) in enumerate(shown) if row.blind]
-        assert {shown[place][1].model for place in at} == {blind.row.model} == {model}
+        assert {shown[place][1].model for place in at} == {blind.model} == {model}
         assert all(shown[place - 1][1].model == model and not shown[place - 1][1].blind for place in at)
         row = shown[at[0]][1]
-        assert row.cells[column.key] == blind.row.cells[column.key]
+        assert row.cells[column.key] == blind.cells[column.key]
 
 
 def test_only_a_demonstration_says_that_it_is_one(site: Path) -> None:
