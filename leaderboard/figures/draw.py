@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import matplotlib
 import numpy as np
@@ -21,9 +21,11 @@ from matplotlib.projections.polar import PolarAxes
 
 from ..board.board import FORMATS, Board
 from ..board.numbers import safe_name
-from .chosen import DARK, GRID, INK, LOOKS, MUTED, PAPER, Drawn, short, wrapped
 from .plots import Figure, figures_of
-from .shapes import Axis, Block, Blocks, Heat, Plane, Radar
+from .shapes import DARK, GRID, INK, LOOKS, MUTED, PAPER, Axis, Block, Blocks, Heat, Plane, Radar, short, wrapped
+
+Drawn: TypeAlias = "dict[str, Any]"
+"""Style arguments of matplotlib."""
 
 _DEMONSTRATION = "Miniature data: a demonstration, not a benchmark result."
 WIDTH = 4.8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import permutations
 from typing import Any, NamedTuple
 
@@ -45,13 +45,13 @@ class ComparabilityGroup:
     scored from the responses, but with the documents that were submitted, 2 with scores that were submitted.
     """
 
-    signature: str = ""
-    ranked: dict[str, ScoredRun] = field(default_factory=dict)
-    waiting: dict[str, ScoredRun] = field(default_factory=dict)
-    apart: list[tuple[ScoredRun, tuple[str, ...]]] = field(default_factory=list)
-    replaced: dict[str, str] = field(default_factory=dict)
-    usual: bool = True
-    level: int = 0
+    signature: str
+    ranked: dict[str, ScoredRun]
+    waiting: dict[str, ScoredRun]
+    apart: list[tuple[ScoredRun, tuple[str, ...]]]
+    replaced: dict[str, str]
+    usual: bool
+    level: int
 
 
 class _Candidate(NamedTuple):
@@ -107,8 +107,9 @@ class ComparabilityGroups:
         most = max((one.share for one in best), default=0.0)
         main = [one for one in best if not one.level or one.share >= min(most, _WHOLE)]
         ranked, replaced = _newest([one for one in main if one.score.value is not None])
-        unscored = [one for one in eligible if one.score.value is None and _asked(one) == _asked(main[0])]
-        waiting, older = _newest(unscored)
+        waiting, older = _newest(
+            [one for one in eligible if one.score.value is None and _asked(one) == _asked(main[0])]
+        )
         replaced |= older
         for model in ranked.keys() & waiting.keys():
             replaced[waiting.pop(model).key] = ranked[model].key
@@ -118,7 +119,7 @@ class ComparabilityGroups:
             others, older = _newest(members)
             replaced |= older
             apart += [(one.run, self._reasons(one, task, *main[:1])) for one in others.values()]
-        found = ComparabilityGroup(
+        self._known[task, metric] = ComparabilityGroup(
             signature=main[0].signature if main else "",
             ranked={model: one.run for model, one in sorted(ranked.items())},
             waiting={model: one.run for model, one in sorted(waiting.items())},
@@ -127,7 +128,7 @@ class ComparabilityGroups:
             usual=not main or _is_usual(main[0], task),
             level=main[0].level if main else 0,
         )
-        return self._known.setdefault((task, metric), found)
+        return self._known[task, metric]
 
     def blind_twins(self, task: str, metric: str) -> dict[str, tuple[ScoredRun, ScoredRun]]:
         """By ranked model, its run and its newest one without media on the same items, otherwise asked the same."""
@@ -148,7 +149,7 @@ class ComparabilityGroups:
             key, signature = (run.public.key, task), entry.signatures[metric]
             if key not in self._items:  # stripped runs rename clusters
                 self._items[key] = short_hash(canonical_json([entry.items, clusters_by_item(entry)]))
-            group_key = (signature, self._items[key])
+            items, group_key = self._items[key], (signature, self._items[key])
             outcomes = {leaf: run.verification[leaf] for leaf in leaf_tasks(task) if leaf in run.verification}
             levels = (2 if one.claimed else int(one.outcome == "unverifiable") for one in outcomes.values())
             if level := max(levels, default=0):
@@ -158,13 +159,13 @@ class ComparabilityGroups:
                 for leaf, one in outcomes.items()
                 if one.outcome == "refused"
             ]
-            mini = run.public.mini and not self._demonstration
-            counts = run.complete.get(task, False) and not mini and not refused
+            counts = run.complete.get(task, False) and not self._is_miniature(run) and not refused
             share = released_share(entry)
-            candidates.append(
-                _Candidate(run, score, signature, self._items[key], level, group_key, share, refused, counts)
-            )
+            candidates.append(_Candidate(run, score, signature, items, level, group_key, share, refused, counts))
         return candidates
+
+    def _is_miniature(self, run: ScoredRun) -> bool:
+        return run.public.mini and not self._demonstration
 
     def _reasons(self, candidate: _Candidate, task: str, main: _Candidate | None = None) -> tuple[str, ...]:
         """Why the run is not comparable with ``main``, the first of those that are."""
@@ -172,14 +173,12 @@ class ComparabilityGroups:
         if main is not None and candidate.level > main.level:
             known = [run.verification[leaf] for leaf in leaves if leaf in run.verification]
             reasons += [one.reason for one in known if one.claimed] if candidate.level == 2 else [UNVERIFIED]
-        if run.blind:
-            reasons.append(BLIND)
-        if run.public.mini and not self._demonstration:
-            reasons.append(MINIATURE)
+        reasons += [BLIND] if run.blind else []
+        reasons += [MINIATURE] if self._is_miniature(run) else []
         if unasked := not run.complete.get(task, False):
-            counts = {leaf: run.public.counts[leaf] for leaf in leaves if leaf in run.public.counts}
-            answered, asked = (sum(one.get(what, 0) for one in counts.values()) for what in ("answered", "asked"))
-            if lacking := [leaf for leaf in leaves if leaf not in counts]:
+            counts = [run.public.counts[leaf] for leaf in leaves if leaf in run.public.counts]
+            answered, asked = (sum(one.get(what, 0) for one in counts) for what in ("answered", "asked"))
+            if lacking := [leaf for leaf in leaves if leaf not in run.public.counts]:
                 reasons.append(f"run without {', '.join(lacking)}")
             elif answered < asked:
                 limited = "run with --limit: " if "limit" in run.public.settings else ""
@@ -219,9 +218,9 @@ def on_common_items(entries: Mapping[str, Entry], metric: str) -> tuple[dict[str
     Verified runs have equal items. Others may claim any: each row is then an item in a cluster, and a run without it
     has no value there.
     """
-    several = list(entries.values())
-    if len({(one.items, one.clusters) for one in several}) < 2:
-        return {model: one.statistics[metric] for model, one in entries.items()}, several[0].clusters
+    first, *others = entries.values()
+    if all((one.items, one.clusters) == (first.items, first.clusters) for one in others):
+        return {model: one.statistics[metric] for model, one in entries.items()}, first.clusters
     names = {model: list(zip(one.items, clusters_by_item(one), strict=True)) for model, one in entries.items()}
     row_of = {name: row for row, name in enumerate(sorted({name for found in names.values() for name in found}))}
     tables = {}

@@ -48,12 +48,8 @@ class Spread(NamedTuple):
 
     def needed(self, difference: float) -> int | None:
         """The smallest number of clusters with which ``difference`` is detected; None above a million."""
-
-        def detects(clusters: int) -> bool:
-            least = self.detectable(clusters)
-            return least is not None and least <= difference
-
-        fewest = 2 + bisect_left(range(2, MOST_CLUSTERS), True, key=detects)
+        some = range(2, MOST_CLUSTERS)
+        fewest = 2 + bisect_left(some, True, key=lambda count: (self.detectable(count) or math.inf) <= difference)
         return fewest if fewest < MOST_CLUSTERS else None
 
 
@@ -150,22 +146,14 @@ def plan_task(
         raise UsageError(f"{task}: the prepared data have no documents of its tasks.")
     spread = pilot_spread(task, metric, *pilots) if pilots else assumed_spread(task, metric, documents, score, icc)
     unit = unit_of(metric)
+    needed = None if difference is None else spread.needed(difference / (100 if unit == "fraction" else 1))
     subsets = []
     for share in shares:
         chosen = documents if share == 1 else [one for part in parts for one in Subset(share, 0).of(part)]
         clusters = len({one["cluster"] for one in chosen})
         subsets.append(Size(share, clusters, len(chosen), spread.detectable(clusters)))
-    return Plan(
-        task=task,
-        metric=metric,
-        unit=unit,
-        basis=spread.basis,
-        subsets=tuple(subsets),
-        left_out=tuple(left_out),
-        clusters=len({one["cluster"] for one in documents}),
-        difference=difference,
-        needed=None if difference is None else spread.needed(difference / (100 if unit == "fraction" else 1)),
-    )
+    every = len({one["cluster"] for one in documents})
+    return Plan(task, metric, unit, spread.basis, tuple(subsets), tuple(left_out), every, difference, needed)
 
 
 def default_metric(task: str) -> str:
@@ -197,9 +185,9 @@ def pilot_spread(task: str, metric: str, first: ScoredRun, second: ScoredRun | N
     if entry is None or metric not in entry.statistics:
         known = ", ".join(sorted(first.entries)) if entry is None else ", ".join(entry.statistics)
         raise UsageError(f"the pilot run has no {task if entry is None else metric}; it has {known}.")
-    rows = np.flatnonzero(~without_value(entry.statistics[metric]))
-    clusters = [entry.clusters[row] for row in rows.tolist()]
-    score = clustered_score(entry.statistics[metric][rows], clusters, get_metric(metric).score)
+    table = entry.statistics[metric]
+    rows = np.flatnonzero(~without_value(table))
+    score = clustered_score(table[rows], [entry.clusters[row] for row in rows.tolist()], get_metric(metric).score)
     count = len(score.sums)
     if count < 2 or not np.isfinite(score.without).all():
         raise UsageError(f"{task} {metric}: the pilot run has values in {count} clusters, expected at least 2.")

@@ -17,9 +17,8 @@ from medtasks.runs.signature import parse_signature
 from ..board.board import BenchmarkBoard, Board, BoardModel, BoardRun, LetterCounts, Published, Timeline
 from ..board.numbers import UNIT_LABELS, direction, exact, interval, number
 from ..board.usage import amount, measured
-from ..figures.chosen import LOOKS, model_order
-from ..figures.plots import figures_of
-from ..figures.shapes import time_axis
+from ..figures.plots import figures_of, model_order
+from ..figures.shapes import LOOKS, time_axis
 from ..rank.rankings import billions_of
 from .tables import (
     ColumnView,

@@ -25,7 +25,7 @@ from ..board.board import (
 )
 from ..board.numbers import UNIT_LABELS, finding, interval, shown_name
 from ..board.rows import without_empty
-from ..figures.chosen import model_order
+from ..figures.plots import model_order
 
 MOST_ROWS = 12
 """Models in a chart; the table below has all."""
