@@ -6,9 +6,9 @@ Nothing here is computed. Fractions are 0 to 1 and points 0 to 100; ``unit`` say
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from medtasks.benchmarks.streams import Round as Round
 from medtasks.benchmarks.streams import Timeline as Timeline
@@ -17,6 +17,7 @@ from medtasks.runs.replies import RunUsage, Usage
 from medtasks.runs.scores import Reliability
 
 Trained: TypeAlias = Literal["yes", "no", "unknown"]
+Filled = Annotated[str, Field(min_length=1)]
 
 FORMATS = ("svg", "png", "pdf")
 """Of figures as files."""
@@ -27,11 +28,8 @@ class _Frozen(BaseModel):
 
 
 class Cell(_Frozen):
-    """One score of one model. If ``value`` is None, ``reason`` says why; ``low`` and ``high`` are the 95 %
-    cluster-bootstrap interval, if there is one. ``answered``, ``judged``, ``bounds`` and ``incomplete`` are as in
-    `medtasks.runs.scoring.MetricScore`. Scores with equal reproducibility ``signature`` are comparable. ``judge``
-    names the judges of a judged score.
-    """
+    """One score of one model, as `medtasks.runs.scores.MetricScore`; ``low`` and ``high`` are its 95 % bootstrap
+    interval. Scores with equal ``signature`` are comparable. ``judge`` names the judges of a judged score."""
 
     value: float | None
     low: float | None = None
@@ -105,11 +103,9 @@ class Ranked(_Frozen):
 
 
 class Pair(_Frozen):
-    """``first`` - ``second`` on the items that both have, with its 95 % interval; ``p_value`` of the cluster sign-flip
-    test (`medtasks.stats.paired.paired_difference`), ``p_holm`` after Holm's correction over all pairs of the ranking.
-    ``wins`` and ``losses`` count items that only the first, or only the second, has right (for accuracies).
-    ``reason`` says why there is no interval or test; ``warning`` is about too few ``clusters``; ``standard_error`` is
-    that of the difference, with clustered items."""
+    """``first`` - ``second`` on the items that both have, as `medtasks.stats.paired.PairedDifference`; ``p_holm`` is
+    the p-value after Holm's correction over all pairs of the ranking. ``wins`` and ``losses`` count items that only the
+    first, or only the second, has right (for accuracies)."""
 
     first: str
     second: str
@@ -131,8 +127,8 @@ class Ranking(_Frozen):
     """The comparison of all comparable models by one headline column, best first.
 
     ``detectable`` is the minimum detectable difference between two of these models (80 % power at level 0.05, median
-    over pairs), in the column's unit; None if models never differ or there are too few clusters. ``warning`` is about
-    too few clusters. ``unranked`` gives by comparable model the reason why it has no rank.
+    over pairs), in the column's unit. ``warning`` is about too few clusters. ``unranked`` gives by comparable model the
+    reason why it has no rank.
     """
 
     column: BoardColumn
@@ -198,19 +194,24 @@ class PublishedCell(_Frozen):
     notes: tuple[str, ...] = ()
 
 
-class Published(_Frozen):
-    """One model's row in a table of a paper: published, not re-run."""
+class PublishedModel(_Frozen):
+    """A model in a table of a paper: ``label`` as printed there, ``model`` as the board shows it."""
 
-    table: str
-    source: str
-    paper: str
-    label: str
-    model: str
-    family: str
+    table: Filled
+    source: Filled
+    paper: Filled
+    label: Filled
+    model: Filled
+    family: Filled
     size: str | None
     type: str
     trained: Trained
     judge: str | None
+
+
+class Published(PublishedModel):
+    """One model's row in a table of a paper: published, not re-run."""
+
     cells: tuple[PublishedCell, ...]
     notes: tuple[str, ...]
 
@@ -283,8 +284,7 @@ class TypeMeans(_Frozen):
 class BenchmarkBoard(_Frozen):
     """One benchmark. ``tables[0]`` is the headline table (name ``headline``); ``published`` cells name a column of the
     board, or the paper's own heading if there is none; ``published_problem`` says why the file of published figures
-    cannot be read. ``usage`` has the models that are ranked by the first headline
-    score (that is not signed) and report any."""
+    cannot be read. ``usage`` has the models that are ranked by the first headline score and report any."""
 
     name: str
     title: str

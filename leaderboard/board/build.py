@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import medtasks
 from medtasks.benchmarks.layouts import HEADLINE, all_layouts, columns_of
-from medtasks.benchmarks.streams import Timeline
 from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.registry import benchmark_owner, get_benchmark
 from medtasks.catalog.spec import load_spec
@@ -22,19 +22,7 @@ from ..rank.comparability import ComparabilityGroups, on_common_items, same_resp
 from ..rank.rankings import SEED, media_gain, prompt_ranks, rank_models, size_and_type
 from ..verify.rejudging import Rejudged
 from ..verify.scored_run import Entry, ScoredRun
-from .board import (
-    BenchmarkBoard,
-    Board,
-    BoardColumn,
-    BoardModel,
-    BoardPlot,
-    BoardRun,
-    BoardTable,
-    LetterCounts,
-    ModelUsage,
-    Ranking,
-    Refused,
-)
+from . import board as schema
 from .models import Models, distinct_names, model_facts
 from .reference import Reference, load_reference, place_of, published_rows
 from .rows import board_columns, comparable_table, confidence_section, held_chance, is_incomplete, without_empty
@@ -45,7 +33,7 @@ RESAMPLES = 1000
 
 def build_board(
     runs: Iterable[ScoredRun],
-    refused: Iterable[Refused] = (),
+    refused: Iterable[schema.Refused] = (),
     *,
     title: str,
     models: Models | None = None,
@@ -55,7 +43,7 @@ def build_board(
     rejudged: Sequence[Rejudged] = (),
     resamples: int = RESAMPLES,
     layouts: Iterable[BoardLayout] | None = None,
-) -> Board:
+) -> schema.Board:
     """The leaderboard of the runs; their order makes no difference, and duplicates are ignored.
 
     ``refused`` are directories that could not be read, and why; ``models`` and ``prices`` are the organiser's
@@ -66,7 +54,7 @@ def build_board(
     runs = sorted(by_key.values(), key=lambda run: (run.public.created, run.public.key))
     groups = ComparabilityGroups(runs, demonstration=demonstration)
 
-    known: dict[str, BoardModel] = {}
+    known: dict[str, schema.BoardModel] = {}
     for run in runs:  # facts are from the newest run, training data from all
         facts = model_facts(run.public, models)
         trained = {**known[facts.slug].trained, **facts.trained} if facts.slug in known else facts.trained
@@ -81,7 +69,7 @@ def build_board(
         tasks = {column.task for column in columns_of(layout)}  # its own, or of another track
         if any(entry.benchmark == layout.benchmark or entry.name in tasks for entry in entries):
             boards.append(_filled(layout, runs, groups, known, prices or {}, published=published, resamples=resamples))
-    return Board(
+    return schema.Board(
         title=title,
         medtasks=medtasks.__version__,
         latest=max((run.public.created for run in runs), default=None),
@@ -99,10 +87,10 @@ def build_board(
 def _runs(
     runs: Sequence[ScoredRun],
     groups: ComparabilityGroups,
-    boards: Sequence[BenchmarkBoard],
+    boards: Sequence[schema.BenchmarkBoard],
     prices: Prices,
     rejudged: Sequence[Rejudged],
-) -> Iterator[BoardRun]:
+) -> Iterator[schema.BoardRun]:
     """Every run, sorted, with its cost and notes on what is not shown."""
     tables = [table for board in boards for table in board.tables]
     on_board = {key for table in tables for row in table.every_row for key in row.runs}
@@ -127,12 +115,12 @@ def _filled(
     layout: BoardLayout,
     runs: Sequence[ScoredRun],
     groups: ComparabilityGroups,
-    models: Mapping[str, BoardModel],
+    models: Mapping[str, schema.BoardModel],
     prices: Prices,
     *,
     published: bool,
     resamples: int,
-) -> BenchmarkBoard:
+) -> schema.BenchmarkBoard:
     """A benchmark's layout, filled with the scores of the runs.
 
     Columns that neither a run nor a paper fills are left out, as are tables and plots with only such columns.
@@ -158,12 +146,12 @@ def _filled(
     shown_tables = [without_empty(one, printed) for one in tables]
     shown_tables = [one for one in shown_tables if one.columns or one.name == HEADLINE]
     letters = [
-        LetterCounts(task=entry.name, model=model, **held.model_dump(include={"gold", "chosen", "preference"}))
+        schema.LetterCounts(task=entry.name, model=model, **held.model_dump(include={"gold", "chosen", "preference"}))
         for model, entry in _entries("letters", layout, runs, groups)
         if (held := entry.scores.letters) is not None
     ]
     timelines = [one for _, entry in _entries("timeline", layout, runs, groups) for one in entry.timelines]
-    beside = {"letters": letters, "timeline": timelines}
+    beside: dict[str, Sequence[Any]] = {"letters": letters, "timeline": timelines}
     plots = [one for plot in layout.plots for one in _plots(plot, beside.get(plot.kind), runs, shown_tables, table)]
     gains, bars, text_only = media_gain(
         benchmark, headline, [one for two in shown_tables for one in two.columns], groups
@@ -174,12 +162,12 @@ def _filled(
     shown_tables += [*ranks, *confidences]
     plots += [*bars, *curves]
 
-    usage: list[ModelUsage] = []
+    usage: list[schema.ModelUsage] = []
     if (ordering := next((column for column in headline if not column.signed), None)) is not None:
         usage = _usage(ordering, tables[0], groups, prices)
         if measure := plotted([(one.usage, one.cost) for one in usage]):
             taken = {plot.name for plot in plots}
-            against = BoardPlot(
+            against = schema.BoardPlot(
                 name=next(one for one in ("cost", "score-against-cost", "cost-of-answers") if one not in taken),
                 title=f"{ordering.label} against {measure.label.lower()}",
                 kind="cost",
@@ -190,7 +178,7 @@ def _filled(
             plots.append(against)
     correlations, means = size_and_type(shown_tables, rows, models)
     own = ("name", "title", "paper", "source", "licence", "language", "intended_use")
-    return BenchmarkBoard(
+    return schema.BenchmarkBoard(
         **{name: getattr(benchmark, name) for name in own},
         owner=benchmark_owner(benchmark.name).owner,
         shows=layout.shows,
@@ -213,7 +201,7 @@ def _filled(
     )
 
 
-def _ranking(groups: ComparabilityGroups, resamples: int, column: BoardColumn) -> Ranking | None:
+def _ranking(groups: ComparabilityGroups, resamples: int, column: schema.BoardColumn) -> schema.Ranking | None:
     """The ranking by one column; None for a signed score, or if no run is comparable."""
     group = groups.of(column.task, column.metric)
     if column.signed or not (group.ranked or group.waiting):
@@ -251,11 +239,11 @@ def _entries(
 
 def _plots(
     plot: Plot,
-    beside: Sequence[LetterCounts | Timeline] | None,
+    beside: Sequence[Any] | None,
     runs: Sequence[ScoredRun],
-    tables: list[BoardTable],
-    made: Callable[..., BoardTable],
-) -> Iterator[BoardPlot]:
+    tables: list[schema.BoardTable],
+    made: Callable[..., schema.BoardTable],
+) -> Iterator[schema.BoardPlot]:
     """The plot, if there are data for it; if no table in ``tables`` has its columns, one is ``made`` and added.
 
     Columns have a value in some row (ranks: in two), those of a paired plot on both sides; ``beside`` has the data of
@@ -282,7 +270,7 @@ def _plots(
             name = f"{name}-numbers"
         table = made(name, plot.title, (*columns, *against))
         tables.append(table)
-    yield BoardPlot(
+    yield schema.BoardPlot(
         **{name: getattr(plot, name) for name in ("name", "title", "kind", "ranks", "note")},
         table=table.name,
         columns=tuple(column.key for column in columns),
@@ -291,12 +279,14 @@ def _plots(
     )
 
 
-def _usage(column: BoardColumn, table: BoardTable, groups: ComparabilityGroups, prices: Prices) -> list[ModelUsage]:
+def _usage(
+    column: schema.BoardColumn, table: schema.BoardTable, groups: ComparabilityGroups, prices: Prices
+) -> list[schema.ModelUsage]:
     """What the runs used that are ranked by the column, of those that report any."""
     cells = {row.model: row.cells.get(column.key) for row in table.rows}
     usage = []
     for model, run in groups.of(column.task, column.metric).ranked.items():
         used, cost = used_by(run, prices, column.task)
         if (cell := cells.get(model)) is not None and used != Usage():
-            usage.append(ModelUsage(model=model, run=run.public.key, score=cell, usage=used, cost=cost))
+            usage.append(schema.ModelUsage(model=model, run=run.public.key, score=cell, usage=used, cost=cost))
     return usage

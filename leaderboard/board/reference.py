@@ -1,10 +1,7 @@
 """Scores that are shown as references, never ranked: figures of papers, and claims in models' repositories on the hub.
 
-The figures of papers are the CSV file that a benchmark names (`Benchmark.figures`).
-
-Each line is one printed figure: the paper's table and where it was found, the model as printed (``label``) and as the
-board shows it (``model``), the heading (``column``), the figure as printed, and the task, metric and, for a breakdown,
-the group that medtasks scores. An unreadable figure is empty, and its notes say why. ``notes`` are about the figure,
+The figures of papers are the CSV file that a benchmark names (`Benchmark.figures`), each line one printed figure
+(:class:`PublishedFigure`). An unreadable figure is empty, and its notes say why. ``notes`` are about the figure,
 ``row_notes`` about the model's row in the table; several notes are on lines of their own. A line without a table is
 about all figures: ``note``, or ``gap`` for figures that the file lacks, and why.
 """
@@ -15,13 +12,14 @@ import contextlib
 import csv
 import functools
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import yaml
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, ValidationError, computed_field, model_validator
 
 from medtasks.catalog.registry import get_benchmark
 from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line, reading
@@ -31,14 +29,13 @@ from medtasks.core.text import first_names
 from medtasks.judge.ensemble import family_of
 
 from ..exports.publishable import dataset_of
-from .board import Board, BoardColumn, Published, PublishedCell, Trained
+from .board import Board, BoardColumn, Filled, Published, PublishedCell, PublishedModel
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResultEntry
 
-Text = Annotated[str, Field(min_length=1)]
 OptionalText = Annotated[str | None, BeforeValidator(lambda text: text or None)]
-Notes = Annotated[tuple[Text, ...], BeforeValidator(lambda text: tuple(text.splitlines()))]
+Notes = Annotated[tuple[Filled, ...], BeforeValidator(lambda text: tuple(text.splitlines()))]
 Place = tuple[str, str, "str | None", "str | None"]
 """Task, metric, breakdown, group."""
 Claim: TypeAlias = "tuple[str, EvalResultEntry]"
@@ -47,28 +44,29 @@ Claim: TypeAlias = "tuple[str, EvalResultEntry]"
 CLAIMS = ".eval_results"
 """The folder of a model's repository for its scores."""
 
+_CLAIMED: dict[str, Any] = {
+    **dict.fromkeys(("size", "judge")),
+    **dict.fromkeys(("type", "trained"), "unknown"),
+    "table": "Claimed in the models' repositories",
+    "source": f"{CLAIMS} on the hub",
+    "paper": "claimed",
+    "notes": (),
+}
 _HIGHEST = {"fraction": 1, "percent": 100, "points": 100}
 _NUMBER = re.compile(r"-?[0-9]{1,9}(\.[0-9]{1,9})?")
 
 
-class PublishedFigure(Frozen):
+class PublishedFigure(PublishedModel):
     """One printed figure, and what medtasks scores as its counterpart."""
 
-    table: Text
-    source: Text
-    paper: Text
     judge: OptionalText
-    label: Text
-    model: Text
-    family: Text
     size: OptionalText
     type: Literal["closed", "general", "medical"]
-    trained: Trained
-    column: Text
+    column: Filled
     printed: OptionalText
     unit: Literal["fraction", "percent", "points", "score"]
-    task: Text
-    metric: Text
+    task: Filled
+    metric: Filled
     breakdown: OptionalText
     group: OptionalText
     rankable: bool
@@ -91,6 +89,7 @@ class PublishedFigure(Frozen):
             raise ValueError(f"`printed` is {self.printed}, expected 0 to {highest} ({self.unit})")
         return self
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def value(self) -> float | None:
         """The figure in the unit of our metric: a percentage becomes a fraction, all others stay."""
@@ -108,11 +107,7 @@ class Reference(Frozen):
 
 
 def read_reference(path: Path) -> Reference:
-    """The published figures in the CSV file ``path``.
-
-    Raises:
-        DataError: the file is unreadable or breaks the format (names file, line and field).
-    """
+    """The published figures in the CSV file ``path``; `DataError` names file, line and field of what is wrong."""
     about: dict[str, list[str]] = {"note": [], "gap": []}
     figures: dict[tuple[str, str, str], PublishedFigure] = {}
     try:
@@ -121,17 +116,15 @@ def read_reference(path: Path) -> Reference:
             for fields in reader:
                 place = f"{path}, line {reader.line_num}"
                 if not fields.get("table") and fields.get("column") in about:
-                    text = filter(None, (fields.get("notes"), fields.get("why")))
-                    about[fields["column"]].append(": ".join(text))
+                    about[fields["column"]].append(": ".join(filter(None, (fields.get("notes"), fields.get("why")))))
                     continue
                 try:
                     figure = PublishedFigure.model_validate(fields)
                 except ValidationError as error:
                     raise DataError(f"{place}: {first_problem(error, PublishedFigure)}; fix it.") from error
                 key = (figure.table, figure.label, figure.column)
-                if key in figures:
+                if figures.setdefault(key, figure) is not figure:
                     raise DataError(f"{place}: {', '.join(key)} is duplicated; remove it.")
-                figures[key] = figure
     except (OSError, ValueError, csv.Error) as error:
         raise DataError(f"{path}: not a readable CSV file ({first_line(error)}); fix or restore it.") from error
     return Reference(notes=tuple(about["note"]), figures=tuple(figures.values()), gaps=tuple(about["gap"]))
@@ -155,29 +148,19 @@ def published_rows(reference: Reference, keys: Mapping[Place, str]) -> tuple[Pub
     rows: dict[tuple[str, str], list[PublishedFigure]] = {}
     for figure in reference.figures:
         rows.setdefault((figure.table, figure.label), []).append(figure)
-    of_row = Published.model_fields.keys() - {"cells", "notes"}
-    of_cell = PublishedCell.model_fields.keys() - {"column", "value"}
+    of_row, of_cell = {*PublishedModel.model_fields}, {"printed", "value", "rankable", "why", "notes"}
     published = []
     for figures in rows.values():
-        cells = [
-            PublishedCell(
-                column=keys.get(place_of(one), one.column), value=one.value, **one.model_dump(include=of_cell)
-            )
-            for one in figures
-        ]
+        cells = [{"column": keys.get(place_of(one), one.column), **one.model_dump(include=of_cell)} for one in figures]
         notes = dict.fromkeys(note for one in figures for note in one.row_notes)
         facts = figures[0].model_dump(include=of_row)
-        published.append(Published(**facts, cells=tuple(cells), notes=tuple(notes)))
+        published.append(Published.model_validate({**facts, "cells": cells, "notes": tuple(notes)}))
     return tuple(published)
 
 
 def read_claims(given: Sequence[str]) -> list[Claim]:
-    """The claims in copies of models' repositories, each given as ``OWNER/NAME=DIRECTORY``.
-
-    Raises:
-        UsageError: one is not given so, or has no file of scores.
-        DataError: a file is not in the hub's format.
-    """
+    """The claims in copies of models' repositories, each given as ``OWNER/NAME=DIRECTORY``; `UsageError` if one is not
+    given so, or has no file of scores, `DataError` if a file is not in the hub's format."""
     if not given:
         return []
     from huggingface_hub import parse_eval_result_entries  # slow to import, and few boards have claims
@@ -205,22 +188,18 @@ def read_claims(given: Sequence[str]) -> list[Claim]:
 
 
 def with_claims(board: Board, claims: Sequence[Claim]) -> Board:
-    """The board with a row of claimed scores for each model and benchmark.
-
-    Raises:
-        UsageError: a claim is of no column of the board.
-    """
+    """The board with a row of claimed scores for each model and benchmark; `UsageError` if a claim is of no column."""
     left = {f"{entry.task_id} of {entry.dataset_id}" for _, entry in claims}
     benchmarks = []
     for benchmark in board.benchmarks:
         dataset, columns = "", {column.key for table in benchmark.tables for column in table.columns}
         with contextlib.suppress(MedtasksError):  # it is not from the hub
             dataset, _ = dataset_of(benchmark.name)
-        cells: dict[str, dict[str, PublishedCell]] = {}
+        cells: dict[str, dict[str, PublishedCell]] = defaultdict(dict)
         for model, entry in claims:
             if entry.dataset_id == dataset and entry.task_id in columns:
                 left.discard(f"{entry.task_id} of {dataset}")
-                cells.setdefault(model, {})[entry.task_id] = PublishedCell(
+                cells[model][entry.task_id] = PublishedCell(
                     column=entry.task_id,
                     printed=None,
                     value=float(entry.value),
@@ -230,18 +209,11 @@ def with_claims(board: Board, claims: Sequence[Claim]) -> Board:
                 )
         rows = [
             Published(
-                table="Claimed in the models' repositories",
-                source=f"{CLAIMS} on the hub",
-                paper="claimed",
+                **_CLAIMED,
                 label=model,
                 model=model,
                 family=", ".join(family_of(model)) or "unknown",
-                size=None,
-                type="unknown",
-                trained="unknown",
-                judge=None,
                 cells=tuple(of_model.values()),
-                notes=(),
             )
             for model, of_model in cells.items()
         ]

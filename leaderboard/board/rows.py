@@ -45,11 +45,7 @@ _EMPTY = Cell(value=None, items=0, reason="no answer with this confidence", sign
 
 
 def board_columns(columns: Iterable[Column], runs: Sequence[ScoredRun] = ()) -> tuple[BoardColumn, ...]:
-    """The columns, each once, with ``ALL_GROUPS`` replaced by one column for each group in the runs, sorted.
-
-    Raises:
-        UsageError: a task or metric is unknown.
-    """
+    """The columns, each once, with ``ALL_GROUPS`` replaced by one column for each group in the runs, sorted."""
     found: dict[str, BoardColumn] = {}
     for column in columns:
         each = [column]
@@ -230,7 +226,7 @@ def confidence_section(
         columns = board_columns([Column(task, *one) for one in zip(CONFIDENCE_NAMES, _LABELS, strict=True)])
         name, what = (f"-{task}", f": {title}") if title else ("", "")
         by_bin, by_part = _curves(task, found)
-        made = {
+        made: dict[Any, BoardTable] = {
             "bars": table(f"confidence{name}", f"Confidence{what}", columns, _NOTE),
             "reliability": made_table(f"reliability{name}", f"Accuracy by confidence{what}", _BINS_NOTE, by_bin),
             "coverage": made_table(f"coverage{name}", f"Accuracy by coverage{what}", _CURVE_NOTE, by_part),

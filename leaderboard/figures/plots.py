@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from medtasks.stats.ranks import normalised_ranks
 
@@ -18,8 +19,6 @@ MOST_MODELS = 8
 """Maximum number of models in all figures but heat maps; more could not be distinguished."""
 _LABEL = 26
 """Characters of a model's name."""
-NOT_RUN = Cell(value=None, items=0, signature="")
-"""In place of a cell that a model does not have."""
 
 
 @dataclass(frozen=True)
@@ -40,36 +39,35 @@ class Figure:
         return f"{self.plot.title} ({self.extent})" if self.extent else self.plot.title
 
 
-@dataclass(frozen=True)
-class Shown:
+class Mark(NamedTuple):
+    """A score as drawn (`scaled`), with its interval; ``text`` is its number, with a star if incomplete, ``words`` has
+    the interval, too. ``competing`` is the value if it is complete."""
+
+    value: float | None = None
+    ends: tuple[float, float] | None = None
+    text: str = ""
+    words: str = ""
+    competing: float | None = None
+
+
+class Shown(NamedTuple):
     """A model in a figure; ``label`` is its name, shortened, ``look`` the same in all figures of a benchmark if
-    possible. Values are as drawn (`scaled`)."""
+    possible."""
 
     label: str
     look: Look
     cells: Mapping[str, Cell]
 
-    def value(self, column: BoardColumn) -> float | None:
-        cell = self.cells.get(column.key, NOT_RUN)
-        return None if cell.value is None else scaled(cell.value, column)
-
-    def ends(self, column: BoardColumn) -> tuple[float, float] | None:
-        cell = self.cells.get(column.key, NOT_RUN)
-        return None if cell.low is None or cell.high is None else (scaled(cell.low, column), scaled(cell.high, column))
-
-    def number(self, column: BoardColumn) -> str:
-        """Its value as text, with a star if incomplete; empty without one."""
-        cell = self.cells.get(column.key, NOT_RUN)
-        return "" if cell.value is None else shown(cell.value, column.unit) + "*" * cell.incomplete
-
-    def complete(self, column: BoardColumn) -> float | None:
-        """Its value if that is complete and so competes with the others'."""
-        return None if self.cells.get(column.key, NOT_RUN).incomplete else self.value(column)
-
-    def described(self, column: BoardColumn) -> str:
-        """Its number in words: ``Model 61.3 (58.1, 64.4)``."""
-        ends = shown_interval(self.cells[column.key], column.unit)
-        return f"{self.label} {self.number(column)}" + (f" ({ends})" if ends else "")
+    def mark(self, column: BoardColumn) -> Mark:
+        cell = self.cells.get(column.key)
+        if cell is None or cell.value is None:
+            return Mark()
+        value, text = scaled(cell.value, column), shown(cell.value, column.unit) + "*" * cell.incomplete
+        ends, words = None, text
+        if cell.low is not None and cell.high is not None:
+            ends = scaled(cell.low, column), scaled(cell.high, column)
+            words = f"{text} ({shown_interval(cell, column.unit)})"
+        return Mark(value, ends, text, f"{self.label} {words}", None if cell.incomplete else value)
 
 
 def scaled(value: float, column: BoardColumn) -> float:
@@ -141,15 +139,15 @@ def _scores(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> Figure 
     labels = _labels(board, drawn)
     models = [Shown(labels[one], LOOKS[look], rows[one]) for one, look in zip(drawn, taken, strict=True)]
 
-    every = [(column, model) for column in (*columns, *against) for model in models]
-    absent = [f"{model.label} in {column.label}" for column, model in every if model.value(column) is None]
+    every = [(column, model, model.mark(column)) for column in (*columns, *against) for model in models]
+    absent = [f"{model.label} in {column.label}" for column, model, mark in every if mark.value is None]
     apart = {(row.model, row.runs) for table in tables for row in table.apart if asked & row.cells.keys()}
     omitted = f" Without a value: {listed(absent)}." if absent else ""
     if apart:
         omitted += f" {len(apart)} {'row is' if len(apart) == 1 else 'rows are'} not comparable and not drawn."
     if signed:
         omitted += f" Not drawn, since 0 is best: {listed(signed)}."
-    incomplete = any(model.value(column) is not None and model.complete(column) is None for column, model in every)
+    incomplete = any(mark.competing != mark.value for _, _, mark in every)
     extent = _extent(len(drawn), len(valued))
     made: tuple[Blocks | Heat | Radar, str] | None = None
     if heat:
@@ -167,19 +165,20 @@ def _summary(column: BoardColumn, models: Sequence[Shown]) -> str:
 
     Incomplete values are used only if there are no others.
     """
-    found = [one for one in models if one.complete(column) is not None]
-    found = found or [one for one in models if one.value(column) is not None]
+    every = [(one.label, one.mark(column)) for one in models]
+    found = [(label, mark) for label, mark in every if mark.competing is not None]
+    found = found or [(label, mark) for label, mark in every if mark.value is not None]
     if not found:
         return f"{column.label}: no value"
     sign = -1 if column.higher_is_better and not column.signed else 1
-    ordered = sorted(found, key=lambda one: sign * (one.value(column) or 0.0))
+    ordered = sorted(found, key=lambda one: sign * (one[1].value or 0.0))
     unit = "" if column.unit in ("points", "score") else f" {UNITS[column.unit]}"
-    first, last = ordered[0], ordered[-1]
-    best_count = sum(one.number(column) == first.number(column) for one in ordered)
+    (label, first), (_, last) = ordered[0], ordered[-1]
+    best_count = sum(one.text == first.text for _, one in ordered)
     if best_count == len(ordered):
-        return f"{column.label}: {'all ' if best_count > 1 else f'{first.label} '}{first.number(column)}{unit}"
-    lowest = f"{first.described(column)}{unit}" + (f" (and {best_count - 1} more)" if best_count > 1 else "")
-    highest = f"{last.described(column)}{unit}"
+        return f"{column.label}: {'all' if best_count > 1 else label} {first.text}{unit}"
+    lowest = f"{first.words}{unit}" + (f" (and {best_count - 1} more)" if best_count > 1 else "")
+    highest = f"{last.words}{unit}"
     if column.signed:
         return f"{column.label}, {direction(column)}: from {lowest} to {highest}"
     return f"{column.label}: best {lowest}, last {highest}"
@@ -226,7 +225,8 @@ def _bars(
     """A block for each column, with intervals and the chance level; each model keeps its place and look."""
     blocks, chances = [], {}
     for column in columns:
-        lines = [Line(m.label, m.look, m.number(column), (m.value(column),), m.ends(column)) for m in models]
+        marks = [(one, one.mark(column)) for one in models]
+        lines = [Line(one.label, one.look, mark.text, (mark.value,), mark.ends) for one, mark in marks]
         note, level = column.remark, None
         if plot.chance is not None:
             chance = plot.chance if column.chance is None else column.chance
@@ -249,7 +249,7 @@ def _dumbbells(
         # percent and points are drawn on one axis, fractions in percent
         lines, unit = [], "points" if column.unit == "fraction" else column.unit
         for one in models:
-            first, second = one.value(column), one.value(other)
+            first, second = one.mark(column).value, one.mark(other).value
             text = "" if first is None or second is None else difference(first - second, unit).replace(MINUS, "-")
             lines.append(Line(one.label, one.look, text, (first, second)))
         same = column.label == other.label
@@ -267,11 +267,12 @@ def _heat(plot: BoardPlot, columns: Sequence[BoardColumn], models: Sequence[Show
     Cells are coloured from 0 for the worst to 1 for the best. Ranks need a complete value. Values are compared on one
     scale if all columns have the same unit and direction.
     """
-    values = [[one.complete(column) if plot.ranks else one.value(column) for one in models] for column in columns]
+    marks = [[one.mark(column) for one in models] for column in columns]
+    values = [[mark.competing if plot.ranks else mark.value for mark in row] for row in marks]
     shared = len({(column.unit, column.higher_is_better) for column in columns}) <= 1
     every = [value for row in values for value in row if value is not None]
     cells: list[list[tuple[str, float | None]]] = []
-    for column, row in zip(columns, values, strict=True):
+    for column, row, texts in zip(columns, values, marks, strict=True):
         if plot.ranks:
             ranks = normalised_ranks(row, higher_is_better=column.higher_is_better)
             cells.append([("", None) if rank is None else (f"{rank:.2f}", 1 - rank) for rank in ranks])
@@ -279,12 +280,12 @@ def _heat(plot: BoardPlot, columns: Sequence[BoardColumn], models: Sequence[Show
         known = every if shared else [value for value in row if value is not None]
         low, high = min(known, default=0.0), max(known, default=0.0)
         cells.append([])
-        for one, value in zip(models, row, strict=True):
+        for mark, value in zip(texts, row, strict=True):
             share = None
             if value is not None:
                 share = 0.5 if low == high else (value - low) / (high - low)
                 share = share if column.higher_is_better else 1 - share
-            cells[-1].append((one.number(column), share))
+            cells[-1].append((mark.text, share))
     down, across = [one.label for one in models], [one.label for one in columns]
     rows = list(zip(*cells, strict=True))
     size = f"{len(models)} models by {len(columns)} columns, lighter is better, hatched has no"
@@ -313,14 +314,14 @@ def _radar(columns: Sequence[BoardColumn], models: Sequence[Shown], extent: str)
 
     None unless there are three or more columns, on one scale, none of them signed, and nothing below 0.
     """
-    values = [value for one in models for column in columns if (value := one.value(column)) is not None]
+    curves = [(one.label, one.look, [one.mark(column).value for column in columns]) for one in models]
+    values = [value for _, _, curve in curves for value in curve if value is not None]
     signed = any(column.signed for column in columns)
     if signed or len(columns) < 3 or len({*map(_scale_of, columns)}) > 1 or min(values) < 0:
         return None
     highest = max(values)
     top = min(100.0, 20.0 * math.ceil(highest / 20)) if _scale_of(columns[0]) == "percent" else highest
     names = [one.label if one.higher_is_better else f"{one.label} (lower is better)" for one in columns]
-    curves = [(one.label, one.look, [one.value(column) for column in columns]) for one in models]
     summary = listed([_summary(column, models) for column in columns])
     which = extent or f"{len(models)} models"
     words = f"Radar chart for {which} with {len(columns)} axes, from 0 in the middle. {summary}."
@@ -370,12 +371,12 @@ def _cost(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> Figure | 
     known = [(model, cost) for model, cost in costs.items() if cost is not None]
     curves, numbers, incomplete = [], [], False
     for look, (model, cost) in zip(LOOKS, known[:MOST_MODELS], strict=False):
-        one = Shown(labels[model], look, {column.key: used[model].score})
-        score, star = one.value(column), one.complete(column) is None
+        mark = Shown(labels[model], look, {column.key: used[model].score}).mark(column)
+        star = mark.competing is None
         incomplete |= star
-        numbers.append(f"{one.described(column)} at {amount(cost)}")
-        points = () if score is None else (Point(cost, score, 5.0, one.ends(column)),)  # a ranked run has one
-        curves.append((one.label + "*" * star, look, points))
+        numbers.append(f"{mark.words} at {amount(cost)}")
+        points = () if mark.value is None else (Point(cost, mark.value, 5.0, mark.ends),)  # a ranked run has one
+        curves.append((labels[model] + "*" * star, look, points))
     extent = _extent(len(curves), len(known))
     absent = [labels[model] for model, cost in costs.items() if cost is None]
     omitted = f"Without a value: {listed(absent)}." if absent else ""

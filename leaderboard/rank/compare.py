@@ -38,12 +38,11 @@ _OVER = "Scores are over the items with a value in both runs; intervals and p ar
 
 @dataclass(frozen=True)
 class Line:
-    """One metric of one task or group.
+    """One metric of one task or group: ``first`` and ``second`` are the scores over the items with a value in both
+    runs, None without any; ``pair`` has their difference, first - second.
 
-    ``first`` and ``second`` are the scores over the items with a value in both runs, None without any; ``pair`` has
-    their difference, first - second. ``unpaired`` counts items with a value in only one run. ``detectable`` is the
-    minimum detectable difference (80 % power at level 0.05), in the metric's unit. ``unlike`` says why the two scores
-    are not comparable, ``reason`` why there is no difference or no test.
+    ``unpaired`` counts items with a value in only one run. ``detectable`` is the minimum detectable difference (80 %
+    power at level 0.05). ``unlike`` says why the two scores are not comparable, ``reason`` why there is no test.
     """
 
     task: str
@@ -141,12 +140,8 @@ def signed_number(value: float | None, unit: str, sign: str = "") -> str:
 
 
 def read_one(folder: Path, cache: Path | None = None) -> ScoredRun:
-    """The single run in or below ``folder``; ``cache`` is the directory that keeps scored runs.
-
-    Raises:
-        UsageError: ``folder`` is not a directory or does not contain one run.
-        DataError: the run cannot be read.
-    """
+    """The single run in or below ``folder``; ``cache`` is the directory that keeps scored runs. `UsageError` if it has
+    none or several, `DataError` if it cannot be read."""
     runs, refused = collect([folder], RunStore(cache and cache / "scores"))
     if len(runs) > 1:
         names = first_names((run.public.folder for run in runs), 5)
@@ -165,11 +160,8 @@ def compare_runs(
     metric: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
-    """The comparison of two runs item by item in every score that both have, or in one ``task`` or ``metric``.
-
-    Raises:
-        UsageError: the runs have no task in common, or one of them lacks ``task`` or ``metric``.
-    """
+    """The comparison of two runs item by item in every score that both have, or in one ``task`` or ``metric``;
+    `UsageError` if they have none in common."""
     both = first.entries.keys() & second.entries.keys()
     shared = sorted(both, key=lambda name: (-len(first.entries[name].items), name))  # those with most items first
     if not shared:
@@ -234,11 +226,8 @@ def compare_pairs(
     metric: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[LeaningTest]:
-    """The tests of every ``group`` and ``metric`` that all runs share, over ``pairs`` of a base and a tuned run.
-
-    Raises:
-        UsageError: the runs share no group of several tasks, or not ``group`` or ``metric``.
-    """
+    """The tests of every ``group`` and ``metric`` that all runs share, over ``pairs`` of a base and a tuned run;
+    `UsageError` if the runs share no group of several tasks with a metric."""
     from scipy.stats import binomtest, wilcoxon  # slow to import, and few comparisons are of several pairs
 
     runs = [run for pair in pairs for run in pair]

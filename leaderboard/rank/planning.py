@@ -167,13 +167,10 @@ def default_metric(task: str) -> str:
 
 
 def pilot_spread(task: str, metric: str, first: ScoredRun, second: ScoredRun | None = None) -> Spread:
-    """The spread in one or two pilot runs.
+    """The spread in one or two pilot runs; `UsageError` if they have none of this score.
 
     With two, it is that of their paired difference. With one, that of its score times ``sqrt(2)``: the other model is
     taken to vary as much, independently; two models' answers are usually correlated, so this is an upper bound.
-
-    Raises:
-        UsageError: a run lacks task or metric, too few clusters have a value, or all have the same.
     """
     if second is not None:
         (line,) = compare_runs(first, second, task=task, metric=metric).lines
@@ -201,15 +198,11 @@ def pilot_spread(task: str, metric: str, first: ScoredRun, second: ScoredRun | N
 def assumed_spread(
     task: str, metric: str, documents: Sequence[Document], score: float | None = None, icc: float = ICC
 ) -> Spread:
-    """The spread of right and wrong answers at accuracy ``score``, without a pilot run.
+    """The spread of right and wrong answers at accuracy ``score``, by default the median of the published ones, without
+    a pilot run; `UsageError` if there is no such score or spread.
 
     The variance of a mean is ``p (1 - p) / n``, times the design effect ``1 + (m - 1) icc`` (Kish 1965) with m items
-    per cluster; that of the difference twice as much, as if the models were independent. ``score`` is by default the
-    median of the published ones.
-
-    Raises:
-        UsageError: the metric is not a mean of 0 to 1, nothing is published and no score is given, or the score leaves
-            no spread.
+    per cluster; that of the difference twice as much, as if the models were independent.
     """
     if unit_of(metric) != "fraction" or get_metric(metric).width != 2:
         raise UsageError(f"{metric} is not a share of right answers; give a pilot run of {task} (--pilot DIR).")

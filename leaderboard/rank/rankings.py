@@ -34,22 +34,7 @@ from medtasks.stats.paired import (
 )
 from medtasks.stats.ranks import compact_letters, rank_intervals
 
-from ..board.board import (
-    BoardColumn,
-    BoardModel,
-    BoardPlot,
-    BoardTable,
-    Cell,
-    OrderChange,
-    Pair,
-    PromptOrder,
-    Published,
-    Ranked,
-    Ranking,
-    SizeCorrelation,
-    TextOnly,
-    TypeMeans,
-)
+from ..board import board as schema
 from ..board.rows import Filled, cell_of, made_table
 from ..verify.scored_run import ScoredRun
 from .comparability import ComparabilityGroups
@@ -75,7 +60,7 @@ _BILLIONS = {"M": 0.001, "B": 1.0, "T": 1000.0}
 
 
 def rank_models(
-    column: BoardColumn,
+    column: schema.BoardColumn,
     tables: Mapping[str, Array],
     clusters: Sequence[str],
     *,
@@ -83,7 +68,7 @@ def rank_models(
     signature: str,
     unranked: Mapping[str, str] | None = None,
     resamples: int = 1000,
-) -> Ranking:
+) -> schema.Ranking:
     """Ranks with intervals, all pairs, and the compact letter display.
 
     ``tables`` has by model the metric's statistics ``(items, width)``; rows without a value
@@ -137,14 +122,14 @@ def rank_models(
     errors = [(one.standard_error, one.clusters) for one in pairs if one.standard_error]
     known = [least for one in errors if (least := detectable_difference(*one)) is not None]
     clusters_inside = len({*inside})
-    return Ranking(
+    return schema.Ranking(
         column=column,
         items=len(inside),
         clusters=clusters_inside,
         cluster=cluster,
         signature=signature,
         ranked=tuple(
-            Ranked(
+            schema.Ranked(
                 model=model,
                 rank=1 + sum(sign * values[other] > sign * values[model] for other in order),
                 best=bound.best,
@@ -160,7 +145,7 @@ def rank_models(
     )
 
 
-def pair_of(first: str, second: str, metric: str, tables: tuple[Array, Array], found: PairedDifference) -> Pair:
+def pair_of(first: str, second: str, metric: str, tables: tuple[Array, Array], found: PairedDifference) -> schema.Pair:
     """The pair for the difference ``found`` between two models with these statistics ``(items, width)`` of the same
     items; Holm's correction comes later.
 
@@ -169,15 +154,15 @@ def pair_of(first: str, second: str, metric: str, tables: tuple[Array, Array], f
     wins = losses = None
     if metric in VERDICTS and found.items:
         both = ~(without_value(tables[0]) | without_value(tables[1]))
-        one, other = (table[both] for table in tables)
-        if all((table[:, 1] == 1).all() and np.isin(table[:, 0], (0, 1)).all() for table in (one, other)):
-            wins, losses = int((one[:, 0] > other[:, 0]).sum()), int((one[:, 0] < other[:, 0]).sum())
+        (one, times), (other, others) = (table[both].T for table in tables)
+        if (times == 1).all() and (others == 1).all() and np.isin((one, other), (0, 1)).all():
+            wins, losses = int((one > other).sum()), int((one < other).sum())
     shared = ("items", "clusters", "difference", "low", "high", "p_value", "reason", "standard_error")
     values = {name: getattr(found, name) for name in shared}
-    return Pair(first=first, second=second, **values, p_holm=None, wins=wins, losses=losses)
+    return schema.Pair(first=first, second=second, **values, p_holm=None, wins=wins, losses=losses)
 
 
-def with_holm(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
+def with_holm(pairs: Sequence[schema.Pair]) -> tuple[schema.Pair, ...]:
     """The pairs with p-values corrected over all of them, and with warnings about too few clusters."""
     adjusted = holm([pair.p_value for pair in pairs])
     tests = sum(p is not None for p in adjusted)
@@ -198,8 +183,8 @@ def billions_of(size: str | None) -> float | None:
 
 
 def size_and_type(
-    tables: Sequence[BoardTable], published: Sequence[Published], models: Mapping[str, BoardModel]
-) -> tuple[tuple[SizeCorrelation, ...], tuple[TypeMeans, ...]]:
+    tables: Sequence[schema.BoardTable], published: Sequence[schema.Published], models: Mapping[str, schema.BoardModel]
+) -> tuple[tuple[schema.SizeCorrelation, ...], tuple[schema.TypeMeans, ...]]:
     """How scores go with the models' sizes, and their means by type of model.
 
     Both are of headline scores (those of the first table), of the same metrics in the tasks of a headline group, and of
@@ -210,8 +195,8 @@ def size_and_type(
     tasks = {one.task for one in tables[0].columns}
     scored = [table for table in tables if table.name != GAINS]
     first = {column.key: table for table in reversed(scored) for column in table.columns}
-    correlations: list[SizeCorrelation] = []
-    means: list[TypeMeans] = []
+    correlations: list[schema.SizeCorrelation] = []
+    means: list[schema.TypeMeans] = []
     for column in {column.key: column for table in scored for column in table.columns}.values():
         if column.breakdown is not None or column.signed:
             continue
@@ -232,23 +217,23 @@ def size_and_type(
             known = [(math.log(size), value) for text, value in pairs if (size := billions_of(text))]
             if len(known) >= FEWEST and all(len(set(side)) > 1 for side in zip(*known, strict=True)):
                 r = statistics.correlation(*zip(*known, strict=True))
-                correlations.append(SizeCorrelation(published=name, column=column, models=len(known), r=r))
+                correlations.append(schema.SizeCorrelation(published=name, column=column, models=len(known), r=r))
         by_type = {kind: [value for model, value in values if model.type == kind] for kind in TYPES}
         stated = {kind: found for kind, found in by_type.items() if found}
         if len(stated) > 1:
             mean = {kind: statistics.fmean(found) for kind, found in stated.items()}
-            means.append(TypeMeans(column=column, means=mean, models={kind: len(one) for kind, one in stated.items()}))
+            means.append(
+                schema.TypeMeans(column=column, means=mean, models={kind: len(one) for kind, one in stated.items()})
+            )
     correlations.sort(key=lambda one: bool(one.published))  # those of runs first
     return tuple(correlations), tuple(means)
 
 
 def prompt_ranks(
-    columns: Iterable[BoardColumn], ranking_of: Callable[[BoardColumn], Ranking | None]
-) -> tuple[list[BoardTable], PromptOrder | None]:
-    """The ranks under each prompt of the first task with several prompts, and what they say; none without two models.
-
-    ``columns`` are those of a benchmark's tables.
-    """
+    columns: Iterable[schema.BoardColumn], ranking_of: Callable[[schema.BoardColumn], schema.Ranking | None]
+) -> tuple[list[schema.BoardTable], schema.PromptOrder | None]:
+    """The ranks under each prompt of the first task with several prompts among ``columns``, and what they say; none
+    without two models."""
     whole = [one for one in columns if one.breakdown is None]
     prompted = [one for one in whole if _PROMPT.fullmatch(one.metric)]
     if not prompted:
@@ -274,7 +259,7 @@ def prompt_ranks(
         update = {"unit": "rank", "chance": None, "higher_is_better": False, "metric": f"{ranking.column.metric}.rank"}
         shown = ranking.column.model_copy(update={"key": f"{key}.rank", **update})
         for one in ranking.ranked:
-            cell = Cell(value=one.rank, low=one.best, high=one.worst, items=ranking.items, signature=signature)
+            cell = schema.Cell(value=one.rank, low=one.best, high=one.worst, items=ranking.items, signature=signature)
             cells.append((one.model, shown, cell, ()))
     note = "With 95 % intervals of the ranks; 1 is the best."
     table = made_table("prompt-ranks", "Rank under each prompt", note, cells)
@@ -284,11 +269,11 @@ def prompt_ranks(
         ahead = tuple(number for number, one in ranks.items() if one[first] < one[second])
         behind = tuple(number for number, one in ranks.items() if one[first] > one[second])
         if ahead and behind:
-            changes.append(OrderChange(first=first, second=second, ahead=ahead, behind=behind))
+            changes.append(schema.OrderChange(first=first, second=second, ahead=ahead, behind=behind))
     by_prompt = [[one[model] for model in models] for one in ranks.values()]
     pairs = [pair for pair in combinations(by_prompt, 2) if all(len(set(one)) > 1 for one in pair)]
     known = [float(kendalltau(*pair).statistic) for pair in pairs]  # tau-b
-    order = PromptOrder(
+    order = schema.PromptOrder(
         task=task,
         prompts=len(ranks),
         pairs=len(models) * (len(models) - 1) // 2,
@@ -300,21 +285,21 @@ def prompt_ranks(
 
 
 def media_gain(
-    benchmark: Benchmark, headline: Sequence[BoardColumn], others: Iterable[BoardColumn], groups: ComparabilityGroups
-) -> tuple[list[BoardTable], list[BoardPlot], TextOnly | None]:
+    benchmark: Benchmark,
+    headline: Sequence[schema.BoardColumn],
+    others: Iterable[schema.BoardColumn],
+    groups: ComparabilityGroups,
+) -> tuple[list[schema.BoardTable], list[schema.BoardPlot], schema.TextOnly | None]:
     """The table of a benchmark's gains, with a row for each model that has a blind run, and its bars: of the headline
-    columns, and of the first one's metric in ``others``: in other tasks, and by the first breakdown among them.
-
-    Without such a model there are none. Last are the items of the first headline column that every blind run answers;
-    None without a score per answer.
-    """
+    columns, and of the first one's metric in ``others``: in other tasks, and by the first breakdown among them. Last
+    are the items of the first headline column that every blind run answers; None without a score per answer."""
     known = {one.key: one for one in headline if not one.signed and groups.blind_twins(one.task, one.metric)}
     if not known:
         return [], [], None
     first = next(iter(known.values()))
     alike = [one for one in others if one.metric == first.metric and one.key not in known]
     grouped = next((one.breakdown for one in alike if one.task == first.task and one.breakdown is not None), None)
-    parts: dict[str, BoardColumn] = {}
+    parts: dict[str, schema.BoardColumn] = {}
     for one in alike:
         if one.breakdown is None or (one.task == first.task and one.breakdown == grouped):
             parts.setdefault(one.key, one)  # a later table may call it "all classes"
@@ -332,7 +317,7 @@ def media_gain(
     headings = tuple(key for key in columns if key.removesuffix(".gain") in known)
     rest = tuple(key for key in columns if key not in headings)
     plots = [
-        BoardPlot(name=name, title=title, kind="bars", table=GAINS, columns=keys)
+        schema.BoardPlot(name=name, title=title, kind="bars", table=GAINS, columns=keys)
         for name, title, keys in ((GAINS, GAINS_TITLE, headings), (f"{GAINS}-parts", f"{GAINS_TITLE}, in parts", rest))
         if keys
     ]
@@ -345,7 +330,7 @@ def media_gain(
     if tables[0].shape[1] != 2:  # not a mean over answers
         return [table], plots, None
     full = np.all([(one[:, 0] == one[:, 1]) & ~without_value(one) for one in tables], axis=0)
-    text_only = TextOnly(
+    text_only = schema.TextOnly(
         task=first.task,
         metric=first.metric,
         models=tuple(entries),
@@ -356,11 +341,11 @@ def media_gain(
     return [table], plots, text_only
 
 
-def _gain(benchmark: Benchmark, seeing: ScoredRun, blind: ScoredRun, column: BoardColumn) -> Cell | None:
+def _gain(benchmark: Benchmark, seeing: ScoredRun, blind: ScoredRun, column: schema.BoardColumn) -> schema.Cell | None:
     first, second = cell_of(seeing, column), cell_of(blind, column)
     if first is None or second is None:
         return None
-    cell = Cell(
+    cell = schema.Cell(
         value=None,
         items=first.items,
         incomplete=first.incomplete or second.incomplete,

@@ -11,18 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from medtasks.runs.scores import coverage_text
 
-from ..board.board import (
-    BenchmarkBoard,
-    Board,
-    BoardColumn,
-    BoardModel,
-    BoardRow,
-    BoardTable,
-    Cell,
-    Published,
-    PublishedCell,
-    Ranking,
-)
+from ..board import board as schema
 from ..board.numbers import UNIT_LABELS, finding, interval, shown_name
 from ..board.rows import without_empty
 from ..figures.plots import model_order
@@ -36,12 +25,12 @@ class ColumnView(NamedTuple):
     its scores. Its intervals are drawn on one ``scale``; ``best`` marks the best value. ``ranking`` is that by this
     score, ``of`` its benchmark's title."""
 
-    column: BoardColumn
+    column: schema.BoardColumn
     sub: str = ""
     judge: str = ""
     scale: tuple[float, float] | None = None
     best: float | None = None
-    ranking: Ranking | None = None
+    ranking: schema.Ranking | None = None
     of: str = ""
 
     def place(self, value: float) -> str:
@@ -51,11 +40,11 @@ class ColumnView(NamedTuple):
 
 
 def column_view(
-    column: BoardColumn,
+    column: schema.BoardColumn,
     *,
-    judged: Iterable[BoardRow] = (),
-    drawn: Iterable[BoardRow] = (),
-    competing: Iterable[BoardRow] = (),
+    judged: Iterable[schema.BoardRow] = (),
+    drawn: Iterable[schema.BoardRow] = (),
+    competing: Iterable[schema.BoardRow] = (),
     **more: Any,
 ) -> ColumnView:
     """The view of a column: its judge is that of the rows ``judged``, its scale spans the rows ``drawn`` and the chance
@@ -73,28 +62,28 @@ def column_view(
     return ColumnView(column, judge=shared_judge(_cells(column, judged)), scale=scale, best=best, **more)
 
 
-def _cells(column: BoardColumn, rows: Iterable[BoardRow]) -> list[Cell]:
+def _cells(column: schema.BoardColumn, rows: Iterable[schema.BoardRow]) -> list[schema.Cell]:
     return [row.cells[column.key] for row in rows if column.key in row.cells]
 
 
-def shared_judge(cells: Iterable[Cell]) -> str:
+def shared_judge(cells: Iterable[schema.Cell]) -> str:
     """The judges of all judged scores of a column; empty if they differ, or if none is judged."""
     names = {cell.judge for cell in cells if cell.judge}
     return names.pop() if len(names) == 1 else ""
 
 
-def first_click(column: BoardColumn) -> str:
+def first_click(column: schema.BoardColumn) -> str:
     """How the first click on a column sorts: the best value on top, of a signed score the lowest."""
     return "down" if column.higher_is_better and not column.signed else "up"
 
 
-def group_letters(ranking: Ranking, model: str) -> str:
+def group_letters(ranking: schema.Ranking, model: str) -> str:
     """The letters of the model's groups in a ranking; empty if it is not ranked."""
     letters = next((one.letters for one in ranking.ranked if one.model == model), ())
     return ("" if all(len(letter) == 1 for letter in letters) else " ").join(letters)
 
 
-def coverage_notes(cell: Cell, column: BoardColumn) -> tuple[str, ...]:
+def coverage_notes(cell: schema.Cell, column: schema.BoardColumn) -> tuple[str, ...]:
     """Notes on a score for which some items lack a response or a verdict."""
     if all(count in (None, cell.items) for count in (cell.answered, cell.judged)):
         return ()
@@ -103,9 +92,9 @@ def coverage_notes(cell: Cell, column: BoardColumn) -> tuple[str, ...]:
     return tuple(filter(None, notes))
 
 
-def subtitles(columns: Sequence[BoardColumn]) -> dict[str, str]:
+def subtitles(columns: Sequence[schema.BoardColumn]) -> dict[str, str]:
     """By key, what distinguishes a column from others with the same label; empty for the only one with its label."""
-    labels: dict[str, list[BoardColumn]] = defaultdict(list)
+    labels: dict[str, list[schema.BoardColumn]] = defaultdict(list)
     for column in columns:
         labels[column.label].append(column)
     tasks = {column.task for column in columns}
@@ -113,7 +102,9 @@ def subtitles(columns: Sequence[BoardColumn]) -> dict[str, str]:
     return {column.key: distinguishing(column, of, tasks) if len(of) > 1 else "" for column, of in same}
 
 
-def distinguishing(column: BoardColumn, others: Sequence[BoardColumn], tasks: Collection[str] = ()) -> str:
+def distinguishing(
+    column: schema.BoardColumn, others: Sequence[schema.BoardColumn], tasks: Collection[str] = ()
+) -> str:
     """How ``column`` differs from ``others``: task (without the words that all tasks share), metric, breakdown."""
     every = {*tasks, *(one.task for one in others)}
     shared = leading_words(every, "_") + "_" if len(every) > 1 else ""
@@ -136,7 +127,7 @@ def leading_words(texts: Collection[str], separator: str) -> str:
     return separator.join(words[0] for words in takewhile(lambda words: len({*words}) == 1, by_place))
 
 
-def benchmark_tables(board: Board, benchmark: BenchmarkBoard) -> list[dict[str, Any]]:
+def benchmark_tables(board: schema.Board, benchmark: schema.BenchmarkBoard) -> list[dict[str, Any]]:
     """The first table of ``benchmark``, with ranks and letters beside its scores, and all others with results.
 
     Each has its ``content``, ``columns``, the ``rows`` of ranked models, best first, and ``apart`` those that are not
@@ -151,8 +142,8 @@ def benchmark_tables(board: Board, benchmark: BenchmarkBoard) -> list[dict[str, 
         rankings = {one.column.key: one for one in benchmark.rankings} if table is first else {}
         rows = sorted(table.rows, key=lambda row: order[row.model])
         ranked = {row.model for row in rows}
-        beside: dict[str, list[BoardRow]] = defaultdict(list)
-        apart: list[BoardRow] = []
+        beside: dict[str, list[schema.BoardRow]] = defaultdict(list)
+        apart: list[schema.BoardRow] = []
         for row in sorted(table.apart, key=lambda row: order[row.model]):
             (beside[row.model] if row.blind and row.model in ranked else apart).append(row)
         subs = subtitles(table.columns)
@@ -189,15 +180,15 @@ class Chart(NamedTuple):
     ``more`` counts the models left out, ``finding`` says what the chart shows.
     """
 
-    benchmark: BenchmarkBoard
-    ranking: Ranking
+    benchmark: schema.BenchmarkBoard
+    ranking: schema.Ranking
     view: ColumnView
-    rows: tuple[BoardRow, ...] = ()
+    rows: tuple[schema.BoardRow, ...] = ()
     more: int = 0
     finding: str = "No model is ranked."
 
 
-def charts(board: Board, benchmark: BenchmarkBoard) -> Iterator[Chart]:
+def charts(board: schema.Board, benchmark: schema.BenchmarkBoard) -> Iterator[Chart]:
     """A chart for each ranking with a ranked model."""
     table = benchmark.tables[0]
     beside = [row for row in table.apart if is_beside_its_model(table, row)]
@@ -214,7 +205,7 @@ def charts(board: Board, benchmark: BenchmarkBoard) -> Iterator[Chart]:
         yield Chart(benchmark, ranking, view, rows, more, finding(ranking, board.models, cells))
 
 
-def overview_charts(board: Board) -> list[Chart]:
+def overview_charts(board: schema.Board) -> list[Chart]:
     """For each benchmark with a ranking, its first one in which a model is ranked; if there is none, an empty chart."""
     return [
         next(charts(board, one), Chart(one, ranking, ColumnView(ranking.column)))
@@ -223,9 +214,9 @@ def overview_charts(board: Board) -> list[Chart]:
     ]
 
 
-def all_models(board: Board) -> tuple[list[ColumnView], list[BoardRow]]:
+def all_models(board: schema.Board) -> tuple[list[ColumnView], list[schema.BoardRow]]:
     """Each benchmark's first headline score, and a row for every model that a benchmark compares."""
-    found: dict[str, BoardRow] = {}
+    found: dict[str, schema.BoardRow] = {}
     for row in (row for benchmark in board.benchmarks for row in benchmark.tables[0].rows):
         known = found.get(row.model, row)
         found[row.model] = row.model_copy(update={"cells": {**known.cells, **row.cells}})
@@ -237,7 +228,7 @@ def all_models(board: Board) -> tuple[list[ColumnView], list[BoardRow]]:
     ]
     ranks = [{one.model: one.rank for one in ranking.ranked} for _, ranking in first]
 
-    def place(row: BoardRow) -> tuple[list[int], str, str]:
+    def place(row: schema.BoardRow) -> tuple[list[int], str, str]:
         return [one.get(row.model, len(board.models) + 1) for one in ranks], board.models[row.model].name, row.model
 
     return columns, sorted(rows, key=place)
@@ -247,20 +238,20 @@ class NotComparable(NamedTuple):
     """A model's results on a benchmark that are not comparable: on how many of its tables, and why (for the headline
     scores, if they are among them)."""
 
-    model: BoardModel
+    model: schema.BoardModel
     blind: bool
-    benchmark: BenchmarkBoard
+    benchmark: schema.BenchmarkBoard
     tables: int
     reasons: Sequence[str]
 
 
-def is_beside_its_model(table: BoardTable, apart: BoardRow) -> bool:
+def is_beside_its_model(table: schema.BoardTable, apart: schema.BoardRow) -> bool:
     """Whether a row that is not comparable is just a ranked model's blind run: every page shows it below that model."""
     is_alone = len(apart.reasons) == 1  # that it is blind
     return apart.blind and is_alone and any(row.model == apart.model for row in table.rows)
 
 
-def not_comparable(board: Board) -> list[NotComparable]:
+def not_comparable(board: schema.Board) -> list[NotComparable]:
     """The rows of tables that are not comparable, once for each model and benchmark."""
     found = []
     for benchmark in board.benchmarks:
@@ -277,20 +268,20 @@ def not_comparable(board: Board) -> list[NotComparable]:
     return sorted(found, key=lambda one: (one.model.name.casefold(), one.model.slug, one.blind))
 
 
-def published_tables(benchmark: BenchmarkBoard) -> list[dict[str, Any]]:
+def published_tables(benchmark: schema.BenchmarkBoard) -> list[dict[str, Any]]:
     """The published rows of ``benchmark``, table by table, in printed order.
 
     Each table has its ``rows``, and ``columns``, those of the board by key; None for other figures. ``notes`` are all
     notes, numbered from 1; ``not_comparable`` are the reasons why figures cannot be compared with ours, each with the
     columns it is about.
     """
-    tables: dict[tuple[str, str, str], list[Published]] = defaultdict(list)
+    tables: dict[tuple[str, str, str], list[schema.Published]] = defaultdict(list)
     for row in benchmark.published:
         tables[row.paper, row.table, row.source].append(row)
     known = {column.key: column for table in benchmark.tables for column in table.columns}
     found = []
     for rows in tables.values():
-        columns: dict[str, BoardColumn | None] = {}
+        columns: dict[str, schema.BoardColumn | None] = {}
         notes: dict[str, int] = {}
         reasons: dict[str, dict[str, None]] = defaultdict(dict)
         for row in rows:
@@ -304,7 +295,7 @@ def published_tables(benchmark: BenchmarkBoard) -> list[dict[str, Any]]:
     return found
 
 
-def is_printed_so(cell: PublishedCell, text: str) -> bool:
+def is_printed_so(cell: schema.PublishedCell, text: str) -> bool:
     """Whether the paper prints the number ``text``, apart from trailing zeros."""
     try:
         return cell.printed is None or Decimal(cell.printed.strip(" %")) == Decimal(text.replace("−", "-"))
@@ -312,7 +303,7 @@ def is_printed_so(cell: PublishedCell, text: str) -> bool:
         return False
 
 
-Line: TypeAlias = tuple[str, str, list[tuple[ColumnView, Cell | None]]]
+Line: TypeAlias = tuple[str, str, list[tuple[ColumnView, schema.Cell | None]]]
 """Label, what distinguishes it, and cells: a column of the benchmark's table or, in a matrix, a group with one cell for
 each heading, None if that has no items of the group."""
 
@@ -331,11 +322,11 @@ class _OfModel(NamedTuple):
     """The model's row of one table, and the columns it has."""
 
     title: str
-    row: BoardRow
-    columns: Sequence[BoardColumn]
+    row: schema.BoardRow
+    columns: Sequence[schema.BoardColumn]
 
 
-def model_parts(board: Board, slug: str) -> list[dict[str, Any]]:
+def model_parts(board: schema.Board, slug: str) -> list[dict[str, Any]]:
     """The benchmarks that have results of the model ``slug``.
 
     Each has its ``benchmark``, ``places`` (a headline column, its ranking, and the model's score), ``matrices``, those
