@@ -12,6 +12,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -106,13 +107,10 @@ def rank_models(
         )
         difference = paired_difference(*sides)
         if not (difference.items and math.isfinite(difference.difference)):
+            one, other = values[first], values[second]
+            why = "no item has a value from both; the difference is between scores over different items"
             difference = PairedDifference(
-                first=values[first],
-                second=values[second],
-                difference=values[first] - values[second],
-                items=0,
-                clusters=0,
-                reason="no item has a value from both; the difference is between scores over different items",
+                first=one, second=other, difference=one - other, items=0, clusters=0, reason=why
             )
         found.append(pair_of(first, second, column.metric, (tables[first], tables[second]), difference))
     pairs = with_holm(found)
@@ -121,26 +119,21 @@ def rank_models(
     # pairs that never differ have no standard error
     errors = [(one.standard_error, one.clusters) for one in pairs if one.standard_error]
     known = [least for one in errors if (least := detectable_difference(*one)) is not None]
-    clusters_inside = len({*inside})
+    better = {model: sum(sign * values[other] > sign * values[model] for other in order) for model in order}
+    ranked = [
+        schema.Ranked(model=model, rank=1 + better[model], best=bound.best, worst=bound.worst, letters=letters[model])
+        for model, bound in zip(order, bounds, strict=True)
+    ]
     return schema.Ranking(
         column=column,
         items=len(inside),
-        clusters=clusters_inside,
+        clusters=len({*inside}),
         cluster=cluster,
         signature=signature,
-        ranked=tuple(
-            schema.Ranked(
-                model=model,
-                rank=1 + sum(sign * values[other] > sign * values[model] for other in order),
-                best=bound.best,
-                worst=bound.worst,
-                letters=letters[model],
-            )
-            for model, bound in zip(order, bounds, strict=True)
-        ),
+        ranked=tuple(ranked),
         pairs=pairs,
         detectable=statistics.median(known) if known else None,
-        warning=few_clusters(clusters_inside, len(pairs)) if pairs else None,
+        warning=few_clusters(len({*inside}), len(pairs)) if pairs else None,
         unranked=dict(sorted({**unscored, **(unranked or {})}.items())),
     )
 
@@ -230,34 +223,26 @@ def size_and_type(
 
 
 def prompt_ranks(
-    columns: Iterable[schema.BoardColumn], ranking_of: Callable[[schema.BoardColumn], schema.Ranking | None]
+    columns: Sequence[schema.BoardColumn], ranking_of: Callable[[schema.BoardColumn], schema.Ranking | None]
 ) -> tuple[list[schema.BoardTable], schema.PromptOrder | None]:
     """The ranks under each prompt of the first task with several prompts among ``columns``, and what they say; none
     without two models."""
-    whole = [one for one in columns if one.breakdown is None]
-    prompted = [one for one in whole if _PROMPT.fullmatch(one.metric)]
-    if not prompted:
-        return [], None
-    task = prompted[0].task
-    each = {one.key: one for one in prompted if one.task == task}
-    found = {key: ranking for key, one in each.items() if (ranking := ranking_of(one)) is not None}
-    ranks = {
-        int(each[key].metric.removeprefix("prompt_")): {one.model: one.rank for one in ranking.ranked}
-        for key, ranking in found.items()
-    }
+    whole = {one.key: one for one in columns if one.breakdown is None}
+    prompted = [(int(found[1]), one) for one in whole.values() if (found := _PROMPT.fullmatch(one.metric))]
+    task = prompted[0][1].task if prompted else ""
+    each = [(number, ranking) for number, one in prompted if one.task == task and (ranking := ranking_of(one))]
+    ranks = {number: {one.model: one.rank for one in ranking.ranked} for number, ranking in each}
     models = sorted(set.intersection(*map(set, ranks.values()))) if ranks else []
     if len(models) < 2:
         return [], None
     from scipy.stats import kendalltau  # slow to import
 
-    mean = next(one for one in whole if one.task == task)
-    over_all = ranking_of(mean)
-    rankings = {**({} if over_all is None else {mean.key: over_all}), **found}
+    over_all = ranking_of(next(one for one in columns if one.breakdown is None and one.task == task))
     cells: list[Filled] = []
-    for key, ranking in rankings.items():
-        signature = changed_signature(ranking.signature, of="ranks")
-        update = {"unit": "rank", "chance": None, "higher_is_better": False, "metric": f"{ranking.column.metric}.rank"}
-        shown = ranking.column.model_copy(update={"key": f"{key}.rank", **update})
+    for ranking in (*filter(None, [over_all]), *(ranking for _, ranking in each)):
+        column, signature = ranking.column, changed_signature(ranking.signature, of="ranks")
+        update = {"key": f"{column.key}.rank", "metric": f"{column.metric}.rank", "unit": "rank"}
+        shown = column.model_copy(update={**update, "chance": None, "higher_is_better": False})
         for one in ranking.ranked:
             cell = schema.Cell(value=one.rank, low=one.best, high=one.worst, items=ranking.items, signature=signature)
             cells.append((one.model, shown, cell, ()))
@@ -276,7 +261,7 @@ def prompt_ranks(
     order = schema.PromptOrder(
         task=task,
         prompts=len(ranks),
-        pairs=len(models) * (len(models) - 1) // 2,
+        pairs=math.comb(len(models), 2),
         changes=tuple(changes),
         tau=sum(known) / len(known) if known else None,
         lowest_tau=min(known, default=None),
@@ -316,26 +301,27 @@ def media_gain(
     table = made_table(GAINS, GAINS_TITLE, _GAINS_NOTE, cells, columns.values())
     headings = tuple(key for key in columns if key.removesuffix(".gain") in known)
     rest = tuple(key for key in columns if key not in headings)
+    sections = ((GAINS, GAINS_TITLE, headings), (f"{GAINS}-parts", f"{GAINS_TITLE}, in parts", rest))
     plots = [
         schema.BoardPlot(name=name, title=title, kind="bars", table=GAINS, columns=keys)
-        for name, title, keys in ((GAINS, GAINS_TITLE, headings), (f"{GAINS}-parts", f"{GAINS_TITLE}, in parts", rest))
+        for name, title, keys in sections
         if keys
     ]
 
     twins = groups.blind_twins(first.task, first.metric)
     entries = {model: blind.entries[first.task] for model, (_, blind) in sorted(twins.items())}
     items = next(iter(entries.values())).items
-    entries = {model: entry for model, entry in entries.items() if entry.items == items}
-    tables = [entry.statistics[first.metric] for entry in entries.values()]
-    if tables[0].shape[1] != 2:  # not a mean over answers
+    tables = {model: one.statistics[first.metric] for model, one in entries.items() if one.items == items}
+    if next(iter(tables.values())).shape[1] != 2:  # not a mean over answers
         return [table], plots, None
-    full = np.all([(one[:, 0] == one[:, 1]) & ~without_value(one) for one in tables], axis=0)
+    counted = [~without_value(one) for one in tables.values()]
+    full = np.all([one[:, 0] == one[:, 1] for one in tables.values()] + counted, axis=0)
     text_only = schema.TextOnly(
         task=first.task,
         metric=first.metric,
-        models=tuple(entries),
-        items=int(np.any([~without_value(one) for one in tables], axis=0).sum()),
-        expected=None if first.chance is None else first.chance ** len(entries),
+        models=tuple(tables),
+        items=int(np.any(counted, axis=0).sum()),
+        expected=None if first.chance is None else first.chance ** len(tables),
         answered=tuple(items[row] for row in np.flatnonzero(full).tolist()),
     )
     return [table], plots, text_only
@@ -345,24 +331,22 @@ def _gain(benchmark: Benchmark, seeing: ScoredRun, blind: ScoredRun, column: sch
     first, second = cell_of(seeing, column), cell_of(blind, column)
     if first is None or second is None:
         return None
-    cell = schema.Cell(
-        value=None,
-        items=first.items,
-        incomplete=first.incomplete or second.incomplete,
-        signature=changed_signature(first.signature, minus="blind"),
-    )
-    for which, side in (("", first), ("blind run: ", second)):
-        if side.value is None:
-            return cell.model_copy(update={"reason": f"{which}{side.reason or 'no value'}"})
+    sides = (("", first), ("blind run: ", second))
+    reasons = [f"{which}{side.reason or 'no value'}" for which, side in sides if side.value is None]
+    values: dict[str, Any] = {
+        "value": None,
+        "items": first.items,
+        "reason": [*reasons, "no item has a value from both runs"][0],
+    }
     entries = [run.entries[column.task] for run in (seeing, blind)]
-    part = column.group if column.breakdown == benchmark.parts else None  # items are judged by parts
-    one, other = (entry.part(column.metric, part or "") for entry in entries)
     rows = np.arange(len(entries[0].items))
     if column.breakdown is not None:
         rows = np.flatnonzero([column.group in keys for keys in entries[0].groups[column.breakdown]])
+    part = column.group if column.breakdown == benchmark.parts else None  # items are judged by parts
+    one, other = (entry.part(column.metric, part or "")[rows] for entry in entries)
     clusters = [entries[0].clusters[row] for row in rows.tolist()]
-    found = compare_statistics(column.metric, one[rows], other[rows], clusters)
-    if found is None:
-        return cell.model_copy(update={"reason": "no item has a value from both runs"})
-    update = {"value": found.difference, "low": found.low, "high": found.high, "items": found.items}
-    return cell.model_copy(update=update)
+    found = None if reasons else compare_statistics(column.metric, one, other, clusters)
+    if found is not None:
+        values = {"value": found.difference, "low": found.low, "high": found.high, "items": found.items}
+    incomplete, signature = first.incomplete or second.incomplete, changed_signature(first.signature, minus="blind")
+    return schema.Cell(**values, incomplete=incomplete, signature=signature)
