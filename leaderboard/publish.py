@@ -8,7 +8,6 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from medtasks.verify.store import RunStore, TableStore, code_hash
 from .board.board import Board
 from .board.build import RESAMPLES, build_board
 from .board.models import Described, read_by_model
-from .board.reference import read_claims, with_claims
 from .board.usage import Price
 from .exports.tables import exports_of
 from .intake.collect import collect, state_of_results
@@ -44,7 +42,6 @@ def board_of(
     demonstration: bool | None = False,
     published: bool = True,
     prices: Path | None = None,
-    claimed: Sequence[str] = (),
     rejudged: Path | None = None,
     cache: Path | None = None,
     progress: Progress | None = None,
@@ -55,14 +52,12 @@ def board_of(
 
     Args:
         rejudged: a file of verdicts that were asked for again.
-        claimed: copies of models' repositories, whose claimed scores are shown as references.
         cache: directory that keeps scored runs and the board of the same results and options.
 
     Raises:
         UsageError: a path is not a directory.
         DataError: the file of models, prices or verdicts cannot be read.
     """
-    claims = read_claims(claimed)
     store = RunStore(cache and cache / "scores")
     state = None if cache is None else state_of_results(results, store)
     options: list[Any] = [title, demonstration, published, RESAMPLES]
@@ -70,7 +65,6 @@ def board_of(
         if path is not None:
             with reading(path, "name another file"):
                 options.append([kind, file_sha256(path)])
-    options.append([[model, asdict(entry)] for model, entry in claims])
     key = "" if state is None else store.key(canonical_json(options), state, code_hash(Path(__file__).parent))
     boards = TableStore(cache and cache / "boards")
     kept = boards.read(key) if key else None
@@ -91,7 +85,6 @@ def board_of(
         prices=read_by_model(prices, Price) if prices is not None else None,
         rejudged=read_rejudged(rejudged) if rejudged is not None else (),
     )
-    board = with_claims(board, claims)
     if key:
         boards.write(key, board.model_dump(mode="json"), {})
         boards.keep_newest(_BOARDS)

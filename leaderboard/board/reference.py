@@ -1,57 +1,33 @@
-"""Scores that are shown as references, never ranked: figures of papers, and claims in models' repositories on the hub.
+"""Figures of papers, which are shown as references and never ranked: the CSV file that a benchmark names
+(`Benchmark.figures`), each line one printed figure (:class:`PublishedFigure`).
 
-The figures of papers are the CSV file that a benchmark names (`Benchmark.figures`), each line one printed figure
-(:class:`PublishedFigure`). An unreadable figure is empty, and its notes say why. ``notes`` are about the figure,
-``row_notes`` about the model's row in the table; several notes are on lines of their own. A line without a table is
-about all figures: ``note``, or ``gap`` for figures that the file lacks, and why.
+An unreadable figure is empty, and its notes say why. ``notes`` are about the figure, ``row_notes`` about the model's
+row in the table; several notes are on lines of their own. A line without a table is about all figures: ``note``, or
+``gap`` for figures that the file lacks, and why.
 """
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import functools
 import re
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal
 
-import yaml
 from pydantic import BeforeValidator, ValidationError, computed_field, model_validator
 
 from medtasks.catalog.registry import get_benchmark
-from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line, reading
-from medtasks.core.files import read_regular
+from medtasks.core.errors import DataError, first_line
 from medtasks.core.schema import Frozen, first_problem
-from medtasks.core.text import first_names
-from medtasks.judge.ensemble import family_of
 
-from ..exports.publishable import dataset_of
-from .board import Board, BoardColumn, Filled, Published, PublishedCell, PublishedModel
-
-if TYPE_CHECKING:
-    from huggingface_hub import EvalResultEntry
+from .board import BoardColumn, Filled, Published, PublishedModel
 
 OptionalText = Annotated[str | None, BeforeValidator(lambda text: text or None)]
 Notes = Annotated[tuple[Filled, ...], BeforeValidator(lambda text: tuple(text.splitlines()))]
 Place = tuple[str, str, "str | None", "str | None"]
 """Task, metric, breakdown, group."""
-Claim: TypeAlias = "tuple[str, EvalResultEntry]"
-"""A model, and a score that its repository claims."""
-
-CLAIMS = ".eval_results"
-"""The folder of a model's repository for its scores."""
-
-_CLAIMED: dict[str, Any] = {
-    **dict.fromkeys(("size", "judge")),
-    **dict.fromkeys(("type", "trained"), "unknown"),
-    "table": "Claimed in the models' repositories",
-    "source": f"{CLAIMS} on the hub",
-    "paper": "claimed",
-    "notes": (),
-}
 _HIGHEST = {"fraction": 1, "percent": 100, "points": 100}
 _NUMBER = re.compile(r"-?[0-9]{1,9}(\.[0-9]{1,9})?")
 
@@ -156,71 +132,3 @@ def published_rows(reference: Reference, keys: Mapping[Place, str]) -> tuple[Pub
         facts = figures[0].model_dump(include=of_row)
         published.append(Published.model_validate({**facts, "cells": cells, "notes": tuple(notes)}))
     return tuple(published)
-
-
-def read_claims(given: Sequence[str]) -> list[Claim]:
-    """The claims in copies of models' repositories, each given as ``OWNER/NAME=DIRECTORY``; `UsageError` if one is not
-    given so, or has no file of scores, `DataError` if a file is not in the hub's format."""
-    if not given:
-        return []
-    from huggingface_hub import parse_eval_result_entries  # slow to import, and few boards have claims
-
-    claims: list[Claim] = []
-    for one in given:
-        model, _, directory = one.partition("=")
-        files = sorted((Path(directory) / CLAIMS).glob("*.yaml")) if directory else []
-        if not files or model.count("/") != 1:
-            expected = f"expected OWNER/NAME=DIRECTORY, a directory with {CLAIMS}/*.yaml"
-            raise UsageError(f"--claimed {one}: {expected}; fix it.")
-        for file in files:
-            with reading(file, "check the path"):
-                content = read_regular(file)
-            try:
-                entries = parse_eval_result_entries(yaml.safe_load(content))
-            except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError) as error:
-                raise DataError(f"{file}: not scores in the hub's format ({first_line(error)}); restore it.") from error
-            for entry in entries:
-                if isinstance(entry.value, bool) or not isinstance(entry.value, int | float):
-                    found = f"field `value` is {str(entry.value)[:40]!r}"
-                    raise DataError(f"{file}: {found}, expected a number; restore it.")
-                claims.append((model, entry))
-    return claims
-
-
-def with_claims(board: Board, claims: Sequence[Claim]) -> Board:
-    """The board with a row of claimed scores for each model and benchmark; `UsageError` if a claim is of no column."""
-    left = {f"{entry.task_id} of {entry.dataset_id}" for _, entry in claims}
-    benchmarks = []
-    for benchmark in board.benchmarks:
-        dataset, columns = "", {column.key for table in benchmark.tables for column in table.columns}
-        with contextlib.suppress(MedtasksError):  # it is not from the hub
-            dataset, _ = dataset_of(benchmark.name)
-        cells: dict[str, dict[str, PublishedCell]] = defaultdict(dict)
-        for model, entry in claims:
-            if entry.dataset_id == dataset and entry.task_id in columns:
-                left.discard(f"{entry.task_id} of {dataset}")
-                cells[model][entry.task_id] = PublishedCell(
-                    column=entry.task_id,
-                    printed=None,
-                    value=float(entry.value),
-                    rankable=False,
-                    why="claimed in the model's repository, not re-run and not verified",
-                    notes=() if entry.notes is None else (entry.notes,),
-                )
-        rows = [
-            Published(
-                **_CLAIMED,
-                label=model,
-                model=model,
-                family=", ".join(family_of(model)) or "unknown",
-                cells=tuple(of_model.values()),
-            )
-            for model, of_model in cells.items()
-        ]
-        benchmarks.append(benchmark.model_copy(update={"published": (*benchmark.published, *rows)}))
-    if left:
-        raise UsageError(
-            f"--claimed: this board has no column for {first_names(sorted(left))}; leave these scores out, or add "
-            "runs of the benchmark."
-        )
-    return board.model_copy(update={"benchmarks": tuple(benchmarks)})
