@@ -46,11 +46,9 @@ class Cell(_Frozen):
 
 class BoardColumn(_Frozen):
     """A column of a table, or an axis of a plot; ``key`` is unique on the board, and safe in URLs and file names.
-
     ``chance`` is the score of uniform guessing, if defined. A ``signed`` score is best at 0, but early and late errors
     cancel in its mean, so models are never ranked by it, regardless of ``higher_is_better``. ``remark`` belongs to the
-    label, such as whether an error could harm a patient.
-    """
+    label, such as whether an error could harm a patient."""
 
     key: str
     task: str
@@ -124,12 +122,10 @@ class Pair(_Frozen):
 
 
 class Ranking(_Frozen):
-    """The comparison of all comparable models by one headline column, best first.
-
-    ``detectable`` is the minimum detectable difference between two of these models (80 % power at level 0.05, median
-    over pairs), in the column's unit. ``warning`` is about too few clusters. ``unranked`` gives by comparable model the
-    reason why it has no rank.
-    """
+    """The comparison of all comparable models by one headline column, best first. ``detectable`` is the minimum
+    detectable difference between two of these models (80 % power at level 0.05, median over pairs), in the column's
+    unit. ``warning`` is about too few clusters. ``unranked`` gives by comparable model the reason why it has no
+    rank."""
 
     column: BoardColumn
     items: int
@@ -160,10 +156,7 @@ class BoardPlot(_Frozen):
 
 class LetterCounts(_Frozen):
     """How often each letter was right and chosen in one task; ``chosen`` includes extraction failures, in brackets.
-
-    With rotated options, ``preference`` has by letter the share that chose it minus the share expected, and the ends of
-    its 95 % interval (`medtasks.runs.scoring.RotatedLetters`).
-    """
+    ``preference`` is as in `medtasks.runs.scores.RotatedLetters`."""
 
     task: str
     model: str
@@ -181,10 +174,8 @@ class ModelReliability(_Frozen):
 
 
 class PublishedCell(_Frozen):
-    """A published figure; ``value`` is in the unit of the board's column (percentages become fractions).
-
-    ``why`` says in one sentence why a figure that is not ``rankable`` must not be compared with ours.
-    """
+    """A published figure; ``value`` is in the unit of the board's column (percentages become fractions), ``why`` says
+    why a figure that is not ``rankable`` must not be compared with ours."""
 
     column: str
     printed: str | None
@@ -228,10 +219,8 @@ class ModelUsage(_Frozen):
 
 
 class TextOnly(_Frozen):
-    """The ``answered`` ones of ``items`` items on which the blind runs of all ``models`` have the full score.
-
-    ``expected`` is the share of items on which independent uniform guesses would all be right, if defined.
-    """
+    """The ``answered`` ones of ``items`` items on which the blind runs of all ``models`` have the full score;
+    ``expected`` is the share on which independent uniform guesses would all be right, if defined."""
 
     task: str
     metric: str
@@ -314,13 +303,11 @@ class BenchmarkBoard(_Frozen):
 
 
 class BoardRun(_Frozen):
-    """A run: the name of its directory without the path, and the SHA-256 of the content.
-
-    ``protocols`` and ``prompts`` map tasks to protocol and prompt hashes, ``judged_by`` tasks and groups to the names
-    of their judges, ``rejudged`` rubrics to how far their verdicts agree with those that the organiser asked for again;
-    ``commands`` reproduce the run. ``notes`` are what a reader must know (blind, rescored, miniature
-    data, limit, coverage, superseded). ``cost`` is that of all answers, in the currency of the organiser's prices.
-    """
+    """A run: the name of its directory without the path, and the SHA-256 of the content. ``protocols`` and ``prompts``
+    map tasks to protocol and prompt hashes, ``judged_by`` tasks and groups to the names of their judges, ``rejudged``
+    rubrics to how far their verdicts agree with those that the organiser asked for again; ``commands`` reproduce the
+    run. ``notes`` are what a reader must know (blind, rescored, miniature data, limit, coverage, superseded). ``cost``
+    is that of all answers, in the currency of the organiser's prices."""
 
     key: str
     folder: str
@@ -366,10 +353,8 @@ class Refused(_Frozen):
 
 
 class Board(_Frozen):
-    """A whole leaderboard; the same results give the same board, at any time and in any order.
-
-    With ``demonstration``, results on miniature data are ranked; ``latest`` is the time of the newest run.
-    """
+    """A whole leaderboard; the same results give the same board, at any time and in any order. With ``demonstration``,
+    results on miniature data are ranked; ``latest`` is the time of the newest run."""
 
     schema_version: int = 1
     title: str

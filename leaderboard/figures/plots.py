@@ -83,10 +83,8 @@ def model_order(benchmark: BenchmarkBoard) -> dict[str, int]:
 
 
 def figures_of(board: Board, benchmark: BenchmarkBoard) -> dict[str, Figure]:
-    """The figures by the name of their plot, without those that no model has a value for.
-
-    Letters and timelines are not among them: pages draw them into their tables.
-    """
+    """The figures by the name of their plot, without those that no model has a value for, and without letters and
+    timelines, which pages draw into their tables."""
     makers = {"cost": _cost, "reliability": _confidence, "coverage": _confidence}
     plots = [plot for plot in benchmark.plots if plot.kind not in ("letters", "timeline")]
     found = {plot.name: makers.get(plot.kind, _scores)(board, benchmark, plot) for plot in plots}
@@ -161,10 +159,8 @@ def _scores(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> Figure 
 
 
 def _summary(column: BoardColumn, models: Sequence[Shown]) -> str:
-    """The best and the last model of a column (signed: the lowest and the highest), with their numbers.
-
-    Incomplete values are used only if there are no others.
-    """
+    """The best and the last model of a column (signed: the lowest and the highest), with their numbers; incomplete ones
+    only if there are no others."""
     every = [(one.label, one.mark(column)) for one in models]
     found = [(label, mark) for label, mark in every if mark.competing is not None]
     found = found or [(label, mark) for label, mark in every if mark.value is not None]
@@ -197,10 +193,8 @@ def _axis_title(columns: Iterable[BoardColumn]) -> str:
 
 
 def _on_axes(blocks: Sequence[Block], columns: Sequence[Sequence[BoardColumn]]) -> list[Block]:
-    """The blocks, each of one or two columns, with one axis for all that share a scale, as percent and points do.
-
-    Axes include 0, and have room for a number at the end of the longest bar.
-    """
+    """The blocks, each of one or two columns, with one axis for all that share a scale, as percent and points do: it
+    includes 0, and has room for a number at the end of the longest bar."""
     scales = [_scale_of(first) for first, *_ in columns]
     axes = {}
     for scale in scales:
@@ -262,11 +256,8 @@ def _dumbbells(
 
 
 def _heat(plot: BoardPlot, columns: Sequence[BoardColumn], models: Sequence[Shown]) -> tuple[Heat, str]:
-    """Models by columns, with the fewer of the two across, so that the figure fits a phone.
-
-    Cells are coloured from 0 for the worst to 1 for the best. Ranks need a complete value. Values are compared on one
-    scale if all columns have the same unit and direction.
-    """
+    """Models by columns, with the fewer of the two across, so that the figure fits a phone: cells from 0 for the worst
+    to 1 for the best, on one scale if all columns have the same unit and direction. Ranks need a complete value."""
     marks = [[one.mark(column) for one in models] for column in columns]
     values = [[mark.competing if plot.ranks else mark.value for mark in row] for row in marks]
     shared = len({(column.unit, column.higher_is_better) for column in columns}) <= 1
@@ -310,10 +301,8 @@ def _heat(plot: BoardPlot, columns: Sequence[BoardColumn], models: Sequence[Show
 
 
 def _radar(columns: Sequence[BoardColumn], models: Sequence[Shown], extent: str) -> tuple[Radar, str] | None:
-    """All axes have one scale, from 0 in the middle.
-
-    None unless there are three or more columns, on one scale, none of them signed, and nothing below 0.
-    """
+    """Curves over three or more axes with one scale from 0 in the middle; None if a column is signed or on another
+    scale, or a value below 0."""
     curves = [(one.label, one.look, [one.mark(column).value for column in columns]) for one in models]
     values = [value for _, _, curve in curves for value in curve if value is not None]
     signed = any(column.signed for column in columns)

@@ -37,13 +37,11 @@ _CLAIMED = {"items": "", "data": ""}
 
 @dataclass(frozen=True)
 class ComparabilityGroup:
-    """The comparable runs of one metric of one task or group, by model, and what happened to the others.
-
-    ``ranked`` have a value; ``waiting`` were asked the same but have none. ``apart`` are the runs whose score is not
-    comparable, and why; ``replaced`` gives by run the other run of the same model that counts instead. ``usual`` is
-    False if the comparable runs do not follow today's task files. ``level`` is how far they are verified: 0 in full, 1
-    scored from the responses, but with the documents that were submitted, 2 with scores that were submitted.
-    """
+    """The comparable runs of one metric of one task or group, by model, and what happened to the others. ``ranked``
+    have a value; ``waiting`` were asked the same but have none. ``apart`` are the runs whose score is not comparable,
+    and why; ``replaced`` gives by run the other run of the same model that counts instead. ``usual`` is False if the
+    comparable runs do not follow today's task files. ``level`` is how far they are verified: 0 in full, 1 scored from
+    the responses, but with the documents that were submitted, 2 with scores that were submitted."""
 
     signature: str
     ranked: dict[str, ScoredRun]
@@ -213,11 +211,8 @@ def clusters_by_item(entry: Entry) -> list[str]:
 
 
 def on_common_items(entries: Mapping[str, Entry], metric: str) -> tuple[dict[str, Array], Sequence[str]]:
-    """The statistics of all models on the same items, and the cluster of each.
-
-    Verified runs have equal items. Others may claim any: each row is then an item in a cluster, and a run without it
-    has no value there.
-    """
+    """The statistics of all models on the same items, and the cluster of each. Verified runs have equal items. Others
+    may claim any: each row is then an item in a cluster, and a run without it has no value there."""
     first, *others = entries.values()
     if all((one.items, one.clusters) == (first.items, first.clusters) for one in others):
         return {model: one.statistics[metric] for model, one in entries.items()}, first.clusters
@@ -258,10 +253,8 @@ def _asked(candidate: _Candidate) -> dict[str, str]:
 
 
 def _is_blind_twin(blind: _Candidate, seeing: _Candidate, task: str) -> bool:
-    """Whether the first run had no media, and differs from the second only in that.
-
-    It has another protocol hash, which covers both `blind` and the generation settings; those are compared themselves.
-    """
+    """Whether the first run had no media, and differs from the second only in that: it has another protocol hash, which
+    covers both `blind` and the generation settings; those are compared themselves."""
     here, there = parse_signature(blind.signature), parse_signature(seeing.signature)
     differing = {key for key in {*here, *there} if here.get(key) != there.get(key)}
     settings = [[one.run.public.generation.get(leaf) for leaf in leaf_tasks(task)] for one in (blind, seeing)]

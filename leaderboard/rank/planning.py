@@ -65,11 +65,9 @@ class Size:
 
 @dataclass(frozen=True)
 class Plan:
-    """The minimum detectable differences of subsets of a task or group, in ``unit``.
-
-    ``basis`` says where the spread is from, ``left_out`` which tasks have no prepared rows. ``needed`` is the number of
-    ``clusters`` that detects ``difference``, of those in all data; None above a million, or if none was asked for.
-    """
+    """The minimum detectable differences of subsets of a task or group, in ``unit``. ``basis`` says where the spread is
+    from, ``left_out`` which tasks have no prepared rows. ``needed`` is the number of ``clusters`` that detects
+    ``difference``, of those in all data; None above a million, or if none was asked for."""
 
     task: str
     metric: str

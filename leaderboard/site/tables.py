@@ -128,13 +128,11 @@ def leading_words(texts: Collection[str], separator: str) -> str:
 
 
 def benchmark_tables(board: schema.Board, benchmark: schema.BenchmarkBoard) -> list[dict[str, Any]]:
-    """The first table of ``benchmark``, with ranks and letters beside its scores, and all others with results.
-
-    Each has its ``content``, ``columns``, the ``rows`` of ranked models, best first, and ``apart`` those that are not
+    """The first table of ``benchmark``, with ranks and letters beside its scores, and all others with results. Each has
+    its ``content``, ``columns``, the ``rows`` of ranked models, best first, and ``apart`` those that are not
     comparable. ``beside`` has by ranked model its blind runs, ``missing`` the models with empty cells and their columns
     by reason; ``rankings`` are those of the headline table, in which alone intervals are drawn. Columns that have only
-    published figures are left out, except in the first table.
-    """
+    published figures are left out, except in the first table."""
     order = model_order(benchmark)
     first, *others = benchmark.tables
     found = []
@@ -175,10 +173,8 @@ def benchmark_tables(board: schema.Board, benchmark: schema.BenchmarkBoard) -> l
 
 
 class Chart(NamedTuple):
-    """The models of a ranking, best first, each with its score and, below it, its blind run, which is not ranked.
-
-    ``more`` counts the models left out, ``finding`` says what the chart shows.
-    """
+    """The models of a ranking, best first, each with its score and, below it, its blind run, which is not ranked;
+    ``more`` counts the models left out."""
 
     benchmark: schema.BenchmarkBoard
     ranking: schema.Ranking
@@ -269,12 +265,9 @@ def not_comparable(board: schema.Board) -> list[NotComparable]:
 
 
 def published_tables(benchmark: schema.BenchmarkBoard) -> list[dict[str, Any]]:
-    """The published rows of ``benchmark``, table by table, in printed order.
-
-    Each table has its ``rows``, and ``columns``, those of the board by key; None for other figures. ``notes`` are all
-    notes, numbered from 1; ``not_comparable`` are the reasons why figures cannot be compared with ours, each with the
-    columns it is about.
-    """
+    """The published rows of ``benchmark``, table by table, in printed order. Each table has its ``rows``, and
+    ``columns``, those of the board by key; None for other figures. ``notes`` are all notes, numbered from 1;
+    ``not_comparable`` are the reasons why figures cannot be compared with ours, each with the columns it is about."""
     tables: dict[tuple[str, str, str], list[schema.Published]] = defaultdict(list)
     for row in benchmark.published:
         tables[row.paper, row.table, row.source].append(row)
@@ -327,11 +320,9 @@ class _OfModel(NamedTuple):
 
 
 def model_parts(board: schema.Board, slug: str) -> list[dict[str, Any]]:
-    """The benchmarks that have results of the model ``slug``.
-
-    Each has its ``benchmark``, ``places`` (a headline column, its ranking, and the model's score), ``matrices``, those
-    that are not comparable as ``apart``, and in ``runs`` keys of `Board.runs`.
-    """
+    """The benchmarks that have results of the model ``slug``. Each has its ``benchmark``, ``places`` (a headline
+    column, its ranking, and the model's score), ``matrices``, those that are not comparable as ``apart``, and in
+    ``runs`` keys of `Board.runs`."""
     parts = []
     for benchmark in board.benchmarks:
         rows = [
