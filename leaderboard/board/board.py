@@ -17,7 +17,7 @@ from medtasks.runs.replies import RunUsage, Usage
 from medtasks.runs.scores import Reliability
 
 Trained: TypeAlias = Literal["yes", "no", "unknown"]
-Filled = Annotated[str, Field(min_length=1)]
+NonEmpty = Annotated[str, Field(min_length=1)]
 
 FORMATS = ("svg", "png", "pdf")
 """Of figures as files."""
@@ -188,12 +188,12 @@ class PublishedCell(_Frozen):
 class PublishedModel(_Frozen):
     """A model in a table of a paper: ``label`` as printed there, ``model`` as the board shows it."""
 
-    table: Filled
-    source: Filled
-    paper: Filled
-    label: Filled
-    model: Filled
-    family: Filled
+    table: NonEmpty
+    source: NonEmpty
+    paper: NonEmpty
+    label: NonEmpty
+    model: NonEmpty
+    family: NonEmpty
     size: str | None
     type: str
     trained: Trained

@@ -197,13 +197,8 @@ def find(entries: Mapping[str, M], slug: str, name: str) -> M | None:
 
 
 def distinct_names(names: Mapping[str, str], facts: Mapping[str, Facts]) -> dict[str, str]:
-    """The names by slug; equal ones are followed by the facts (`BoardRun.model_facts`) in which their models differ.
-
-    These are the smallest set of facts in which all differ; if `_MOST` are not enough, the slug's hash is added.
-
-    >>> distinct_names({"a-1": "m", "b-2": "m", "c-3": "n"}, {"a-1": {"model": "vllm"}, "b-2": {"model": "openai"}})
-    {'a-1': 'm (vllm)', 'b-2': 'm (openai)', 'c-3': 'n'}
-    """
+    """The names by slug; equal ones are followed by the smallest set of facts (`BoardRun.model_facts`) in which their
+    models all differ; if `_MOST` are not enough, the slug's hash is added."""
     same_name: dict[str, list[str]] = defaultdict(list)
     for slug, name in sorted(names.items()):
         same_name[name.casefold()].append(slug)

@@ -35,11 +35,7 @@ def rounded(value: float, unit: Unit) -> Decimal:
 
 
 def shown(value: float, unit: Unit) -> str:
-    """``value`` as text, without its unit.
-
-    >>> shown(0.6125, "fraction"), shown(41.25, "points"), shown(-0.04, "seconds")
-    ('61.3', '41.3', '0.0')
-    """
+    """``value`` as text, without its unit."""
     return f"{rounded(value, unit):f}"
 
 
@@ -65,22 +61,14 @@ def shown_name(board: Board, model: str, blind: bool = False) -> str:
 
 
 def safe_name(text: str) -> str:
-    """``text`` as (part of) a file name: unchanged if it is safe, else with a hash, so that names stay distinct.
-
-    >>> safe_name("mi_cxr"), safe_name("../etc")
-    ('mi_cxr', 'etc-f7f9121f')
-    """
+    """``text`` as (part of) a file name: unchanged if it is safe, else with a hash, so that names stay distinct."""
     kept = _UNSAFE.sub("-", text).strip("-.")[:80]
     return text if kept == text and text else f"{kept}-{short_hash(text)[:8]}".lstrip("-")
 
 
 def column_key(column: Column) -> str:
     """The column's key: task, metric, breakdown and group joined by dots; other characters than letters, digits, ``_``
-    and ``-`` are replaced, with a hash to keep keys distinct.
-
-    >>> column_key(Column("mi_cxr", "accuracy", "Overall")), column_key(Column("t", "chrf++", "chrF++"))
-    ('mi_cxr.accuracy', 't.chrf-3fc81af5')
-    """
+    and ``-`` are replaced, with a hash to keep keys distinct."""
     parts = [part for part in (column.task, column.metric, column.breakdown, column.group) if part is not None]
     safe = [_UNSAFE_IN_PART.sub("-", part).strip("-")[:40] for part in parts]
     return ".".join(
@@ -90,30 +78,18 @@ def column_key(column: Column) -> str:
 
 
 def number(value: float, unit: Unit) -> str:
-    """``value`` in its unit, with a true minus sign.
-
-    >>> number(0.6125, "fraction"), number(-1.25, "seconds")
-    ('61.3', '−1.3')
-    """
+    """``value`` in its unit, with a true minus sign."""
     return shown(value, unit).replace("-", MINUS)
 
 
 def difference(value: float, unit: Unit) -> str:
-    """As `number`, with a plus sign if it is greater than zero.
-
-    >>> difference(0.021, "fraction"), difference(0.0, "points")
-    ('+2.1', '0.0')
-    """
+    """As `number`, with a plus sign if it is greater than zero."""
     text = number(value, unit)
     return text if text.startswith(MINUS) or not text.strip("0.") else f"+{text}"
 
 
 def interval(low: float | None, high: float | None, unit: Unit) -> str:
-    """Both ends, or nothing without an interval; separated by ``to`` if one is negative.
-
-    >>> interval(0.5, 0.62, "fraction"), interval(-1.0, 2.0, "seconds"), interval(None, None, "score")
-    ('50.0–62.0', '−1.0 to 2.0', '')
-    """
+    """Both ends, or nothing without an interval; separated by ``to`` if one is negative."""
     if low is None or high is None:
         return ""
     ends = number(low, unit), number(high, unit)

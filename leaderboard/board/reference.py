@@ -22,10 +22,10 @@ from medtasks.catalog.registry import get_benchmark
 from medtasks.core.errors import DataError, first_line
 from medtasks.core.schema import Frozen, first_problem
 
-from .board import BoardColumn, Filled, Published, PublishedModel
+from .board import BoardColumn, NonEmpty, Published, PublishedModel
 
 OptionalText = Annotated[str | None, BeforeValidator(lambda text: text or None)]
-Notes = Annotated[tuple[Filled, ...], BeforeValidator(lambda text: tuple(text.splitlines()))]
+Notes = Annotated[tuple[NonEmpty, ...], BeforeValidator(lambda text: tuple(text.splitlines()))]
 Place = tuple[str, str, "str | None", "str | None"]
 """Task, metric, breakdown, group."""
 _HIGHEST = {"fraction": 1, "percent": 100, "points": 100}
@@ -38,11 +38,11 @@ class PublishedFigure(PublishedModel):
     judge: OptionalText
     size: OptionalText
     type: Literal["closed", "general", "medical"]
-    column: Filled
+    column: NonEmpty
     printed: OptionalText
     unit: Literal["fraction", "percent", "points", "score"]
-    task: Filled
-    metric: Filled
+    task: NonEmpty
+    metric: NonEmpty
     breakdown: OptionalText
     group: OptionalText
     rankable: bool

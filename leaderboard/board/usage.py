@@ -114,11 +114,7 @@ def measured(rows: Sequence[tuple[Usage, float | None]]) -> list[tuple[Measure, 
 
 
 def amount(value: float | None) -> str:
-    """``value`` with three significant digits, or as a whole number from 1,000; empty without one.
-
-    >>> amount(12345.6), amount(999.6), amount(0.00123456), amount(31.0), amount(None)
-    ('12,346', '1,000', '0.00123', '31', '')
-    """
+    """``value`` with three significant digits, or as a whole number from 1,000; empty without one."""
     if value is None:
         return ""
     return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"

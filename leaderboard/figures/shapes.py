@@ -55,11 +55,7 @@ LOOKS = (
 
 
 def short(text: str, most: int = 30) -> str:
-    """``text`` on one line; the middle of a long one is cut, because sizes and versions are at the end.
-
-    >>> short("laboratory/Very-Long-Model-Name-72B-Instruct", 24)
-    'laboratory/Ve…B-Instruct'
-    """
+    """``text`` on one line; the middle of a long one is cut, because sizes and versions are at the end."""
     plain = one_line(text)
     if len(plain) <= most:
         return plain

@@ -166,11 +166,7 @@ def with_holm(pairs: Sequence[schema.Pair]) -> tuple[schema.Pair, ...]:
 
 
 def billions_of(size: str | None) -> float | None:
-    """Parameters in billions; of a mixture of experts all of them.
-
-    >>> [billions_of(size) for size in ("500M", "235B-A22B", None, "large")]
-    [0.5, 235.0, None, None]
-    """
+    """Parameters in billions; of a mixture of experts all of them."""
     found = _SIZE.match(size or "")
     return float(found[1]) * _BILLIONS[found[2].upper()] if found else None
 

@@ -236,11 +236,7 @@ def paper_link(text: str) -> str | None:
 
 def size_class(size: str | None) -> str:
     """The range of parameters of a size such as ``235B-A22B``: ``s`` under 5, ``m`` under 15, ``l`` under 80 billion,
-    ``x`` above, ``n`` if it is not stated.
-
-    >>> [size_class(size) for size in ("500M", "8B", "30B-A3B", "1T", None, "large")]
-    ['s', 'm', 'l', 'x', 'n', 'n']
-    """
+    ``x`` above, ``n`` if it is not stated."""
     billions = billions_of(size)
     if billions is None:
         return "n"

@@ -118,11 +118,7 @@ def distinguishing(
 
 
 def leading_words(texts: Collection[str], separator: str) -> str:
-    """The words with which all texts begin.
-
-    >>> leading_words(["kvasir_vqa_x1_level1", "kvasir_vqa_x1_level2"], "_")
-    'kvasir_vqa_x1'
-    """
+    """The words with which all texts begin."""
     by_place = zip(*(text.split(separator) for text in texts), strict=False)
     return separator.join(words[0] for words in takewhile(lambda words: len({*words}) == 1, by_place))
 

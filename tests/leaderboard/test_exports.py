@@ -17,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from medtasks.leaderboard.board.board import Board, BoardColumn, BoardModel, BoardRow, BoardTable, Cell
-from medtasks.leaderboard.board.numbers import safe_name, shown
+from medtasks.leaderboard.board.numbers import difference, interval, number, safe_name, shown
+from medtasks.leaderboard.board.usage import amount
 from medtasks.leaderboard.exports.tables import (
     COLUMNS,
     as_csv,
@@ -30,6 +31,8 @@ from medtasks.leaderboard.exports.tables import (
     markdown_escaped,
     places,
 )
+from medtasks.leaderboard.rank.rankings import billions_of
+from medtasks.leaderboard.site.pages import size_class
 
 
 @pytest.fixture(scope="module")
@@ -210,11 +213,23 @@ def test_latex_compiles(folders: dict[str, Path], tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout.decode("latin-1")[-2000:]
 
 
-def test_rounding() -> None:
+def test_numbers_as_printed() -> None:
     values = [(0.6125, "fraction", "61.3"), (0.61249, "fraction", "61.2"), (0.285, "fraction", "28.5"),
               (1.0, "fraction", "100.0"), (41.25, "points", "41.3"), (-0.04, "seconds", "0.0"),
               (-0.05, "seconds", "-0.1"), (0.71749, "score", "0.717")]  # fmt: skip
     assert [shown(value, unit) for value, unit, _ in values] == [text for *_, text in values]
+    assert (number(-1.25, "seconds"), difference(0.021, "fraction"), difference(0.0, "points")) == (
+        "−1.3",
+        "+2.1",
+        "0.0",
+    )
+    ends = [(0.5, 0.62, "fraction"), (-1.0, 2.0, "seconds"), (None, None, "score")]
+    assert [interval(*one) for one in ends] == ["50.0–62.0", "−1.0 to 2.0", ""]
+    amounts = [12345.6, 999.6, 0.00123456, 31.0, None]
+    assert [amount(value) for value in amounts] == ["12,346", "1,000", "0.00123", "31", ""]
+    sizes = ["500M", "8B", "30B-A3B", "235B-A22B", "1T", None, "large"]
+    assert [billions_of(size) for size in sizes] == [0.5, 8.0, 30.0, 235.0, 1000.0, None, None]
+    assert [size_class(size) for size in sizes] == ["s", "m", "l", "x", "x", "n", "n"]
 
 
 @given(st.lists(st.text(max_size=100), min_size=2, max_size=2, unique=True))
