@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from medtasks.benchmarks.layouts import all_layouts
 from medtasks.runs.replies import RunUsage
 from medtasks.runs.signature import parse_signature
 
@@ -103,20 +102,14 @@ def _benchmark(board: Board, benchmark: BenchmarkBoard, files: Mapping[str, Mapp
     def placed(lines: Iterable[Any]) -> list[Any]:
         return sorted(lines, key=lambda one: (order.get(one.model, len(order)), one.model))
 
-    figures = figures_of(board, benchmark)
     costs = {key for plot in benchmark.plots if plot.kind == "cost" for key in plot.columns}
     columns = (column for table in benchmark.tables for column in table.columns)
-    layout = all_layouts().get(benchmark.name)
-    beside = {"letters": benchmark.letters, "timeline": benchmark.timelines}
-    plots = [plot for plot in (layout.plots if layout else ()) if not beside.get(plot.kind)]
     return {
         "benchmark": benchmark,
         "tables": benchmark_tables(board, benchmark),
         "charts": list(charts(board, benchmark)),
-        "figures": figures,
+        "figures": figures_of(board, benchmark),
         "files": files,
-        # plots of the layout for which too few models have values
-        "undrawn": [plot.title for plot in plots if plot.name not in figures],
         "letters": placed(benchmark.letters),
         "timelines": placed(benchmark.timelines),
         "usage": measured([(one.usage, one.cost) for one in benchmark.usage]),

@@ -23,7 +23,6 @@ from medtasks.leaderboard.site.data import data_script, data_values, samples_of
 from medtasks.leaderboard.site.pages import page_environment, pages_of, safe_link
 from medtasks.leaderboard.site.tables import ColumnView, charts, model_parts, shared_judge
 
-from medtasks.benchmarks.layouts import all_layouts
 from medtasks.core.errors import UsageError
 from medtasks.runs.record import RunFolder, read_manifest
 
@@ -322,16 +321,6 @@ def test_a_failure_and_what_would_be_lost_leave_the_earlier_site(
             write_site(SMALL, target, figures=["svg"])
         assert mine.read_text() == "mine"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
-
-
-def test_plots_that_were_not_drawn_are_named() -> None:
-    made = changed(board(), lambda pond: pond.update(name="mi_cxr"))
-    (renamed,) = made.benchmarks
-    page = Page(rendered(made, "benchmark-mi_cxr.html"))
-    beside = {"letters": renamed.letters, "timeline": renamed.timelines}  # drawn into their own tables
-    plots = [plot for plot in all_layouts()["mi_cxr"].plots if not beside.get(plot.kind)]
-    others = [plot.title for plot in plots if f"figure-{plot.name}" not in page.attributes("id")]
-    assert f"Not drawn, for lack of values: {'; '.join(others)}." in page.text
 
 
 @pytest.mark.parametrize("held", ["notes.txt", "site.json"])
