@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
@@ -235,9 +236,9 @@ def released_share(entry: Entry) -> float:
 
 
 def _by_group(runs: Iterable[_Candidate]) -> list[list[_Candidate]]:
-    groups: dict[tuple[str, str], list[_Candidate]] = {}
+    groups: dict[tuple[str, str], list[_Candidate]] = defaultdict(list)
     for one in runs:
-        groups.setdefault(one.group_key, []).append(one)
+        groups[one.group_key].append(one)
     return [*groups.values()]
 
 
@@ -282,13 +283,13 @@ def protocols_today(task: str) -> frozenset[str]:
 
 def same_responses(runs: Iterable[ScoredRun]) -> dict[str, dict[str, list[str]]]:
     """By run, the runs of other models with the same responses, with the tasks: a copy, or a coincidence."""
-    by_responses: dict[tuple[str, str], list[ScoredRun]] = {}
+    by_responses: dict[tuple[str, str], list[ScoredRun]] = defaultdict(list)
     for run in runs:
         for key in run.responses.items():
-            by_responses.setdefault(key, []).append(run)
-    copies: dict[str, dict[str, list[str]]] = {}
+            by_responses[key].append(run)
+    copies: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for (task, responses), several in by_responses.items():
         for one, other in permutations(several, 2):
             if responses and one.model != other.model:
-                copies.setdefault(one.public.key, {}).setdefault(other.public.key, []).append(task)
+                copies[one.public.key][other.public.key].append(task)
     return copies
