@@ -173,20 +173,10 @@ class ModelReliability(_Frozen):
     reliability: Reliability
 
 
-class PublishedCell(_Frozen):
-    """A published figure; ``value`` is in the unit of the board's column (percentages become fractions), ``why`` says
-    why a figure that is not ``rankable`` must not be compared with ours."""
-
-    column: str
-    printed: str | None
-    value: float | None
-    rankable: bool
-    why: str = ""
-    notes: tuple[str, ...] = ()
-
-
-class PublishedModel(_Frozen):
-    """A model in a table of a paper: ``label`` as printed there, ``model`` as the board shows it."""
+class Printed(_Frozen):
+    """A figure in a table of a paper; ``label`` is its model as printed, ``model`` as the board shows it, and
+    ``row_notes`` are about all figures of the model there. ``why`` says why a figure that is not ``rankable`` must not
+    be compared with ours."""
 
     table: NonEmpty
     source: NonEmpty
@@ -198,13 +188,18 @@ class PublishedModel(_Frozen):
     type: str
     trained: Trained
     judge: str | None
+    column: NonEmpty
+    printed: str | None
+    rankable: bool
+    why: str = ""
+    notes: tuple[NonEmpty, ...] = ()
+    row_notes: tuple[NonEmpty, ...] = ()
 
 
-class Published(PublishedModel):
-    """One model's row in a table of a paper: published, not re-run."""
+class Published(Printed):
+    """A printed figure, not re-run; ``value`` is in the unit of the board's column (percentages become fractions)."""
 
-    cells: tuple[PublishedCell, ...]
-    notes: tuple[str, ...]
+    value: float | None
 
 
 class ModelUsage(_Frozen):
@@ -271,8 +266,8 @@ class TypeMeans(_Frozen):
 
 
 class BenchmarkBoard(_Frozen):
-    """One benchmark. ``tables[0]`` is the headline table (name ``headline``); ``published`` cells name a column of the
-    board, or the paper's own heading if there is none; ``published_problem`` says why the file of published figures
+    """One benchmark. ``tables[0]`` is the headline table (name ``headline``); ``published`` figures name a column of
+    the board, or the paper's own heading if there is none; ``published_problem`` says why the file of published figures
     cannot be read. ``usage`` has the models that are ranked by the first headline score and report any."""
 
     name: str
@@ -300,6 +295,14 @@ class BenchmarkBoard(_Frozen):
     published_problem: str = ""
     size_correlations: tuple[SizeCorrelation, ...] = ()
     type_means: tuple[TypeMeans, ...] = ()
+
+    @property
+    def published_rows(self) -> list[dict[str, Published]]:
+        """The figures of each model in each table, by column."""
+        rows: dict[tuple[str, str], dict[str, Published]] = {}
+        for one in self.published:
+            rows.setdefault((one.table, one.label), {})[one.column] = one
+        return [*rows.values()]
 
 
 class BoardRun(_Frozen):

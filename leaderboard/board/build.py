@@ -24,7 +24,7 @@ from ..verify.rejudging import Rejudged
 from ..verify.scored_run import Entry, ScoredRun
 from . import board as schema
 from .models import Models, distinct_names, model_facts
-from .reference import Reference, load_reference, place_of, published_rows
+from .reference import Reference, load_reference, place_of, published_figures
 from .rows import board_columns, comparable_table, confidence_section, held_chance, is_incomplete, without_empty
 from .usage import SECONDS, Prices, cost_of, plotted, used_by
 
@@ -141,9 +141,8 @@ def _filled(
     table = partial(comparable_table, groups, order)
     first = LayoutTable(name=HEADLINE, title="Headline scores", columns=layout.headline)
     tables = [table(one.name, one.title, board_columns(one.columns, runs), one.note) for one in (first, *layout.tables)]
-    rows = published_rows(reference, {place_of(column): column.key for one in tables for column in one.columns})
-    printed = {cell.column for row in rows for cell in row.cells}
-    shown_tables = [without_empty(one, printed) for one in tables]
+    figures = published_figures(reference, {place_of(column): column.key for one in tables for column in one.columns})
+    shown_tables = [without_empty(one, {figure.column for figure in figures}) for one in tables]
     shown_tables = [one for one in shown_tables if one.columns or one.name == HEADLINE]
     letters = [
         schema.LetterCounts(task=entry.name, model=model, **held.model_dump(include={"gold", "chosen", "preference"}))
@@ -176,7 +175,7 @@ def _filled(
                 note="Times depend on the machine." if measure is SECONDS else "",
             )
             plots.append(against)
-    correlations, means = size_and_type(shown_tables, rows, models)
+    correlations, means = size_and_type(shown_tables, figures, models)
     own = ("name", "title", "paper", "source", "licence", "language", "intended_use")
     return schema.BenchmarkBoard(
         **{name: getattr(benchmark, name) for name in own},
@@ -192,7 +191,7 @@ def _filled(
         usage=tuple(usage),
         text_only=text_only,
         prompt_order=prompt_order,
-        published=rows,
+        published=figures,
         published_notes=reference.notes,
         published_gaps=reference.gaps,
         published_problem=unpublished,
@@ -202,7 +201,6 @@ def _filled(
 
 
 def _ranking(groups: ComparabilityGroups, resamples: int, column: schema.BoardColumn) -> schema.Ranking | None:
-    """The ranking by one column; None for a signed score, or if no run is comparable."""
     group = groups.of(column.task, column.metric)
     if column.signed or not (group.ranked or group.waiting):
         return None
@@ -230,7 +228,6 @@ def _ranking(groups: ComparabilityGroups, resamples: int, column: schema.BoardCo
 def _entries(
     kind: str, layout: BoardLayout, runs: Sequence[ScoredRun], groups: ComparabilityGroups
 ) -> Iterator[tuple[str, Entry]]:
-    """The ranked models' entries in the tasks of all plots of a kind."""
     columns = [column for plot in layout.plots if plot.kind == kind for column in plot.columns]
     for column in {column.task: column for column in board_columns(columns, runs)}.values():
         for model, run in groups.of(column.task, column.metric).ranked.items():

@@ -74,7 +74,6 @@ def _named_tasks(manifest: RunManifest) -> list[str]:
 
 
 def _options(manifest: RunManifest) -> list[str]:
-    """The options of ``lmms-eval``."""
     settings = manifest.settings
 
     def pairs(option: str) -> str:

@@ -22,7 +22,7 @@ from medtasks.catalog.registry import get_benchmark
 from medtasks.core.errors import DataError, first_line
 from medtasks.core.schema import Frozen, first_problem
 
-from .board import BoardColumn, NonEmpty, Published, PublishedModel
+from .board import BoardColumn, NonEmpty, Printed, Published
 
 OptionalText = Annotated[str | None, BeforeValidator(lambda text: text or None)]
 Notes = Annotated[tuple[NonEmpty, ...], BeforeValidator(lambda text: tuple(text.splitlines()))]
@@ -32,20 +32,18 @@ _HIGHEST = {"fraction": 1, "percent": 100, "points": 100}
 _NUMBER = re.compile(r"-?[0-9]{1,9}(\.[0-9]{1,9})?")
 
 
-class PublishedFigure(PublishedModel):
+class PublishedFigure(Printed):
     """One printed figure, and what medtasks scores as its counterpart."""
 
     judge: OptionalText
     size: OptionalText
     type: Literal["closed", "general", "medical"]
-    column: NonEmpty
     printed: OptionalText
     unit: Literal["fraction", "percent", "points", "score"]
     task: NonEmpty
     metric: NonEmpty
     breakdown: OptionalText
     group: OptionalText
-    rankable: bool
     why: str
     notes: Notes
     row_notes: Notes
@@ -114,21 +112,11 @@ def load_reference(benchmark: str) -> Reference:
 
 
 def place_of(column: BoardColumn | PublishedFigure) -> Place:
-    """The `Place` of a column or a published figure."""
     return column.task, column.metric, column.breakdown, column.group
 
 
-def published_rows(reference: Reference, keys: Mapping[Place, str]) -> tuple[Published, ...]:
-    """A row for each model in a table; figures name the board's column if ``keys`` has one, otherwise the paper's own
-    heading."""
-    rows: dict[tuple[str, str], list[PublishedFigure]] = {}
-    for figure in reference.figures:
-        rows.setdefault((figure.table, figure.label), []).append(figure)
-    of_row, of_cell = {*PublishedModel.model_fields}, {"printed", "value", "rankable", "why", "notes"}
-    published = []
-    for figures in rows.values():
-        cells = [{"column": keys.get(place_of(one), one.column), **one.model_dump(include=of_cell)} for one in figures]
-        notes = dict.fromkeys(note for one in figures for note in one.row_notes)
-        facts = figures[0].model_dump(include=of_row)
-        published.append(Published.model_validate({**facts, "cells": cells, "notes": tuple(notes)}))
-    return tuple(published)
+def published_figures(reference: Reference, keys: Mapping[Place, str]) -> tuple[Published, ...]:
+    """The figures; they name the board's column if ``keys`` has one, otherwise the paper's own heading."""
+    named = [{"column": keys.get(place_of(one), one.column)} for one in reference.figures]
+    dumped = [one.model_dump(include={*Published.model_fields}) for one in reference.figures]
+    return tuple(Published(**{**one, **column}) for one, column in zip(dumped, named, strict=True))

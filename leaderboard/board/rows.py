@@ -239,8 +239,6 @@ def confidence_section(
 
 
 def _curves(task: str, found: Mapping[str, tuple[ScoredRun, Reliability]]) -> tuple[list[Filled], list[Filled]]:
-    """The cells of accuracy by confidence, and of accuracy by coverage."""
-
     def column(key: str, label: str, *, signed: bool) -> BoardColumn:
         facts: dict[str, Any] = {"metric": "accuracy", "unit": "fraction", "higher_is_better": True, "signed": signed}
         return BoardColumn(key=f"{task}.accuracy.{key}", task=task, label=label, **facts)

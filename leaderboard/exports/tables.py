@@ -160,11 +160,12 @@ _ENVIRONMENT.filters.update(
 
 def _published(benchmark: BenchmarkBoard, columns: Sequence[BoardColumn]) -> Iterator[tuple[Published, list[str]]]:
     """The published rows with a number in one of the columns; empty texts for the other columns."""
-    for row in benchmark.published:
-        by_column = {cell.column: cell.value for cell in row.cells}
-        values = [(by_column.get(column.key), column.unit) for column in columns]
+    for row in benchmark.published_rows:
+        figures = [(row.get(column.key), column.unit) for column in columns]
+        values = [(None if one is None else one.value, unit) for one, unit in figures]
         if any(value is not None for value, _ in values):
-            yield row, ["" if value is None else shown(value, unit) for value, unit in values]
+            first = next(iter(row.values()))
+            yield first, ["" if value is None else shown(value, unit) for value, unit in values]
 
 
 def places(table: BoardTable, column: BoardColumn) -> dict[int, int]:
@@ -227,19 +228,18 @@ def as_csv(board: Board, benchmark: BenchmarkBoard) -> str:
                     "reasons": "; ".join(filter(None, why)),
                 }
                 lines.append(line)
-    for figures in benchmark.published:
-        for figure in figures.cells:
-            line = {
-                "table": figures.table,
-                "name": figures.model,
-                "blind": "no",
-                **columns.get(figure.column, {"metric": figure.column}),
-                "value": figure.value,
-                "set_apart": "yes",
-                "reasons": "; ".join(("published, not re-run", *filter(None, (figure.why,)), *figure.notes)),
-                "published": f"{figures.paper}, {figures.source}",
-            }
-            lines.append(line)
+    for figure in benchmark.published:
+        line = {
+            "table": figure.table,
+            "name": figure.model,
+            "blind": "no",
+            **columns.get(figure.column, {"metric": figure.column}),
+            "value": figure.value,
+            "set_apart": "yes",
+            "reasons": "; ".join(("published, not re-run", *filter(None, (figure.why,)), *figure.notes)),
+            "published": f"{figure.paper}, {figure.source}",
+        }
+        lines.append(line)
     shared: dict[str, _Field] = {"benchmark": benchmark.name, "demonstration": "yes" if board.demonstration else "no"}
     stream = io.StringIO()
     writer = csv.DictWriter(stream, COLUMNS, lineterminator="\r\n")

@@ -96,7 +96,6 @@ def _labels(board: Board, models: Sequence[str]) -> dict[str, str]:
 
 
 def _labelled_best(board: Board, benchmark: BenchmarkBoard, models: Collection[str]) -> dict[str, str]:
-    """Labels by model, in their order."""
     return _labels(board, [model for model in model_order(benchmark) if model in models])
 
 
@@ -186,7 +185,6 @@ def _scale_of(column: BoardColumn) -> str:
 
 
 def _axis_title(columns: Iterable[BoardColumn]) -> str:
-    """The units of the numbers along the axis."""
     units = {column.unit for column in columns}
     names = {"fraction": "percent", "points": "points (0 to 100)", "seconds": "seconds", "score": "score"}
     return " or ".join(name for unit, name in names.items() if unit in units)
@@ -216,7 +214,6 @@ def _on_axes(blocks: Sequence[Block], columns: Sequence[Sequence[BoardColumn]]) 
 def _bars(
     plot: BoardPlot, columns: Sequence[BoardColumn], models: Sequence[Shown], extent: str, confidence: float
 ) -> tuple[Blocks, str]:
-    """A block for each column, with intervals and the chance level; each model keeps its place and look."""
     blocks, chances = [], {}
     for column in columns:
         marks = [(one, one.mark(column)) for one in models]
@@ -237,7 +234,6 @@ def _bars(
 def _dumbbells(
     pairs: Sequence[tuple[BoardColumn, BoardColumn]], models: Sequence[Shown], extent: str
 ) -> tuple[Blocks, str]:
-    """A block for each pair of columns, a line for each model with the difference as a number."""
     blocks, parts = [], []
     for column, other in pairs:
         # percent and points are drawn on one axis, fractions in percent
@@ -318,7 +314,6 @@ def _radar(columns: Sequence[BoardColumn], models: Sequence[Shown], extent: str)
 
 
 def _confidence(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> Figure | None:
-    """Accuracy by confidence, or by the share of the answers of which a model is most confident."""
     tasks = {column.task for table in benchmark.tables for column in table.columns if column.key in plot.columns}
     found = {one.model: one.reliability for one in benchmark.reliability if one.task in tasks}
     labels = _labelled_best(board, benchmark, found)
@@ -348,7 +343,6 @@ def _confidence(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> Fig
 
 
 def _cost(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> Figure | None:
-    """The models of ``benchmark.usage`` with the score of the plot's column; None without any cost."""
     measure = plotted([(one.usage, one.cost) for one in benchmark.usage])
     columns = (column for table in benchmark.tables for column in table.columns)
     column = next((one for one in columns if one.key in plot.columns), None)

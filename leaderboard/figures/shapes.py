@@ -122,7 +122,6 @@ class Blocks(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The units of all axes."""
         return " or ".join(dict.fromkeys(block.axis.title for block in self.blocks))
 
 
@@ -228,7 +227,6 @@ class Plane(NamedTuple):
 
     @property
     def wide(self) -> bool:
-        """Whether the axis across is logarithmic."""
         costs = [point.x for point in self.points]
         return not self.percent and min(costs) > 0 and max(costs) > _WIDE * min(costs)
 

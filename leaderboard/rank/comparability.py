@@ -200,7 +200,6 @@ class ComparabilityGroups:
 
 
 def coverage_notes(run: ScoredRun, task: str) -> list[str]:
-    """The run's notes about media that were missing when the task's data were prepared."""
     benchmark = load_spec(task).metadata.benchmark
     return [note for note in run.public.notes if note.startswith(f"{benchmark}: coverage ")]
 
@@ -263,7 +262,6 @@ def _is_blind_twin(blind: _Candidate, seeing: _Candidate, task: str) -> bool:
 
 
 def _is_usual(candidate: _Candidate, task: str) -> bool:
-    """Whether the run follows today's task files, with the harness's usual settings."""
     protocols, asked = candidate.run.public.protocols, _asked(candidate)
     leaves = [leaf for leaf in leaf_tasks(task) if leaf in protocols]
     others = versions_today(leaves).items() - asked.items()  # a hash alone can be claimed

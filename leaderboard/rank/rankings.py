@@ -198,10 +198,9 @@ def size_and_type(
         sized: dict[str, list[tuple[str | None, float]]] = defaultdict(list)  # by published table; of runs without one
         if not isinstance(get_metric(column.metric), ErrorRate):
             sized[""] = [(model.size, value) for model, value in values]
-        for row in published:
-            for figure in row.cells:
-                if figure.column == column.key and figure.rankable and figure.value is not None:
-                    sized[row.table].append((row.size, figure.value))
+        for figure in published:
+            if figure.column == column.key and figure.rankable and figure.value is not None:
+                sized[figure.table].append((figure.size, figure.value))
         for name, pairs in sized.items():
             known = [(math.log(size), value) for text, value in pairs if (size := billions_of(text))]
             if len(known) >= FEWEST and all(len(set(side)) > 1 for side in zip(*known, strict=True)):

@@ -147,7 +147,6 @@ def _protocol(board: Board) -> dict[str, object]:
 
 
 def _choices(rows: Iterable[BoardModel | Published]) -> dict[str, list[tuple[str, str]]]:
-    """The options of the filters: values with their labels."""
     found = list(rows)
     sizes = {size_class(one.size) for one in found}
     return {

@@ -34,7 +34,6 @@ class ColumnView(NamedTuple):
     of: str = ""
 
     def place(self, value: float) -> str:
-        """The position of ``value`` on the scale, 0 to 100."""
         low, high = self.scale or (0.0, 1.0)
         return f"{100 * min(max((value - low) / (high - low), 0.0), 1.0):.3g}"
 
@@ -84,7 +83,6 @@ def group_letters(ranking: schema.Ranking, model: str) -> str:
 
 
 def coverage_notes(cell: schema.Cell, column: schema.BoardColumn) -> tuple[str, ...]:
-    """Notes on a score for which some items lack a response or a verdict."""
     if all(count in (None, cell.items) for count in (cell.answered, cell.judged)):
         return ()
     bounds = "" if cell.bounds is None else f"bounds: {interval(*cell.bounds, column.unit)}"
@@ -118,7 +116,6 @@ def distinguishing(
 
 
 def leading_words(texts: Collection[str], separator: str) -> str:
-    """The words with which all texts begin."""
     by_place = zip(*(text.split(separator) for text in texts), strict=False)
     return separator.join(words[0] for words in takewhile(lambda words: len({*words}) == 1, by_place))
 
@@ -181,7 +178,6 @@ class Chart(NamedTuple):
 
 
 def charts(board: schema.Board, benchmark: schema.BenchmarkBoard) -> Iterator[Chart]:
-    """A chart for each ranking with a ranked model."""
     table = benchmark.tables[0]
     beside = [row for row in table.apart if is_beside_its_model(table, row)]
     for ranking in benchmark.rankings:
@@ -261,30 +257,33 @@ def not_comparable(board: schema.Board) -> list[NotComparable]:
 
 
 def published_tables(benchmark: schema.BenchmarkBoard) -> list[dict[str, Any]]:
-    """The published rows of ``benchmark``, table by table, in printed order. Each table has its ``rows``, and
-    ``columns``, those of the board by key; None for other figures. ``notes`` are all notes, numbered from 1;
-    ``not_comparable`` are the reasons why figures cannot be compared with ours, each with the columns it is about."""
-    tables: dict[tuple[str, str, str], list[schema.Published]] = defaultdict(list)
-    for row in benchmark.published:
-        tables[row.paper, row.table, row.source].append(row)
+    """The published rows of ``benchmark``, table by table, in printed order. Each table has its ``rows`` and
+    ``figures``, and ``columns``, those of the board by key; None for other figures. ``notes`` are all notes, numbered
+    from 1; ``not_comparable`` are the reasons why figures cannot be compared with ours, each with the columns it is
+    about."""
+    tables: dict[tuple[str, str, str], list[dict[str, schema.Published]]] = defaultdict(list)
+    for row in benchmark.published_rows:
+        first = next(iter(row.values()))
+        tables[first.paper, first.table, first.source].append(row)
     known = {column.key: column for table in benchmark.tables for column in table.columns}
     found = []
     for rows in tables.values():
         columns: dict[str, schema.BoardColumn | None] = {}
         notes: dict[str, int] = {}
         reasons: dict[str, dict[str, None]] = defaultdict(dict)
-        for row in rows:
-            for cell in row.cells:
-                column = columns.setdefault(cell.column, known.get(cell.column))
-                if cell.why:
-                    reasons[cell.why][cell.column if column is None else column.label] = None
-            for note in (*row.notes, *(note for cell in row.cells for note in cell.notes)):
+        figures = [figure for row in rows for figure in row.values()]
+        for figure in figures:
+            column = columns.setdefault(figure.column, known.get(figure.column))
+            if figure.why:
+                reasons[figure.why][figure.column if column is None else column.label] = None
+            for note in (*figure.row_notes, *figure.notes):
                 notes.setdefault(note, len(notes) + 1)
-        found.append({"rows": rows, "columns": columns, "notes": notes, "not_comparable": reasons})
+        shown = {"rows": rows, "figures": figures, "columns": columns}
+        found.append({**shown, "notes": notes, "not_comparable": reasons})
     return found
 
 
-def is_printed_so(cell: schema.PublishedCell, text: str) -> bool:
+def is_printed_so(cell: schema.Published, text: str) -> bool:
     """Whether the paper prints the number ``text``, apart from trailing zeros."""
     try:
         return cell.printed is None or Decimal(cell.printed.strip(" %")) == Decimal(text.replace("−", "-"))
@@ -308,8 +307,6 @@ class Matrix(NamedTuple):
 
 
 class _OfModel(NamedTuple):
-    """The model's row of one table, and the columns it has."""
-
     title: str
     row: schema.BoardRow
     columns: Sequence[schema.BoardColumn]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from made_runs import FAIR, GOOD, apart, board, cxr, entry, page, ranked, right, run, signed
 from medtasks.leaderboard.rank.comparability import BLIND, MINIATURE
+from medtasks.leaderboard.site.tables import not_comparable
 from medtasks.leaderboard.verify.scored_run import ScoredRun
 
 
@@ -147,6 +148,8 @@ def test_a_signature_that_claims_the_items_of_others_is_not_believed() -> None:
 def test_a_blind_twin_differs_in_nothing_else() -> None:
     blind = run("good", [cxr(0.3, 7, blind="yes", protocol="p1")], "b", blind=True)
     other = run("fair", [cxr(0.3, 7, blind="yes", protocol="p1", prompt="p2")], "c", blind=True)
-    found = apart(page(GOOD, FAIR, blind, other))
+    made = board(GOOD, FAIR, blind, other)
+    found = apart(made.benchmarks[0])
     assert found["b"].reasons == (BLIND,)
     assert len(found["c"].reasons) > 1
+    assert [one.model.slug for one in not_comparable(made)] == ["fair"]  # a twin is beside its model

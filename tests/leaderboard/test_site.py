@@ -355,9 +355,9 @@ def test_only_rows_that_are_not_comparable_are_called_so() -> None:
 
 def test_a_published_figure_is_shown_in_our_unit_with_what_was_printed() -> None:
     def printed(pond: dict[str, Any]) -> None:
-        row = pond["published"][0]
+        figure = pond["published"][0]
         cell = {"printed": "0.4123", "value": 0.4123, "rankable": False, "notes": ("Odd.",)}
-        pond["published"] = [{**row, "cells": [{**row["cells"][0], **cell}]}]
+        pond["published"] = [{**figure, **cell}]
 
     page = Page(rendered(changed(board(), printed), "benchmark-pond_vqa.html"))
     _, figure = page.rows["published-1"].values()
