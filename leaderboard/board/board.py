@@ -6,9 +6,9 @@ Nothing here is computed. Fractions are 0 to 1 and points 0 to 100; ``unit`` say
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from medtasks.benchmarks.streams import Round as Round
 from medtasks.benchmarks.streams import Timeline as Timeline
@@ -17,6 +17,7 @@ from medtasks.runs.replies import RunUsage, Usage
 from medtasks.runs.scores import Reliability
 
 Trained: TypeAlias = Literal["yes", "no", "unknown"]
+NonEmpty = Annotated[str, Field(min_length=1)]
 
 FORMATS = ("svg", "png", "pdf")
 """Of figures as files."""
@@ -27,11 +28,8 @@ class _Frozen(BaseModel):
 
 
 class Cell(_Frozen):
-    """One score of one model. If ``value`` is None, ``reason`` says why; ``low`` and ``high`` are the 95 %
-    cluster-bootstrap interval, if there is one. ``answered``, ``judged``, ``bounds`` and ``incomplete`` are as in
-    `medtasks.runs.scoring.MetricScore`. Scores with equal reproducibility ``signature`` are comparable. ``judge``
-    names the judges of a judged score.
-    """
+    """One score of one model, as `medtasks.runs.scores.MetricScore`; ``low`` and ``high`` are its 95 % bootstrap
+    interval. Scores with equal ``signature`` are comparable. ``judge`` names the judges of a judged score."""
 
     value: float | None
     low: float | None = None
@@ -48,11 +46,9 @@ class Cell(_Frozen):
 
 class BoardColumn(_Frozen):
     """A column of a table, or an axis of a plot; ``key`` is unique on the board, and safe in URLs and file names.
-
     ``chance`` is the score of uniform guessing, if defined. A ``signed`` score is best at 0, but early and late errors
     cancel in its mean, so models are never ranked by it, regardless of ``higher_is_better``. ``remark`` belongs to the
-    label, such as whether an error could harm a patient.
-    """
+    label, such as whether an error could harm a patient."""
 
     key: str
     task: str
@@ -68,19 +64,14 @@ class BoardColumn(_Frozen):
 
 
 class BoardRow(_Frozen):
-    """A model's scores by column key, without columns it was not run on. ``runs`` are keys of `Board.runs`."""
+    """A model's scores by column key, without columns it was not run on. ``runs`` are keys of `Board.runs`;
+    ``reasons`` say in a sentence each why the row is not comparable with the others."""
 
     model: str
     cells: dict[str, Cell]
     runs: tuple[str, ...]
     blind: bool = False
-
-
-class Apart(_Frozen):
-    """A row that is not comparable with the others, and why: a sentence for each difference."""
-
-    row: BoardRow
-    reasons: tuple[str, ...]
+    reasons: tuple[str, ...] = ()
 
 
 class BoardTable(_Frozen):
@@ -91,7 +82,11 @@ class BoardTable(_Frozen):
     note: str = ""
     columns: tuple[BoardColumn, ...]
     rows: tuple[BoardRow, ...]
-    apart: tuple[Apart, ...] = ()
+    apart: tuple[BoardRow, ...] = ()
+
+    @property
+    def every_row(self) -> tuple[BoardRow, ...]:
+        return (*self.rows, *self.apart)
 
 
 class Ranked(_Frozen):
@@ -106,11 +101,9 @@ class Ranked(_Frozen):
 
 
 class Pair(_Frozen):
-    """``first`` - ``second`` on the items that both have, with its 95 % interval; ``p_value`` of the cluster sign-flip
-    test (`medtasks.stats.paired.paired_difference`), ``p_holm`` after Holm's correction over all pairs of the ranking.
-    ``wins`` and ``losses`` count items that only the first, or only the second, has right (for accuracies).
-    ``reason`` says why there is no interval or test; ``warning`` is about too few ``clusters``; ``standard_error`` is
-    that of the difference, with clustered items."""
+    """``first`` - ``second`` on the items that both have, as `medtasks.stats.paired.PairedDifference`; ``p_holm`` is
+    the p-value after Holm's correction over all pairs of the ranking. ``wins`` and ``losses`` count items that only the
+    first, or only the second, has right (for accuracies)."""
 
     first: str
     second: str
@@ -129,12 +122,10 @@ class Pair(_Frozen):
 
 
 class Ranking(_Frozen):
-    """The comparison of all comparable models by one headline column, best first.
-
-    ``detectable`` is the minimum detectable difference between two of these models (80 % power at level 0.05, median
-    over pairs), in the column's unit; None if models never differ or there are too few clusters. ``warning`` is about
-    too few clusters. ``unranked`` gives by comparable model the reason why it has no rank.
-    """
+    """The comparison of all comparable models by one headline column, best first. ``detectable`` is the minimum
+    detectable difference between two of these models (80 % power at level 0.05, median over pairs), in the column's
+    unit. ``warning`` is about too few clusters. ``unranked`` gives by comparable model the reason why it has no
+    rank."""
 
     column: BoardColumn
     items: int
@@ -165,10 +156,7 @@ class BoardPlot(_Frozen):
 
 class LetterCounts(_Frozen):
     """How often each letter was right and chosen in one task; ``chosen`` includes extraction failures, in brackets.
-
-    With rotated options, ``preference`` has by letter the share that chose it minus the share expected, and the ends of
-    its 95 % interval (`medtasks.runs.scoring.RotatedLetters`).
-    """
+    ``preference`` is as in `medtasks.runs.scores.RotatedLetters`."""
 
     task: str
     model: str
@@ -185,35 +173,33 @@ class ModelReliability(_Frozen):
     reliability: Reliability
 
 
-class PublishedCell(_Frozen):
-    """A published figure; ``value`` is in the unit of the board's column (percentages become fractions).
+class Printed(_Frozen):
+    """A figure in a table of a paper; ``label`` is its model as printed, ``model`` as the board shows it, and
+    ``row_notes`` are about all figures of the model there. ``why`` says why a figure that is not ``rankable`` must not
+    be compared with ours."""
 
-    ``why`` says in one sentence why a figure that is not ``rankable`` must not be compared with ours.
-    """
-
-    column: str
-    printed: str | None
-    value: float | None
-    rankable: bool
-    why: str = ""
-    notes: tuple[str, ...] = ()
-
-
-class Published(_Frozen):
-    """One model's row in a table of a paper: published, not re-run."""
-
-    table: str
-    source: str
-    paper: str
-    label: str
-    model: str
-    family: str
+    table: NonEmpty
+    source: NonEmpty
+    paper: NonEmpty
+    label: NonEmpty
+    model: NonEmpty
+    family: NonEmpty
     size: str | None
     type: str
     trained: Trained
     judge: str | None
-    cells: tuple[PublishedCell, ...]
-    notes: tuple[str, ...]
+    column: NonEmpty
+    printed: str | None
+    rankable: bool
+    why: str = ""
+    notes: tuple[NonEmpty, ...] = ()
+    row_notes: tuple[NonEmpty, ...] = ()
+
+
+class Published(Printed):
+    """A printed figure, not re-run; ``value`` is in the unit of the board's column (percentages become fractions)."""
+
+    value: float | None
 
 
 class ModelUsage(_Frozen):
@@ -228,10 +214,8 @@ class ModelUsage(_Frozen):
 
 
 class TextOnly(_Frozen):
-    """The ``answered`` ones of ``items`` items on which the blind runs of all ``models`` have the full score.
-
-    ``expected`` is the share of items on which independent uniform guesses would all be right, if defined.
-    """
+    """The ``answered`` ones of ``items`` items on which the blind runs of all ``models`` have the full score;
+    ``expected`` is the share on which independent uniform guesses would all be right, if defined."""
 
     task: str
     metric: str
@@ -282,10 +266,9 @@ class TypeMeans(_Frozen):
 
 
 class BenchmarkBoard(_Frozen):
-    """One benchmark. ``tables[0]`` is the headline table (name ``headline``); ``published`` cells name a column of the
-    board, or the paper's own heading if there is none; ``published_problem`` says why the file of published figures
-    cannot be read. ``usage`` has the models that are ranked by the first headline
-    score (that is not signed) and report any."""
+    """One benchmark. ``tables[0]`` is the headline table (name ``headline``); ``published`` figures name a column of
+    the board, or the paper's own heading if there is none; ``published_problem`` says why the file of published figures
+    cannot be read. ``usage`` has the models that are ranked by the first headline score and report any."""
 
     name: str
     title: str
@@ -313,15 +296,21 @@ class BenchmarkBoard(_Frozen):
     size_correlations: tuple[SizeCorrelation, ...] = ()
     type_means: tuple[TypeMeans, ...] = ()
 
+    @property
+    def published_rows(self) -> list[dict[str, Published]]:
+        """The figures of each model in each table, by column."""
+        rows: dict[tuple[str, str], dict[str, Published]] = {}
+        for one in self.published:
+            rows.setdefault((one.table, one.label), {})[one.column] = one
+        return [*rows.values()]
+
 
 class BoardRun(_Frozen):
-    """A run: the name of its directory without the path, and the SHA-256 of the content.
-
-    ``protocols`` and ``prompts`` map tasks to protocol and prompt hashes, ``judged_by`` tasks and groups to the names
-    of their judges, ``rejudged`` rubrics to how far their verdicts agree with those that the organiser asked for again;
-    ``commands`` reproduce the run. ``notes`` are what a reader must know (blind, rescored, miniature
-    data, limit, coverage, superseded). ``cost`` is that of all answers, in the currency of the organiser's prices.
-    """
+    """A run: the name of its directory without the path, and the SHA-256 of the content. ``protocols`` and ``prompts``
+    map tasks to protocol and prompt hashes, ``judged_by`` tasks and groups to the names of their judges, ``rejudged``
+    rubrics to how far their verdicts agree with those that the organiser asked for again; ``commands`` reproduce the
+    run. ``notes`` are what a reader must know (blind, rescored, miniature data, limit, coverage, superseded). ``cost``
+    is that of all answers, in the currency of the organiser's prices."""
 
     key: str
     folder: str
@@ -367,10 +356,8 @@ class Refused(_Frozen):
 
 
 class Board(_Frozen):
-    """A whole leaderboard; the same results give the same board, at any time and in any order.
-
-    With ``demonstration``, results on miniature data are ranked; ``latest`` is the time of the newest run.
-    """
+    """A whole leaderboard; the same results give the same board, at any time and in any order. With ``demonstration``,
+    results on miniature data are ranked; ``latest`` is the time of the newest run."""
 
     schema_version: int = 1
     title: str

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import medtasks
 from medtasks.benchmarks.layouts import HEADLINE, all_layouts, columns_of
-from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable
+from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.registry import benchmark_owner, get_benchmark
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError
@@ -18,24 +19,12 @@ from medtasks.runs.scores import coverage_text
 from medtasks.stats.bootstrap import CONFIDENCE
 
 from ..rank.comparability import ComparabilityGroups, on_common_items, same_responses
-from ..rank.rankings import SEED, media_gain, prompt_ranks, rank_models, with_models
+from ..rank.rankings import SEED, media_gain, prompt_ranks, rank_models, size_and_type
 from ..verify.rejudging import Rejudged
 from ..verify.scored_run import Entry, ScoredRun
-from .board import (
-    BenchmarkBoard,
-    Board,
-    BoardColumn,
-    BoardModel,
-    BoardPlot,
-    BoardRun,
-    BoardTable,
-    LetterCounts,
-    ModelUsage,
-    Ranking,
-    Refused,
-)
+from . import board as schema
 from .models import Models, distinct_names, model_facts
-from .reference import Reference, load_reference, place_of, published_rows
+from .reference import Reference, load_reference, place_of, published_figures
 from .rows import board_columns, comparable_table, confidence_section, held_chance, is_incomplete, without_empty
 from .usage import SECONDS, Prices, cost_of, plotted, used_by
 
@@ -44,7 +33,7 @@ RESAMPLES = 1000
 
 def build_board(
     runs: Iterable[ScoredRun],
-    refused: Iterable[Refused] = (),
+    refused: Iterable[schema.Refused] = (),
     *,
     title: str,
     models: Models | None = None,
@@ -54,7 +43,7 @@ def build_board(
     rejudged: Sequence[Rejudged] = (),
     resamples: int = RESAMPLES,
     layouts: Iterable[BoardLayout] | None = None,
-) -> Board:
+) -> schema.Board:
     """The leaderboard of the runs; their order makes no difference, and duplicates are ignored.
 
     ``refused`` are directories that could not be read, and why; ``models`` and ``prices`` are the organiser's
@@ -65,7 +54,7 @@ def build_board(
     runs = sorted(by_key.values(), key=lambda run: (run.public.created, run.public.key))
     groups = ComparabilityGroups(runs, demonstration=demonstration)
 
-    known: dict[str, BoardModel] = {}
+    known: dict[str, schema.BoardModel] = {}
     for run in runs:  # facts are from the newest run, training data from all
         facts = model_facts(run.public, models)
         trained = {**known[facts.slug].trained, **facts.trained} if facts.slug in known else facts.trained
@@ -79,9 +68,8 @@ def build_board(
     for layout in all_layouts().values() if layouts is None else layouts:
         tasks = {column.task for column in columns_of(layout)}  # its own, or of another track
         if any(entry.benchmark == layout.benchmark or entry.name in tasks for entry in entries):
-            filled = _Filling(layout, runs, groups, resamples).board(published, prices or {})
-            boards.append(with_models(filled, known))
-    return Board(
+            boards.append(_filled(layout, runs, groups, known, prices or {}, published=published, resamples=resamples))
+    return schema.Board(
         title=title,
         medtasks=medtasks.__version__,
         latest=max((run.public.created for run in runs), default=None),
@@ -99,202 +87,203 @@ def build_board(
 def _runs(
     runs: Sequence[ScoredRun],
     groups: ComparabilityGroups,
-    boards: Sequence[BenchmarkBoard],
+    boards: Sequence[schema.BenchmarkBoard],
     prices: Prices,
     rejudged: Sequence[Rejudged],
-) -> list[BoardRun]:
+) -> Iterator[schema.BoardRun]:
     """Every run, sorted, with its cost and notes on what is not shown."""
     tables = [table for board in boards for table in board.tables]
-    shown = {key for table in tables for row in (*table.rows, *(one.row for one in table.apart)) for key in row.runs}
-    columns = {(column.task, column.metric) for table in tables for column in table.columns}
-    instead: dict[str, dict[str, set[str]]] = {}
-    for task, metric in sorted(columns):
+    on_board = {key for table in tables for row in table.every_row for key in row.runs}
+    instead: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for task, metric in {(column.task, column.metric) for table in tables for column in table.columns}:
         for old, new in groups.of(task, metric).replaced.items():
-            instead.setdefault(old, {}).setdefault(new, set()).add(task)
+            instead[old][new].add(task)
     copies = same_responses(runs)
-    found = []
-    for run in runs:
-        key = run.public.key
-        notes = []
-        for new, tasks in sorted(instead.get(key, {}).items()):
-            notes.append(f"superseded by {new} in {', '.join(sorted(tasks))}")
-        if not notes and key not in shown:
+    for facts in sorted((run.public for run in runs), key=lambda facts: facts.key):
+        newer = sorted(instead[facts.key].items())
+        notes = [f"superseded by {new} in {', '.join(sorted(tasks))}" for new, tasks in newer]
+        if not notes and facts.key not in on_board:
             notes.append("none of its scores is on this board: no page shows its tasks")
-        for other, same in sorted(copies.get(key, {}).items()):
+        for other, same in sorted(copies.get(facts.key, {}).items()):
             notes.append(f"same responses as {other}, a run of another model, in {', '.join(same)}")
-        cost = cost_of(prices, run.public, run.public.usage)
-        again = {one.rubric: str(one) for one in rejudged if one.run == run.public.digest}
-        told = {"notes": (*run.public.notes, *notes), "cost": cost, "rejudged": again}
-        found.append(run.public.model_copy(update=told))
-    return sorted(found, key=lambda facts: facts.key)
+        again = {one.rubric: str(one) for one in rejudged if one.run == facts.digest}
+        cost = cost_of(prices, facts, facts.usage)
+        yield facts.model_copy(update={"notes": (*facts.notes, *notes), "cost": cost, "rejudged": again})
 
 
-class _Filling:
+def _filled(
+    layout: BoardLayout,
+    runs: Sequence[ScoredRun],
+    groups: ComparabilityGroups,
+    models: Mapping[str, schema.BoardModel],
+    prices: Prices,
+    *,
+    published: bool,
+    resamples: int,
+) -> schema.BenchmarkBoard:
     """A benchmark's layout, filled with the scores of the runs.
 
     Columns that neither a run nor a paper fills are left out, as are tables and plots with only such columns.
     """
+    benchmark = get_benchmark(layout.benchmark)
+    reference, unpublished = Reference(), ""
+    try:
+        reference = load_reference(benchmark.name) if published else reference
+    except DataError as error:  # one package's file must not cost the other benchmarks
+        unpublished = shown(str(error))
 
-    def __init__(
-        self, layout: BoardLayout, runs: Sequence[ScoredRun], groups: ComparabilityGroups, resamples: int
-    ) -> None:
-        self._layout = layout
-        self._runs = runs
-        self._groups = groups
-        self._resamples = resamples
-        self._letters = [
-            LetterCounts(
-                task=entry.name,
-                model=model,
-                gold=letters.gold,
-                chosen=letters.chosen,
-                preference=getattr(letters, "preference", {}),
+    headline = board_columns(layout.headline, runs)
+    ranked = partial(_ranking, groups, resamples)
+    rankings = tuple(filter(None, map(ranked, headline)))
+    places = [{one.model: float(one.rank) for one in ranking.ranked} for ranking in rankings]
+    on_top = {model for by_model in places for model in by_model}
+    order = {model: tuple(by_model.get(model, float("inf")) for by_model in places) for model in on_top}
+    table = partial(comparable_table, groups, order)
+    first = LayoutTable(name=HEADLINE, title="Headline scores", columns=layout.headline)
+    tables = [table(one.name, one.title, board_columns(one.columns, runs), one.note) for one in (first, *layout.tables)]
+    figures = published_figures(reference, {place_of(column): column.key for one in tables for column in one.columns})
+    shown_tables = [without_empty(one, {figure.column for figure in figures}) for one in tables]
+    shown_tables = [one for one in shown_tables if one.columns or one.name == HEADLINE]
+    letters = [
+        schema.LetterCounts(task=entry.name, model=model, **held.model_dump(include={"gold", "chosen", "preference"}))
+        for model, entry in _entries("letters", layout, runs, groups)
+        if (held := entry.scores.letters) is not None
+    ]
+    timelines = [one for _, entry in _entries("timeline", layout, runs, groups) for one in entry.timelines]
+    beside: dict[str, Sequence[Any]] = {"letters": letters, "timeline": timelines}
+    plots = [one for plot in layout.plots for one in _plots(plot, beside.get(plot.kind), runs, shown_tables, table)]
+    gains, bars, text_only = media_gain(
+        benchmark, headline, [one for two in shown_tables for one in two.columns], groups
+    )
+    shown_tables += gains
+    ranks, prompt_order = prompt_ranks([one for two in shown_tables for one in two.columns], ranked)
+    confidences, curves, reliability = confidence_section(headline, runs, groups, table)
+    shown_tables += [*ranks, *confidences]
+    plots += [*bars, *curves]
+
+    usage: list[schema.ModelUsage] = []
+    if (ordering := next((column for column in headline if not column.signed), None)) is not None:
+        usage = _usage(ordering, tables[0], groups, prices)
+        if measure := plotted([(one.usage, one.cost) for one in usage]):
+            taken = {plot.name for plot in plots}
+            against = schema.BoardPlot(
+                name=next(one for one in ("cost", "score-against-cost", "cost-of-answers") if one not in taken),
+                title=f"{ordering.label} against {measure.label.lower()}",
+                kind="cost",
+                table=HEADLINE,
+                columns=(ordering.key,),
+                note="Times depend on the machine." if measure is SECONDS else "",
             )
-            for model, entry in self._entries("letters")
-            if (letters := entry.scores.letters) is not None
-        ]
-        self._timelines = [one for _, entry in self._entries("timeline") for one in entry.timelines]
+            plots.append(against)
+    correlations, means = size_and_type(shown_tables, figures, models)
+    own = ("name", "title", "paper", "source", "licence", "language", "intended_use")
+    return schema.BenchmarkBoard(
+        **{name: getattr(benchmark, name) for name in own},
+        owner=benchmark_owner(benchmark.name).owner,
+        shows=layout.shows,
+        why=layout.why,
+        rankings=rankings,
+        tables=tuple(shown_tables),
+        plots=tuple(plots),
+        letters=tuple(letters),
+        reliability=reliability,
+        timelines=tuple(timelines),
+        usage=tuple(usage),
+        text_only=text_only,
+        prompt_order=prompt_order,
+        published=figures,
+        published_notes=reference.notes,
+        published_gaps=reference.gaps,
+        published_problem=unpublished,
+        size_correlations=correlations,
+        type_means=means,
+    )
 
-    def board(self, published: bool, prices: Prices) -> BenchmarkBoard:
-        benchmark, groups = get_benchmark(self._layout.benchmark), self._groups
-        reference, unpublished = Reference(), ""
-        try:
-            reference = load_reference(benchmark.name) if published else reference
-        except DataError as error:  # one package's file must not cost the other benchmarks
-            unpublished = shown(str(error))
 
-        headline = board_columns(self._layout.headline, self._runs)
-        rankings = tuple(filter(None, map(self._ranking, headline)))
-        places = [{one.model: float(one.rank) for one in ranking.ranked} for ranking in rankings]
-        models = {model for by_model in places for model in by_model}
-        order = {model: tuple(by_model.get(model, float("inf")) for by_model in places) for model in models}
-        table = functools.partial(comparable_table, groups, order)
-        first = LayoutTable(name=HEADLINE, title="Headline scores", columns=self._layout.headline)
-        every = [
-            table(one.name, one.title, board_columns(one.columns, self._runs), one.note)
-            for one in (first, *self._layout.tables)
-        ]
-        rows = published_rows(reference, {place_of(column): column.key for table in every for column in table.columns})
-        printed = {cell.column for row in rows for cell in row.cells}
-        filled = [without_empty(table, printed) for table in every]
-        kept = [table for table in filled if table.columns or table.name == HEADLINE]
-        plots = self._plots(kept, table)
-        gains, bars, text_only = media_gain(
-            benchmark, headline, (one for table in kept for one in table.columns), groups
-        )
-        kept += gains
-        ranks, prompt_order = prompt_ranks([one for table in kept for one in table.columns], self._ranking)
-        confidences, curves, reliability = confidence_section(headline, self._runs, groups, table)
-        plots += [*bars, *curves]
+def _ranking(groups: ComparabilityGroups, resamples: int, column: schema.BoardColumn) -> schema.Ranking | None:
+    group = groups.of(column.task, column.metric)
+    if column.signed or not (group.ranked or group.waiting):
+        return None
+    entries: dict[str, Entry] = {}
+    unranked: dict[str, str] = {}
+    for model, run in {**group.waiting, **group.ranked}.items():
+        entry = run.entries[column.task]
+        score = entry.scores.metrics[column.metric]
+        if model in group.waiting:
+            unranked[model] = score.reason or "no value"
+        elif is_incomplete(score):  # too few responses or verdicts for a rank
+            unranked[model] = f"incomplete: {coverage_text(score.samples, score.answered, score.judged)}"
+        else:
+            entries[model] = entry
+    return rank_models(
+        column,
+        *(on_common_items(entries, column.metric) if entries else ({}, ())),
+        cluster=load_spec(column.task).benchmark.cluster,
+        signature=group.signature,
+        unranked=unranked,
+        resamples=resamples,
+    )
 
-        usage: list[ModelUsage] = []
-        if (ordering := next((column for column in headline if not column.signed), None)) is not None:
-            cells = {row.model: row.cells.get(ordering.key) for row in every[0].rows if not row.blind}
-            for model, run in groups.of(ordering.task, ordering.metric).ranked.items():
-                used, cost = used_by(run, prices, ordering.task)
-                if (cell := cells.get(model)) is not None and used != Usage():
-                    usage.append(ModelUsage(model=model, run=run.public.key, score=cell, usage=used, cost=cost))
-            if measure := plotted([(one.usage, one.cost) for one in usage]):
-                taken = {plot.name for plot in plots}
-                against = BoardPlot(
-                    name=next(one for one in ("cost", "score-against-cost", "cost-of-answers") if one not in taken),
-                    title=f"{ordering.label} against {measure.label.lower()}",
-                    kind="cost",
-                    table=HEADLINE,
-                    columns=(ordering.key,),
-                    note="Times depend on the machine." if measure is SECONDS else "",
-                )
-                plots.append(against)
-        own = ("name", "title", "paper", "source", "licence", "language", "intended_use")
-        return BenchmarkBoard(
-            **{name: getattr(benchmark, name) for name in own},
-            owner=benchmark_owner(benchmark.name).owner,
-            shows=self._layout.shows,
-            why=self._layout.why,
-            rankings=rankings,
-            tables=(*kept, *ranks, *confidences),
-            plots=tuple(plots),
-            letters=tuple(self._letters),
-            reliability=reliability,
-            timelines=tuple(self._timelines),
-            usage=tuple(usage),
-            text_only=text_only,
-            prompt_order=prompt_order,
-            published=rows,
-            published_notes=reference.notes,
-            published_gaps=reference.gaps,
-            published_problem=unpublished,
-        )
 
-    def _ranking(self, column: BoardColumn) -> Ranking | None:
-        """The ranking by one headline column; None for a signed score, or if no run is comparable."""
-        group = self._groups.of(column.task, column.metric)
-        if column.signed or not (group.ranked or group.waiting):
-            return None
-        entries: dict[str, Entry] = {}
-        unranked: dict[str, str] = {}
-        for model, run in {**group.waiting, **group.ranked}.items():
-            entry = run.entries[column.task]
-            score = entry.scores.metrics[column.metric]
-            if model in group.waiting:
-                unranked[model] = score.reason or "no value"
-            elif is_incomplete(score):  # too few responses or verdicts for a rank
-                unranked[model] = f"incomplete: {coverage_text(score.samples, score.answered, score.judged)}"
-            else:
-                entries[model] = entry
-        return rank_models(
-            column,
-            *(on_common_items(entries, column.metric) if entries else ({}, ())),
-            cluster=load_spec(column.task).benchmark.cluster,
-            signature=group.signature,
-            unranked=unranked,
-            resamples=self._resamples,
-        )
+def _entries(
+    kind: str, layout: BoardLayout, runs: Sequence[ScoredRun], groups: ComparabilityGroups
+) -> Iterator[tuple[str, Entry]]:
+    columns = [column for plot in layout.plots if plot.kind == kind for column in plot.columns]
+    for column in {column.task: column for column in board_columns(columns, runs)}.values():
+        for model, run in groups.of(column.task, column.metric).ranked.items():
+            yield model, run.entries[column.task]
 
-    def _plots(self, shown: list[BoardTable], made: Callable[..., BoardTable]) -> list[BoardPlot]:
-        """The plots with data; if no table in ``shown`` has a plot's columns, one is ``made`` and added.
 
-        Columns have a value in some row (ranks: in two), those of a paired plot on both sides.
-        """
-        found = []
-        for plot in self._layout.plots:
-            columns, against = (board_columns(one, self._runs) for one in (plot.columns, plot.against))
-            if plot.kind in ("letters", "timeline"):
-                tasks = {one.task for one in (self._letters if plot.kind == "letters" else self._timelines)}
-                columns = tuple(one for one in columns if one.task in tasks)
-            else:
-                rows = made(plot.name, plot.title, (*columns, *against)).rows
-                values = Counter(key for row in rows for key, cell in row.cells.items() if cell.value is not None)
-                valued = {key for key, count in values.items() if count > plot.ranks}  # a rank is one among several
-                sides = [
-                    one for one in zip(columns, against or columns, strict=True) if {side.key for side in one} <= valued
-                ]
-                columns = tuple(one for one, _ in sides)
-                against = tuple(other for _, other in sides) if against else ()
-            if not columns:
-                continue
-            keys = {column.key for column in (*columns, *against)}
-            table = next((one for one in shown if keys <= {column.key for column in one.columns}), None)
-            if table is None:
-                name = plot.name
-                while name in {one.name for one in shown}:
-                    name = f"{name}-numbers"
-                table = made(name, plot.title, (*columns, *against))
-                shown.append(table)
-            found.append(
-                BoardPlot(
-                    **{name: getattr(plot, name) for name in ("name", "title", "kind", "ranks", "note")},
-                    table=table.name,
-                    columns=tuple(column.key for column in columns),
-                    against=tuple(column.key for column in against),
-                    chance=held_chance(self._runs, Column(columns[0].task, "accuracy", "")) if plot.chance else None,
-                )
-            )
-        return found
+def _plots(
+    plot: Plot,
+    beside: Sequence[Any] | None,
+    runs: Sequence[ScoredRun],
+    tables: list[schema.BoardTable],
+    made: Callable[..., schema.BoardTable],
+) -> Iterator[schema.BoardPlot]:
+    """The plot, if there are data for it; if no table in ``tables`` has its columns, one is ``made`` and added.
 
-    def _entries(self, kind: str) -> Iterator[tuple[str, Entry]]:
-        """The ranked models' entries in the tasks of all plots of a kind."""
-        columns = [column for plot in self._layout.plots if plot.kind == kind for column in plot.columns]
-        for column in {column.task: column for column in board_columns(columns, self._runs)}.values():
-            for model, run in self._groups.of(column.task, column.metric).ranked.items():
-                yield model, run.entries[column.task]
+    Columns have a value in some row (ranks: in two), those of a paired plot on both sides; ``beside`` has the data of
+    plots that are not of scores.
+    """
+    columns, against = (board_columns(one, runs) for one in (plot.columns, plot.against))
+    if beside is not None:
+        tasks = {one.task for one in beside}
+        columns = tuple(one for one in columns if one.task in tasks)
+    else:
+        rows = made(plot.name, plot.title, (*columns, *against)).rows
+        values = Counter(key for row in rows for key, cell in row.cells.items() if cell.value is not None)
+        valued = {key for key, count in values.items() if count > plot.ranks}  # a rank is one among several
+        sides = [one for one in zip(columns, against or columns, strict=True) if {side.key for side in one} <= valued]
+        columns = tuple(one for one, _ in sides)
+        against = tuple(other for _, other in sides) if against else ()
+    if not columns:
+        return
+    keys = {column.key for column in (*columns, *against)}
+    table = next((one for one in tables if keys <= {column.key for column in one.columns}), None)
+    if table is None:
+        name = plot.name
+        while name in {one.name for one in tables}:
+            name = f"{name}-numbers"
+        table = made(name, plot.title, (*columns, *against))
+        tables.append(table)
+    yield schema.BoardPlot(
+        **{name: getattr(plot, name) for name in ("name", "title", "kind", "ranks", "note")},
+        table=table.name,
+        columns=tuple(column.key for column in columns),
+        against=tuple(column.key for column in against),
+        chance=held_chance(runs, Column(columns[0].task, "accuracy", "")) if plot.chance else None,
+    )
+
+
+def _usage(
+    column: schema.BoardColumn, table: schema.BoardTable, groups: ComparabilityGroups, prices: Prices
+) -> list[schema.ModelUsage]:
+    """What the runs used that are ranked by the column, of those that report any."""
+    cells = {row.model: row.cells.get(column.key) for row in table.rows}
+    usage = []
+    for model, run in groups.of(column.task, column.metric).ranked.items():
+        used, cost = used_by(run, prices, column.task)
+        if (cell := cells.get(model)) is not None and used != Usage():
+            usage.append(schema.ModelUsage(model=model, run=run.public.key, score=cell, usage=used, cost=cost))
+    return usage

@@ -32,15 +32,11 @@ def commands(manifest: RunManifest, folder: str) -> tuple[str, ...]:
     imported = {name: any(IMPORTED in one for one in facts.judges.values()) for name, facts in manifest.judge.items()}
     if layout := manifest.model.get("layout"):
         file, model = manifest.model.get("predictions", HIDDEN), manifest.model.get("model", HIDDEN)
-        judges = dict.fromkeys(
-            judge for name, facts in manifest.judge.items() if imported[name] for judge in facts.judges
-        )
+        judges = dict.fromkeys(judge for name in imported if imported[name] for judge in manifest.judge[name].judges)
         verdicts = [f"--verdicts-of {_word(judge)}" for judge in judges]
         for name in _named_tasks(manifest) if layout != "lmms-eval" else manifest.tasks:
-            of_task = file.get(name, file) if isinstance(file, Mapping) else file
-            source = (
-                f"medtasks score {_word(of_task)} --from {_word(layout)} --task {_word(name)} --model {_word(model)}"
-            )
+            of_task = _word(file.get(name, file) if isinstance(file, Mapping) else file)
+            source = f"medtasks score {of_task} --from {_word(layout)} --task {_word(name)} --model {_word(model)}"
             lines.append(" ".join([*environment, source, *verdicts, "--out NEW_DIR"]))
     else:
         lines.append(" ".join([*environment, "lmms-eval", *_options(manifest), "--output_path results"]))
@@ -68,25 +64,26 @@ def _named_tasks(manifest: RunManifest) -> list[str]:
     """The value of ``--tasks``: the run's widest groups, and all tasks outside them."""
     widest: dict[str, set[str]] = {}
     for name, members in sorted(manifest.groups.items(), key=lambda one: -len(one[1])):
-        if not any(set(members) <= others for others in widest.values()):
-            widest[name] = set(members)
-    covered = {task for members in widest.values() for task in members}
-    groups = [name for name in manifest.groups if name in widest]
-    return [*groups, *(task for task in manifest.tasks if task not in covered)]
+        if not any({*members} <= others for others in widest.values()):
+            widest[name] = {*members}
+    covered = set().union(*widest.values())
+    return [
+        *(name for name in manifest.groups if name in widest),
+        *(one for one in manifest.tasks if one not in covered),
+    ]
 
 
 def _options(manifest: RunManifest) -> list[str]:
-    """The options of ``lmms-eval``."""
     settings = manifest.settings
-    quoted = {
-        option: shlex.quote(shown_argument(_pairs(settings[option]))) if settings.get(option) else ""
-        for option in ("model_args", "gen_kwargs")
-    }
+
+    def pairs(option: str) -> str:
+        return shlex.quote(shown_argument(_pairs(settings[option]))) if settings.get(option) else ""
+
     given = {
         "model": _word(settings.get("model") or manifest.model.get("model", HIDDEN)),
-        "model_args": quoted["model_args"],
+        "model_args": pairs("model_args"),
         "tasks": _word(",".join(_named_tasks(manifest))),
-        "gen_kwargs": quoted["gen_kwargs"],
+        "gen_kwargs": pairs("gen_kwargs"),
     }
     for option in _OPTIONS:
         value = settings.get(option)

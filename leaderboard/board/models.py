@@ -1,5 +1,4 @@
-"""The model of a run: its slug, its name on a board, and the organiser's facts about it (docs/leaderboard.md has a file
-of models)."""
+"""The model of a run: its slug, its name on a board, and the organiser's facts about it."""
 
 from __future__ import annotations
 
@@ -64,7 +63,7 @@ class Described(BaseModel, frozen=True, extra="forbid"):
     size: Text | None = None
     type: Literal["closed", "general", "medical"] | None = None
     link: Text | None = None
-    trained: dict[str, Literal["yes", "no", "unknown"]] = {}
+    trained: dict[str, Trained] = {}
     notes: tuple[Text, ...] = ()
 
     @field_validator("link")
@@ -151,11 +150,8 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile("(~|null|Null
 
 
 def read_by_model(path: Path, kind: type[M]) -> dict[str, M]:
-    """The entries of a YAML file of slugs, names or globs of names, each read as ``kind``.
-
-    Raises:
-        DataError: the file cannot be read or breaks the format (names file, model and field).
-    """
+    """The entries of a YAML file of slugs, names or globs of names, each read as ``kind``; `DataError` names file,
+    model and field of what is wrong."""
     try:
         loaded = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
     except (OSError, ValueError, yaml.YAMLError, RecursionError, TypeError) as error:
@@ -180,18 +176,15 @@ def model_facts(run: BoardRun, models: Models | None = None) -> BoardModel:
     """The model of a run as the board shows it: the organiser's facts, or what its name reveals."""
     name = str(run.model_facts.get("name", run.model))
     given = find(models or {}, run.model, name) or Described()
-    policy = "policy" in run.model_facts
     families = family_of(name) or family_of(str(run.model_facts.get("architecture", "")))
-    trained: dict[str, Trained] = {**dict.fromkeys(run.data, "unknown"), **given.trained}
+    family, kind = ("baseline", "baseline") if "policy" in run.model_facts else (", ".join(families), "unknown")
     return BoardModel(
         slug=run.model,
         name=given.name or name,
-        family=given.family or ("baseline" if policy else ", ".join(families) or "unknown"),
-        size=given.size,
-        type=given.type or ("baseline" if policy else "unknown"),
-        link=given.link,
-        trained=trained,
-        notes=given.notes,
+        family=given.family or family or "unknown",
+        type=given.type or kind,
+        trained={**dict.fromkeys(run.data, "unknown"), **given.trained},
+        **given.model_dump(include={"size", "link", "notes"}),
     )
 
 
@@ -204,13 +197,8 @@ def find(entries: Mapping[str, M], slug: str, name: str) -> M | None:
 
 
 def distinct_names(names: Mapping[str, str], facts: Mapping[str, Facts]) -> dict[str, str]:
-    """The names by slug; equal ones are followed by the facts (`BoardRun.model_facts`) in which their models differ.
-
-    These are the smallest set of facts in which all differ; if `_MOST` are not enough, the slug's hash is added.
-
-    >>> distinct_names({"a-1": "m", "b-2": "m", "c-3": "n"}, {"a-1": {"model": "vllm"}, "b-2": {"model": "openai"}})
-    {'a-1': 'm (vllm)', 'b-2': 'm (openai)', 'c-3': 'n'}
-    """
+    """The names by slug; equal ones are followed by the smallest set of facts (`BoardRun.model_facts`) in which their
+    models all differ; if `_MOST` are not enough, the slug's hash is added."""
     same_name: dict[str, list[str]] = defaultdict(list)
     for slug, name in sorted(names.items()):
         same_name[name.casefold()].append(slug)
@@ -218,23 +206,22 @@ def distinct_names(names: Mapping[str, str], facts: Mapping[str, Facts]) -> dict
     for slugs in same_name.values():
         if len(slugs) == 1:
             continue
-        of = {slug: facts.get(slug, {}) for slug in slugs}
-        stated = {key for one in of.values() for key in one}
+        of = [facts.get(slug, {}) for slug in slugs]
+        stated = {key for one in of for key in one}
         known = (stated - NO_IDENTITY - {"name", "seed", *CHECKPOINT_NAMES}) | (stated & {"model"})
         ordered = [*_FIRST, *sorted(known - {*_FIRST, *_LAST}), *_LAST]
-        differing = [key for key in ordered if key in known and len({one.get(key) for one in of.values()}) > 1]
-
-        def described_by(keys: Iterable[str], of: Mapping[str, Facts] = of) -> list[str]:
-            given = ([_in_words(key, one[key]) for key in keys if key in one] for one in of.values())
-            return [", ".join(filter(None, words)) for words in given]
-
-        sets = (described_by(keys) for number in range(1, _MOST + 1) for keys in combinations(differing, number))
+        differing = [key for key in ordered if key in known and len({one.get(key) for one in of}) > 1]
+        sets = (_described(of, keys) for number in range(1, _MOST + 1) for keys in combinations(differing, number))
         words = next((one for one in sets if len(set(one)) == len(one)), [])
         if not words:
-            some = zip(described_by(differing[:_MOST]), slugs, strict=True)
+            some = zip(_described(of, differing[:_MOST]), slugs, strict=True)
             words = [", ".join(filter(None, (text, slug[-_DIGITS:]))) for text, slug in some]
         found.update({slug: f"{names[slug]} ({text})" for slug, text in zip(slugs, words, strict=True) if text})
     return found
+
+
+def _described(several: Iterable[Facts], keys: Iterable[str]) -> list[str]:
+    return [", ".join(filter(None, (_in_words(key, one[key]) for key in keys if key in one))) for one in several]
 
 
 def _in_words(key: str, value: str) -> str:

@@ -17,49 +17,36 @@ _UNSAFE_IN_PART = re.compile(r"[^A-Za-z0-9_-]+")
 
 UNIT_LABELS: dict[Unit, str] = {"fraction": "%", "points": "points", "seconds": "s", "score": "score", "rank": "rank"}
 """Units, short enough for a heading."""
-
 UNITS: dict[Unit, str] = {**UNIT_LABELS, "points": "points, 0 to 100"}
 """The unit of a number as printed by `shown`."""
-MINUS = "−"
-
-
 _DIFFERENCES: dict[Unit, str] = {"fraction": " points", "points": " points", "seconds": " s", "score": "", "rank": ""}
 """Units of differences; those of fractions are percentage points."""
+MINUS = "−"
 MOST_NAMED = 3
 """Models named in a sentence; the others are counted."""
 
 
 def rounded(value: float, unit: Unit) -> Decimal:
     """``value`` as printed: fractions in percent, points and seconds with one decimal, scores with three, ranks whole.
-
-    Halves are rounded away from zero, on the decimal number that ``repr`` gives; there is no -0.0.
-    """
+    Halves of the decimal number that ``repr`` gives are rounded away from zero; there is no -0.0."""
     number = Decimal(repr(float(value))) * (100 if unit == "fraction" else 1)
     step = Decimal({"score": "0.001", "rank": "1"}.get(unit, "0.1"))
     return number.quantize(step, rounding=ROUND_HALF_UP) + Decimal(0)
 
 
 def shown(value: float, unit: Unit) -> str:
-    """``value`` as text, without its unit.
-
-    >>> shown(0.6125, "fraction"), shown(41.25, "points"), shown(-0.04, "seconds")
-    ('61.3', '41.3', '0.0')
-    """
+    """``value`` as text, without its unit."""
     return f"{rounded(value, unit):f}"
 
 
 def shown_interval(cell: Cell, unit: Unit) -> str:
     """``58.1, 64.4``; empty for a cell without an interval."""
-    if cell.low is None or cell.high is None:
-        return ""
-    return f"{shown(cell.low, unit)}, {shown(cell.high, unit)}"
+    return ", ".join(shown(end, unit) for end in (cell.low, cell.high) if end is not None)
 
 
 def direction(column: BoardColumn) -> str:
     """Which values of the column are good; empty where more is better."""
-    if column.signed:
-        return "0 is best"
-    return "" if column.higher_is_better else "lower is better"
+    return "0 is best" if column.signed else "lower is better" * (not column.higher_is_better)
 
 
 def column_note(column: BoardColumn) -> str:
@@ -68,63 +55,40 @@ def column_note(column: BoardColumn) -> str:
 
 
 def shown_name(board: Board, model: str, blind: bool = False) -> str:
-    """The name of the model with the slug ``model``; runs without media are marked."""
     name = board.models[model].name if model in board.models else model
     return f"{name} (blind)" if blind else name
 
 
 def safe_name(text: str) -> str:
-    """``text`` as (part of) a file name: unchanged if it is safe, else with a hash, so that names stay distinct.
-
-    >>> safe_name("mi_cxr"), safe_name("../etc")
-    ('mi_cxr', 'etc-f7f9121f')
-    """
+    """``text`` as (part of) a file name: unchanged if it is safe, else with a hash, so that names stay distinct."""
     kept = _UNSAFE.sub("-", text).strip("-.")[:80]
     return text if kept == text and text else f"{kept}-{short_hash(text)[:8]}".lstrip("-")
 
 
 def column_key(column: Column) -> str:
-    """The column's key: task, metric, breakdown and group joined by dots.
-
-    Characters other than letters, digits, ``_`` and ``-`` are replaced, with a hash to keep keys distinct.
-
-    >>> column_key(Column("mi_cxr", "accuracy", "Overall")), column_key(Column("t", "chrf++", "chrF++"))
-    ('mi_cxr.accuracy', 't.chrf-3fc81af5')
-    """
+    """The column's key: task, metric, breakdown and group joined by dots; other characters than letters, digits, ``_``
+    and ``-`` are replaced, with a hash to keep keys distinct."""
     parts = [part for part in (column.task, column.metric, column.breakdown, column.group) if part is not None]
+    safe = [_UNSAFE_IN_PART.sub("-", part).strip("-")[:40] for part in parts]
     return ".".join(
-        part
-        if _SAFE_PART.fullmatch(part)
-        else f"{_UNSAFE_IN_PART.sub('-', part).strip('-')[:40]}-{short_hash(part)[:8]}"
-        for part in parts
+        part if _SAFE_PART.fullmatch(part) else f"{kept}-{short_hash(part)[:8]}"
+        for part, kept in zip(parts, safe, strict=True)
     )
 
 
 def number(value: float, unit: Unit) -> str:
-    """``value`` in its unit, with a true minus sign.
-
-    >>> number(0.6125, "fraction"), number(-1.25, "seconds")
-    ('61.3', '−1.3')
-    """
+    """``value`` in its unit, with a true minus sign."""
     return shown(value, unit).replace("-", MINUS)
 
 
 def difference(value: float, unit: Unit) -> str:
-    """As `number`, with a plus sign if it is greater than zero.
-
-    >>> difference(0.021, "fraction"), difference(0.0, "points")
-    ('+2.1', '0.0')
-    """
+    """As `number`, with a plus sign if it is greater than zero."""
     text = number(value, unit)
     return text if text.startswith(MINUS) or not text.strip("0.") else f"+{text}"
 
 
 def interval(low: float | None, high: float | None, unit: Unit) -> str:
-    """Both ends, or nothing without an interval; separated by ``to`` if one is negative.
-
-    >>> interval(0.5, 0.62, "fraction"), interval(-1.0, 2.0, "seconds"), interval(None, None, "score")
-    ('50.0–62.0', '−1.0 to 2.0', '')
-    """
+    """Both ends, or nothing without an interval; separated by ``to`` if one is negative."""
     if low is None or high is None:
         return ""
     ends = number(low, unit), number(high, unit)
@@ -141,24 +105,22 @@ def finding(ranking: Ranking, models: Mapping[str, BoardModel], cells: Mapping[s
     order = [one.model for one in ranking.ranked]
     if not order:
         return "No model is ranked."
-    if len(order) == 1:
-        return f"{models[order[0]].name} is the only model with a comparable result."
     best = models[order[0]].name
+    if len(order) == 1:
+        return f"{best} is the only model with a comparable result."
     letters = {one.model: {*one.letters} for one in ranking.ranked}
     equals = [model for model in order if letters[model] & letters[order[0]]]
     behind = [model for model in order if model not in equals]
     # models that share a letter with the best may still differ from each other
     others = equals if len(equals) == 2 else equals[1:]
-    tied = f"{_named(others, models)} cannot be told apart" if others else ""
-    if len(equals) > 2:
-        tied += f" from {best}"
-    lead = ""
+    parts = [f"{_named(others, models)} cannot be told apart" + f" from {best}" * (len(equals) > 2)] if others else []
     if behind:
         lead = f"{best} leads {models[behind[0]].name}{_by(order[0], behind[0], ranking)}"
         if len(behind) > 1 and not letters[behind[0]] & letters[behind[1]]:
             first, second = (models[one].name for one in behind[:2])
             lead += f", and {first} leads {second}{_by(behind[0], behind[1], ranking)}"
-    sentences = [f"{'; '.join(filter(None, (tied, lead)))}."]
+        parts.append(lead)
+    sentences = [f"{'; '.join(parts)}."]
     if ranking.warning and not behind:
         sentences.append(f"With only {ranking.clusters} clusters, even large differences may not be significant.")
     column = ranking.column

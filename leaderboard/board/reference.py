@@ -1,77 +1,49 @@
-"""Scores that are shown as references, never ranked: figures of papers, and claims in models' repositories on the hub.
+"""Figures of papers, which are shown as references and never ranked: the CSV file that a benchmark names
+(`Benchmark.figures`), each line one printed figure (:class:`PublishedFigure`).
 
-The figures of papers are the CSV file that a benchmark names (`Benchmark.figures`).
-
-Each line is one printed figure: the paper's table and where it was found, the model as printed (``label``) and as the
-board shows it (``model``), the heading (``column``), the figure as printed, and the task, metric and, for a breakdown,
-the group that medtasks scores. An unreadable figure is empty, and its notes say why. ``notes`` are about the figure,
-``row_notes`` about the model's row in the table; several notes are on lines of their own. A line without a table is
-about all figures: ``note``, or ``gap`` for figures that the file lacks, and why.
+An unreadable figure is empty, and its notes say why. ``notes`` are about the figure, ``row_notes`` about the model's
+row in the table; several notes are on lines of their own. A line without a table is about all figures: ``note``, or
+``gap`` for figures that the file lacks, and why.
 """
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import Annotated, Literal
 
-import yaml
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, ValidationError, computed_field, model_validator
 
 from medtasks.catalog.registry import get_benchmark
-from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line, reading
-from medtasks.core.files import read_regular
+from medtasks.core.errors import DataError, first_line
 from medtasks.core.schema import Frozen, first_problem
-from medtasks.core.text import first_names
-from medtasks.judge.verdict import family_of
 
-from ..exports.hub import dataset_of
-from .board import Board, BoardColumn, Published, PublishedCell, Trained
+from .board import BoardColumn, NonEmpty, Printed, Published
 
-if TYPE_CHECKING:
-    from huggingface_hub import EvalResultEntry
-
-Text = Annotated[str, Field(min_length=1)]
 OptionalText = Annotated[str | None, BeforeValidator(lambda text: text or None)]
-Notes = Annotated[tuple[Text, ...], BeforeValidator(lambda text: tuple(text.splitlines()))]
+Notes = Annotated[tuple[NonEmpty, ...], BeforeValidator(lambda text: tuple(text.splitlines()))]
 Place = tuple[str, str, "str | None", "str | None"]
 """Task, metric, breakdown, group."""
-Claim: TypeAlias = "tuple[str, EvalResultEntry]"
-"""A model, and a score that its repository claims."""
-
-CLAIMS = ".eval_results"
-"""The folder of a model's repository for its scores."""
-
 _HIGHEST = {"fraction": 1, "percent": 100, "points": 100}
 _NUMBER = re.compile(r"-?[0-9]{1,9}(\.[0-9]{1,9})?")
 
 
-class PublishedFigure(Frozen):
+class PublishedFigure(Printed):
     """One printed figure, and what medtasks scores as its counterpart."""
 
-    table: Text
-    source: Text
-    paper: Text
     judge: OptionalText
-    label: Text
-    model: Text
-    family: Text
     size: OptionalText
     type: Literal["closed", "general", "medical"]
-    trained: Trained
-    column: Text
     printed: OptionalText
     unit: Literal["fraction", "percent", "points", "score"]
-    task: Text
-    metric: Text
+    task: NonEmpty
+    metric: NonEmpty
     breakdown: OptionalText
     group: OptionalText
-    rankable: bool
     why: str
     notes: Notes
     row_notes: Notes
@@ -91,6 +63,7 @@ class PublishedFigure(Frozen):
             raise ValueError(f"`printed` is {self.printed}, expected 0 to {highest} ({self.unit})")
         return self
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def value(self) -> float | None:
         """The figure in the unit of our metric: a percentage becomes a fraction, all others stay."""
@@ -108,11 +81,7 @@ class Reference(Frozen):
 
 
 def read_reference(path: Path) -> Reference:
-    """The published figures in the CSV file ``path``.
-
-    Raises:
-        DataError: the file is unreadable or breaks the format (names file, line and field).
-    """
+    """The published figures in the CSV file ``path``; `DataError` names file, line and field of what is wrong."""
     about: dict[str, list[str]] = {"note": [], "gap": []}
     figures: dict[tuple[str, str, str], PublishedFigure] = {}
     try:
@@ -121,17 +90,15 @@ def read_reference(path: Path) -> Reference:
             for fields in reader:
                 place = f"{path}, line {reader.line_num}"
                 if not fields.get("table") and fields.get("column") in about:
-                    text = filter(None, (fields.get("notes"), fields.get("why")))
-                    about[fields["column"]].append(": ".join(text))
+                    about[fields["column"]].append(": ".join(filter(None, (fields.get("notes"), fields.get("why")))))
                     continue
                 try:
                     figure = PublishedFigure.model_validate(fields)
                 except ValidationError as error:
                     raise DataError(f"{place}: {first_problem(error, PublishedFigure)}; fix it.") from error
                 key = (figure.table, figure.label, figure.column)
-                if key in figures:
+                if figures.setdefault(key, figure) is not figure:
                     raise DataError(f"{place}: {', '.join(key)} is duplicated; remove it.")
-                figures[key] = figure
     except (OSError, ValueError, csv.Error) as error:
         raise DataError(f"{path}: not a readable CSV file ({first_line(error)}); fix or restore it.") from error
     return Reference(notes=tuple(about["note"]), figures=tuple(figures.values()), gaps=tuple(about["gap"]))
@@ -145,110 +112,11 @@ def load_reference(benchmark: str) -> Reference:
 
 
 def place_of(column: BoardColumn | PublishedFigure) -> Place:
-    """The `Place` of a column or a published figure."""
     return column.task, column.metric, column.breakdown, column.group
 
 
-def published_rows(reference: Reference, keys: Mapping[Place, str]) -> tuple[Published, ...]:
-    """A row for each model in a table; figures name the board's column if ``keys`` has one, otherwise the paper's own
-    heading."""
-    rows: dict[tuple[str, str], list[PublishedFigure]] = {}
-    for figure in reference.figures:
-        rows.setdefault((figure.table, figure.label), []).append(figure)
-    of_row = Published.model_fields.keys() - {"cells", "notes"}
-    of_cell = PublishedCell.model_fields.keys() - {"column", "value"}
-    published = []
-    for figures in rows.values():
-        cells = [
-            PublishedCell(
-                column=keys.get(place_of(one), one.column), value=one.value, **one.model_dump(include=of_cell)
-            )
-            for one in figures
-        ]
-        notes = dict.fromkeys(note for one in figures for note in one.row_notes)
-        facts = figures[0].model_dump(include=of_row)
-        published.append(Published(**facts, cells=tuple(cells), notes=tuple(notes)))
-    return tuple(published)
-
-
-def read_claims(given: Sequence[str]) -> list[Claim]:
-    """The claims in copies of models' repositories, each given as ``OWNER/NAME=DIRECTORY``.
-
-    Raises:
-        UsageError: one is not given so, or has no file of scores.
-        DataError: a file is not in the hub's format.
-    """
-    if not given:
-        return []
-    from huggingface_hub import parse_eval_result_entries  # slow to import, and few boards have claims
-
-    claims: list[Claim] = []
-    for one in given:
-        model, _, directory = one.partition("=")
-        files = sorted((Path(directory) / CLAIMS).glob("*.yaml")) if directory else []
-        if not files or model.count("/") != 1:
-            expected = f"expected OWNER/NAME=DIRECTORY, a directory with {CLAIMS}/*.yaml"
-            raise UsageError(f"--claimed {one}: {expected}; fix it.")
-        for file in files:
-            with reading(file, "check the path"):
-                content = read_regular(file)
-            try:
-                entries = parse_eval_result_entries(yaml.safe_load(content))
-            except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError) as error:
-                raise DataError(f"{file}: not scores in the hub's format ({first_line(error)}); restore it.") from error
-            for entry in entries:
-                if isinstance(entry.value, bool) or not isinstance(entry.value, int | float):
-                    found = f"field `value` is {str(entry.value)[:40]!r}"
-                    raise DataError(f"{file}: {found}, expected a number; restore it.")
-                claims.append((model, entry))
-    return claims
-
-
-def with_claims(board: Board, claims: Sequence[Claim]) -> Board:
-    """The board with a row of claimed scores for each model and benchmark.
-
-    Raises:
-        UsageError: a claim is of no column of the board.
-    """
-    left = {f"{entry.task_id} of {entry.dataset_id}" for _, entry in claims}
-    benchmarks = []
-    for benchmark in board.benchmarks:
-        dataset, columns = "", {column.key for table in benchmark.tables for column in table.columns}
-        with contextlib.suppress(MedtasksError):  # it is not from the hub
-            dataset, _ = dataset_of(benchmark.name)
-        cells: dict[str, dict[str, PublishedCell]] = {}
-        for model, entry in claims:
-            if entry.dataset_id == dataset and entry.task_id in columns:
-                left.discard(f"{entry.task_id} of {dataset}")
-                cells.setdefault(model, {})[entry.task_id] = PublishedCell(
-                    column=entry.task_id,
-                    printed=None,
-                    value=float(entry.value),
-                    rankable=False,
-                    why="claimed in the model's repository, not re-run and not verified",
-                    notes=() if entry.notes is None else (entry.notes,),
-                )
-        rows = [
-            Published(
-                table="Claimed in the models' repositories",
-                source=f"{CLAIMS} on the hub",
-                paper="claimed",
-                label=model,
-                model=model,
-                family=", ".join(family_of(model)) or "unknown",
-                size=None,
-                type="unknown",
-                trained="unknown",
-                judge=None,
-                cells=tuple(of_model.values()),
-                notes=(),
-            )
-            for model, of_model in cells.items()
-        ]
-        benchmarks.append(benchmark.model_copy(update={"published": (*benchmark.published, *rows)}))
-    if left:
-        raise UsageError(
-            f"--claimed: this board has no column for {first_names(sorted(left))}; leave these scores out, or add "
-            "runs of the benchmark."
-        )
-    return board.model_copy(update={"benchmarks": tuple(benchmarks)})
+def published_figures(reference: Reference, keys: Mapping[Place, str]) -> tuple[Published, ...]:
+    """The figures; they name the board's column if ``keys`` has one, otherwise the paper's own heading."""
+    named = [{"column": keys.get(place_of(one), one.column)} for one in reference.figures]
+    dumped = [one.model_dump(include={*Published.model_fields}) for one in reference.figures]
+    return tuple(Published(**{**one, **column}) for one, column in zip(dumped, named, strict=True))

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from medtasks.catalog.board_layout import ALL_GROUPS, Column
 from medtasks.catalog.spec import load_spec
@@ -15,18 +16,20 @@ from medtasks.metrics.confidence import BINS, CONFIDENCE_NAMES, ECE
 from medtasks.metrics.item_metrics import SIGNED
 from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.runs.scores import COVERAGE, MetricScore, Reliability, Scores
-from medtasks.runs.signature import format_signature, parse_signature
+from medtasks.runs.signature import changed_signature
 from medtasks.verify.verification import unverified_note
 
 from ..rank.comparability import ComparabilityGroups, coverage_notes
 from ..verify.scored_run import ScoredRun
-from .board import Apart, BoardColumn, BoardPlot, BoardRow, BoardTable, Cell, ModelReliability
+from .board import BoardColumn, BoardPlot, BoardRow, BoardTable, Cell, ModelReliability
 from .numbers import column_key
+
+Filled: TypeAlias = "tuple[str, BoardColumn, Cell, tuple[str, ...]]"
+"""A model's cell in a column, and the keys of the runs that it is of."""
 
 _SHARED = ("task", "metric", "label", "breakdown", "group", "remark")
 _VARYING = re.compile(r"\b[0-9a-f]{8}…|[\d,]+ of [\d,]+(?= documents)|[\d,]+ samples? instead of [\d,]+")
 
-_KINDS: tuple[Any, ...] = ("bars", "reliability", "coverage")
 _LABELS = ("confidence given", "calibration error", "Brier score", "risk-coverage area", "accuracy at 80 % coverage")
 _NOTE = (
     "Scores over the answers with a confidence, whose share is given. Calibration error (15 bins of equal width), Brier"
@@ -38,16 +41,11 @@ _BINS_NOTE = (
     " sure."
 )
 _CURVE_NOTE = "Accuracy when only the most confident answers count. The curve of useless confidences is level."
-
 _EMPTY = Cell(value=None, items=0, reason="no answer with this confidence", signature="")
 
 
 def board_columns(columns: Iterable[Column], runs: Sequence[ScoredRun] = ()) -> tuple[BoardColumn, ...]:
-    """The columns, each once, with ``ALL_GROUPS`` replaced by one column for each group in the runs, sorted.
-
-    Raises:
-        UsageError: a task or metric is unknown.
-    """
+    """The columns, each once, with ``ALL_GROUPS`` replaced by one column for each group in the runs, sorted."""
     found: dict[str, BoardColumn] = {}
     for column in columns:
         each = [column]
@@ -116,25 +114,23 @@ def _score_of(run: ScoredRun, column: Column | BoardColumn) -> MetricScore | Non
 @functools.lru_cache(maxsize=4096)
 def part_signature(signature: str, breakdown: str | None, group: str | None) -> str:
     """The signature of the score of one group of a breakdown; the whole score's without a breakdown."""
-    if breakdown is None:
-        return signature
-    return format_signature({**parse_signature(signature), "part": f"{breakdown}={group}"})
+    return signature if breakdown is None else changed_signature(signature, part=f"{breakdown}={group}")
 
 
 def made_table(
-    name: str,
-    title: str,
-    note: str,
-    columns: Iterable[BoardColumn],
-    cells: Mapping[str, Mapping[str, Cell]],
-    runs: Mapping[str, Iterable[str]],
-    apart: Iterable[Apart] = (),
+    name: str, title: str, note: str, cells: Iterable[Filled], columns: Iterable[BoardColumn] = (), **more: Any
 ) -> BoardTable:
-    """A table with the ``cells`` by model and column key; ``runs`` are by model those that the cells are of."""
-    rows = (
-        BoardRow(model=model, cells=dict(row), runs=tuple(sorted(runs.get(model, ())))) for model, row in cells.items()
-    )
-    return BoardTable(name=name, title=title, note=note, columns=tuple(columns), rows=tuple(rows), apart=tuple(apart))
+    """A table with the ``cells``: its columns, unless given, and its rows are in the order in which they come."""
+    found: dict[str, BoardColumn] = {}
+    rows: dict[str, dict[str, Cell]] = defaultdict(dict)
+    runs: dict[str, set[str]] = defaultdict(set)
+    for model, column, cell, keys in cells:
+        found[column.key] = column
+        rows[model][column.key] = cell
+        runs[model].update(keys)
+    made = [BoardRow(model=model, cells=row, runs=tuple(sorted(runs[model]))) for model, row in rows.items()]
+    shown = tuple(columns) or tuple(found.values())
+    return BoardTable(name=name, title=title, note=note, columns=shown, rows=tuple(made), **more)
 
 
 def comparable_table(
@@ -148,15 +144,13 @@ def comparable_table(
     """The table of the columns, with models in this ``order``; a row may combine several runs of a model, one that is
     not comparable has one."""
     of = {(one.task, one.metric): groups.of(one.task, one.metric) for one in columns}
-    rows: dict[str, dict[str, Cell]] = {}
-    runs: dict[str, set[str]] = {}
+    comparable: list[Filled] = []
     apart: dict[tuple[str, str, str], tuple[ScoredRun, dict[str, Cell], dict[str, None]]] = {}
     for column in columns:
         group = of[column.task, column.metric]
         for model, run in {**group.waiting, **group.ranked}.items():
             if (cell := cell_of(run, column)) is not None:
-                rows.setdefault(model, {})[column.key] = cell
-                runs.setdefault(model, set()).add(run.public.key)
+                comparable.append((model, column, cell, (run.public.key,)))
         for run, why in group.apart:
             if (cell := cell_of(run, column)) is not None:
                 key = (run.model, run.public.created, run.public.key)
@@ -164,11 +158,10 @@ def comparable_table(
                 cells[column.key] = cell
                 reasons.update(dict.fromkeys(why))
     last = (float("inf"),)
-    rows = {model: rows[model] for model in sorted(rows, key=lambda model: (order.get(model, last), model))}
+    comparable.sort(key=lambda one: (order.get(one[0], last), one[0]))
     not_comparable = [
-        Apart(
-            row=BoardRow(model=run.model, cells=cells, runs=(run.public.key,), blind=run.blind),
-            reasons=tuple(_shortened(reasons)),
+        BoardRow(
+            model=run.model, cells=cells, runs=(run.public.key,), blind=run.blind, reasons=tuple(_shortened(reasons))
         )
         for _, (run, cells, reasons) in sorted(apart.items(), key=lambda one: one[0])
     ]
@@ -178,20 +171,18 @@ def comparable_table(
     levels = {(group.level, task) for (task, _), group in of.items() if group.ranked}
     notes = [note]
     if unusual := sorted({task for (task, _), group in of.items() if not group.usual}):
-        told = f"No run of {', '.join(unusual)} follows today's task files; these runs agree with each other."
-        notes.append(told)
+        notes.append(f"No run of {', '.join(unusual)} follows today's task files; these runs agree with each other.")
     notes += sorted({f"{text}." for task, run in ranked for text in coverage_notes(run, task)})
     if unverified := sorted(task for level, task in levels if level == 1):
         notes.append(unverified_note(unverified))
     if claimed := sorted(task for level, task in levels if level == 2):
         notes.append(f"Scores of {', '.join(claimed)} are claimed: they cannot be computed from responses here.")
-    return made_table(name, title, " ".join(filter(None, notes)), columns, rows, runs, not_comparable)
+    return made_table(name, title, " ".join(filter(None, notes)), comparable, columns, apart=tuple(not_comparable))
 
 
 def without_empty(table: BoardTable, printed: Collection[str] = ()) -> BoardTable:
     """The table without columns that have neither cells nor, by their keys in ``printed``, published figures."""
-    rows = (*table.rows, *(one.row for one in table.apart))
-    filled = {key for row in rows for key in row.cells}.union(printed)
+    filled = {key for row in table.every_row for key in row.cells}.union(printed)
     return table.model_copy(update={"columns": tuple(column for column in table.columns if column.key in filled)})
 
 
@@ -213,15 +204,15 @@ def confidence_section(
     """The tables and plots of one benchmark's confidences, and the models' accuracy by confidence: for the first
     headline column with confidences, and for the tasks that are compared with its own; ``table`` makes a table."""
     held = {name for run in runs for name, entry in run.entries.items() if ECE in entry.scores.metrics}
+    specs = {name: load_spec(name).metadata for name in sorted(held)}
     tasks: dict[str, str] = {}
     for first in headline:
-        specs = {name: load_spec(name).metadata for name in sorted(held)}
-        twins = {name: one.title.rpartition(", ")[2] for name, one in specs.items() if one.compare_with == first.task}
-        if twins or first.task in held:
-            tasks = {**({first.task: ""} if first.task in held else {}), **twins}
+        tasks = {first.task: ""} if first.task in held else {}
+        tasks |= {name: one.title.rpartition(", ")[2] for name, one in specs.items() if one.compare_with == first.task}
+        if tasks:
             break
     known: list[ModelReliability] = []
-    made: list[BoardTable] = []
+    tables: list[BoardTable] = []
     plots: list[BoardPlot] = []
     for task, title in tasks.items():
         found = {
@@ -232,53 +223,45 @@ def confidence_section(
         if not found:
             continue
         known += [ModelReliability(task=task, model=model, reliability=one) for model, (_, one) in found.items()]
-        labels = zip(CONFIDENCE_NAMES, _LABELS, strict=True)
-        columns = board_columns([Column(task, metric, label) for metric, label in labels])
+        columns = board_columns([Column(task, *one) for one in zip(CONFIDENCE_NAMES, _LABELS, strict=True)])
         name, what = (f"-{task}", f": {title}") if title else ("", "")
-        scores = table(f"confidence{name}", f"Confidence{what}", columns, _NOTE)
-        section = [scores, *_curves(task, name, what, found)]
-        made += section
-        for kind, one in zip(_KINDS, section, strict=True):
+        by_bin, by_part = _curves(task, found)
+        made: dict[Any, BoardTable] = {
+            "bars": table(f"confidence{name}", f"Confidence{what}", columns, _NOTE),
+            "reliability": made_table(f"reliability{name}", f"Accuracy by confidence{what}", _BINS_NOTE, by_bin),
+            "coverage": made_table(f"coverage{name}", f"Accuracy by coverage{what}", _CURVE_NOTE, by_part),
+        }
+        for kind, one in made.items():
             keys = tuple(column.key for column in one.columns)
             plots.append(BoardPlot(name=one.name, title=one.title, kind=kind, table=one.name, columns=keys))
-    return made, plots, tuple(known)
+        tables += made.values()
+    return tables, plots, tuple(known)
 
 
-def _curves(
-    task: str, name: str, what: str, found: Mapping[str, tuple[ScoredRun, Reliability]]
-) -> tuple[BoardTable, BoardTable]:
-    """Accuracy by confidence, and by coverage."""
-    bins: dict[str, BoardColumn] = {}
-    parts: dict[str, BoardColumn] = {}
-    by_bin: dict[str, dict[str, Cell]] = {}
-    by_part: dict[str, dict[str, Cell]] = {}
-
-    def column(key: str, label: str, *, signed: bool = False) -> BoardColumn:
+def _curves(task: str, found: Mapping[str, tuple[ScoredRun, Reliability]]) -> tuple[list[Filled], list[Filled]]:
+    def column(key: str, label: str, *, signed: bool) -> BoardColumn:
         facts: dict[str, Any] = {"metric": "accuracy", "unit": "fraction", "higher_is_better": True, "signed": signed}
         return BoardColumn(key=f"{task}.accuracy.{key}", task=task, label=label, **facts)
 
+    ends = {one.high: one.low for _, reliability in found.values() for one in reliability.bins}
+    labels = {high: f"{100 * ends[high]:.0f} to {100 * high:.0f} %" for high in sorted(ends)}
+    columns = {high: column(f"bin-{round(high * BINS):02}", label, signed=True) for high, label in labels.items()}
+    by_bin: list[Filled] = []
+    by_part: list[Filled] = []
     for model, (run, reliability) in found.items():
-        signature = {**parse_signature(run.entries[task].signatures[ECE]), "metric": "accuracy"}
-        by_bin[model], by_part[model] = {}, {}
+        signature, keys = run.entries[task].signatures[ECE], (run.public.key,)
+        cells = dict.fromkeys(columns, _EMPTY)
         for one in reliability.bins:
-            label = f"{100 * one.low:.0f} to {100 * one.high:.0f} %"
-            shown = column(f"bin-{round(one.high * BINS):02}", label, signed=True)
-            bins[shown.key] = shown
             low, high = (None, None) if one.interval is None else (end - one.confidence for end in one.interval)
-            text = format_signature({**signature, "minus": "confidence", "bin": f"{one.low:.4f}-{one.high:.4f}"})
-            by_bin[model][shown.key] = Cell(
+            bounds = f"{one.low:.4f}-{one.high:.4f}"
+            text = changed_signature(signature, metric="accuracy", minus="confidence", bin=bounds)
+            cells[one.high] = Cell(
                 value=one.accuracy - one.confidence, low=low, high=high, items=one.answers, signature=text
             )
+        by_bin += [(model, columns[high], cell, keys) for high, cell in cells.items()]
         answers = sum(one.answers for one in reliability.bins)
         for place, accuracy in enumerate(reliability.curve, start=1):
-            shown = column(f"coverage-{place:02}", f"{10 * place} %")
-            parts[shown.key] = shown
-            text = format_signature({**signature, "coverage": f"{place / 10:g}"})
-            by_part[model][shown.key] = Cell(value=accuracy, items=answers, signature=text)
-    by_bin = {model: {key: cells.get(key, _EMPTY) for key in sorted(bins)} for model, cells in by_bin.items()}
-    runs = {model: (run.public.key,) for model, (run, _) in found.items()}
-    columns, places = ([one[key] for key in sorted(one)] for one in (bins, parts))
-    return (
-        made_table(f"reliability{name}", f"Accuracy by confidence{what}", _BINS_NOTE, columns, by_bin, runs),
-        made_table(f"coverage{name}", f"Accuracy by coverage{what}", _CURVE_NOTE, places, by_part, runs),
-    )
+            text = changed_signature(signature, metric="accuracy", coverage=f"{place / 10:g}")
+            cell = Cell(value=accuracy, items=answers, signature=text)
+            by_part.append((model, column(f"coverage-{place:02}", f"{10 * place} %", signed=False), cell, keys))
+    return by_bin, by_part

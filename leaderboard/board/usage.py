@@ -19,12 +19,8 @@ Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Price(Frozen):
-    """The price of a model's answers, in any currency: by tokens, or by the hours of the devices that it runs on.
-
-    Args:
-        prompt_price, completion_price: per million tokens, as for judges; reused tokens cost as much as others.
-        device_hour_price: per hour of a device, while requests are being answered.
-    """
+    """The price of a model's answers, in any currency: by million tokens, as for judges (reused tokens cost as much as
+    others), or by the hours of the devices that it runs on while requests are being answered."""
 
     prompt_price: Amount | None = None
     completion_price: Amount | None = None
@@ -114,15 +110,11 @@ def plotted(rows: Sequence[tuple[Usage, float | None]]) -> Measure | None:
 def measured(rows: Sequence[tuple[Usage, float | None]]) -> list[tuple[Measure, list[float | None]]]:
     """The columns with a value in some row, and the values of all rows; a row is the usage and its cost."""
     found = [(one, [one.value(usage, cost) for usage, cost in rows]) for one in MEASURES]
-    return [(one, values) for one, values in found if any(value is not None for value in values)]
+    return [(one, values) for one, values in found if {*values} - {None}]
 
 
 def amount(value: float | None) -> str:
-    """``value`` with three significant digits, or as a whole number from 1,000; empty without one.
-
-    >>> amount(12345.6), amount(999.6), amount(0.00123456), amount(31.0), amount(None)
-    ('12,346', '1,000', '0.00123', '31', '')
-    """
+    """``value`` with three significant digits, or as a whole number from 1,000; empty without one."""
     if value is None:
         return ""
     return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"

@@ -156,11 +156,12 @@ _ENVIRONMENT.filters.update(
 
 def _published(benchmark: BenchmarkBoard, columns: Sequence[BoardColumn]) -> Iterator[tuple[Published, list[str]]]:
     """The published rows with a number in one of the columns; empty texts for the other columns."""
-    for row in benchmark.published:
-        by_column = {cell.column: cell.value for cell in row.cells}
-        values = [(by_column.get(column.key), column.unit) for column in columns]
+    for row in benchmark.published_rows:
+        figures = [(row.get(column.key), column.unit) for column in columns]
+        values = [(None if one is None else one.value, unit) for one, unit in figures]
         if any(value is not None for value, _ in values):
-            yield row, ["" if value is None else shown(value, unit) for value, unit in values]
+            first = next(iter(row.values()))
+            yield first, ["" if value is None else shown(value, unit) for value, unit in values]
 
 
 def places(table: BoardTable, column: BoardColumn) -> dict[int, int]:
@@ -215,11 +216,11 @@ def _lines(board: Board, benchmark: BenchmarkBoard) -> Iterator[_Line]:
             best = "zero" if column.signed else "highest" if column.higher_is_better else "lowest"
             columns[column.key] = column.model_dump(include={"task", "metric", "breakdown", "group", "unit"})
             columns[column.key]["best"] = best
-        for row, reasons in (*((row, None) for row in table.rows), *((one.row, one.reasons) for one in table.apart)):
+        for row, apart in (*((row, "no") for row in table.rows), *((row, "yes") for row in table.apart)):
             cells = ((column.key, row.cells[column.key]) for column in table.columns if column.key in row.cells)
             for key, cell in cells:
                 coverage = coverage_text(cell.items, cell.answered, cell.judged)
-                why = [cell.reason or "", f"incomplete: {coverage}" if cell.incomplete else "", *(reasons or ())]
+                why = [cell.reason or "", f"incomplete: {coverage}" if cell.incomplete else "", *row.reasons]
                 yield {
                     "table": table.name,
                     "model": row.model,
@@ -227,21 +228,20 @@ def _lines(board: Board, benchmark: BenchmarkBoard) -> Iterator[_Line]:
                     "blind": "yes" if row.blind else "no",
                     **columns[key],
                     **cell.model_dump(include={"value", "low", "high", "items", "answered", "judged", "signature"}),
-                    "set_apart": "no" if reasons is None else "yes",
+                    "set_apart": apart,
                     "reasons": "; ".join(filter(None, why)),
                 }
-    for figures in benchmark.published:
-        for figure in figures.cells:
-            yield {
-                "table": figures.table,
-                "name": figures.model,
-                "blind": "no",
-                **columns.get(figure.column, {"metric": figure.column}),
-                "value": figure.value,
-                "set_apart": "yes",
-                "reasons": "; ".join(("published, not re-run", *filter(None, (figure.why,)), *figure.notes)),
-                "published": f"{figures.paper}, {figures.source}",
-            }
+    for figure in benchmark.published:
+        yield {
+            "table": figure.table,
+            "name": figure.model,
+            "blind": "no",
+            **columns.get(figure.column, {"metric": figure.column}),
+            "value": figure.value,
+            "set_apart": "yes",
+            "reasons": "; ".join(("published, not re-run", *filter(None, (figure.why,)), *figure.notes)),
+            "published": f"{figure.paper}, {figure.source}",
+        }
 
 
 def csv_field(value: _Field) -> str:

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import matplotlib
 import numpy as np
@@ -21,9 +21,11 @@ from matplotlib.projections.polar import PolarAxes
 
 from ..board.board import FORMATS, Board
 from ..board.numbers import safe_name
-from .chosen import DARK, GRID, INK, LOOKS, MUTED, PAPER, Drawn, short, wrapped
 from .plots import Figure, figures_of
-from .shapes import Axis, Block, Blocks, Heat, Plane, Radar
+from .shapes import DARK, GRID, INK, LOOKS, MUTED, PAPER, Axis, Block, Blocks, Heat, Plane, Radar, short, wrapped
+
+Drawn: TypeAlias = "dict[str, Any]"
+"""Style arguments of matplotlib."""
 
 _DEMONSTRATION = "Miniature data: a demonstration, not a benchmark result."
 WIDTH = 4.8
@@ -86,7 +88,6 @@ def draw_all(board: Board, directory: Path, formats: Sequence[str] = FORMATS) ->
 
 
 def draw(board: Board, one: Figure, formats: Sequence[str]) -> dict[str, bytes]:
-    """A figure as the content of a file in each format."""
     lines = [_DEMONSTRATION] if board.demonstration else []
     lines += ["Some values are incomplete (*)."] if one.incomplete else []
     with drawing():
@@ -168,7 +169,6 @@ def _legend(figure: mpl.Figure, names: Sequence[str], how: Sequence[Drawn]) -> N
 
 
 def _blocks(shape: Blocks, title: str, lines: Sequence[str], confidence: float) -> mpl.Figure:
-    """One axis per scale; on it a block of lines for each column, a line for each model."""
     by_axis: dict[Axis, list[Block]] = {}
     for block in shape.blocks:
         by_axis.setdefault(block.axis, []).append(block)
@@ -239,7 +239,6 @@ def _block(axes: Axes, block: Block, top: float, width: float) -> None:
 
 
 def _heat(shape: Heat, title: str, lines: Sequence[str]) -> mpl.Figure:
-    """Coloured cells on a hatched ground, which shows where there is no value."""
     across, down = [short(name) for name in shape.across], [short(name) for name, _ in shape.rows]
     numbers = len(across) <= _MOST_NUMBERS
     width = max(WIDTH, 2.0 + (0.36 if numbers else 0.2) * len(across))

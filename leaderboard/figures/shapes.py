@@ -1,4 +1,5 @@
-"""Shapes of figures as data: numbers, labels and axes, which pages and matplotlib draw alike, and places on a page.
+"""Shapes of figures as data: numbers, labels, axes and looks, which pages and matplotlib draw alike, and places on a
+page.
 
 Bars and dumbbells are lines in blocks (:class:`Blocks`); cost, reliability and coverage are points on a plane.
 """
@@ -6,19 +7,77 @@ Bars and dumbbells are lines in blocks (:class:`Blocks`); cost, reliability and 
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
+
+from medtasks.core.text import first_names, one_line
 
 from ..board.board import Timeline
 from ..board.usage import amount
-from .chosen import Look, short
 
+INK, MUTED, GRID, PAPER = "#1b2026", "#59636e", "#cfd6dd", "#fefefe"
+"""Text and axes, secondary text, grid lines, and the page. No series has these colours, so a dark page can replace
+them by those of `DARK`."""
+DARK = {INK: "#e9edf1", MUTED: "#a7b0ba", GRID: "#3b434c", PAPER: "#14181d"}
 WIDTH, HEIGHT = 320, 220
 """Of the area of a plane on a page."""
 RADIUS = 140
 """Of a radar on a page."""
 _WIDE = 20.0
 """Ratio of the largest to the smallest value from which an axis is logarithmic."""
+
+
+class Look(NamedTuple):
+    """The style of one series: a colour of Okabe and Ito (grey for their yellow, which fades on white), and marks."""
+
+    colour: str
+    marker: str
+    hatch: str
+    line: tuple[int, tuple[float, ...]]
+
+    def mark(self, size: float) -> dict[str, Any]:
+        edge = {"markeredgecolor": INK, "markeredgewidth": 0.5}
+        return {"marker": self.marker, "markersize": size, "color": self.colour, **edge}
+
+
+LOOKS = (
+    Look("#0072b2", "o", "", (0, ())),
+    Look("#e69f00", "s", "////", (0, (6, 2))),
+    Look("#009e73", "^", "||||", (0, (2, 2))),
+    Look("#d55e00", "D", "\\\\\\\\", (0, (6, 2, 1, 2))),
+    Look("#56b4e9", "v", "xxxx", (0, (1, 1))),
+    Look("#cc79a7", "P", "----", (0, (9, 2, 2, 2, 2, 2))),
+    Look("#8d96a0", "X", "++++", (0, (4, 1))),
+    Look("#9b7a00", "*", "//", (0, (3, 1, 1, 1, 1, 1))),
+)
+
+
+def short(text: str, most: int = 30) -> str:
+    """``text`` on one line; the middle of a long one is cut, because sizes and versions are at the end."""
+    plain = one_line(text)
+    if len(plain) <= most:
+        return plain
+    end = (most - 1) * 2 // 5
+    return f"{plain[: most - 1 - end]}…{plain[len(plain) - end :]}"
+
+
+def distinct(texts: Sequence[str], most: int = 30) -> list[str]:
+    """`short` of each, with a number added to those that would be equal."""
+    cut = [short(text, most) for text in texts]
+    return [
+        f"{text} ({cut[: place + 1].count(text)})" if cut.count(text) > 1 else text for place, text in enumerate(cut)
+    ]
+
+
+def wrapped(text: str, width: int) -> str:
+    """``text`` in at most three lines of ``width`` characters."""
+    return "\n".join(textwrap.wrap(one_line(text), width, max_lines=3, placeholder=" …"))
+
+
+listed = partial(first_names, most=8, separator="; ")
+"""The first parts as a list in a sentence, and the number of the others."""
 
 
 class Axis(NamedTuple):
@@ -29,7 +88,7 @@ class Axis(NamedTuple):
     high: float
 
     def place(self, value: float) -> str:
-        return f"{100 * (value - self.low) / (self.high - self.low):.4g}%"
+        return self.width(value - self.low)
 
     def width(self, length: float) -> str:
         return f"{100 * length / (self.high - self.low):.4g}%"
@@ -63,7 +122,6 @@ class Blocks(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The units of all axes."""
         return " or ".join(dict.fromkeys(block.axis.title for block in self.blocks))
 
 
@@ -107,10 +165,8 @@ class Radar(NamedTuple):
 
     def path(self, values: Sequence[float | None]) -> tuple[str, list[tuple[float, float]]]:
         """Path data of a closed curve with its gaps, and its dots."""
-        places = [
-            None if value is None else _around(RADIUS * value / self.rim, angle)
-            for angle, value in zip(self.angles, values, strict=True)
-        ]
+        sides = zip(self.angles, values, strict=True)
+        places = [None if value is None else _around(RADIUS * value / self.rim, angle) for angle, value in sides]
         path, pen = "", "M"
         for place in (*places, places[0]):
             path += f"{pen}{place[0]} {place[1]}" if place else ""
@@ -132,7 +188,7 @@ class Point(NamedTuple):
 
 
 class PlaneScale(NamedTuple):
-    """Places on a plane, whose axes have ``across_ticks`` and ``up_ticks``: values with their texts."""
+    """Places on a plane, whose axes have ticks: values with their texts."""
 
     wide: bool
     across: tuple[float, float]
@@ -171,7 +227,6 @@ class Plane(NamedTuple):
 
     @property
     def wide(self) -> bool:
-        """Whether the axis across is logarithmic."""
         costs = [point.x for point in self.points]
         return not self.percent and min(costs) > 0 and max(costs) > _WIDE * min(costs)
 

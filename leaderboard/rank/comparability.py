@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import permutations
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.manifest import frame_settings, protocol_hash
 from medtasks.runs.scores import MetricScore
-from medtasks.runs.signature import differences, format_signature, parse_signature, versions_today
+from medtasks.runs.signature import changed_signature, differences, parse_signature, versions_today
 
 from ..verify.scored_run import Entry, ScoredRun
 
@@ -37,21 +38,19 @@ _CLAIMED = {"items": "", "data": ""}
 
 @dataclass(frozen=True)
 class ComparabilityGroup:
-    """The comparable runs of one metric of one task or group, by model, and what happened to the others.
+    """The comparable runs of one metric of one task or group, by model, and what happened to the others. ``ranked``
+    have a value; ``waiting`` were asked the same but have none. ``apart`` are the runs whose score is not comparable,
+    and why; ``replaced`` gives by run the other run of the same model that counts instead. ``usual`` is False if the
+    comparable runs do not follow today's task files. ``level`` is how far they are verified: 0 in full, 1 scored from
+    the responses, but with the documents that were submitted, 2 with scores that were submitted."""
 
-    ``ranked`` have a value; ``waiting`` were asked the same but have none. ``apart`` are the runs whose score is not
-    comparable, and why; ``replaced`` gives by run the other run of the same model that counts instead. ``usual`` is
-    False if the comparable runs do not follow today's task files. ``level`` is how far they are verified: 0 in full, 1
-    scored from the responses, but with the documents that were submitted, 2 with scores that were submitted.
-    """
-
-    signature: str = ""
-    ranked: dict[str, ScoredRun] = field(default_factory=dict)
-    waiting: dict[str, ScoredRun] = field(default_factory=dict)
-    apart: list[tuple[ScoredRun, tuple[str, ...]]] = field(default_factory=list)
-    replaced: dict[str, str] = field(default_factory=dict)
-    usual: bool = True
-    level: int = 0
+    signature: str
+    ranked: dict[str, ScoredRun]
+    waiting: dict[str, ScoredRun]
+    apart: list[tuple[ScoredRun, tuple[str, ...]]]
+    replaced: dict[str, str]
+    usual: bool
+    level: int
 
 
 class _Candidate(NamedTuple):
@@ -107,8 +106,9 @@ class ComparabilityGroups:
         most = max((one.share for one in best), default=0.0)
         main = [one for one in best if not one.level or one.share >= min(most, _WHOLE)]
         ranked, replaced = _newest([one for one in main if one.score.value is not None])
-        unscored = [one for one in eligible if one.score.value is None and _asked(one) == _asked(main[0])]
-        waiting, older = _newest(unscored)
+        waiting, older = _newest(
+            [one for one in eligible if one.score.value is None and _asked(one) == _asked(main[0])]
+        )
         replaced |= older
         for model in ranked.keys() & waiting.keys():
             replaced[waiting.pop(model).key] = ranked[model].key
@@ -118,7 +118,7 @@ class ComparabilityGroups:
             others, older = _newest(members)
             replaced |= older
             apart += [(one.run, self._reasons(one, task, *main[:1])) for one in others.values()]
-        found = ComparabilityGroup(
+        self._known[task, metric] = ComparabilityGroup(
             signature=main[0].signature if main else "",
             ranked={model: one.run for model, one in sorted(ranked.items())},
             waiting={model: one.run for model, one in sorted(waiting.items())},
@@ -127,7 +127,7 @@ class ComparabilityGroups:
             usual=not main or _is_usual(main[0], task),
             level=main[0].level if main else 0,
         )
-        return self._known.setdefault((task, metric), found)
+        return self._known[task, metric]
 
     def blind_twins(self, task: str, metric: str) -> dict[str, tuple[ScoredRun, ScoredRun]]:
         """By ranked model, its run and its newest one without media on the same items, otherwise asked the same."""
@@ -148,23 +148,23 @@ class ComparabilityGroups:
             key, signature = (run.public.key, task), entry.signatures[metric]
             if key not in self._items:  # stripped runs rename clusters
                 self._items[key] = short_hash(canonical_json([entry.items, clusters_by_item(entry)]))
-            group_key = (signature, self._items[key])
+            items, group_key = self._items[key], (signature, self._items[key])
             outcomes = {leaf: run.verification[leaf] for leaf in leaf_tasks(task) if leaf in run.verification}
             levels = (2 if one.claimed else int(one.outcome == "unverifiable") for one in outcomes.values())
             if level := max(levels, default=0):
-                group_key = (format_signature({**parse_signature(signature), **_CLAIMED}), str(level))
+                group_key = (changed_signature(signature, **_CLAIMED), str(level))
             refused = [
                 one.reason if leaf == task else f"{leaf}: {one.reason}"
                 for leaf, one in outcomes.items()
                 if one.outcome == "refused"
             ]
-            mini = run.public.mini and not self._demonstration
-            counts = run.complete.get(task, False) and not mini and not refused
+            counts = run.complete.get(task, False) and not self._is_miniature(run) and not refused
             share = released_share(entry)
-            candidates.append(
-                _Candidate(run, score, signature, self._items[key], level, group_key, share, refused, counts)
-            )
+            candidates.append(_Candidate(run, score, signature, items, level, group_key, share, refused, counts))
         return candidates
+
+    def _is_miniature(self, run: ScoredRun) -> bool:
+        return run.public.mini and not self._demonstration
 
     def _reasons(self, candidate: _Candidate, task: str, main: _Candidate | None = None) -> tuple[str, ...]:
         """Why the run is not comparable with ``main``, the first of those that are."""
@@ -172,14 +172,12 @@ class ComparabilityGroups:
         if main is not None and candidate.level > main.level:
             known = [run.verification[leaf] for leaf in leaves if leaf in run.verification]
             reasons += [one.reason for one in known if one.claimed] if candidate.level == 2 else [UNVERIFIED]
-        if run.blind:
-            reasons.append(BLIND)
-        if run.public.mini and not self._demonstration:
-            reasons.append(MINIATURE)
+        reasons += [BLIND] if run.blind else []
+        reasons += [MINIATURE] if self._is_miniature(run) else []
         if unasked := not run.complete.get(task, False):
-            counts = {leaf: run.public.counts[leaf] for leaf in leaves if leaf in run.public.counts}
-            answered, asked = (sum(one.get(what, 0) for one in counts.values()) for what in ("answered", "asked"))
-            if lacking := [leaf for leaf in leaves if leaf not in counts]:
+            counts = [run.public.counts[leaf] for leaf in leaves if leaf in run.public.counts]
+            answered, asked = (sum(one.get(what, 0) for one in counts) for what in ("answered", "asked"))
+            if lacking := [leaf for leaf in leaves if leaf not in run.public.counts]:
                 reasons.append(f"run without {', '.join(lacking)}")
             elif answered < asked:
                 limited = "run with --limit: " if "limit" in run.public.settings else ""
@@ -194,7 +192,7 @@ class ComparabilityGroups:
                 reasons.append(SMALLER)
             # that an incomplete run has other items goes without saying
             if unasked:
-                here = format_signature({**parse_signature(here), "items": parse_signature(there).get("items", "none")})
+                here = changed_signature(here, items=parse_signature(there).get("items", "none"))
             reasons += differences(here, there)
             if candidate.signature == main.signature and candidate.items != main.items:
                 reasons.append(OTHER_ITEMS)
@@ -202,7 +200,6 @@ class ComparabilityGroups:
 
 
 def coverage_notes(run: ScoredRun, task: str) -> list[str]:
-    """The run's notes about media that were missing when the task's data were prepared."""
     benchmark = load_spec(task).metadata.benchmark
     return [note for note in run.public.notes if note.startswith(f"{benchmark}: coverage ")]
 
@@ -214,14 +211,11 @@ def clusters_by_item(entry: Entry) -> list[str]:
 
 
 def on_common_items(entries: Mapping[str, Entry], metric: str) -> tuple[dict[str, Array], Sequence[str]]:
-    """The statistics of all models on the same items, and the cluster of each.
-
-    Verified runs have equal items. Others may claim any: each row is then an item in a cluster, and a run without it
-    has no value there.
-    """
-    several = list(entries.values())
-    if len({(one.items, one.clusters) for one in several}) < 2:
-        return {model: one.statistics[metric] for model, one in entries.items()}, several[0].clusters
+    """The statistics of all models on the same items, and the cluster of each. Verified runs have equal items. Others
+    may claim any: each row is then an item in a cluster, and a run without it has no value there."""
+    first, *others = entries.values()
+    if all((one.items, one.clusters) == (first.items, first.clusters) for one in others):
+        return {model: one.statistics[metric] for model, one in entries.items()}, first.clusters
     names = {model: list(zip(one.items, clusters_by_item(one), strict=True)) for model, one in entries.items()}
     row_of = {name: row for row, name in enumerate(sorted({name for found in names.values() for name in found}))}
     tables = {}
@@ -241,9 +235,9 @@ def released_share(entry: Entry) -> float:
 
 
 def _by_group(runs: Iterable[_Candidate]) -> list[list[_Candidate]]:
-    groups: dict[tuple[str, str], list[_Candidate]] = {}
+    groups: dict[tuple[str, str], list[_Candidate]] = defaultdict(list)
     for one in runs:
-        groups.setdefault(one.group_key, []).append(one)
+        groups[one.group_key].append(one)
     return [*groups.values()]
 
 
@@ -259,10 +253,8 @@ def _asked(candidate: _Candidate) -> dict[str, str]:
 
 
 def _is_blind_twin(blind: _Candidate, seeing: _Candidate, task: str) -> bool:
-    """Whether the first run had no media, and differs from the second only in that.
-
-    It has another protocol hash, which covers both `blind` and the generation settings; those are compared themselves.
-    """
+    """Whether the first run had no media, and differs from the second only in that: it has another protocol hash, which
+    covers both `blind` and the generation settings; those are compared themselves."""
     here, there = parse_signature(blind.signature), parse_signature(seeing.signature)
     differing = {key for key in {*here, *there} if here.get(key) != there.get(key)}
     settings = [[one.run.public.generation.get(leaf) for leaf in leaf_tasks(task)] for one in (blind, seeing)]
@@ -270,7 +262,6 @@ def _is_blind_twin(blind: _Candidate, seeing: _Candidate, task: str) -> bool:
 
 
 def _is_usual(candidate: _Candidate, task: str) -> bool:
-    """Whether the run follows today's task files, with the harness's usual settings."""
     protocols, asked = candidate.run.public.protocols, _asked(candidate)
     leaves = [leaf for leaf in leaf_tasks(task) if leaf in protocols]
     others = versions_today(leaves).items() - asked.items()  # a hash alone can be claimed
@@ -290,13 +281,13 @@ def protocols_today(task: str) -> frozenset[str]:
 
 def same_responses(runs: Iterable[ScoredRun]) -> dict[str, dict[str, list[str]]]:
     """By run, the runs of other models with the same responses, with the tasks: a copy, or a coincidence."""
-    by_responses: dict[tuple[str, str], list[ScoredRun]] = {}
+    by_responses: dict[tuple[str, str], list[ScoredRun]] = defaultdict(list)
     for run in runs:
         for key in run.responses.items():
-            by_responses.setdefault(key, []).append(run)
-    copies: dict[str, dict[str, list[str]]] = {}
+            by_responses[key].append(run)
+    copies: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for (task, responses), several in by_responses.items():
         for one, other in permutations(several, 2):
             if responses and one.model != other.model:
-                copies.setdefault(one.public.key, {}).setdefault(other.public.key, []).append(task)
+                copies[one.public.key][other.public.key].append(task)
     return copies

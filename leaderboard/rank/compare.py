@@ -33,16 +33,16 @@ from .rankings import pair_of, with_holm
 COLUMNS = ("task", "metric", "A", "B", "A - B", "95 % interval", "p", "p (Holm)", "items", "comparable", "clusters",
            "unpaired", "detectable")  # fmt: skip
 _DIGITS = {"fraction": 3, "points": 1, "seconds": 2, "score": 3}
+_OVER = "Scores are over the items with a value in both runs; intervals and p are from the cluster sign-flip test."
 
 
 @dataclass(frozen=True)
 class Line:
-    """One metric of one task or group.
+    """One metric of one task or group: ``first`` and ``second`` are the scores over the items with a value in both
+    runs, None without any; ``pair`` has their difference, first - second.
 
-    ``first`` and ``second`` are the scores over the items with a value in both runs, None without any; ``pair`` has
-    their difference, first - second. ``unpaired`` counts items with a value in only one run. ``detectable`` is the
-    minimum detectable difference (80 % power at level 0.05), in the metric's unit. ``unlike`` says why the two scores
-    are not comparable, ``reason`` why there is no difference or no test.
+    ``unpaired`` counts items with a value in only one run. ``detectable`` is the minimum detectable difference (80 %
+    power at level 0.05). ``unlike`` says why the two scores are not comparable, ``reason`` why there is no test.
     """
 
     task: str
@@ -67,36 +67,34 @@ class Comparison:
 
     @property
     def table(self) -> TextTable:
-        """The lines as ``medtasks compare`` prints them; A is the first run."""
         rows = []
         texts: dict[str, list[tuple[str, str]]] = {"no difference": [], "no interval": [], "warning": [], "unlike": []}
         for line in self.lines:
             pair, unit, place = line.pair, line.unit, f"{line.task} {line.metric}"
-            values, counts = [""] * 6, ["0", "no" if line.unlike else "yes", "0", f"{line.unpaired:,}"]
+            values, items, clusters = [""] * 6, "0", "0"
             if pair is not None:
                 ends = signed_interval((pair.low, pair.high), _DIGITS[unit])
                 difference = signed_number(pair.difference, unit, "+")
                 values = [signed_number(line.first, unit), signed_number(line.second, unit), difference, ends]
                 values += [p_text(pair.p_value), p_text(pair.p_holm)]
-                counts[0], counts[2] = f"{pair.items:,}", f"{pair.clusters:,}"
+                items, clusters = f"{pair.items:,}", f"{pair.clusters:,}"
                 if pair.warning is not None:
                     texts["warning"].append((f"warning: {pair.warning}", place))
+            counts = [items, "no" if line.unlike else "yes", clusters, f"{line.unpaired:,}"]
             rows.append((line.task, line.metric, *values, *counts, signed_number(line.detectable, unit)))
             if line.reason is not None:
                 kind = "no difference" if pair is None or pair.p_value is None else "no interval"
                 texts[kind].append((f"{kind}: {line.reason}", place))
             texts["unlike"] += [(f"not comparable: {reason}", place) for reason in line.unlike]
-        notes = [
-            "Scores are over the items with a value in both runs; intervals and p are from the cluster sign-flip test."
-        ]
         tests = sum(line.pair is not None and line.pair.p_value is not None for line in self.lines)
-        if tests > 1:
-            notes.append(f"p (Holm) is corrected over the {tests:,} tests of this table.")
-        notes.append(
-            "detectable: the minimum detectable difference (80 % power); smaller ones are likely to be missed."
-        )
-        reasons = [note for kind in texts.values() for note in grouped_notes(kind)]
-        return TextTable(COLUMNS, rows, notes=[*(f"  {note}" for note in notes), *reasons])
+        holm = [f"  p (Holm) is corrected over the {tests:,} tests of this table."] if tests > 1 else []
+        notes = [
+            f"  {_OVER}",
+            *holm,
+            "  detectable: the minimum detectable difference (80 % power); smaller ones are likely to be missed.",
+            *(note for kind in texts.values() for note in grouped_notes(kind)),
+        ]
+        return TextTable(COLUMNS, rows, notes=notes)
 
     def _repr_html_(self) -> str:
         return self.table._repr_html_()
@@ -141,12 +139,8 @@ def signed_number(value: float | None, unit: str, sign: str = "") -> str:
 
 
 def read_one(folder: Path, cache: Path | None = None) -> ScoredRun:
-    """The single run in or below ``folder``; ``cache`` is the directory that keeps scored runs.
-
-    Raises:
-        UsageError: ``folder`` is not a directory or does not contain one run.
-        DataError: the run cannot be read.
-    """
+    """The single run in or below ``folder``; ``cache`` is the directory that keeps scored runs. `UsageError` if it has
+    none or several, `DataError` if it cannot be read."""
     runs, refused = collect([folder], RunStore(cache and cache / "scores"))
     if len(runs) > 1:
         names = first_names((run.public.folder for run in runs), 5)
@@ -165,17 +159,14 @@ def compare_runs(
     metric: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
-    """The comparison of two runs item by item in every score that both have, or in one ``task`` or ``metric``.
-
-    Raises:
-        UsageError: the runs have no task in common, or one of them lacks ``task`` or ``metric``.
-    """
+    """The comparison of two runs item by item in every score that both have, or in one ``task`` or ``metric``;
+    `UsageError` if they have none in common."""
     both = first.entries.keys() & second.entries.keys()
     shared = sorted(both, key=lambda name: (-len(first.entries[name].items), name))  # those with most items first
     if not shared:
+        known = [first_names(sorted(run.entries)) for run in (first, second)]
         raise UsageError(
-            f"the two runs have no task in common: A has {first_names(sorted(first.entries))}, B has "
-            f"{first_names(sorted(second.entries))}; compare runs of the same tasks."
+            f"the two runs have no task in common: A has {known[0]}, B has {known[1]}; compare runs of the same tasks."
         )
     if task is not None and task not in shared:
         raise UsageError(
@@ -203,16 +194,15 @@ def compare_runs(
 
 
 def _line(first: Entry, second: Entry, metric: str) -> Line:
-    shared = sorted({*first.items} & {*second.items})
-    rows = []
-    for entry in (first, second):
-        row_of = {name: row for row, name in enumerate(entry.items)}
-        rows.append([row_of[name] for name in shared])
-    clusters = [first.clusters[row] for row in rows[0]]
+    entries = (first, second)
+    row_of = [{name: row for row, name in enumerate(entry.items)} for entry in entries]
+    shared = sorted(row_of[0].keys() & row_of[1].keys())
+    rows = [[rows[name] for name in shared] for rows in row_of]
+    clusters, others = ([entry.clusters[row] for row in own] for entry, own in zip(entries, rows, strict=True))
     unlike = differences(first.signatures[metric], second.signatures[metric])
-    if clusters != [second.clusters[row] for row in rows[1]]:
+    if clusters != others:
         unlike.append("items are in different clusters")
-    tables = [entry.statistics[metric] for entry in (first, second)]
+    tables = [entry.statistics[metric] for entry in entries]
     one, two = (table[chosen] for table, chosen in zip(tables, rows, strict=True))
     counted = sum(int(np.count_nonzero(~without_value(table))) for table in tables)
     in_both = int(np.count_nonzero(~(without_value(one) | without_value(two))))
@@ -235,11 +225,8 @@ def compare_pairs(
     metric: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[LeaningTest]:
-    """The tests of every ``group`` and ``metric`` that all runs share, over ``pairs`` of a base and a tuned run.
-
-    Raises:
-        UsageError: the runs share no group of several tasks, or not ``group`` or ``metric``.
-    """
+    """The tests of every ``group`` and ``metric`` that all runs share, over ``pairs`` of a base and a tuned run;
+    `UsageError` if the runs share no group of several tasks with a metric."""
     from scipy.stats import binomtest, wilcoxon  # slow to import, and few comparisons are of several pairs
 
     runs = [run for pair in pairs for run in pair]
@@ -270,16 +257,9 @@ def compare_pairs(
         sign = 1 if get_metric(one).higher_is_better else -1
         leaning = [sign * found.difference for found in differences if found.difference]
         better = sum(found > 0 for found in leaning)
-        test = LeaningTest(
-            group=name,
-            metric=one,
-            unit=unit_of(one),
-            differences=tuple(differences),
-            better=better,
-            worse=len(leaning) - better,
-            sign_p=float(binomtest(better, len(leaning)).pvalue) if leaning else None,
-            wilcoxon_p=float(wilcoxon(leaning).pvalue) if leaning else None,
-            least_p=min(1.0, 2.0 ** (1 - len(leaning))),
-        )
-        tests.append(test)
+        sign_p = float(binomtest(better, len(leaning)).pvalue) if leaning else None
+        wilcoxon_p = float(wilcoxon(leaning).pvalue) if leaning else None
+        counts = (better, len(leaning) - better)
+        least_p = min(1.0, 2.0 ** (1 - len(leaning)))
+        tests.append(LeaningTest(name, one, unit_of(one), tuple(differences), *counts, sign_p, wilcoxon_p, least_p))
     return tests

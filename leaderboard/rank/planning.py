@@ -43,17 +43,12 @@ class Spread(NamedTuple):
     basis: str
 
     def detectable(self, clusters: int) -> float | None:
-        """The minimum detectable difference (80 % power at level 0.05) with so many clusters; None if there is none."""
         return detectable_difference(self.error * math.sqrt(self.clusters / clusters), clusters)
 
     def needed(self, difference: float) -> int | None:
         """The smallest number of clusters with which ``difference`` is detected; None above a million."""
-
-        def detects(clusters: int) -> bool:
-            least = self.detectable(clusters)
-            return least is not None and least <= difference
-
-        fewest = 2 + bisect_left(range(2, MOST_CLUSTERS), True, key=detects)
+        some = range(2, MOST_CLUSTERS)
+        fewest = 2 + bisect_left(some, True, key=lambda count: (self.detectable(count) or math.inf) <= difference)
         return fewest if fewest < MOST_CLUSTERS else None
 
 
@@ -69,11 +64,9 @@ class Size:
 
 @dataclass(frozen=True)
 class Plan:
-    """The minimum detectable differences of subsets of a task or group, in ``unit``.
-
-    ``basis`` says where the spread is from, ``left_out`` which tasks have no prepared rows. ``needed`` is the number of
-    ``clusters`` that detects ``difference``, of those in all data; None above a million, or if none was asked for.
-    """
+    """The minimum detectable differences of subsets of a task or group, in ``unit``. ``basis`` says where the spread is
+    from, ``left_out`` which tasks have no prepared rows. ``needed`` is the number of ``clusters`` that detects
+    ``difference``, of those in all data; None above a million, or if none was asked for."""
 
     task: str
     metric: str
@@ -87,7 +80,6 @@ class Plan:
 
     @property
     def table(self) -> TextTable:
-        """The subsets as ``medtasks plan`` prints them."""
         rows = []
         for one in self.subsets:
             least = "none is significant" if one.detectable is None else number(one.detectable, self.unit)
@@ -150,22 +142,14 @@ def plan_task(
         raise UsageError(f"{task}: the prepared data have no documents of its tasks.")
     spread = pilot_spread(task, metric, *pilots) if pilots else assumed_spread(task, metric, documents, score, icc)
     unit = unit_of(metric)
+    needed = None if difference is None else spread.needed(difference / (100 if unit == "fraction" else 1))
     subsets = []
     for share in shares:
         chosen = documents if share == 1 else [one for part in parts for one in Subset(share, 0).of(part)]
         clusters = len({one["cluster"] for one in chosen})
         subsets.append(Size(share, clusters, len(chosen), spread.detectable(clusters)))
-    return Plan(
-        task=task,
-        metric=metric,
-        unit=unit,
-        basis=spread.basis,
-        subsets=tuple(subsets),
-        left_out=tuple(left_out),
-        clusters=len({one["cluster"] for one in documents}),
-        difference=difference,
-        needed=None if difference is None else spread.needed(difference / (100 if unit == "fraction" else 1)),
-    )
+    every = len({one["cluster"] for one in documents})
+    return Plan(task, metric, unit, spread.basis, tuple(subsets), tuple(left_out), every, difference, needed)
 
 
 def default_metric(task: str) -> str:
@@ -179,13 +163,10 @@ def default_metric(task: str) -> str:
 
 
 def pilot_spread(task: str, metric: str, first: ScoredRun, second: ScoredRun | None = None) -> Spread:
-    """The spread in one or two pilot runs.
+    """The spread in one or two pilot runs; `UsageError` if they have none of this score.
 
     With two, it is that of their paired difference. With one, that of its score times ``sqrt(2)``: the other model is
     taken to vary as much, independently; two models' answers are usually correlated, so this is an upper bound.
-
-    Raises:
-        UsageError: a run lacks task or metric, too few clusters have a value, or all have the same.
     """
     if second is not None:
         (line,) = compare_runs(first, second, task=task, metric=metric).lines
@@ -197,9 +178,9 @@ def pilot_spread(task: str, metric: str, first: ScoredRun, second: ScoredRun | N
     if entry is None or metric not in entry.statistics:
         known = ", ".join(sorted(first.entries)) if entry is None else ", ".join(entry.statistics)
         raise UsageError(f"the pilot run has no {task if entry is None else metric}; it has {known}.")
-    rows = np.flatnonzero(~without_value(entry.statistics[metric]))
-    clusters = [entry.clusters[row] for row in rows.tolist()]
-    score = clustered_score(entry.statistics[metric][rows], clusters, get_metric(metric).score)
+    table = entry.statistics[metric]
+    rows = np.flatnonzero(~without_value(table))
+    score = clustered_score(table[rows], [entry.clusters[row] for row in rows.tolist()], get_metric(metric).score)
     count = len(score.sums)
     if count < 2 or not np.isfinite(score.without).all():
         raise UsageError(f"{task} {metric}: the pilot run has values in {count} clusters, expected at least 2.")
@@ -213,15 +194,11 @@ def pilot_spread(task: str, metric: str, first: ScoredRun, second: ScoredRun | N
 def assumed_spread(
     task: str, metric: str, documents: Sequence[Document], score: float | None = None, icc: float = ICC
 ) -> Spread:
-    """The spread of right and wrong answers at accuracy ``score``, without a pilot run.
+    """The spread of right and wrong answers at accuracy ``score``, by default the median of the published ones, without
+    a pilot run; `UsageError` if there is no such score or spread.
 
     The variance of a mean is ``p (1 - p) / n``, times the design effect ``1 + (m - 1) icc`` (Kish 1965) with m items
-    per cluster; that of the difference twice as much, as if the models were independent. ``score`` is by default the
-    median of the published ones.
-
-    Raises:
-        UsageError: the metric is not a mean of 0 to 1, nothing is published and no score is given, or the score leaves
-            no spread.
+    per cluster; that of the difference twice as much, as if the models were independent.
     """
     if unit_of(metric) != "fraction" or get_metric(metric).width != 2:
         raise UsageError(f"{metric} is not a share of right answers; give a pilot run of {task} (--pilot DIR).")

@@ -12,6 +12,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from medtasks.metrics.base import Array, totals
 from medtasks.metrics.item_metrics import ErrorRate
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.comparisons import compare_statistics
-from medtasks.runs.signature import format_signature, parse_signature
+from medtasks.runs.signature import changed_signature
 from medtasks.runs.table import without_value
 from medtasks.stats.bootstrap import cluster_totals, joint_resamples
 from medtasks.stats.paired import (
@@ -34,23 +35,8 @@ from medtasks.stats.paired import (
 )
 from medtasks.stats.ranks import compact_letters, rank_intervals
 
-from ..board.board import (
-    BenchmarkBoard,
-    BoardColumn,
-    BoardModel,
-    BoardPlot,
-    BoardTable,
-    Cell,
-    OrderChange,
-    Pair,
-    PromptOrder,
-    Ranked,
-    Ranking,
-    SizeCorrelation,
-    TextOnly,
-    TypeMeans,
-)
-from ..board.rows import cell_of, made_table
+from ..board import board as schema
+from ..board.rows import Filled, cell_of, made_table
 from ..verify.scored_run import ScoredRun
 from .comparability import ComparabilityGroups
 
@@ -75,7 +61,7 @@ _BILLIONS = {"M": 0.001, "B": 1.0, "T": 1000.0}
 
 
 def rank_models(
-    column: BoardColumn,
+    column: schema.BoardColumn,
     tables: Mapping[str, Array],
     clusters: Sequence[str],
     *,
@@ -83,7 +69,7 @@ def rank_models(
     signature: str,
     unranked: Mapping[str, str] | None = None,
     resamples: int = 1000,
-) -> Ranking:
+) -> schema.Ranking:
     """Ranks with intervals, all pairs, and the compact letter display.
 
     ``tables`` has by model the metric's statistics ``(items, width)``; rows without a value
@@ -104,8 +90,7 @@ def rank_models(
     # items that count for no model, and their clusters, are not resampled
     kept = np.any([counted[model] for model in order], axis=0) if order else np.zeros(len(clusters), dtype=bool)
     inside = [clusters[row] for row in np.flatnonzero(kept).tolist()]
-    number = {name: code for code, name in enumerate(sorted({*clusters}))}
-    codes = np.array([number[name] for name in clusters], dtype=np.int64)
+    codes = np.unique(clusters, return_inverse=True)[1]
     sums = [(cluster_totals(zeroed[model][kept], codes[kept]), score) for model in order]
     drawn = joint_resamples(sums, resamples=resamples, seed=SEED)
     bounds = rank_intervals(drawn, higher_is_better=column.higher_is_better)
@@ -123,13 +108,10 @@ def rank_models(
         )
         difference = paired_difference(*sides)
         if not (difference.items and math.isfinite(difference.difference)):
+            one, other = values[first], values[second]
+            why = "no item has a value from both; the difference is between scores over different items"
             difference = PairedDifference(
-                first=values[first],
-                second=values[second],
-                difference=values[first] - values[second],
-                items=0,
-                clusters=0,
-                reason="no item has a value from both; the difference is between scores over different items",
+                first=one, second=other, difference=one - other, items=0, clusters=0, reason=why
             )
         found.append(pair_of(first, second, column.metric, (tables[first], tables[second]), difference))
     pairs = with_holm(found)
@@ -138,22 +120,24 @@ def rank_models(
     # pairs that never differ have no standard error
     errors = [(one.standard_error, one.clusters) for one in pairs if one.standard_error]
     known = [least for one in errors if (least := detectable_difference(*one)) is not None]
-    return Ranking(
+    better = {model: sum(sign * values[other] > sign * values[model] for other in order) for model in order}
+    ranked = [
+        schema.Ranked(
+            model=model,
+            rank=1 + better[model],
+            best=bound and bound[0],
+            worst=bound and bound[1],
+            letters=letters[model],
+        )
+        for model, bound in zip(order, bounds, strict=True)
+    ]
+    return schema.Ranking(
         column=column,
         items=len(inside),
         clusters=len({*inside}),
         cluster=cluster,
         signature=signature,
-        ranked=tuple(
-            Ranked(
-                model=model,
-                rank=1 + sum(sign * values[other] > sign * values[model] for other in order),
-                best=bound and bound[0],
-                worst=bound and bound[1],
-                letters=letters[model],
-            )
-            for model, bound in zip(order, bounds, strict=True)
-        ),
+        ranked=tuple(ranked),
         pairs=pairs,
         detectable=statistics.median(known) if known else None,
         warning=few_clusters(len({*inside}), len(pairs)) if pairs else None,
@@ -161,7 +145,7 @@ def rank_models(
     )
 
 
-def pair_of(first: str, second: str, metric: str, tables: tuple[Array, Array], found: PairedDifference) -> Pair:
+def pair_of(first: str, second: str, metric: str, tables: tuple[Array, Array], found: PairedDifference) -> schema.Pair:
     """The pair for the difference ``found`` between two models with these statistics ``(items, width)`` of the same
     items; Holm's correction comes later.
 
@@ -170,15 +154,15 @@ def pair_of(first: str, second: str, metric: str, tables: tuple[Array, Array], f
     wins = losses = None
     if metric in VERDICTS and found.items:
         both = ~(without_value(tables[0]) | without_value(tables[1]))
-        one, other = (table[both] for table in tables)
-        if all((table[:, 1] == 1).all() and np.isin(table[:, 0], (0, 1)).all() for table in (one, other)):
-            wins, losses = int((one[:, 0] > other[:, 0]).sum()), int((one[:, 0] < other[:, 0]).sum())
+        (one, times), (other, others) = (table[both].T for table in tables)
+        if (times == 1).all() and (others == 1).all() and np.isin((one, other), (0, 1)).all():
+            wins, losses = int((one > other).sum()), int((one < other).sum())
     shared = ("items", "clusters", "difference", "low", "high", "p_value", "reason", "standard_error")
     values = {name: getattr(found, name) for name in shared}
-    return Pair(first=first, second=second, **values, p_holm=None, wins=wins, losses=losses)
+    return schema.Pair(first=first, second=second, **values, p_holm=None, wins=wins, losses=losses)
 
 
-def with_holm(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
+def with_holm(pairs: Sequence[schema.Pair]) -> tuple[schema.Pair, ...]:
     """The pairs with p-values corrected over all of them, and with warnings about too few clusters."""
     adjusted = holm([pair.p_value for pair in pairs])
     tests = sum(p is not None for p in adjusted)
@@ -189,107 +173,97 @@ def with_holm(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
 
 
 def billions_of(size: str | None) -> float | None:
-    """Parameters in billions; of a mixture of experts all of them.
-
-    >>> [billions_of(size) for size in ("500M", "235B-A22B", None, "large")]
-    [0.5, 235.0, None, None]
-    """
+    """Parameters in billions; of a mixture of experts all of them."""
     found = _SIZE.match(size or "")
     return float(found[1]) * _BILLIONS[found[2].upper()] if found else None
 
 
-def with_models(board: BenchmarkBoard, models: Mapping[str, BoardModel]) -> BenchmarkBoard:
-    """The benchmark with its correlations with size and its means by type of model.
+def size_and_type(
+    tables: Sequence[schema.BoardTable], published: Sequence[schema.Published], models: Mapping[str, schema.BoardModel]
+) -> tuple[tuple[schema.SizeCorrelation, ...], tuple[schema.TypeMeans, ...]]:
+    """How scores go with the models' sizes, and their means by type of model.
 
-    Both are of headline scores, of the same metrics in the tasks of a headline group, and of the other scores of
-    headline tasks, but not of gains; means by type also of kinds of error. Blind runs and those that are not comparable
-    are left out.
+    Both are of headline scores (those of the first table), of the same metrics in the tasks of a headline group, and of
+    the other scores of headline tasks, but not of gains; means by type also of kinds of error. Blind runs and those
+    that are not comparable are left out.
     """
-    headline = {(leaf, one.metric) for one in board.tables[0].columns for leaf in (one.task, *leaf_tasks(one.task))}
-    tasks = {one.task for one in board.tables[0].columns}
-    scored = [table for table in board.tables if table.name != GAINS]
+    headline = {(leaf, one.metric) for one in tables[0].columns for leaf in (one.task, *leaf_tasks(one.task))}
+    tasks = {one.task for one in tables[0].columns}
+    scored = [table for table in tables if table.name != GAINS]
     first = {column.key: table for table in reversed(scored) for column in table.columns}
-    correlations: list[SizeCorrelation] = []
-    means: list[TypeMeans] = []
+    correlations: list[schema.SizeCorrelation] = []
+    means: list[schema.TypeMeans] = []
     for column in {column.key: column for table in scored for column in table.columns}.values():
         if column.breakdown is not None or column.signed:
             continue
         if column.task not in tasks and (column.task, column.metric) not in headline:
             continue
-        cells = [(models[row.model], row.cells.get(column.key)) for row in first[column.key].rows if not row.blind]
-        values = [(model, cell.value) for model, cell in cells if cell is not None and cell.value is not None]
+        cells = [
+            (models[row.model], row.cells[column.key]) for row in first[column.key].rows if column.key in row.cells
+        ]
+        values = [(model, cell.value) for model, cell in cells if cell.value is not None]
         sized: dict[str, list[tuple[str | None, float]]] = defaultdict(list)  # by published table; of runs without one
         if not isinstance(get_metric(column.metric), ErrorRate):
             sized[""] = [(model.size, value) for model, value in values]
-        for row in board.published:
-            for cell in row.cells:
-                if cell.column == column.key and cell.rankable and cell.value is not None:
-                    sized[row.table].append((row.size, cell.value))
+        for figure in published:
+            if figure.column == column.key and figure.rankable and figure.value is not None:
+                sized[figure.table].append((figure.size, figure.value))
         for name, pairs in sized.items():
             known = [(math.log(size), value) for text, value in pairs if (size := billions_of(text))]
             if len(known) >= FEWEST and all(len(set(side)) > 1 for side in zip(*known, strict=True)):
                 r = statistics.correlation(*zip(*known, strict=True))
-                correlations.append(SizeCorrelation(published=name, column=column, models=len(known), r=r))
+                correlations.append(schema.SizeCorrelation(published=name, column=column, models=len(known), r=r))
         by_type = {kind: [value for model, value in values if model.type == kind] for kind in TYPES}
         stated = {kind: found for kind, found in by_type.items() if found}
         if len(stated) > 1:
             mean = {kind: statistics.fmean(found) for kind, found in stated.items()}
-            means.append(TypeMeans(column=column, means=mean, models={kind: len(one) for kind, one in stated.items()}))
+            means.append(
+                schema.TypeMeans(column=column, means=mean, models={kind: len(one) for kind, one in stated.items()})
+            )
     correlations.sort(key=lambda one: bool(one.published))  # those of runs first
-    return board.model_copy(update={"size_correlations": tuple(correlations), "type_means": tuple(means)})
+    return tuple(correlations), tuple(means)
 
 
 def prompt_ranks(
-    columns: Iterable[BoardColumn], ranking_of: Callable[[BoardColumn], Ranking | None]
-) -> tuple[list[BoardTable], PromptOrder | None]:
-    """The ranks under each prompt of the first task with several prompts, and what they say; none without two models.
-
-    ``columns`` are those of a benchmark's tables.
-    """
-    whole = [one for one in columns if one.breakdown is None]
-    prompted = [one for one in whole if _PROMPT.fullmatch(one.metric)]
-    if not prompted:
-        return [], None
-    task = prompted[0].task
-    each = {one.key: one for one in prompted if one.task == task}
-    found = {key: ranking for key, one in each.items() if (ranking := ranking_of(one)) is not None}
-    ranks = {
-        int(each[key].metric.removeprefix("prompt_")): {one.model: one.rank for one in ranking.ranked}
-        for key, ranking in found.items()
-    }
+    columns: Sequence[schema.BoardColumn], ranking_of: Callable[[schema.BoardColumn], schema.Ranking | None]
+) -> tuple[list[schema.BoardTable], schema.PromptOrder | None]:
+    """The ranks under each prompt of the first task with several prompts among ``columns``, and what they say; none
+    without two models."""
+    whole = {one.key: one for one in columns if one.breakdown is None}
+    prompted = [(int(found[1]), one) for one in whole.values() if (found := _PROMPT.fullmatch(one.metric))]
+    task = prompted[0][1].task if prompted else ""
+    each = [(number, ranking) for number, one in prompted if one.task == task and (ranking := ranking_of(one))]
+    ranks = {number: {one.model: one.rank for one in ranking.ranked} for number, ranking in each}
     models = sorted(set.intersection(*map(set, ranks.values()))) if ranks else []
     if len(models) < 2:
         return [], None
     from scipy.stats import kendalltau  # slow to import
 
-    mean = next(one for one in whole if one.task == task)
-    over_all = ranking_of(mean)
-    rankings = {**({} if over_all is None else {mean.key: over_all}), **found}
-    rows: dict[str, dict[str, Cell]] = {}
-    shown = []
-    for key, ranking in rankings.items():
-        signature = format_signature({**parse_signature(ranking.signature), "of": "ranks"})
+    over_all = ranking_of(next(one for one in columns if one.breakdown is None and one.task == task))
+    cells: list[Filled] = []
+    for ranking in (*filter(None, [over_all]), *(ranking for _, ranking in each)):
+        column, signature = ranking.column, changed_signature(ranking.signature, of="ranks")
+        update = {"key": f"{column.key}.rank", "metric": f"{column.metric}.rank", "unit": "rank"}
+        shown = column.model_copy(update={**update, "chance": None, "higher_is_better": False})
         for one in ranking.ranked:
-            cell = Cell(value=one.rank, low=one.best, high=one.worst, items=ranking.items, signature=signature)
-            rows.setdefault(one.model, {})[f"{key}.rank"] = cell
-        update = {"unit": "rank", "chance": None, "higher_is_better": False, "metric": f"{ranking.column.metric}.rank"}
-        shown.append(ranking.column.model_copy(update={"key": f"{key}.rank", **update}))
+            cell = schema.Cell(value=one.rank, low=one.best, high=one.worst, items=ranking.items, signature=signature)
+            cells.append((one.model, shown, cell, ()))
     note = "With 95 % intervals of the ranks; 1 is the best."
-    table = made_table("prompt-ranks", "Rank under each prompt", note, shown, rows, {})
+    table = made_table("prompt-ranks", "Rank under each prompt", note, cells)
 
     changes = []
     for first, second in combinations(models, 2):
         ahead = tuple(number for number, one in ranks.items() if one[first] < one[second])
         behind = tuple(number for number, one in ranks.items() if one[first] > one[second])
         if ahead and behind:
-            changes.append(OrderChange(first=first, second=second, ahead=ahead, behind=behind))
+            changes.append(schema.OrderChange(first=first, second=second, ahead=ahead, behind=behind))
     by_prompt = [[one[model] for model in models] for one in ranks.values()]
     pairs = [pair for pair in combinations(by_prompt, 2) if all(len(set(one)) > 1 for one in pair)]
     known = [float(kendalltau(*pair).statistic) for pair in pairs]  # tau-b
-    order = PromptOrder(
+    order = schema.PromptOrder(
         task=task,
         prompts=len(ranks),
-        pairs=len(models) * (len(models) - 1) // 2,
+        pairs=math.comb(len(models), 2),
         changes=tuple(changes),
         tau=sum(known) / len(known) if known else None,
         lowest_tau=min(known, default=None),
@@ -298,86 +272,83 @@ def prompt_ranks(
 
 
 def media_gain(
-    benchmark: Benchmark, headline: Sequence[BoardColumn], others: Iterable[BoardColumn], groups: ComparabilityGroups
-) -> tuple[list[BoardTable], list[BoardPlot], TextOnly | None]:
+    benchmark: Benchmark,
+    headline: Sequence[schema.BoardColumn],
+    others: Iterable[schema.BoardColumn],
+    groups: ComparabilityGroups,
+) -> tuple[list[schema.BoardTable], list[schema.BoardPlot], schema.TextOnly | None]:
     """The table of a benchmark's gains, with a row for each model that has a blind run, and its bars: of the headline
-    columns, and of the first one's metric in ``others``: in other tasks, and by the first breakdown among them.
-
-    Without such a model there are none. Last are the items of the first headline column that every blind run answers;
-    None without a score per answer.
-    """
+    columns, and of the first one's metric in ``others``: in other tasks, and by the first breakdown among them. Last
+    are the items of the first headline column that every blind run answers; None without a score per answer."""
     known = {one.key: one for one in headline if not one.signed and groups.blind_twins(one.task, one.metric)}
     if not known:
         return [], [], None
     first = next(iter(known.values()))
     alike = [one for one in others if one.metric == first.metric and one.key not in known]
     grouped = next((one.breakdown for one in alike if one.task == first.task and one.breakdown is not None), None)
-    parts: dict[str, BoardColumn] = {}
+    parts: dict[str, schema.BoardColumn] = {}
     for one in alike:
         if one.breakdown is None or (one.task == first.task and one.breakdown == grouped):
             parts.setdefault(one.key, one)  # a later table may call it "all classes"
-    rows: dict[str, dict[str, Cell]] = {}
-    runs: dict[str, set[str]] = {}
-    columns: dict[str, BoardColumn] = {}
+    cells: list[Filled] = []
     for column in (*known.values(), *parts.values()):
-        key = f"{column.key}.gain"
+        # a model that does not use the media gains 0
+        update = {"key": f"{column.key}.gain", "metric": f"{column.metric}.gain", "chance": None}
+        shown = column.model_copy(update=update)
         for model, (seeing, blind) in groups.blind_twins(column.task, column.metric).items():
-            if (cell := _cell(benchmark, seeing, blind, column)) is not None:
-                rows.setdefault(model, {})[key] = cell
-                runs.setdefault(model, set()).update((seeing.public.key, blind.public.key))
-                # a model that does not use the media gains 0
-                update = {"key": key, "metric": f"{column.metric}.gain", "chance": None}
-                columns[key] = column.model_copy(update=update)
-    table = made_table(GAINS, GAINS_TITLE, _GAINS_NOTE, columns.values(), dict(sorted(rows.items())), runs)
+            if (cell := _gain(benchmark, seeing, blind, column)) is not None:
+                cells.append((model, shown, cell, (seeing.public.key, blind.public.key)))
+    columns = {column.key: column for _, column, _, _ in cells}
+    cells.sort(key=lambda one: one[0])
+    table = made_table(GAINS, GAINS_TITLE, _GAINS_NOTE, cells, columns.values())
     headings = tuple(key for key in columns if key.removesuffix(".gain") in known)
     rest = tuple(key for key in columns if key not in headings)
+    sections = ((GAINS, GAINS_TITLE, headings), (f"{GAINS}-parts", f"{GAINS_TITLE}, in parts", rest))
     plots = [
-        BoardPlot(name=name, title=title, kind="bars", table=GAINS, columns=keys)
-        for name, title, keys in ((GAINS, GAINS_TITLE, headings), (f"{GAINS}-parts", f"{GAINS_TITLE}, in parts", rest))
+        schema.BoardPlot(name=name, title=title, kind="bars", table=GAINS, columns=keys)
+        for name, title, keys in sections
         if keys
     ]
 
     twins = groups.blind_twins(first.task, first.metric)
     entries = {model: blind.entries[first.task] for model, (_, blind) in sorted(twins.items())}
     items = next(iter(entries.values())).items
-    entries = {model: entry for model, entry in entries.items() if entry.items == items}
-    tables = [entry.statistics[first.metric] for entry in entries.values()]
-    if tables[0].shape[1] != 2:  # not a mean over answers
+    tables = {model: one.statistics[first.metric] for model, one in entries.items() if one.items == items}
+    if next(iter(tables.values())).shape[1] != 2:  # not a mean over answers
         return [table], plots, None
-    full = np.all([(one[:, 0] == one[:, 1]) & ~without_value(one) for one in tables], axis=0)
-    text_only = TextOnly(
+    counted = [~without_value(one) for one in tables.values()]
+    full = np.all([one[:, 0] == one[:, 1] for one in tables.values()] + counted, axis=0)
+    text_only = schema.TextOnly(
         task=first.task,
         metric=first.metric,
-        models=tuple(entries),
-        items=int(np.any([~without_value(one) for one in tables], axis=0).sum()),
-        expected=None if first.chance is None else first.chance ** len(entries),
+        models=tuple(tables),
+        items=int(np.any(counted, axis=0).sum()),
+        expected=None if first.chance is None else first.chance ** len(tables),
         answered=tuple(items[row] for row in np.flatnonzero(full).tolist()),
     )
     return [table], plots, text_only
 
 
-def _cell(benchmark: Benchmark, seeing: ScoredRun, blind: ScoredRun, column: BoardColumn) -> Cell | None:
+def _gain(benchmark: Benchmark, seeing: ScoredRun, blind: ScoredRun, column: schema.BoardColumn) -> schema.Cell | None:
     first, second = cell_of(seeing, column), cell_of(blind, column)
     if first is None or second is None:
         return None
-    cell = Cell(
-        value=None,
-        items=first.items,
-        incomplete=first.incomplete or second.incomplete,
-        signature=format_signature({**parse_signature(first.signature), "minus": "blind"}),
-    )
-    for which, side in (("", first), ("blind run: ", second)):
-        if side.value is None:
-            return cell.model_copy(update={"reason": f"{which}{side.reason or 'no value'}"})
+    sides = (("", first), ("blind run: ", second))
+    reasons = [f"{which}{side.reason or 'no value'}" for which, side in sides if side.value is None]
+    values: dict[str, Any] = {
+        "value": None,
+        "items": first.items,
+        "reason": [*reasons, "no item has a value from both runs"][0],
+    }
     entries = [run.entries[column.task] for run in (seeing, blind)]
-    part = column.group if column.breakdown == benchmark.parts else None  # items are judged by parts
-    one, other = (entry.part(column.metric, part or "") for entry in entries)
     rows = np.arange(len(entries[0].items))
     if column.breakdown is not None:
         rows = np.flatnonzero([column.group in keys for keys in entries[0].groups[column.breakdown]])
+    part = column.group if column.breakdown == benchmark.parts else None  # items are judged by parts
+    one, other = (entry.part(column.metric, part or "")[rows] for entry in entries)
     clusters = [entries[0].clusters[row] for row in rows.tolist()]
-    found = compare_statistics(column.metric, one[rows], other[rows], clusters)
-    if found is None:
-        return cell.model_copy(update={"reason": "no item has a value from both runs"})
-    update = {"value": found.difference, "low": found.low, "high": found.high, "items": found.items}
-    return cell.model_copy(update=update)
+    found = None if reasons else compare_statistics(column.metric, one, other, clusters)
+    if found is not None:
+        values = {"value": found.difference, "low": found.low, "high": found.high, "items": found.items}
+    incomplete, signature = first.incomplete or second.incomplete, changed_signature(first.signature, minus="blind")
+    return schema.Cell(**values, incomplete=incomplete, signature=signature)

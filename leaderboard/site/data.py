@@ -6,8 +6,10 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import product
 from operator import getitem
 from pathlib import Path
 from typing import Any
@@ -45,9 +47,8 @@ def samples_of(board: Board, paths: Sequence[Path]) -> SampleText:
     for benchmark in board.benchmarks:
         named = {column.task for table in benchmark.tables for column in table.columns} & load_specs().keys()
         other_tasks = {leaf for name in named for leaf in leaf_tasks(name)}
-        for model, run in sorted(ranked[benchmark.name], key=lambda one: (board.runs[one[1]].created, one)):
-            if run not in found:
-                continue
+        of_page = [(model, run) for model, run in ranked[benchmark.name] if run in found]
+        for model, run in sorted(of_page, key=lambda one: (board.runs[one[1]].created, one)):
             manifest, by_task = found[run]
             for task in by_task:  # asking whether it has a task would read that task's samples
                 owner = manifest.tasks[task].benchmark if task in manifest.tasks else ""
@@ -81,17 +82,17 @@ def data_script(key: str, make: Callable[[], Any]) -> str:
 def data_values(board: Board, samples: SampleText) -> Iterator[tuple[str, Callable[[], Any]]]:
     """The keys of all scripts below ``data``, and functions that make their values: samples are read only then."""
     shows = {one.name: one.shows for one in board.benchmarks}
-    tasks: dict[str, list[dict[str, Any]]] = {}
-    by_task: dict[tuple[str, str], dict[str, Callable[[], Sequence[Sample]]]] = {}
+    tasks: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    by_task: dict[tuple[str, str], dict[str, Callable[[], Sequence[Sample]]]] = defaultdict(dict)
     for (benchmark, task, model), read in sorted(samples.items()):
-        by_task.setdefault((benchmark, task), {})[model] = read
+        by_task[benchmark, task][model] = read
     for (benchmark, task), by_model in by_task.items():
         place = f"samples/{safe_name(benchmark)}/{safe_name(task)}"
         made = _TaskSamples(by_model, texts=shows[benchmark] != "nothing")
         for model in by_model:
             yield f"{place}/by-{model}", partial(made.answers, model)
         yield f"{place}/questions", made.questions
-        tasks.setdefault(benchmark, []).append({"task": task, "place": place, "models": [*by_model]})
+        tasks[benchmark].append({"task": task, "place": place, "models": [*by_model]})
     yield "index", partial(_index, board, tasks)
     apart = not_comparable(board)
     for slug in sorted(board.models):
@@ -141,9 +142,14 @@ def _model(board: Board, slug: str, apart: Mapping[str, Sequence[str]]) -> dict[
     """
     signatures: dict[str, int] = {}
     cells: dict[str, list[Any]] = {}
-    for table in (table for benchmark in board.benchmarks for table in benchmark.tables):
-        for row in (*table.rows, *(one.row for one in table.apart)):
-            for column in table.columns if row.model == slug and not row.blind else ():
+    pairs = {}
+    for benchmark in board.benchmarks:
+        for ranking in benchmark.rankings:
+            unit = ranking.column.unit
+            pairs[ranking.column.key] = [_pair(pair, unit) for pair in ranking.pairs if pair.first == slug]
+        for table in benchmark.tables:
+            rows = [row for row in table.every_row if row.model == slug and not row.blind]
+            for row, column in product(rows, table.columns):
                 cell = row.cells.get(column.key)
                 if cell is None or column.key in cells:
                     continue
@@ -152,11 +158,6 @@ def _model(board: Board, slug: str, apart: Mapping[str, Sequence[str]]) -> dict[
                 details = "; ".join(filter(None, (ends, *coverage_notes(cell, column))))
                 mark = signatures.setdefault(cell.signature, len(signatures))
                 cells[column.key] = [text, details, mark, cell.reason or "", not cell.incomplete]
-    pairs = {
-        ranking.column.key: [_pair(pair, ranking.column.unit) for pair in ranking.pairs if pair.first == slug]
-        for benchmark in board.benchmarks
-        for ranking in benchmark.rankings
-    }
     return {"cells": cells, "signatures": list(signatures), "pairs": pairs, "apart": apart}
 
 
@@ -170,10 +171,8 @@ def _pair(pair: Pair, unit: Unit) -> list[Any]:
 
 
 class _TaskSamples:
-    """The samples of one task, read once for each model: its answers, and the questions of all.
-
-    Without ``texts``, only ids, extracted options, statuses and scores may be shown.
-    """
+    """The samples of one task, read once for each model: its answers, and the questions of all. Without ``texts``, only
+    ids, extracted options, statuses and scores may be shown."""
 
     def __init__(self, by_model: Mapping[str, Callable[[], Sequence[Sample]]], texts: bool) -> None:
         self._by_model = by_model

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from medtasks.benchmarks.layouts import all_layouts
 from medtasks.runs.replies import RunUsage
 from medtasks.runs.signature import parse_signature
 
-from ..board.board import BenchmarkBoard, Board, BoardModel, BoardRun, LetterCounts, Published, Timeline
+from ..board.board import BenchmarkBoard, Board, BoardModel, BoardRun, LetterCounts, Published
 from ..board.numbers import UNIT_LABELS, direction, exact, interval, number
 from ..board.usage import amount, measured
-from ..figures.chosen import LOOKS, model_order
-from ..figures.plots import figures_of
-from ..figures.shapes import time_axis
+from ..figures.plots import figures_of, model_order
+from ..figures.shapes import LOOKS, time_axis
 from ..rank.rankings import billions_of
-from .model_page import model_parts
 from .tables import (
     ColumnView,
     all_models,
@@ -31,6 +30,7 @@ from .tables import (
     first_click,
     group_letters,
     is_printed_so,
+    model_parts,
     not_comparable,
     overview_charts,
     published_tables,
@@ -69,59 +69,49 @@ _SIGNATURE_PARTS = {
 def pages_of(
     board: Board, figures: Files, downloads: Sequence[str], *, samples: bool = False, served: bool = False
 ) -> dict[str, Callable[[], str]]:
-    """Functions that render the pages, by file name.
-
-    ``figures`` are the paths of figures as files, by format, ``downloads`` those of the site's other files. ``samples``
-    says whether it has the data of samples, and ``served`` whether `medtasks view` serves it, which has its own pages
-    of samples.
-    """
+    """Functions that render the pages, by file name: ``figures`` are the paths of figures as files, ``downloads`` those
+    of the site's other files. ``samples`` says whether it has the data of samples, and ``served`` whether
+    `medtasks view` serves it, which has its own pages of samples."""
     environment = page_environment(board, samples=samples, served=served)
     found: dict[str, Callable[[], str]] = {}
 
     def page(name: str, template: str, views: Callable[[], dict[str, object]]) -> None:
-        found[name] = lambda: environment.get_template(template).render(page=name, **views())
+        found[name] = lambda: environment.get_template(f"{template}.html.j2").render(page=name, **views())
 
     columns, rows = all_models(board)
     overview = {"charts": overview_charts(board), "columns": columns, "rows": rows, "apart": not_comparable(board)}
     choices = _choices(board.models.values())
-    page("index.html", "index.html.j2", lambda: {**overview, "choices": choices, "downloads": downloads})
+    page("index.html", "index", lambda: {**overview, "choices": choices, "downloads": downloads})
     for benchmark in board.benchmarks:
         files = {plot: paths for (name, plot), paths in figures.items() if name == benchmark.name}
-        page(f"benchmark-{benchmark.name}.html", "benchmark.html.j2", partial(_benchmark, board, benchmark, files))
-    # the two models to compare until others are chosen: the first two of the overview
-    best = [row.model for row in rows[:2]]
+        page(f"benchmark-{benchmark.name}.html", "benchmark", partial(_benchmark, board, benchmark, files))
     models = sorted(board.models.values(), key=lambda one: (one.name.casefold(), one.slug))
     for model in models:
-        page(f"model-{model.slug}.html", "model.html.j2", partial(_model, board, model))
-    page("compare.html", "compare.html.j2", lambda: {"chosen": models, "best": best})
+        page(f"model-{model.slug}.html", "model", partial(_model, board, model))
+    # the two models to compare until others are chosen are the first two of the overview
+    page("compare.html", "compare", lambda: {"chosen": models, "best": [row.model for row in rows[:2]]})
     if samples and not served:
-        page("samples.html", "samples.html.j2", dict)
-    page("protocol.html", "protocol.html.j2", partial(_protocol, board))
+        page("samples.html", "samples", dict)
+    page("protocol.html", "protocol", partial(_protocol, board))
     return found
 
 
 def _benchmark(board: Board, benchmark: BenchmarkBoard, files: Mapping[str, Mapping[str, str]]) -> dict[str, object]:
     order = model_order(benchmark)
 
-    def place(one: LetterCounts | Timeline) -> tuple[int, str]:
-        return order.get(one.model, len(order)), one.model
+    def placed(lines: Iterable[Any]) -> list[Any]:
+        return sorted(lines, key=lambda one: (order.get(one.model, len(order)), one.model))
 
-    figures = figures_of(board, benchmark)
     costs = {key for plot in benchmark.plots if plot.kind == "cost" for key in plot.columns}
     columns = (column for table in benchmark.tables for column in table.columns)
-    layout = all_layouts().get(benchmark.name)
-    plots = () if layout is None else layout.plots
-    tables = {"letters": benchmark.letters, "timeline": benchmark.timelines}
     return {
         "benchmark": benchmark,
         "tables": benchmark_tables(board, benchmark),
         "charts": list(charts(board, benchmark)),
-        "figures": figures,
+        "figures": figures_of(board, benchmark),
         "files": files,
-        # plots of the layout for which too few models have values
-        "undrawn": [plot.title for plot in plots if plot.name not in figures and not tables.get(plot.kind)],
-        "letters": sorted(benchmark.letters, key=place),
-        "timelines": sorted(benchmark.timelines, key=place),
+        "letters": placed(benchmark.letters),
+        "timelines": placed(benchmark.timelines),
         "usage": measured([(one.usage, one.cost) for one in benchmark.usage]),
         "used_for": next((ColumnView(column) for column in columns if column.key in costs), None),
         "published": published_tables(benchmark),
@@ -140,12 +130,12 @@ def _model(board: Board, model: BoardModel) -> dict[str, object]:
 
 def _protocol(board: Board) -> dict[str, object]:
     """All runs, and those with the same protocol and prompt hashes of all their tasks, the most common set first."""
-    sets: dict[tuple[tuple[str, str, str], ...], list[BoardRun]] = {}
+    by_tasks: dict[tuple[tuple[str, str, str], ...], list[BoardRun]] = defaultdict(list)
     for run in sorted(board.runs.values(), key=lambda one: one.key):
         names = sorted({*run.protocols, *run.prompts})
         tasks = tuple((name, run.protocols.get(name, "none"), run.prompts.get(name, "none")) for name in names)
-        sets.setdefault(tasks, []).append(run)
-    sets = dict(sorted(sets.items(), key=lambda one: (-len(one[1]), one[0])))
+        by_tasks[tasks].append(run)
+    sets = dict(sorted(by_tasks.items(), key=lambda one: (-len(one[1]), one[0])))
     judged = [run for run in board.runs.values() if run.judges]
     return {
         "judged": len(judged),
@@ -157,7 +147,6 @@ def _protocol(board: Board) -> dict[str, object]:
 
 
 def _choices(rows: Iterable[BoardModel | Published]) -> dict[str, list[tuple[str, str]]]:
-    """The options of the filters: values with their labels."""
     found = list(rows)
     sizes = {size_class(one.size) for one in found}
     return {
@@ -239,11 +228,7 @@ def paper_link(text: str) -> str | None:
 
 def size_class(size: str | None) -> str:
     """The range of parameters of a size such as ``235B-A22B``: ``s`` under 5, ``m`` under 15, ``l`` under 80 billion,
-    ``x`` above, ``n`` if it is not stated.
-
-    >>> [size_class(size) for size in ("500M", "8B", "30B-A3B", "1T", None, "large")]
-    ['s', 'm', 'l', 'x', 'n', 'n']
-    """
+    ``x`` above, ``n`` if it is not stated."""
     billions = billions_of(size)
     if billions is None:
         return "n"

@@ -47,7 +47,6 @@ def build(
     demonstration: bool = False,
     prices: Prices = None,
     published: bool = True,
-    claimed: Annotated[list[str] | None, typer.Option(metavar="OWNER/NAME=DIRECTORY")] = None,
     rejudged: Path | None = None,
     figures: str = "",
     fresh: bool = False,
@@ -68,7 +67,6 @@ def build(
             demonstration=demonstration,
             published=published,
             prices=prices,
-            claimed=claimed or (),
             rejudged=rejudged,
             figures=formats,
             cache=None if fresh else cache_root(),
@@ -98,7 +96,7 @@ def report(board: Board, out: Path) -> None:
         for found in benchmark.tables:
             for apart in found.apart:
                 if not is_beside_its_model(found, apart):
-                    name = board.models[apart.row.model].name
+                    name = board.models[apart.model].name
                     reasons = (_VARYING.sub("…", _OF_OTHERS.sub("", reason)) for reason in set(apart.reasons))
                     not_comparable.update((name, reason) for reason in reasons)
     if findings:

@@ -182,6 +182,11 @@ def parse_signature(text: str) -> dict[str, str]:
     return parts
 
 
+def changed_signature(signature: str, **parts: str) -> str:
+    """The signature with other ``parts``, or with further ones at its end."""
+    return format_signature({**parse_signature(signature), **parts})
+
+
 _quoted = functools.partial(quote, safe=",;=+()/@*", errors="surrogatepass")
 _plain = functools.partial(unquote, errors="surrogatepass")
 

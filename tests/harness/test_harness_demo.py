@@ -64,7 +64,7 @@ def test_seeing_beats_guessing_and_falls_behind_knowing(demo: Demo, board: dict[
         key = benchmark["rankings"][0]["column"]["key"]
         (apart,) = benchmark["tables"][0]["apart"]
         rows = {row["model"].split("-")[0]: row for row in benchmark["tables"][0]["rows"]}
-        order = [rows["uniform"], apart["row"], rows["tiny"], rows["noisy"], rows["oracle"]]
+        order = [rows["uniform"], apart, rows["tiny"], rows["noisy"], rows["oracle"]]
         guessed, blind, seeing, noisy, right = [row["cells"][key]["value"] for row in order]
         assert guessed < blind < seeing < noisy < right, benchmark["name"]
     assert "What the pictures add to tiny: " in demo.printed

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.leaderboard.board.board import (
-    Apart,
     BenchmarkBoard,
     Board,
     BoardColumn,
@@ -31,7 +30,6 @@ from medtasks.leaderboard.board.board import (
     ModelUsage,
     Pair,
     Published,
-    PublishedCell,
     Ranked,
     Ranking,
     Refused,
@@ -210,19 +208,18 @@ def _timeline(model: str, source: random.Random) -> Timeline:
 
 def _published(made: Made) -> tuple[Published, ...]:
     (first, *_), named = made.tables["headline"][1], ("Elm 13B", "Fir-Med 7B")
-    return tuple(
-        Published(
-            table="Table 4", source="table 4 of the paper's version 2", paper="arXiv 0000.00001", label=name.upper(),
-            model=name, family=name.split()[0], size=name.split()[1].split("-")[-1], trained=("unknown", "yes")[n],
-            type=("general", "medical")[n], judge=None, notes=("Published without intervals.",)[:n],
-            cells=(
-                PublishedCell(column=first.key, printed=("41.20", "55.0")[n], value=(0.412, 0.55)[n], rankable=True),
-                PublishedCell(column="Mean of all", printed=None, value=None, rankable=False,
-                              notes=("Cut off in the scan.",)),
-            ),
-        )
-        for n, name in enumerate(named)
-    )  # fmt: skip
+    figures = []
+    for n, name in enumerate(named):
+        facts = {
+            "table": "Table 4", "source": "table 4 of the paper's version 2", "paper": "arXiv 0000.00001",
+            "label": name.upper(), "model": name, "family": name.split()[0], "size": name.split()[1].split("-")[-1],
+            "trained": ("unknown", "yes")[n], "type": ("general", "medical")[n], "judge": None,
+            "row_notes": ("Published without intervals.",)[:n],
+        }  # fmt: skip
+        printed = {"printed": ("41.20", "55.0")[n], "value": (0.412, 0.55)[n], "rankable": True}
+        unread = {"printed": None, "value": None, "rankable": False, "notes": ("Cut off in the scan.",)}
+        figures += [Published(**facts, **printed, column=first.key), Published(**facts, **unread, column="Mean of all")]
+    return tuple(figures)
 
 
 def _benchmark(made: Made, models: Sequence[BoardModel], skill: Mapping[str, float]) -> BenchmarkBoard:
@@ -272,11 +269,11 @@ def _usage(row: BoardRow, made: Made) -> ModelUsage:
 
 
 def _apart(facts: BoardModel, columns: Sequence[BoardColumn], made: Made, source: random.Random, blind: bool,
-           *reasons: str) -> Apart:  # fmt: skip
+           *reasons: str) -> BoardRow:  # fmt: skip
     items = made.items if blind else 100
     cells = {one.key: _cell(one, 0.3, items, source, _signature(one, "9d8c7b6a")) for one in columns}
     run = f"run-{facts.slug}-{'blind' if blind else 'limit'}"
-    return Apart(row=BoardRow(model=facts.slug, cells=cells, runs=(run,), blind=blind), reasons=reasons)
+    return BoardRow(model=facts.slug, cells=cells, runs=(run,), blind=blind, reasons=reasons)
 
 
 def _run(key: str, slug: str, note: str = "") -> BoardRun:

@@ -103,7 +103,7 @@ def places(found: Board) -> list[str]:
 
 def apart(found: Board) -> dict[str, str]:
     (benchmark,) = found.benchmarks
-    return {found.models[one.row.model].name: "; ".join(one.reasons) for one in benchmark.tables[0].apart}
+    return {found.models[one.model].name: "; ".join(one.reasons) for one in benchmark.tables[0].apart}
 
 
 RELEASE = {"fingerprint": "a" * 64, "mini": False, "records": 20654}

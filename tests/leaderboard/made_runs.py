@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from medtasks.leaderboard.board.board import Apart, BenchmarkBoard, Board, BoardRun
+from medtasks.leaderboard.board.board import BenchmarkBoard, Board, BoardRow, BoardRun
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.rank.comparability import protocols_today
 from medtasks.leaderboard.verify.scored_run import Entry, ScoredRun
@@ -141,8 +141,8 @@ def ranked(found: BenchmarkBoard, number: int = 0) -> list[str]:
     return [one.model for one in found.rankings[number].ranked]
 
 
-def apart(found: BenchmarkBoard) -> dict[str, Apart]:
-    return {one.row.runs[0]: one for one in found.tables[0].apart}
+def apart(found: BenchmarkBoard) -> dict[str, BoardRow]:
+    return {one.runs[0]: one for one in found.tables[0].apart}
 
 
 GOOD, FAIR, POOR = (run(name, [cxr(share, seed)]) for seed, (name, share) in enumerate(

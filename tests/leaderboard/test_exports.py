@@ -16,8 +16,9 @@ from boards import HOSTILE, board, hostile_board, write_exports
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from medtasks.leaderboard.board.board import Apart, Board, BoardColumn, BoardModel, BoardRow, BoardTable, Cell
-from medtasks.leaderboard.board.numbers import safe_name, shown
+from medtasks.leaderboard.board.board import Board, BoardColumn, BoardModel, BoardRow, BoardTable, Cell
+from medtasks.leaderboard.board.numbers import difference, interval, number, safe_name, shown
+from medtasks.leaderboard.board.usage import amount
 from medtasks.leaderboard.exports.tables import (
     COLUMNS,
     as_csv,
@@ -30,6 +31,8 @@ from medtasks.leaderboard.exports.tables import (
     markdown_escaped,
     places,
 )
+from medtasks.leaderboard.rank.rankings import billions_of
+from medtasks.leaderboard.site.pages import size_class
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +63,7 @@ def test_csv_has_every_score_once_with_all_digits(folders: dict[str, Path]) -> N
         cells = [
             (table.name, row, column, row.cells[column.key], apart)
             for table in benchmark.tables
-            for row, apart in [*((one, False) for one in table.rows), *((one.row, True) for one in table.apart)]
+            for row, apart in [*((one, False) for one in table.rows), *((one, True) for one in table.apart)]
             for column in table.columns
             if column.key in row.cells
         ]
@@ -73,7 +76,7 @@ def test_csv_has_every_score_once_with_all_digits(folders: dict[str, Path]) -> N
             assert (line["signature"], line["set_apart"] == "yes") == (cell.signature, apart)
             assert (line["reasons"] != "") == (apart or cell.value is None or cell.incomplete)
         published = [one["set_apart"] for one in found if one["published"]]
-        assert published == ["yes"] * sum(len(one.cells) for one in benchmark.published)
+        assert published == ["yes"] * len(benchmark.published)
 
 
 def test_csv_lines_end_as_the_standard_says_and_text_is_unchanged(folders: dict[str, Path]) -> None:
@@ -164,9 +167,8 @@ def test_csv_says_which_end_is_best(folders: dict[str, Path]) -> None:
 def test_latex_marks_best_and_second_and_leaves_out_what_is_not_comparable() -> None:
     made = board()
     values = (cell(0.5, low=0.4, high=0.6), cell(0.7), cell(0.6), cell(None, reason="?"), cell(0.65, incomplete=True))
-    far = BoardRow(model="far", cells={"a": cell(0.99)}, runs=("r",))
-    apart = (Apart(row=far, reasons=("other\n\\end{table} prompt",)),)
-    text = as_latex(made, made.benchmarks[2], table(ACCURACY, *values).model_copy(update={"apart": apart}))
+    far = BoardRow(model="far", cells={"a": cell(0.99)}, runs=("r",), reasons=("other\n\\end{table} prompt",))
+    text = as_latex(made, made.benchmarks[2], table(ACCURACY, *values).model_copy(update={"apart": (far,)}))
     lines = text.split("\n")
     assert [line for line in lines if line.endswith(r"\\") and line.startswith("m")] == [
         r"m0 & 50.0 {\scriptsize [40.0, 60.0]} \\", r"m1 & \textbf{70.0} \\", r"m2 & \underline{60.0} \\",
@@ -211,11 +213,23 @@ def test_latex_compiles(folders: dict[str, Path], tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout.decode("latin-1")[-2000:]
 
 
-def test_rounding() -> None:
+def test_numbers_as_printed() -> None:
     values = [(0.6125, "fraction", "61.3"), (0.61249, "fraction", "61.2"), (0.285, "fraction", "28.5"),
               (1.0, "fraction", "100.0"), (41.25, "points", "41.3"), (-0.04, "seconds", "0.0"),
               (-0.05, "seconds", "-0.1"), (0.71749, "score", "0.717")]  # fmt: skip
     assert [shown(value, unit) for value, unit, _ in values] == [text for *_, text in values]
+    assert (number(-1.25, "seconds"), difference(0.021, "fraction"), difference(0.0, "points")) == (
+        "−1.3",
+        "+2.1",
+        "0.0",
+    )
+    ends = [(0.5, 0.62, "fraction"), (-1.0, 2.0, "seconds"), (None, None, "score")]
+    assert [interval(*one) for one in ends] == ["50.0–62.0", "−1.0 to 2.0", ""]
+    amounts = [12345.6, 999.6, 0.00123456, 31.0, None]
+    assert [amount(value) for value in amounts] == ["12,346", "1,000", "0.00123", "31", ""]
+    sizes = ["500M", "8B", "30B-A3B", "235B-A22B", "1T", None, "large"]
+    assert [billions_of(size) for size in sizes] == [0.5, 8.0, 30.0, 235.0, 1000.0, None, None]
+    assert [size_class(size) for size in sizes] == ["s", "m", "l", "x", "x", "n", "n"]
 
 
 @given(st.lists(st.text(max_size=100), min_size=2, max_size=2, unique=True))

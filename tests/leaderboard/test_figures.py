@@ -20,11 +20,10 @@ from boards import board, changed, hostile_board, large_board, write_exports
 from matplotlib.figure import Figure
 from medtasks.leaderboard.board.board import Board, BoardPlot
 from medtasks.leaderboard.board.numbers import shown
-from medtasks.leaderboard.figures.chosen import DARK, LOOKS, distinct, short
 from medtasks.leaderboard.figures.draw import draw_all, drawing, images
 from medtasks.leaderboard.figures.plots import Figure as Plotted
 from medtasks.leaderboard.figures.plots import figures_of
-from medtasks.leaderboard.figures.shapes import time_axis
+from medtasks.leaderboard.figures.shapes import DARK, LOOKS, distinct, short, time_axis
 from medtasks.leaderboard.site.pages import pages_of
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -243,7 +243,7 @@ def test_check_names_what_build_holds_against_a_run(
     assert len(found) == 1
     assert told in found[0]
     table = board(honest, other).benchmarks[0].tables
-    assert {one.row.runs for some in table for one in some.apart} == {(scored_run(other).public.key,)}
+    assert {one.runs for some in table for one in some.apart} == {(scored_run(other).public.key,)}
 
 
 def test_times_of_different_offsets_are_ordered_as_times(guessed: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from medtasks.leaderboard.board import reference
 from medtasks.leaderboard.board.reference import (
     PublishedFigure,
     load_reference,
-    published_rows,
+    published_figures,
     read_reference,
 )
 from medtasks.leaderboard.site.pages import pages_of
@@ -83,16 +83,18 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
-def test_a_row_is_what_one_table_prints_for_one_model(tmp_path: Path) -> None:
+def test_a_figure_names_our_column_or_the_papers_heading(tmp_path: Path) -> None:
     found = read_reference(written(tmp_path, GOOD))
     assert (found.notes, found.gaps) == (("About all",), ("Table 9: not in our copy",))
-    first, second = published_rows(found, {("some_task", "accuracy", None, None): "key"})
+    first, second, last = published_figures(found, {("some_task", "accuracy", None, None): "key"})
     assert (first.label, first.model, first.size, first.trained) == ("First", "First", None, "no")
-    assert first.notes == ("Of the table",)
-    assert [(cell.column, cell.value) for cell in first.cells] == [("key", 0.5), ("B", -0.53)]
-    (cell,) = second.cells
-    assert (cell.column, cell.printed, cell.value, cell.rankable, cell.why) == ("A", None, None, False, "Odd")
-    assert cell.notes == ("One", "Two")
+    assert first.row_notes == ("Of the table",)
+    assert [(one.label, one.column, one.value) for one in (first, last)] == [
+        ("First", "key", 0.5),
+        ("First", "B", -0.53),
+    ]
+    assert (second.column, second.printed, second.value, second.rankable, second.why) == ("A", None, None, False, "Odd")
+    assert second.notes == ("One", "Two")
 
 
 @pytest.mark.parametrize(
@@ -164,7 +166,8 @@ def misfit(parts: Sequence[Sequence[Decimal]], wholes: Sequence[Decimal]) -> flo
 
 KVASIR = ("gemma3", "medgemma", "medgemma-ft", "Qwen 2.5-VL-7B", "Qwen2.5-VL-7B-ft")
 LEVELS = tuple(f"Table 7, complexity level {level}" for level in (1, 2, 3))
-CLASSES = tuple(cell.column for cell in published_rows(load_reference("kvasir_vqa_x1"), {})[-1].cells)
+_LAST = figures("kvasir_vqa_x1")[-1]
+CLASSES = tuple(one.column for one in figures("kvasir_vqa_x1") if (one.table, one.label) == (_LAST.table, _LAST.label))
 
 
 @pytest.mark.parametrize("name", [name for name in CLASSES if name != "finding_presence"])
@@ -206,10 +209,11 @@ MODES = {"retrospective": 3820, "present": 402, "future": 885, "proactive": 311}
 
 
 def test_medstreambench_overall_follows_from_its_modes() -> None:
-    for row in published_rows(load_reference("medstreambench"), {}):
-        values = {cell.column: float(cell.printed or "nan") for cell in row.cells}
+    for label in {one.label for one in figures("medstreambench")}:
+        row = {one.column: Decimal(one.printed or "nan") for one in figures("medstreambench") if one.label == label}
+        values = {column: float(figure) for column, figure in row.items()}
         means: dict[str, tuple[float, float | None]] = {
             mode: (values[f"{mode.capitalize()} Content"], values.get(f"{mode.capitalize()} Resp.")) for mode in MODES
         }
-        rounding = 2 * half_unit(*(Decimal(cell.printed or "") for cell in row.cells))
+        rounding = 2 * half_unit(*row.values())
         assert abs(table4_overall(means, MODES) - values["Overall Score"]) <= rounding

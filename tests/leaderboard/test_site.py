@@ -20,11 +20,9 @@ from medtasks.leaderboard.board.numbers import interval, number
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.publish import write_site
 from medtasks.leaderboard.site.data import data_script, data_values, samples_of
-from medtasks.leaderboard.site.model_page import model_parts
 from medtasks.leaderboard.site.pages import page_environment, pages_of, safe_link
-from medtasks.leaderboard.site.tables import ColumnView, charts, shared_judge
+from medtasks.leaderboard.site.tables import ColumnView, charts, model_parts, shared_judge
 
-from medtasks.benchmarks.layouts import all_layouts
 from medtasks.core.errors import UsageError
 from medtasks.runs.record import RunFolder, read_manifest
 
@@ -229,10 +227,10 @@ def test_a_chart_shows_a_blind_run_below_its_model() -> None:
         column = benchmark.rankings[0].column
         shown = [(chart, row) for chart in charts(made, benchmark) for row in chart.rows]
         at = [place for place, (_, row) in enumerate(shown) if row.blind]
-        assert {shown[place][1].model for place in at} == {blind.row.model} == {model}
+        assert {shown[place][1].model for place in at} == {blind.model} == {model}
         assert all(shown[place - 1][1].model == model and not shown[place - 1][1].blind for place in at)
         row = shown[at[0]][1]
-        assert row.cells[column.key] == blind.row.cells[column.key]
+        assert row.cells[column.key] == blind.cells[column.key]
 
 
 def test_only_a_demonstration_says_that_it_is_one(site: Path) -> None:
@@ -325,16 +323,6 @@ def test_a_failure_and_what_would_be_lost_leave_the_earlier_site(
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_plots_that_were_not_drawn_are_named() -> None:
-    made = changed(board(), lambda pond: pond.update(name="mi_cxr"))
-    (renamed,) = made.benchmarks
-    page = Page(rendered(made, "benchmark-mi_cxr.html"))
-    beside = {"letters": renamed.letters, "timeline": renamed.timelines}  # drawn into their own tables
-    plots = [plot for plot in all_layouts()["mi_cxr"].plots if not beside.get(plot.kind)]
-    others = [plot.title for plot in plots if f"figure-{plot.name}" not in page.attributes("id")]
-    assert f"Not drawn, for lack of values: {'; '.join(others)}." in page.text
-
-
 @pytest.mark.parametrize("held", ["notes.txt", "site.json"])
 def test_a_folder_of_something_else_is_refused(held: str, tmp_path: Path) -> None:
     (tmp_path / held).write_text(f'{{"generator": "another", "holds": ["{held}"]}}')
@@ -367,9 +355,9 @@ def test_only_rows_that_are_not_comparable_are_called_so() -> None:
 
 def test_a_published_figure_is_shown_in_our_unit_with_what_was_printed() -> None:
     def printed(pond: dict[str, Any]) -> None:
-        row = pond["published"][0]
+        figure = pond["published"][0]
         cell = {"printed": "0.4123", "value": 0.4123, "rankable": False, "notes": ("Odd.",)}
-        pond["published"] = [{**row, "cells": [{**row["cells"][0], **cell}]}]
+        pond["published"] = [{**figure, **cell}]
 
     page = Page(rendered(changed(board(), printed), "benchmark-pond_vqa.html"))
     _, figure = page.rows["published-1"].values()
