@@ -30,6 +30,8 @@ def judge(
     combine: str | None = None,
     threshold: float | None = None,
     human: Path | None = None,
+    max_requests: Annotated[int | None, typer.Option(min=0)] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=0)] = None,
     store: Path | None = None,
     export: Path | None = None,
 ) -> None:
@@ -57,6 +59,13 @@ def judge(
         raise UsageError("--human needs exactly one rubric; name it with --rubric.")
     named = tuple(rubrics) if rubrics else None
     config = read_judges(judges, combine=combine, threshold=threshold, store=store, rubrics=named)
+    limits = {"max_requests": max_requests, "max_tokens": max_tokens}
+    limits = {name: limit for name, limit in limits.items() if limit is not None}
+    limited = {
+        name: one.model_copy(update={"budget": one.budget.model_copy(update=limits)})
+        for name, one in config.judges.items()
+    }
+    config = config.model_copy(update={"judges": limited})
     results = one_run(results)
     with held(results, "judged"):  # the scores are read first and replaced at the end
         known = None
