@@ -27,7 +27,7 @@ from medtasks.core.errors import DataError, MediaError, MedtasksError, UsageErro
 from medtasks.core.files import canonical_json, held, recover_directory, replace_directory
 from medtasks.core.schema import shown
 from medtasks.core.text import first_names
-from medtasks.data.media.images import MediaEntry, index_media
+from medtasks.data.media.images import KnownMedia, MediaEntry, index_media
 from medtasks.data.prepared import (
     Counts,
     Coverage,
@@ -134,6 +134,12 @@ class Preparation:
             stream.write("\n")  # ends the line that a crash may have cut off
             yield known, lambda entry: print(entry.model_dump_json(), file=stream)
 
+    def index(
+        self, root: Path, names: set[str], progress: Progress | None = None
+    ) -> tuple[list[MediaEntry], dict[str, MediaError]]:
+        with self.progress_log("media", KnownMedia) as (known, write):
+            return index_media(root, names, workers=self.workers, known=known, write=write, progress=progress)
+
     def finish(
         self,
         source: Source,
@@ -150,7 +156,7 @@ class Preparation:
         files = self.directory / "media" if root == Path("media") else root.resolve()
         names = set() if self.references_only else {name for record in records for name in record.media}
         failed = {name: error for name, error in (unavailable or {}).items() if name in names}
-        entries, errors = index_media(files, names - failed.keys(), self.workers, self.progress)
+        entries, errors = self.index(files, names - failed.keys(), self.progress)
         errors |= failed
         if errors and not self.allow_missing_media:
             rows = first_names(str(row) for row, one in enumerate(records, start=1) if errors.keys() & set(one.media))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageFile
 
 from medtasks.core.errors import MediaError
-from medtasks.data.media.images import ImageCache, decode_image, index_media, load_image
+from medtasks.data.media.images import ImageCache, KnownMedia, decode_image, index_media, load_image
 
 
 def test_a_missing_file_and_a_text_file_are_refused(tmp_path: Path) -> None:
@@ -108,6 +110,42 @@ def test_damaged_bytes_are_an_image_or_a_refusal(kind: str, damage: dict[int, in
     except MediaError:
         return
     assert mode == "RGB"
+
+
+NAMES = [f"sub/{number}.jpg" for number in range(4)]
+
+
+def write_over(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+
+
+def replace_by_another(path: Path, data: bytes) -> None:
+    other = path.with_suffix(".other")
+    other.write_bytes(data)
+    other.replace(path)
+
+
+@pytest.mark.parametrize("later", [0, 10**9], ids=["same time", "later"])
+@pytest.mark.parametrize("change", [write_over, replace_by_another])
+def test_a_known_file_is_read_again_when_it_was_modified_or_replaced(
+    tmp_path: Path, change: Callable[[Path, bytes], None], later: int
+) -> None:
+    for name in NAMES:
+        picture(tmp_path / name)
+    first: list[KnownMedia] = []
+    index_media(tmp_path, NAMES, write=first.append)
+    known = [
+        media.model_copy(update={"entry": media.entry.model_copy(update={"sha256": "as before"})}) for media in first
+    ]
+    assert index_media(tmp_path, NAMES, known=known, write=lambda _: pytest.fail("read again")) == (
+        [one.entry for one in known],
+        {},
+    )
+    path = tmp_path / "sub/3.jpg"
+    status = path.stat()
+    change(path, b"x" * status.st_size)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + later))
+    assert [*index_media(tmp_path, NAMES, known=known)[1]] == ["sub/3.jpg"]
 
 
 def test_a_name_that_no_file_can_have_is_one_more_refusal(tmp_path: Path) -> None:

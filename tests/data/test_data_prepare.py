@@ -42,14 +42,20 @@ def test_workers_and_repetition_change_no_byte_and_another_pixel_does(tmp_path: 
     assert prepare_kvasir(str(source), tmp_path / "one").manifest.fingerprint != one.manifest.fingerprint
 
 
-def test_the_old_data_outlive_an_interrupted_preparation(tmp_path: Path) -> None:
+def test_an_interrupted_preparation_goes_on_and_the_old_data_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = write_kvasir(tmp_path / "source", ROWS[:3])
     prepare_kvasir(str(source), tmp_path / "out")
     write_kvasir(tmp_path / "source", ROWS)
     with pytest.raises(KeyboardInterrupt):
         prepare_kvasir(str(source), tmp_path / "out", workers=1, progress=interrupted_at(4))
     assert open_directory(tmp_path / "out").manifest.counts.rows == 3
-    assert prepare_kvasir(str(source), tmp_path / "out").manifest.counts.rows == 7
+    read: list[Path] = []
+    original = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: (read.append(path), original(path))[1])
+    assert prepare_kvasir(str(source), tmp_path / "out", workers=1).manifest.counts.rows == 7
+    assert len([path for path in read if path.suffix == ".jpg"]) == 3
 
 
 def test_the_old_data_outlive_a_crash_at_the_very_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,6 +166,15 @@ def test_data_changed_by_hand_are_refused(tmp_path: Path, source: Path, name: st
     path.write_text("{" if name == "manifest.json" else path.read_text().replace("img1", "img2"))
     with pytest.raises(DataError, match=r"not a manifest of prepared data|changed since they were prepared"):
         open_directory(tmp_path / "out").records()
+
+
+def test_a_torn_progress_file_costs_a_second_look_and_nothing_else(tmp_path: Path, source: Path) -> None:
+    expected = prepare_kvasir(str(source), tmp_path / "other").manifest.fingerprint
+    with pytest.raises(KeyboardInterrupt):
+        prepare_kvasir(str(source), tmp_path / "out", progress=interrupted_at(3))
+    log = tmp_path / ".out.partial" / "media.progress.jsonl"
+    log.write_bytes(log.read_bytes()[:-20] + b"\xe2\x86")
+    assert prepare_kvasir(str(source), tmp_path / "out").manifest.fingerprint == expected
 
 
 def test_data_that_are_not_prepared_name_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

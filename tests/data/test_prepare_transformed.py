@@ -1,5 +1,5 @@
 """The transformed track: each picture alone decides its pixels, within the published ranges, as torchvision would; the
-same pictures whatever the order or the number of workers."""
+same pictures whatever the order, the number of workers or the interruptions."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from data_sources import interrupted_at
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw, features
@@ -231,6 +232,27 @@ def test_the_mixed_track_shows_the_originals_of_the_published_share_of_questions
     shares = [one["media"] == ["original/image"] for one in mixed(rows)]
     assert sum(shares) / len(rows) == pytest.approx(0.23, abs=0.01)  # arXiv 2506.09958, section 2.3
     assert [one["media"] == ["original/image"] for one in mixed(rows[5:9])] == shares[5:9]
+
+
+def test_an_interrupted_call_goes_on(tmp_path: Path, original: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    real = perturbed_png
+
+    def counted(data: bytes, name: str, seed: int, img_id: str, variant: int) -> bytes:
+        made.append(img_id)
+        return real(data, name, seed, img_id, variant)
+
+    monkeypatch.setattr("medtasks.benchmarks.kvasir_vqa_x1.perturb.perturbed_png", counted)
+
+    with pytest.raises(KeyboardInterrupt):
+        prepare_transformed(tmp_path / "out", original=original, workers=1, progress=interrupted_at(5))
+    assert not (tmp_path / "out").exists()
+    before = len(made)
+    finished = prepare_transformed(tmp_path / "out", original=original, workers=1)
+    assert 5 <= before < 24
+    assert len(made) <= 24 + (before - 5)
+    whole = prepare_transformed(tmp_path / "whole", original=original)
+    assert bytes_of(finished) == bytes_of(whole)
 
 
 def test_wrong_numbers_of_variants_and_an_original_that_is_gone_are_refused(tmp_path: Path, original: Prepared) -> None:

@@ -29,7 +29,8 @@ from PIL import Image, ImageEnhance
 
 from medtasks.catalog.records import Record
 from medtasks.core.errors import UsageError
-from medtasks.data.media.images import MediaEntry, decode_image, decoding_threads, index_media, read_picture
+from medtasks.core.schema import Frozen
+from medtasks.data.media.images import MediaEntry, decode_image, decoding_threads, read_picture
 from medtasks.data.preparation import Out, Preparation, Workers
 from medtasks.data.prepared import Prepared, Source
 from medtasks.data.release import Progress
@@ -127,6 +128,14 @@ def _name(img_id: str, variant: int) -> str:
     return f"variant{variant}/{img_id}.png"
 
 
+class _Variant(Frozen):
+    img_id: str
+    variant: int
+    original: str
+    seed: int = SEED
+    version: str = VERSION
+
+
 def prepare_transformed(
     out: Out = None,
     *,
@@ -166,28 +175,34 @@ def prepare_transformed(
 
 
 def _variants(place: Preparation, source: Prepared, records: Sequence[Record], variants: int) -> list[MediaEntry]:
-    """Make the variants, copy the originals, and verify all."""
     media = place.directory / "media"
     originals = {record.cluster: source.media_path(record.media[0]) for record in records}
+    checksums = {source.media_path(entry.path): entry.sha256 for entry in source.media}
+    requested = [
+        _Variant(img_id=img_id, variant=number, original=checksums[path])
+        for img_id, path in sorted(originals.items())
+        for number in range(variants)
+    ]
+    names = {one: _name(one.img_id, one.variant) for one in requested}
 
-    def make(requested: tuple[str, int]) -> str:
-        original, name = originals[requested[0]], _name(*requested)
-        (media / name).parent.mkdir(parents=True, exist_ok=True)
-        (media / name).write_bytes(perturbed_png(read_picture(original), str(original), SEED, *requested))
-        return name
+    def make(one: _Variant) -> _Variant:
+        path, original = media / names[one], originals[one.img_id]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(perturbed_png(read_picture(original), str(original), one.seed, one.img_id, one.variant))
+        return one
 
-    requested = [(img_id, number) for img_id in sorted(originals) for number in range(variants)]
-    names = set[str]()
-    with decoding_threads(place.workers) as pool:
-        for number, name in enumerate(pool.map(make, requested), start=1):
-            names.add(name)
+    with decoding_threads(place.workers) as pool, place.progress_log("perturbed", _Variant) as (known, log):
+        done = set(known)
+        missing = [one for one in requested if one not in done or not (media / names[one]).is_file()]
+        for number, one in enumerate(pool.map(make, missing), start=1):
+            log(one)
             if place.progress is not None:
-                place.progress(number, len(requested))
-    for img_id, path in originals.items():
-        names.add(original_name(img_id))
-        (media / original_name(img_id)).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, media / original_name(img_id))
-    entries, errors = index_media(media, names, place.workers)
+                place.progress(number, len(missing))
+    copies = {original_name(img_id): path for img_id, path in originals.items()}
+    for name, path in copies.items():
+        (media / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, media / name)
+    entries, errors = place.index(media, {*copies, *names.values()})
     if errors:
         raise next(iter(errors.values()))
     return entries

@@ -218,7 +218,7 @@ def _choose_in_images(records: Sequence[MedStreamRecord], root: Path, name: str)
         else:
             chosen[record.sample_id] = _with_frames(record, times, fields)
     files = {sample_id: one.media for sample_id, one in chosen.items() if not isinstance(one, str)}
-    entries, unreadable = index_media(root, {file for several in files.values() for file in several}, 1)
+    entries, unreadable = index_media(root, {file for several in files.values() for file in several}, workers=1)
     bad = {name: "unreadable_media" for name, several in files.items() if not unreadable.keys().isdisjoint(several)}
     return {**chosen, **bad}, entries, None
 

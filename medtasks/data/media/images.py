@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from medtasks.core.cache import RecentlyUsed
 from medtasks.core.errors import MediaError
-from medtasks.core.files import MAX_PICTURE_BYTES, MAX_PIXELS, read_regular
+from medtasks.core.files import MAX_PICTURE_BYTES, MAX_PIXELS, file_state, read_regular
 from medtasks.core.schema import Frozen
 
 if TYPE_CHECKING:
@@ -41,6 +41,13 @@ class MediaEntry(Frozen):
     width: int
     height: int
     video: VideoFacts | None = None
+
+
+class KnownMedia(Frozen):
+    """An entry with its file's state (`medtasks.core.files.file_state`); a changed file is read again."""
+
+    entry: MediaEntry
+    state: tuple[int, ...]
 
 
 _FORMATS = ("BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
@@ -177,19 +184,35 @@ IMAGES = ImageCache()  # shared by all tasks of this process
 
 
 def index_media(
-    root: Path, paths: Iterable[str], workers: int = 0, progress: Callable[[int, int], None] | None = None
+    root: Path,
+    paths: Iterable[str],
+    *,
+    workers: int = 0,
+    known: Iterable[KnownMedia] = (),
+    write: Callable[[KnownMedia], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> tuple[list[MediaEntry], dict[str, MediaError]]:
     """Decode every file below ``root`` once: the entries of whole ones, in order, and the errors of others, by path.
-    The result does not depend on ``workers`` (:func:`decoding_threads`)."""
 
-    def indexed(path: str) -> MediaEntry | MediaError:
+    The result does not depend on ``workers`` (:func:`decoding_threads`). ``known`` entries of an earlier, interrupted
+    pass are used unless the file has changed; ``write`` gets all others.
+    """
+    before = {media.entry.path: media for media in known}
+
+    def indexed(path: str) -> KnownMedia | MediaError:
+        file, earlier = root / path, before.get(path)
         try:
-            data = read_picture(root / path)
-            image = decode_image(data, str(root / path))
+            with unreadable_as_media_error(file):
+                status = file.stat()
+            if earlier is not None and earlier.state == file_state(status):
+                return earlier
+            data = read_picture(file)
+            image = decode_image(data, str(file))
         except MediaError as error:
             return error
         digest = hashlib.sha256(data).hexdigest()
-        return MediaEntry(path=path, bytes=len(data), sha256=digest, width=image.width, height=image.height)
+        entry = MediaEntry(path=path, bytes=len(data), sha256=digest, width=image.width, height=image.height)
+        return KnownMedia(entry=entry, state=file_state(status))
 
     names = sorted(set(paths))
     entries, errors = [], {}
@@ -197,8 +220,10 @@ def index_media(
         for number, (name, media) in enumerate(zip(names, pool.map(indexed, names), strict=True), start=1):
             if isinstance(media, MediaError):
                 errors[name] = media
-            else:
-                entries.append(media)
+                continue
+            entries.append(media.entry)
+            if write is not None and before.get(name) != media:
+                write(media)
             if progress is not None:
                 progress(number, len(names))
     return entries, errors

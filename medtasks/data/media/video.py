@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from medtasks.core.cache import RecentlyUsed
 from medtasks.core.errors import MediaError
 from medtasks.core.files import MAX_PIXELS, check_regular, file_sha256, file_state
-from medtasks.core.schema import Frozen
-from medtasks.data.media.images import MediaEntry, VideoFacts, pixel_bytes, unreadable_as_media_error
+from medtasks.data.media.images import KnownMedia, MediaEntry, VideoFacts, pixel_bytes, unreadable_as_media_error
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -267,12 +266,10 @@ class FrameStore:
 FRAMES = FrameStore()  # shared by all tasks of this process
 
 
-class KnownVideo(Frozen):
-    """A video's entry, with the size of its first good frame, and its bad frames among those ``wanted`` (a digest), if
-    the file still has this ``state`` (`medtasks.core.files.file_state`)."""
+class KnownVideo(KnownMedia):
+    """A video's entry, with the size of the first good frame, and its bad frames among those tried, of digest
+    ``wanted``."""
 
-    entry: MediaEntry
-    state: tuple[int, ...]
     wanted: str
     bad: tuple[int, ...]
 
