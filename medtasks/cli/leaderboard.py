@@ -253,3 +253,19 @@ def benchmark(name: Annotated[str, typer.Argument(show_default=False)], out: Pat
 
     out.write_bytes(benchmark_file(name))
     write(f"written: {out}; put it into the root of the dataset's repository")
+
+
+@exports.command("every-eval-ever")
+def every_eval_ever(
+    results: Results,
+    model: RequiredText,
+    organization: RequiredText,
+    relationship: str = "third_party",
+    out: Path = Path("data"),
+) -> None:
+    """Write records for Every Eval Ever: headline scores, and samples where the licence allows."""
+    from medtasks.leaderboard.exports.every_eval_ever import write_records
+
+    with progress("writing records"):
+        written, notes = write_records(results, out, model=model, organization=organization, relationship=relationship)
+    write(*map(printable, notes), *(f"written: {path}" for path in written))

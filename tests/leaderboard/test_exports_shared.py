@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -229,3 +230,65 @@ def test_a_failed_request_is_an_error_and_has_no_score(tmp_path: Path) -> None:
     first = log.read_eval_log(path).samples[0]
     assert first.error.message == "no connection"
     assert not first.scores
+
+
+EVER = "every-eval-ever"
+OPTIONS = ("--model", "lab/Good-7B", "--organization", "Our lab")
+
+
+def test_its_own_validator_accepts_the_files_with_the_numbers_of_the_run(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    validate = pytest.importorskip("every_eval_ever.validate")
+    types = pytest.importorskip("every_eval_ever.eval_types")
+    done = export(EVER, run, *OPTIONS, "--relationship", "first_party", "--out", tmp_path / "data")
+    assert done.exit_code == 0, done.output + str(done.exception)
+    monkeypatch.chdir(tmp_path)
+    files = sorted(Path("data").rglob("*.json*"))
+    assert [file.parent for file in files] == [Path("data/med_cmr/lab/Good-7B")] * 2
+    for file in files:
+        report = validate.validate_file(
+            file,
+            repo_path=str(file),
+            available_files={str(one) for one in files},
+            read_repo_file=lambda name: Path(name).read_text(encoding="utf-8"),
+            run_semantic_checks=True,
+        )
+        assert (report.errors, report.warnings) == ([], [])
+    whole, samples = sorted(files, key=lambda file: file.suffix)
+    record = types.EvaluationLog.model_validate_json(whole.read_text(encoding="utf-8"))
+    written = json.loads((run / "scores.json").read_text(encoding="utf-8"))["groups"][GROUP]["metrics"]
+    first, second = record.evaluation_results
+    assert first.evaluation_result_id == f"{GROUP}.accuracy"
+    assert second.evaluation_result_id == f"{GROUP}.accuracy_dimension_mean"
+    interval = first.score_details.uncertainty.confidence_interval
+    assert first.score_details.score == written["accuracy"]["value"]
+    assert [interval.lower, interval.upper] == written["accuracy"]["interval"]
+    assert interval.method == "cluster bootstrap, cluster: image"
+    assert first.metric_config.additional_details["signature"].startswith("accuracy|")
+    assert first.source_data.additional_details["revision"] == COMMIT
+    assert record.model_info.id == "lab/Good-7B"
+    lines = [json.loads(line) for line in samples.read_text(encoding="utf-8").splitlines()]
+    values = [line["evaluation"] for line in lines if line["evaluation_result_id"] == first.evaluation_result_id]
+    assert len(values) == written["accuracy"]["samples"] == 43
+    assert sum(one["score"] for one in values) / 43 == pytest.approx(written["accuracy"]["value"])
+    assert all(one["is_correct"] == (one["score"] == 1) for one in values)
+
+
+def test_wrong_options_and_miniature_data_are_one_sentence(tmp_path: Path) -> None:
+    pytest.importorskip("every_eval_ever")
+    write_run_of(tmp_path, GOOD, [GROUP])
+    for options, said in (
+        ((*OPTIONS, "--relationship", "friends"), "--relationship friends: choose from first_party"),
+        (OPTIONS, "miniature data"),
+    ):
+        assert said in str(export(EVER, tmp_path, *options, "--out", tmp_path / "data").exception)
+    assert not (tmp_path / "data").exists()
+
+
+def test_without_the_package_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("every_eval_ever", "every_eval_ever.eval_types"):
+        monkeypatch.setitem(sys.modules, name, None)
+    done = export(EVER, tmp_path, *OPTIONS, "--out", tmp_path / "data")
+    assert isinstance(done.exception, UsageError)
+    assert "install it: pip install --no-deps every-eval-ever" in str(done.exception)
