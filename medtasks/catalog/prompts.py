@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 from collections.abc import MutableMapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from medtasks.catalog.contents import once, task_packages
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.files import short_hash
-from medtasks.core.settings import current_settings
+from medtasks.core.settings import current_settings, using
 
 MOST_TEXT = 4_000_000
 """Maximum length of a prompt, in characters."""
@@ -116,6 +118,18 @@ def _absent(template: str) -> UsageError:
     folders = (*overlay(), packages[0].templates, *(one.template_folder for one in packages if not one.ours))
     looked = ", ".join(map(str, folders))
     return UsageError(f"template {template!r} is in none of {looked}; check the task's `template`.")
+
+
+def overlay_diff(template: str) -> str:
+    """The overlay's changes to ``template`` and everything it includes, as a unified diff; empty if there are none."""
+    lines: list[str] = []
+    for name, (changed, _) in sorted(template_parts(template).items()):
+        shipped = ""
+        with using(templates=None), suppress(UsageError):
+            shipped = template_source(name)
+        before, after = (text.splitlines(keepends=True) for text in (shipped, changed))
+        lines += difflib.unified_diff(before, after, f"shipped/{name}", f"overlay/{name}")
+    return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
 
 
 def template_parts(template: str) -> dict[str, tuple[str, nodes.Template]]:

@@ -78,14 +78,18 @@ def _entry(spec: TaskSpec) -> dict[str, Any]:
     }
 
 
-def show(task: str, doc: Annotated[int, typer.Option(min=0)] = 0, as_json: Json = False) -> None:
+def show(task: str, doc: Annotated[int, typer.Option(min=0)] = 0, diff: bool = False, as_json: Json = False) -> None:
     """Show a task: the rendered prompt with its media in place, the gold answer, the YAML and the template."""
     from medtasks.benchmarks.documents import asked_prompt, prompt_text, task_documents
-    from medtasks.catalog.prompts import template_path, template_source
+    from medtasks.catalog.prompts import overlay_diff, template_path, template_source
     from medtasks.catalog.spec import load_spec
     from medtasks.data.store import open_prepared
 
     spec = load_spec(task)
+    if diff:
+        parts = [overlay_diff(template) for template in spec.templates]
+        write("".join(parts).rstrip("\n") or "the overlay changes nothing here")
+        return
     shown: dict[str, Any] | None = None  # the document as it is sent
     if spec.kind != "group":
         documents = task_documents(spec.name)

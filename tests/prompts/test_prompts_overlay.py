@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from medtasks.benchmarks.documents import doc_to_messages, task_documents
-from medtasks.catalog.prompts import template_hash, template_source
+from medtasks.catalog.prompts import overlay_diff, template_hash, template_source
 from medtasks.catalog.rubric import judge_prompt, load_rubric, rubric_hash
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import UsageError
@@ -46,10 +46,14 @@ def test_every_file_replaces_ours_and_every_hash_shows_it(tmp_path: Path, monkey
     assert not set(before) & set(hashes())
 
 
-def test_an_included_part_changes_the_hash_and_the_directory_is_checked(
+def test_the_difference_of_an_overlay_is_shown_and_its_directory_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (tmp_path / "kvasir_vqa_x1").mkdir()
+    (tmp_path / "kvasir_vqa_x1" / "answer.j2").write_text("Verbatim: {{ question }}")
     monkeypatch.setenv("MEDTASKS_TEMPLATES", str(tmp_path))
+    assert "+Verbatim: {{ question }}\n" in overlay_diff("kvasir_vqa_x1/answer.j2")
+    assert overlay_diff("mi_cxr/mcq.j2") == ""
     before = template_hash("mi_cxr/mcq.j2")
     (tmp_path / "mi_cxr").mkdir()
     (tmp_path / "mi_cxr" / "_options.j2").write_text("included by it")
