@@ -20,6 +20,7 @@ TASK = "kvasir_vqa_x1_level1"
 def test_a_checkpoint_that_is_named_scores_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoint = tiny_bleurt(tmp_path / "bleurt")
     monkeypatch.setenv("MEDTASKS_BLEURT_MODEL", str(checkpoint))
+    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))
     folder = run_tasks("medtasks_baseline", "policy=noisy_oracle,seed=1", [TASK], tmp_path / "run")
     lines = [json.loads(line) for line in (folder / "samples" / f"{TASK}.jsonl").read_text().splitlines()]
     metric = json.loads((folder / "scores.json").read_text())["tasks"][TASK]["metrics"]["bleurt"]
