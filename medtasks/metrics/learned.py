@@ -73,12 +73,17 @@ def find_checkpoint(name: str, variable: str) -> Checkpoint:
                 f"{name} is neither a checkpoint directory nor a hub id (owner/name); name one in {variable}"
             )
         fix = f"run `hf download {name}`, or name a checkpoint directory in {variable}"
-        from huggingface_hub import constants  # the client takes longer to import than scoring a few samples
+        absent = MetricUnavailableError(f"the model {name} is not on this machine; {fix}")
+        from huggingface_hub import constants
 
-        cached = Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}"
-        if not (cached / "refs" / "main").is_file():
-            raise MetricUnavailableError(f"the model {name} is not on this machine; {fix}")
-        directory = cached / "snapshots" / (cached / "refs" / "main").read_text()
+        if not (Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}").is_dir():
+            raise absent  # without the import of the hub's client, which takes longer than scoring a few samples
+        from huggingface_hub import try_to_load_from_cache
+
+        config = try_to_load_from_cache(name, "config.json")
+        if not isinstance(config, str):
+            raise absent
+        directory = Path(config).parent
     kinds = {"config.json": ("config.json",), "tokenizer": TOKENIZER, "weights": WEIGHTS}
     for kind, patterns in kinds.items():
         if not any(path.is_file() for pattern in patterns for path in directory.glob(pattern)):
