@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from medtasks.core.errors import UsageError, first_line
+from medtasks.catalog.spec import load_spec
+from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.files import short_hash
 from medtasks.core.redaction import shown_facts
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.find import no_run
+from medtasks.runs.manifest import RunManifest
 from medtasks.runs.record import RunRecord, read_run
 from medtasks.runs.samples import Sample
 
 from ..board.models import model_name
 from ..board.numbers import safe_name
 from ..intake.collect import find_everything
+from ..intake.remove_rows import layout_of
+from ..view.media import picture, shown_media
 
 INSTALL = 'pip install "medtasks[inspect]"'
+Pictures = Mapping[str, Sequence[str]]
+"""Pictures by sample id, as data URLs."""
 
 
-def write_inspect_logs(results: Sequence[Path], out: Path) -> list[Path]:
-    """Write the logs of all runs in ``results``, without pictures, to the new directory ``out``; return their files."""
+def write_inspect_logs(results: Sequence[Path], out: Path) -> tuple[list[Path], list[str]]:
+    """Write the logs of all runs in ``results`` to the new directory ``out``; return them, and notes on pictures.
+
+    Pictures are included where the benchmark's board layout lets media be published, and nowhere else.
+    """
     try:
         from inspect_ai.log import EvalLog, write_eval_log
     except ImportError as error:
@@ -34,21 +44,48 @@ def write_inspect_logs(results: Sequence[Path], out: Path) -> list[Path]:
     folders = find_everything(results).runs
     if not folders:
         raise no_run(results[0])
+    notes: dict[str, None] = {}
     written = []
     for folder in folders:
         run, digest = RunRecord.scored(*read_run(folder.directory)), folder.content
         out.mkdir(parents=True, exist_ok=True)
-        for task in run.samples:
+        for task, samples in run.samples.items():
+            pictures, note = _pictures(task, samples, run.manifest)
+            notes |= {note: None} if note else {}
             written.append(out / f"{digest[:12]}_{safe_name(model_name(run.manifest))}_{safe_name(task)}.eval")
-            write_eval_log(EvalLog.model_validate(_log(run, task, digest)), written[-1], format="eval")
-    return written
+            log = EvalLog.model_validate(_log(run, task, digest, pictures))
+            write_eval_log(log, written[-1], format="eval")
+    return written, list(notes)
 
 
-def _log(run: RunRecord, task: str, digest: str) -> dict[str, Any]:
+def _pictures(task: str, samples: Sequence[Sample], manifest: RunManifest) -> tuple[Pictures, str]:
+    """The pictures, or a note on why there are none."""
+    benchmark = load_spec(task).metadata.benchmark
+    layout = layout_of(benchmark)
+    if layout.shows != "media":
+        return {}, f"{benchmark}: without pictures. {layout.why or 'Its terms do not allow them.'}"
+    found: dict[str, list[str]] = {}
+    try:
+        for sample in samples:
+            shown = shown_media(sample, manifest)
+            if shown.absent:
+                return {}, f"{benchmark}: without pictures. {shown.absent}"
+            content = [picture(task, sample.sample_id, manifest, place, False) for place in range(shown.count)]
+            found[sample.sample_id] = [f"data:image/png;base64,{base64.b64encode(one).decode()}" for one in content]
+    except MedtasksError as error:
+        return {}, f"{benchmark}: without pictures. {first_line(error)}"
+    return found, ""
+
+
+def _log(run: RunRecord, task: str, digest: str, pictures: Pictures) -> dict[str, Any]:
     """The log of a task as plain data, which Inspect's own model checks."""
     manifest, samples, facts = run.manifest, run.samples[task], run.manifest.tasks[task]
     name, identity = model_name(manifest), short_hash(f"{digest}\0{task}")
-    made = [_sample(sample, place, name) for sample in samples for place in range(len(sample.responses))]
+    made = [
+        _sample(sample, place, name, pictures.get(sample.sample_id, ()))
+        for sample in samples
+        for place in range(len(sample.responses))
+    ]
     totals = []
     for metric, score in run.tasks[task].metrics.items():
         low, high = score.interval or (None, None)
@@ -94,13 +131,14 @@ def _log(run: RunRecord, task: str, digest: str) -> dict[str, Any]:
     }
 
 
-def _sample(sample: Sample, place: int, model: str) -> dict[str, Any]:
+def _sample(sample: Sample, place: int, model: str, pictures: Sequence[str]) -> dict[str, Any]:
     """The sample's response number ``place``, from 0, as an epoch.
 
     Metrics without a value are left out, as Inspect does with what is not scored.
     """
     identity = short_hash(f"{sample.task}\0{sample.sample_id}\0{place}")
-    asked = {"role": "user", "id": f"{identity}-user", "content": [{"type": "text", "text": sample.prompt}]}
+    content = [*({"type": "image", "image": one} for one in pictures), {"type": "text", "text": sample.prompt}]
+    asked = {"role": "user", "id": f"{identity}-user", "content": content}
     reply = {"role": "assistant", "id": f"{identity}-model", "content": sample.responses[place]}
     reply |= {"model": model, "source": "generate"}
     reason = sample.failed[place] if sample.failed else None

@@ -222,7 +222,8 @@ def inspect(results: Results, out: Required) -> None:
     from medtasks.leaderboard.exports.inspect_logs import write_inspect_logs
 
     with progress("writing logs"):
-        written = write_inspect_logs(results, out)
+        written, notes = write_inspect_logs(results, out)
+    write(*notes)
     write(f"{counted(len(written), 'log')}: {out} (inspect view --log-dir {out})")
 
 

@@ -11,6 +11,7 @@ import json
 import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -25,6 +26,7 @@ from medtasks.leaderboard.exports.hub import push
 from medtasks.leaderboard.exports.inspect_logs import write_inspect_logs
 from typer.testing import CliRunner
 
+from medtasks.benchmarks import layouts
 from medtasks.cli.app import app
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.data.store import open_prepared
@@ -190,8 +192,9 @@ GUESS = MODELS[3]
 def test_inspect_reads_the_logs_and_finds_our_scores(tmp_path: Path) -> None:
     log = pytest.importorskip("inspect_ai.log")
     write_runs(tmp_path / "results", [GUESS], [OPEN, CHOICE, STREAM])
-    written = write_inspect_logs([tmp_path / "results"], tmp_path / "logs")
+    written, notes = write_inspect_logs([tmp_path / "results"], tmp_path / "logs")
     assert len(written) == 3
+    assert any("PhysioNet" in note for note in notes)
     (folder,) = tmp_path.glob("results/*/*_medtasks")
     _, samples = read_run(folder)
     expected = json.loads((folder / "scores.json").read_text(encoding="utf-8"))["tasks"]
@@ -226,10 +229,24 @@ def test_a_failed_request_is_an_error_and_has_no_score(tmp_path: Path) -> None:
             write_inspect_logs([tmp_path], out)
     folder = write_run_of(tmp_path, GUESS, [CHOICE])
     edit_json(folder / "samples" / f"{CHOICE}.jsonl", lambda sample: sample.update(FAILED), line=0)
-    (path,) = write_inspect_logs([tmp_path], tmp_path / "logs")
+    ((path,), _) = write_inspect_logs([tmp_path], tmp_path / "logs")
     first = log.read_eval_log(path).samples[0]
     assert first.error.message == "no connection"
     assert not first.scores
+
+
+def test_pictures_are_included_only_where_the_licence_allows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = pytest.importorskip("inspect_ai.log")
+    known = layouts.all_layouts()
+    allowed = {**known, "mi_cxr": replace(known["mi_cxr"], shows="media")}
+    monkeypatch.setattr("medtasks.leaderboard.exports.inspect_logs.layout_of", allowed.__getitem__)
+    write_run_of(tmp_path, GUESS, [CHOICE])
+    ((path,), notes) = write_inspect_logs([tmp_path], tmp_path / "logs")
+    assert notes == []
+    for sample in log.read_eval_log(path, resolve_attachments=True).samples:
+        pictures = [part.image for part in sample.input[0].content if part.type == "image"]
+        assert len(pictures) == len(sample.metadata["media"]) == 5
+        assert all(one.startswith("data:image/png;base64,") for one in pictures)
 
 
 EVER = "every-eval-ever"
