@@ -14,7 +14,7 @@ from medtasks.core.files import read_regular
 from medtasks.core.text import first_names
 from medtasks.judge.verdict import family_of
 
-from ..exports.hub import dataset_of
+from ..exports.publishable import dataset_of
 from .board import Board, Published
 
 if TYPE_CHECKING:

@@ -1,0 +1,124 @@
+"""Which headline scores of runs may be published as results of a model, and why the others may not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from medtasks.benchmarks.layouts import all_layouts
+from medtasks.catalog.board_layout import Column
+from medtasks.catalog.registry import get_benchmark
+from medtasks.core.cache import cache_root
+from medtasks.core.errors import MedtasksError, UsageError
+from medtasks.core.text import counted, first_names
+from medtasks.data.store import open_prepared
+from medtasks.metrics.item_metrics import SIGNED
+from medtasks.runs.manifest import TaskFacts
+from medtasks.runs.scores import MetricScore
+
+from ..board.numbers import column_key
+from ..board.rows import is_incomplete
+from ..intake.collect import collect
+from ..rank.comparability import ComparabilityGroups
+from ..verify.scored_run import RunStore, ScoredRun
+
+
+@dataclass(frozen=True)
+class Headline:
+    """A headline score of a run."""
+
+    run: ScoredRun
+    benchmark: str
+    column: Column
+    score: MetricScore
+
+    @property
+    def task_id(self) -> str:
+        """The name of the score outside: task and metric."""
+        return column_key(self.column)
+
+    @property
+    def tasks(self) -> dict[str, TaskFacts]:
+        """The tasks of a group; a task itself."""
+        manifest = self.run.manifest
+        return {name: manifest.tasks[name] for name in manifest.groups.get(self.column.task, (self.column.task,))}
+
+    @property
+    def signature(self) -> str:
+        return self.run.entries[self.column.task].signatures[self.column.metric]
+
+
+def headline_columns(benchmark: str) -> list[Column]:
+    """The headline scores of a benchmark over all items; signed ones have no best value and are left out."""
+    layout = all_layouts().get(benchmark)
+    columns = () if layout is None else layout.headline
+    return [one for one in columns if one.breakdown is None and one.metric not in SIGNED]
+
+
+def publishable(results: Sequence[Path], model: str) -> tuple[list[Headline], list[str]]:
+    """The headline scores in ``results`` that may be published as those of ``model`` (owner/name on the hub), those of
+    the oldest run first, and why others may not."""
+    if not all(model.split("/")) or model.count("/") != 1:
+        raise UsageError(f"--model {model}: expected owner/name, the model's repository on the hub; fix it.")
+    runs, refused = collect(results, RunStore(cache_root() / "scores"))
+    if refused:
+        raise MedtasksError(f"{refused[0].folder}: {refused[0].reason.rstrip('.')}.")
+    if len(models := {run.model: str(run.public.model_facts.get("name", run.model)) for run in runs}) > 1:
+        raise UsageError(f"the runs are of several models ({first_names(models.values())}); give those of one.")
+    columns = [(benchmark, column) for benchmark in all_layouts() for column in headline_columns(benchmark)]
+    found: list[Headline] = []
+    notes: dict[str, None] = {}
+    for run in sorted(runs, key=lambda run: str(run.public.created)):
+        groups = ComparabilityGroups([run], demonstration=False)
+        for benchmark, column in columns:
+            entry = run.entries.get(column.task)
+            score = None if entry is None else entry.scores.metrics.get(column.metric)
+            if score is None or not score.samples:
+                continue
+            one = Headline(run, benchmark, column, score)
+            if reason := next(_reasons(one, groups), None):
+                notes[f"not exported: {one.task_id} of {run.public.folder} ({reason})"] = None
+            else:
+                found.append(one)
+    if not found:
+        raise no_score(notes)
+    return found, list(notes)
+
+
+def _reasons(one: Headline, groups: ComparabilityGroups) -> Iterator[str]:
+    """Why the score may not be published."""
+    group, facts = groups.of(one.column.task, one.column.metric), one.tasks.values()
+    for _, reasons in group.apart:
+        yield from reasons
+    if any(task.subset for task in facts):
+        yield "only a subset of the clusters was asked"
+    if failed := sum(sum(task.failed.values()) for task in facts):
+        yield f"{counted(failed, 'request')} without a response"
+    if one.score.value is None:
+        yield one.score.reason or "it has no value"
+    elif is_incomplete(one.score):
+        yield "too many items lack a response or a verdict"
+    if not group.ranked:
+        yield "it is not comparable"
+
+
+def no_score(notes: Iterable[str]) -> UsageError:
+    """The error that no score may be published, for these reasons."""
+    reasons = first_names(notes, 3, "; ") or "the runs have no headline score"
+    return UsageError(f"no score may be published: {reasons}.")
+
+
+def dataset_of(benchmark: str, fingerprint: str = "") -> tuple[str, str | None]:
+    """The dataset on the hub that a benchmark is from, and its revision if the data prepared here are those;
+    `UsageError` if the benchmark's source is not a dataset on the hub."""
+    known = get_benchmark(benchmark)
+    name = known.hub[0] if known.hub else known.source.split(",")[0]
+    if name.count("/") != 1 or " " in name:
+        raise UsageError(f"{benchmark}: its source is not a dataset on the hub ({name}), so no page could show scores.")
+    try:
+        manifest = open_prepared(benchmark).manifest
+    except MedtasksError:  # the revision is then unknown
+        return name, None
+    same = manifest.fingerprint == fingerprint and manifest.source.kind == "hub"
+    return name, manifest.source.revision if same else None
