@@ -53,7 +53,8 @@ def picture(task: str, sample_id: str, manifest: RunManifest, number: int, small
 
     `MedtasksError` if the data are not prepared, or there is no such picture.
     """
-    image, stream = _image(_document(task, sample_id, manifest), number, manifest), io.BytesIO()
+    image = _image(_document(task, sample_id, manifest), number, manifest)
+    stream = io.BytesIO()
     if small:
         image = image.copy()
         image.thumbnail((SMALL, SMALL))

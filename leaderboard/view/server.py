@@ -68,11 +68,14 @@ class View:
             require_directory(path)
         self._paths = paths
         self._unfinished: dict[Path, UnfinishedRun] = {}
-        self._following, self._reading = threading.Lock(), threading.Lock()
+        self._following = threading.Lock()
+        self._reading = threading.Lock()
         self._read_once, self._ended = threading.Event(), threading.Event()
         self._library: Library | None = None
         self._environment = view_environment(build_board((), title=TITLE))
-        self._state, self._failed, self._progress = "", "", "reading results"
+        self._state = ""
+        self._progress = "reading results"
+        self._failed = ""
         self.next_look = 0.0
         """The time (monotonic) to look for results that came or went."""
 

@@ -147,6 +147,10 @@ def test_a_group_without_one_of_its_tasks_is_named(copy: Callable[[str], Path]) 
     report = check(folder, rescore=False)
     assert codes(report) == ["LB208"]
     assert "the group lacks med_cmr_mcq_su" in only(report, "LB208").message
+    edit_json(folder / "manifest.json", lambda it: it["data"]["med_cmr"].update(RELEASE))
+    few = {one.where for one in check(folder, coverage=0.95, rescore=False).findings if one.code == "LB204"}
+    assert few
+    assert "med_cmr_mcq" not in few
 
 
 def test_miniature_data_prepared_like_a_release_are_known(written: dict[str, Path]) -> None:
@@ -199,14 +203,14 @@ NO_KEYS = ["task-specific-prompts-of-this-benchmark", "hf_x", "risk-adjusted-mor
 def test_paths_of_a_machine_and_what_only_looks_like_one(copy: Callable[[str], Path]) -> None:
     folder = copy("clean")
     settings = {f"path{n}": path for n, path in enumerate(PATHS)}
-    settings |= {f"text{n}": text for n, text in enumerate([*TEXTS, *NO_KEYS])}
+    settings |= {f"text{n}": text for n, text in enumerate([*TEXTS, *NO_KEYS])} | {"/srv/a/b": 1}
     edit_json(folder / "manifest.json", lambda it: it["settings"].update(settings))
     # what the model said is no path, but a medium is
     lines = folder / "samples" / "med_cmr_mcq_su.jsonl"
     edit_json(lines, lambda it: it.update(media=["/home/anna/images/x.png"]), 0)
     found = check(folder).findings
     assert {one.code for one in found} == {"LB302"}
-    expected = {*((f"settings.path{n}", None) for n in range(len(PATHS))), ("media", 1)}
+    expected = {*((f"settings.path{n}", None) for n in range(len(PATHS))), ("settings", None), ("media", 1)}
     assert {(one.field, one.line) for one in found} == expected
 
 
