@@ -107,7 +107,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 WANTED = {
-    "WordNet": "`python -m nltk.downloader wordnet`, or `apt-get install wordnet-base wordnet-sense-index`",
+    "WordNet": "`medtasks fetch wordnet`, or `apt-get install wordnet-base wordnet-sense-index`",
     "Chromium": "`apt-get install chromium`",
 }
 """What some tests need and no package index has, with the commands that get it."""

@@ -54,6 +54,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "new": tasks.new,
     "validate": tasks.validate,
     "doctor": setup.doctor,
+    "fetch": setup.fetch,
     "demo": demo.demo,
 }
 for name, command in COMMANDS.items():

@@ -1,11 +1,13 @@
-"""``medtasks prepare`` and ``doctor``: data made ready, and what is installed, prepared or missing."""
+"""``medtasks prepare``, ``fetch`` and ``doctor``: data made ready, and what is installed, prepared or missing."""
 
 from __future__ import annotations
 
 import functools
 import inspect
+import io
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
 from importlib.metadata import PackageNotFoundError, entry_points, requires, version
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -22,7 +24,7 @@ from medtasks.catalog.packages import without_warnings
 from medtasks.catalog.registry import all_benchmarks, everything_left_out, get_benchmark, plugin_of
 from medtasks.cli.console import Json, plain_help, progress, table, write, write_json
 from medtasks.core.errors import MedtasksError, NotPreparedError
-from medtasks.core.text import counted
+from medtasks.core.text import counted, one_line
 from medtasks.data.preparation import Bars, Out, PictureOptions, parameters_of, prepare_package
 from medtasks.data.prepared import Prepared, coverage_lines, data_root, is_mini
 from medtasks.data.prepared import counted as counted_rows
@@ -97,6 +99,34 @@ def report(prepared: Prepared) -> None:
     oddities = manifest.details.get("oddities", {})
     write(*(f"  noted: {what}: {number:,}" for what, number in oddities.items() if number))
     write(f"  in {prepared.directory}")
+
+
+class Package(str, Enum):
+    """What can be fetched; typer takes no list of literals."""
+
+    wordnet = "wordnet"
+    punkt = "punkt"
+
+
+def fetch(
+    packages: Annotated[list[Package] | None, typer.Argument(show_default=False)] = None,
+    index: str | None = None,
+) -> None:
+    """Download what METEOR reads into NLTK's data directory: the first writable one, else ~/nltk_data."""
+    from nltk.downloader import Downloader
+
+    downloader = Downloader(index)
+    for package in dict.fromkeys(packages or Package):
+        name = "punkt_tab" if package is Package.punkt else package.value
+        try:
+            # it prints its errors, too
+            downloader.download(name, quiet=True, raise_on_error=True, print_error_to=io.StringIO())
+        except (ValueError, OSError) as error:
+            raise MedtasksError(
+                f"{package.value}: cannot be fetched ({one_line(str(error))}); check the network, or name a mirror "
+                "with --index."
+            ) from error
+        write(f"{package.value}: in {Path(downloader.download_dir)}")
 
 
 class Check(NamedTuple):
@@ -185,10 +215,10 @@ def _metrics() -> Iterator[Check]:
     meteor, splitter = get_metric("meteor"), sentence_splitter()
     reason = meteor.unavailable()
     if reason is not None:
-        yield Check("METEOR", "missing", reason, "python -m nltk.downloader wordnet")
+        yield Check("METEOR", "missing", reason, "medtasks fetch wordnet")
         return
     yield Check("METEOR", "ok", meteor.signature)
-    missing = ("optional", NO_SPLITTER, "python -m nltk.downloader punkt_tab")
+    missing = ("optional", NO_SPLITTER, "medtasks fetch punkt")
     yield Check("METEOR's sentences", *(missing if splitter == "none" else ("ok", f"split by NLTK's {splitter}")))
 
 

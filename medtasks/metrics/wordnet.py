@@ -28,7 +28,7 @@ from medtasks.metrics.base import MetricUnavailableError
 VERSION = "3.0"
 VARIABLE = "MEDTASKS_WORDNET"
 DEBIAN_DIRECTORY = Path("/usr/share/wordnet")
-FIX = "run `python -m nltk.downloader wordnet`, or `apt-get install wordnet-base`"
+FIX = "run `medtasks fetch wordnet`, or `apt-get install wordnet-base`"
 
 PARTS_OF_SPEECH = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
 """With NLTK's codes."""

@@ -64,5 +64,5 @@ def test_a_missing_wordnet_is_said_and_not_scored(tmp_path: Path, monkeypatch: p
     run = baseline("oracle", ["kvasir_vqa_x1_level3"], tmp_path)
     meteor = run.scores["kvasir_vqa_x1_level3"]["metrics"]["meteor"]
     assert meteor["value"] is None
-    assert "nltk.downloader wordnet" in meteor["reason"] or "MEDTASKS_WORDNET" in meteor["reason"]
+    assert "medtasks fetch wordnet" in meteor["reason"] or "MEDTASKS_WORDNET" in meteor["reason"]
     assert all(line["scores"]["meteor"] is None for line in run.samples("kvasir_vqa_x1_level3"))

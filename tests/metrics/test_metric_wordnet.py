@@ -72,7 +72,7 @@ def test_words_are_looked_up_as_nltk_does() -> None:
 def test_without_wordnet_meteor_is_left_out_with_the_commands_that_fix_it() -> None:
     reason = wordnet.unavailable()
     assert reason is not None
-    assert "nltk.downloader wordnet" in reason
+    assert "medtasks fetch wordnet" in reason
     assert "apt-get install wordnet-base" in reason
     assert Meteor().signature.endswith("wordnet:absent")
 
