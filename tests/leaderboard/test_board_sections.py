@@ -186,6 +186,7 @@ def test_the_reliability_table_has_accuracy_minus_confidence(published: Callable
     (calibrated,) = (one for one in reliability if one.task == "mi_cxr" and "calibrated" in one.model)
     values = {key: cell.value for key, cell in sure.cells.items() if cell.value is not None}
     assert list(values) == ["mi_cxr.accuracy.bin-15"]
+    assert sure.cells["mi_cxr.accuracy.bin-15"].signature.endswith("|minus:confidence|bin:0.9333-1.0000")
     ece = row_of(made.table("confidence"), "sure").cells["mi_cxr.ece"].value
     assert -values["mi_cxr.accuracy.bin-15"] == pytest.approx(ece)
     empty = [cell.reason for cell in sure.cells.values() if cell.value is None]

@@ -99,6 +99,7 @@ def test_an_unanswered_item_is_not_known_to_the_text_alone() -> None:
     only = page(GOOD, POOR, blind).text_only
     assert only is not None
     assert (only.answered, only.items) == ((), 240 - int(UNSEEN[:, 0].sum()))
+    assert cells(page(GOOD, POOR, blind))["good"].incomplete
 
 
 def test_the_gain_is_on_the_page_drawn_and_no_score_in_the_csv() -> None:
