@@ -24,9 +24,10 @@ OVERCONFIDENT = 0.99
 
 
 def option_letters(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """The letters of a document's options; a dataset pads missing options with None."""
-    choices = document.get("choices") or {}
-    return tuple(sorted(letter for letter, text in choices.items() if text is not None))
+    """The letters of a document's options; a dataset pads missing options with None, and other tasks list texts."""
+    choices = document.get("choices")
+    options = choices.items() if isinstance(choices, Mapping) else ()
+    return tuple(sorted(letter for letter, text in options if text is not None))
 
 
 @dataclass(frozen=True)

@@ -77,8 +77,7 @@ class Evaluation:
         self._asked = asked
         self._groups = groups
         tracker = asked.get("evaluation_tracker")
-        self._output: Path | None = None
-        """Where the harness writes this model's results; None if it writes none."""
+        self._output: Path | None = None  # where the harness writes this model's results, if it does
         if tracker is not None and tracker.output_path:
             self._output = Path(tracker.output_path) / (tracker.general_config_tracker.model_name_sanitized or "")
         self._judges = configured_judges()

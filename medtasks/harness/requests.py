@@ -63,10 +63,9 @@ class Requests:
             if request.task_name in self._ours and is_padding(request):
                 padding[number] = request
             elif request.task_name in self._ours:
-                repeat = seen[request.task_name, request.doc_id]
-                seen[request.task_name, request.doc_id] += 1
-                metadata = {**(request.metadata or {}), REPEAT: repeat}
-                ours[number] = replace(request, metadata=metadata) if repeat else request
+                document = request.task_name, request.doc_id
+                ours[number] = replace(request, metadata={**(request.metadata or {}), REPEAT: seen[document]})
+                seen[document] += 1
         responses: dict[int, Any] = dict.fromkeys(padding, "")
         if others:
             responses.update(zip(others, getattr(lm, reqtype)([requests[number] for number in others]), strict=True))
