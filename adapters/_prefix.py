@@ -199,7 +199,6 @@ class SharedPrefix:
 
 
 def _common(some: torch.Tensor, other: torch.Tensor) -> int:
-    """Length of the common prefix of two prompts, in tokens."""
     length = min(len(some), len(other))
     differing = (some[:length] != other[:length]).nonzero()
     return int(differing[0]) if len(differing) else length

@@ -48,7 +48,6 @@ class Question:
 
     @classmethod
     def of(cls, document: Mapping[str, Any], sample_id: str, answers: Sequence[str]) -> Question:
-        """The question of a task's document."""
         numbers = {name: document[name] for name in ("round", "rounds") if document.get(name)}
         return cls(
             sample_id,

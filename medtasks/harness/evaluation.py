@@ -147,7 +147,6 @@ class Evaluation:
         return results
 
     def _refuse_early(self) -> None:
-        """Reject settings that cannot work before the model is called."""
         for rubric in self._judges.rubrics if self._judges is not None else ():
             load_rubric(rubric)
         for name in (*self._ours, *self._groups):
@@ -224,16 +223,13 @@ class Evaluation:
     def _collect(self, requests: Requests, planned: RunManifest, folder: Path, *, first: bool) -> RunRecord | None:
         """The run, scored and judged; None on every process but the ``first``, which gathers the others' answers."""
         judges = self._judges
-        several = current_settings().processes > 1
-        every = {name: requests.answers(task) for name, (_, task) in self._ours.items()} if several else {}
-        processes = gathered(every)
+        processes = gathered({name: requests.answers(task) for name, (_, task) in self._ours.items()})
         if not first:
             return None
 
         def answered(name: str) -> list[Answered]:
             spec, task = self._ours[name]
-            parts = [own.pop(name) for own in processes] if several else [requests.answers(task)]
-            answers = sorted((entry for part in parts for entry in part), key=lambda entry: entry[0])
+            answers = sorted((entry for own in processes for entry in own.pop(name)), key=lambda entry: entry[0])
             documents = task.eval_docs.select([number for number, _, _ in answers]).to_list()
             return [
                 Answered(document, replies, prompt, spec.prompt_hash or "")
