@@ -21,12 +21,10 @@ from ._generating import GenerationSettings, cut_at_stop, ends_of_turn
 LETTERS = string.ascii_uppercase
 _LONGEST = 6  # characters of a token that can be a letter with blanks and signs around it
 _ASIDE = re.compile(r"[\W_]+")
-EDGE = 2e-5
-"""Probabilities this close to the limit between two percents may round either way: in single precision the batch size
-changes them by up to 1e-5."""
-TIE = 2e-5
-"""Two tokens whose scores differ by less than this share of the score are a tie: rounding may decide between them. In
-single precision the batch size changes scores by about 1e-6 of the largest."""
+EDGE = TIE = 2e-5
+"""Probabilities this close to the limit between two percents may round either way, and two tokens whose scores differ
+by less than this share of the score are a tie. In single precision the batch size changes probabilities by up to 1e-5,
+and scores by about 1e-6 of the largest."""
 
 
 def letter_in(text: str) -> str | None:

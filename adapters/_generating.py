@@ -32,7 +32,6 @@ class GenerationSettings(Settings):
 
     @property
     def sampling(self) -> bool:
-        """Whether answers are drawn at random."""
         return self.temperature > 0
 
 
@@ -60,7 +59,6 @@ def sample_seed(seed: int, sample_id: str, repeat: int) -> int:
 
 
 def cut_at_stop(text: str, until: Sequence[str]) -> str:
-    """``text`` up to the earliest stop string in it."""
     return text[: min((text.find(stop) for stop in until if stop in text), default=None)]
 
 

@@ -181,9 +181,8 @@ class SharedPrefix:
         for modality, given in features.items():
             kind, listed = self._forms[modality]
             pooled, *deep = ([layer] if listed else layer[None] for layer in torch.cat(given, dim=1))
-            encoded[modality] = kind(pooler_output=pooled)
-            if "deepstack_features" in getattr(kind, "__dataclass_fields__", ()):  # of which a model may have none
-                encoded[modality] = kind(pooler_output=pooled, deepstack_features=deep)
+            takes_deep = "deepstack_features" in getattr(kind, "__dataclass_fields__", ())  # even if there are none
+            encoded[modality] = kind(pooler_output=pooled, **({"deepstack_features": deep} if takes_deep else {}))
         cache = _cache(layers)
         inputs = self._model.prepare_inputs_for_generation(
             stacked([row.ids[:, start:last] for row, last in parts], stop - start),
@@ -200,7 +199,6 @@ class SharedPrefix:
 
 
 def _common(some: torch.Tensor, other: torch.Tensor) -> int:
-    """Length of the common prefix of two prompts, in tokens."""
     length = min(len(some), len(other))
     differing = (some[:length] != other[:length]).nonzero()
     return int(differing[0]) if len(differing) else length

@@ -24,9 +24,10 @@ OVERCONFIDENT = 0.99
 
 
 def option_letters(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """The letters of a document's options; a dataset pads missing options with None."""
-    choices = document.get("choices") or {}
-    return tuple(sorted(letter for letter, text in choices.items() if text is not None))
+    """The letters of a document's options; a dataset pads missing options with None, and other tasks list texts."""
+    choices = document.get("choices")
+    options = choices.items() if isinstance(choices, Mapping) else ()
+    return tuple(sorted(letter for letter, text in options if text is not None))
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,6 @@ class Question:
 
     @classmethod
     def of(cls, document: Mapping[str, Any], sample_id: str, answers: Sequence[str]) -> Question:
-        """The question of a task's document."""
         numbers = {name: document[name] for name in ("round", "rounds") if document.get(name)}
         return cls(
             sample_id,

@@ -45,9 +45,8 @@ UNITS_EACH = 4  # least units for each replica, so that none is idle for long at
 PICTURE_TOKENS, ANSWER_TOKENS, CHARACTERS = 1_024, 512, 4
 """Rough tokens of a picture and of an answer, and characters of a token: they decide the sizes of units alone."""
 HEAD_EVERY, HEAD_SILENT = 5.0, 30.0
-"""Seconds between questions to the cluster's head, and seconds without an answer after which the run ends.
-
-After 60, Ray would end the process itself, and nobody would learn how to go on."""
+"""Seconds between questions to the cluster's head, and without an answer after which the run ends: after 60, Ray would
+end the process itself, and nobody would learn how to go on."""
 _MESSAGES = "medtasks_messages"
 
 
@@ -222,7 +221,6 @@ class MedtasksRay(MedtasksAdapter):
         self._loading[replica.load.remote()] = (replica, died)
 
     def _loaded(self, reference: Any) -> None:
-        """A replica has loaded its model, or failed to."""
         replica, died = self._loading.pop(reference)
         try:
             facts, self.takes_system_prompt = self._ray.get(reference)

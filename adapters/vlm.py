@@ -266,7 +266,6 @@ def default_tokens(model: Any) -> int:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether the device or the machine ran out of memory."""
     return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error)
 
 

@@ -195,11 +195,11 @@ def load_engine(path: str, batch: int, device: str, dtype: str, *, shuffled: boo
     from medtasks.adapters.vllm import MedtasksVLLM
 
     class Shuffled(MedtasksVLLM):
-        def _batches(self, read: Any) -> Any:
-            batches = super()._batches(read)
-            for _, asked in batches:
-                random.Random(0).shuffle(asked)
-            return batches
+        def batches(self, requests: Any) -> Any:
+            planned = list(super().batches(requests))
+            for batch in planned:
+                random.Random(0).shuffle(batch)
+            return planned
 
     settings = ENGINE if device == "cpu" else {"max_model_len": 16384}
     model = (Shuffled if shuffled else MedtasksVLLM)(pretrained=path, dtype=dtype, batch_size=batch, **settings)

@@ -35,7 +35,6 @@ BACK_ENDS = {
     "medtasks_ray": "medtasks.adapters.ray.MedtasksRay",
     "medtasks_replay": "medtasks.adapters.replay.MedtasksReplay",
 }
-"""Ours, by their names in the harness."""
 
 
 def model_manifests() -> list[Any]:

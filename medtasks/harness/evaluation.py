@@ -65,8 +65,7 @@ class Evaluation:
         self._asked = asked
         self._groups = groups
         tracker = asked.get("evaluation_tracker")
-        self._output: Path | None = None
-        """Where the harness writes this model's results; None if it writes none."""
+        self._output: Path | None = None  # where the harness writes this model's results, if it does
         if tracker is not None and tracker.output_path:
             self._output = Path(tracker.output_path) / (tracker.general_config_tracker.model_name_sanitized or "")
         self._judges = configured_judges()
@@ -137,7 +136,6 @@ class Evaluation:
         return results
 
     def _refuse_early(self) -> None:
-        """Reject settings that cannot work before the model is called."""
         for rubric in self._judges.rubrics if self._judges is not None else ():
             load_rubric(rubric)
         for name in (*self._ours, *self._groups):
@@ -215,8 +213,8 @@ class Evaluation:
         """The run, scored and judged; None on every process but the ``first``, which gathers the others' answers."""
         judges = self._judges
         several = current_settings().processes > 1
-        every = {name: requests.answers(task) for name, (_, task) in self._ours.items()} if several else {}
-        processes = gathered(every)
+        ours = self._ours.items()
+        processes = gathered({name: requests.answers(task) for name, (_, task) in ours}) if several else []
         if not first:
             return None
 

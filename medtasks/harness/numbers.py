@@ -85,7 +85,6 @@ def _numbers(scores: Any, standard_errors: Mapping[str, float | None]) -> dict[s
         absence = "no response" if score.answered == 0 else "not computed" if score.bounds is None else "awaits a judge"
         numbers[f"{metric},{KEY}"] = absence if score.value is None else score.value
         error = standard_errors.get(metric)
-        numbers[f"{metric}_stderr,{KEY}"] = "N/A"
-        numbers[f"{metric}_stderr_clt,{KEY}"] = "N/A"
+        numbers[f"{metric}_stderr,{KEY}"] = numbers[f"{metric}_stderr_clt,{KEY}"] = "N/A"
         numbers[f"{metric}_stderr_clustered,{KEY}"] = "N/A" if error is None else error
     return numbers

@@ -25,9 +25,7 @@ NOT_SENT = f"not asked: the {GIVE_UP} requests before it failed"
 _SMALLEST = 32
 _ROUNDS_IN_FLIGHT = 8
 _UNREACHED = 4  # requests in a row that did not reach the server, after which the run ends
-_REFUSALS = (401, 403, 404)
-"""Status codes of a wrong key or model name. If that many requests get one of them before any other answer, the run
-ends, too."""
+_REFUSALS = (401, 403, 404)  # wrong key or model name: as many before any other answer end the run, too
 _CONCURRENCY = ("num_concurrent", "num_cpus", "max_concurrency")
 _FORWARD = "maybe_forward_with_tool"
 _ROUNDS = "generate_until_multi_round"
@@ -63,10 +61,9 @@ class Requests:
             if request.task_name in self._ours and is_padding(request):
                 padding[number] = request
             elif request.task_name in self._ours:
-                repeat = seen[request.task_name, request.doc_id]
-                seen[request.task_name, request.doc_id] += 1
-                metadata = {**(request.metadata or {}), REPEAT: repeat}
-                ours[number] = replace(request, metadata=metadata) if repeat else request
+                document = request.task_name, request.doc_id
+                ours[number] = replace(request, metadata={**(request.metadata or {}), REPEAT: seen[document]})
+                seen[document] += 1
         responses: dict[int, Any] = dict.fromkeys(padding, "")
         if others:
             responses.update(zip(others, getattr(lm, reqtype)([requests[number] for number in others]), strict=True))
@@ -93,7 +90,6 @@ class Requests:
         return self.store.reply(slot) or Reply.failure(NOT_ASKED)
 
     def _response(self, slot: Slot) -> Any:
-        """What the harness gets."""
         from lmms_eval.api.instance import GenerationResult, TokenCounts
 
         if not self._logged:

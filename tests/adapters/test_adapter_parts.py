@@ -78,7 +78,8 @@ def test_batches_keep_settings_apart_and_shared_images_together(bench: Bench) ->
 
 
 def test_documents_without_ids_are_named_after_task_and_place(bench: Bench) -> None:
-    [first, second] = read_requests(bench.task("foreign", [{"question": "a"}, {"question": "b"}]), bench.task_dict)
+    documents = [{"question": "a"}, {"question": "b", "choices": ["yes", "no"]}]
+    [first, second] = read_requests(bench.task("foreign", documents), bench.task_dict)
 
     assert (first.sample_id, second.sample_id) == ("foreign-0", "foreign-1")
     assert first.media != second.media

@@ -186,7 +186,8 @@ def test_greedy_runs_warn_of_nothing(
         logging.disable_propagation()
 
     assert caplog.messages == []
-    assert all("request/s" in line for line in capfd.readouterr().err.splitlines() if line)  # the progress bar
+    printed = [line for line in capfd.readouterr().err.splitlines() if line]
+    assert all(line.startswith("medtasks: ") and "/2 [" in line for line in printed)  # the progress bar
 
 
 def test_a_system_prompt_replaces_the_tasks_own(bench: Bench, vlm: Create) -> None:
