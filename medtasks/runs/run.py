@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -61,6 +61,7 @@ class AnswerStore:
         self.folder = folder
         self.rank = rank
         self._places: dict[bytes, tuple[Path, int, bool]] = {}  # file, first byte, whether the request failed
+        self._readers: dict[Path, IO[bytes]] = {}
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = (folder / f"rank{rank}.lock").open("ab")
         try:
@@ -99,9 +100,10 @@ class AnswerStore:
         if slot.key not in self._places:
             return None
         path, begin, _ = self._places[slot.key]
-        with path.open("rb") as stream:
-            stream.seek(begin)
-            return _LINE.validate_python(json.loads(stream.readline())).reply
+        if path not in self._readers:
+            self._readers[path] = path.open("rb")
+        self._readers[path].seek(begin)
+        return _LINE.validate_python(json.loads(self._readers[path].readline())).reply
 
     def write_plan(self, plan: Plan) -> None:
         with replaced(self.folder / PLAN) as partial:
@@ -128,7 +130,8 @@ class AnswerStore:
                 self._note(answer, path, begin)
 
     def close(self) -> None:
-        self._lock.close()
+        for file in (*self._readers.values(), self._lock):
+            file.close()
 
     def remove(self) -> None:
         """Close the store and delete its directory at once, when the replies are in the result directory."""
