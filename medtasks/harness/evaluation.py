@@ -223,7 +223,8 @@ class Evaluation:
             parts = [own.pop(name) for own in processes] if several else [requests.answers(task)]
             answers = sorted((entry for part in parts for entry in part), key=lambda entry: entry[0])
             documents = task.eval_docs.select([number for number, _, _ in answers]).to_list()
-            return name, [(document, *one[1:]) for document, one in zip(documents, answers, strict=True)]
+            pairs = zip(documents, answers, strict=True)
+            return name, [(document, prompt, replies) for document, (_, prompt, replies) in pairs]
 
         def judged(samples: Any) -> Any:
             if judges is None or not any(load_spec(name).metadata.rubrics for name in samples):

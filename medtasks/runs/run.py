@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -61,6 +61,7 @@ class AnswerStore:
         self.folder = folder
         self.rank = rank
         self._places: dict[bytes, tuple[Path, int, bool]] = {}  # file, first byte, whether the request failed
+        self._files: dict[tuple[Path, str], IO[Any]] = {}
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = (folder / f"rank{rank}.lock").open("ab")
         try:
@@ -99,9 +100,14 @@ class AnswerStore:
         if slot.key not in self._places:
             return None
         path, begin, _ = self._places[slot.key]
-        with path.open("rb") as stream:
-            stream.seek(begin)
-            return _LINE.validate_python(json.loads(stream.readline())).reply
+        stream = self._file(path, "rb")
+        stream.seek(begin)
+        return _LINE.validate_python(json.loads(stream.readline())).reply
+
+    def _file(self, path: Path, mode: str) -> IO[bytes]:
+        if (path, mode) not in self._files:
+            self._files[path, mode] = path.open(mode)
+        return self._files[path, mode]
 
     def write_plan(self, plan: Plan) -> None:
         with replaced(self.folder / PLAN) as partial:
@@ -114,21 +120,23 @@ class AnswerStore:
             by_task.setdefault(answer.slot.task, []).append(answer)
         for task, added in by_task.items():
             path = self.folder / f"{task}.rank{self.rank}.jsonl"
-            places = []
-            with path.open("a+b") as stream:
-                if stream.tell() and os.pread(stream.fileno(), 1, stream.tell() - 1) != b"\n":
-                    stream.write(b"\n")  # the process was killed while writing a line
-                for answer in added:
-                    places.append(stream.tell())
-                    # in ASCII: a response may have half a surrogate pair
-                    stream.write(json.dumps(_LINE.dump_python(answer, exclude_none=True)).encode() + b"\n")
-                stream.flush()
-                os.fsync(stream.fileno())
+            stream, places = self._file(path, "a+b"), []
+            if stream.tell() and os.pread(stream.fileno(), 1, stream.tell() - 1) != b"\n":
+                stream.write(b"\n")  # the process was killed while writing a line
+            for answer in added:
+                places.append(stream.tell())
+                # in ASCII: a response may have half a surrogate pair
+                stream.write(json.dumps(_LINE.dump_python(answer, exclude_none=True)).encode() + b"\n")
+            stream.flush()
+            os.fsync(stream.fileno())
             for answer, begin in zip(added, places, strict=True):
                 self._note(answer, path, begin)
 
     def close(self) -> None:
-        self._lock.close()
+        for file in (*self._files.values(), self._lock):
+            with contextlib.suppress(OSError):  # a full disk, which `add` has reported
+                file.close()
+        self._files = {}
 
     def remove(self) -> None:
         """Close the store and delete its directory at once, when the replies are in the result directory."""

@@ -9,7 +9,6 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -69,27 +68,22 @@ def scored_record(
     tasks: list[SubmittedTask] = []
     for task in manifest.tasks:
         ordered = sorted(samples[task], key=lambda sample: sample.sample_id)
-        one = SubmittedTask(task, manifest, ordered, own=own)
+        submitted = SubmittedTask(task, manifest, ordered, own=own)
         del ordered
-        joined = one.spec.benchmark.join is not sample_items  # groups join samples of several tasks
+        joined = submitted.spec.benchmark.join is not sample_items  # groups join samples of several tasks
         again: SampleLines | list[Sample] = SampleLines(()) if whole else []
-        for part, made in one.parts():
+        for part, made in submitted.parts():
             for before, after in zip(part, made, strict=True):
-                pairs: dict[str, tuple[Any, Any]] = {
-                    "filtered": (before.filtered, after.filtered),
-                    "status": (before.status, after.status),
-                }
-                for name in dict.fromkeys((*before.scores, *after.scores)):
-                    pairs[name] = before.scores.get(name), after.scores.get(name)
-                changes += [
-                    Change(task, before.sample_id, what, *pair) for what, pair in pairs.items() if pair[0] != pair[1]
-                ]
+                old, new = ({"filtered": one.filtered, "status": one.status, **one.scores} for one in (before, after))
+                for what in dict.fromkeys((*old, *new)) if old != new else ():
+                    if old.get(what) != new.get(what):
+                        changes.append(Change(task, before.sample_id, what, old.get(what), new.get(what)))
             tables.add(task, made)
-            if whole or joined or one.spec.benchmark.timeline is not None:
+            if whole or joined or submitted.spec.benchmark.timeline is not None:
                 again.extend(made)
         kept[task] = again
         tables.of(task)
-        tasks.append(one)
+        tasks.append(submitted)
     run = _verified(RunRecord.scored(manifest, kept, tables), tasks, notes)
     depends = other_rubrics or not all(one.either for one in tasks)
     return replace(
