@@ -79,7 +79,7 @@ def _stream(turns: Sequence[Turn], task: str) -> Stream:
 
 
 def _judge(turns: Sequence[Turn]) -> str | None:
-    """None if a turn still needs a judge."""
+    """The judge of an item's turns; None if a turn still needs a judge."""
     if any(turn.content is None and turn.judge is None for turn in turns):
         return None
     return next((turn.judge for turn in turns if turn.judge is not None), None)
@@ -121,6 +121,8 @@ LONGEST_RESPONSE = 400  # characters of a response
 
 
 class Round(Frozen):
+    """One round of a streaming item; ``said`` is the extracted response."""
+
     time: float
     answerable: bool
     positive: bool
@@ -130,6 +132,8 @@ class Round(Frozen):
 
 
 class Timeline(Frozen):
+    """One model's responses to a streaming item; times are in the item's unit (seconds or frames)."""
+
     model: str
     task: str
     item: str

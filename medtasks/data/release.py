@@ -185,6 +185,7 @@ class Release:
         return path
 
     def unpack(self, progress: Progress | None = None) -> None:
+        """Unpack the pictures in archives that rows have named."""
         for archive, names in self._packed.items():
             if self._keep is not None:
                 with open_archive(archive) as opened:

@@ -167,7 +167,8 @@ Unit = tuple[str, str]  # task and sample id: two tasks may ask about one sample
 
 @dataclass(frozen=True)
 class HumanLabels:
-    """By rater, unit and aspect; ``unmatched`` are the sample ids without a document, whose labels are left out."""
+    """Scores by rater, unit and aspect; ``unmatched`` are the sample ids without a document, whose labels are left
+    out."""
 
     ratings: dict[str, dict[Unit, dict[str, int]]]
     unmatched: tuple[str, ...]

@@ -38,7 +38,8 @@ _SORTED = json.JSONEncoder(sort_keys=True)
 
 
 class ImageSource(NamedTuple):
-    """Its hash is for the verdict's key; ``load`` returns it in RGB, called in another thread once per attempt."""
+    """An image for a judge: its hash, for the verdict's key, and what returns it in RGB, in another thread once per
+    attempt."""
 
     key: str
     load: Callable[[], Image]

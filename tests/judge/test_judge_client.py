@@ -57,6 +57,8 @@ def test_the_request_carries_the_settings() -> None:
         "max_tokens": 7,
         "chat_template_kwargs": {"enable_thinking": False},
     }
+    run(server, [question("q")], temperature=None, max_tokens=None)
+    assert server.arrivals[1].body.keys() == {"model", "messages"}
 
 
 def test_a_token_budget_lets_those_in_flight_finish_and_needs_an_endpoint_that_counts() -> None:

@@ -53,6 +53,8 @@ def test_the_plots_that_the_papers_argue_with_are_there() -> None:
     # these show other scores than accuracies as well
     without = ("option-order", "prompt-sensitivity", "errors", "reasoning-failures")
     assert all(plot.chance for plot in MI_CXR.plots if plot.kind == "bars" and plot.name not in without)
+    notes = {table.name: table.note for table in MI_CXR.tables}
+    assert (notes["subtypes"], notes["report"].partition(" ")[0]) == ("", "GTS")
 
 
 def test_a_group_has_the_metrics_of_its_tasks_and_its_pooled_ones() -> None:
