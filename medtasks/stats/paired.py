@@ -266,13 +266,7 @@ def _saddlepoint(sizes: Array, times: npt.NDArray[np.int64], observed: float) ->
 
 
 def few_clusters(clusters: int, tests: int = 1) -> str | None:
-    """The warning about a comparison over few clusters, one of ``tests`` that Holm corrects; None if there are enough.
-
-    >>> few_clusters(4)
-    'with 4 clusters no difference can be significant at the 5 % level: p is at least 0.125'
-    >>> few_clusters(8)
-    'with 8 clusters, fewer than 20, only large differences are detected'
-    """
+    """The warning about a comparison over few clusters, one of ``tests`` that Holm corrects; None with enough."""
     if clusters >= FEW_CLUSTERS or clusters < 2:
         return None
     least = min(1.0, tests * 2.0 ** (1 - clusters))
@@ -290,9 +284,6 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
     In ascending order, the i-th of m (from 0) is multiplied by ``m - i``, and made at least as large as those before it
     and at most 1 (Holm 1979). None is a test that could not be computed: it is kept and ignored.
-
-    >>> holm([0.01, None, 0.04, 0.03])
-    [0.03, None, 0.06, 0.06]
     """
     made = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
     adjusted = list(p_values)
@@ -311,11 +302,7 @@ def student_quantile(chance: float, freedom: int) -> float:
 
 
 def student_interval(values: Sequence[float]) -> dict[str, Any]:
-    """Mean, sample standard deviation, and the interval of the mean by Student's t with n - 1 degrees of freedom.
-
-    >>> [round(number, 4) for number in student_interval([1.0, 2.0, 3.0])["interval"]]
-    [-0.4841, 4.4841]
-    """
+    """Mean, sample standard deviation, and the interval of the mean by Student's t with n - 1 degrees of freedom."""
     count = len(values)
     mean = math.fsum(values) / count
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (count - 1))

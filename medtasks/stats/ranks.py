@@ -81,9 +81,6 @@ def normalised_ranks(values: Sequence[float | None], *, higher_is_better: bool =
     """``(rank - 1) / (M - 1)`` among the M values that are not None: 0 the best, 1 the last, ties averaged.
 
     As in a published heat map (arXiv 2506.09958). A lone value has 0; None stays None.
-
-    >>> normalised_ranks([0.9, 0.5, None, 0.5])
-    [0.0, 0.75, None, 0.75]
     """
     known = [value for value in values if value is not None]
     ranks: list[float | None] = []

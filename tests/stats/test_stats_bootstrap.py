@@ -13,7 +13,7 @@ from scipy import stats as scipy_stats
 from medtasks.core.errors import DataError, UsageError
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric, lexical_statistics
-from medtasks.stats.bootstrap import TAILS, cluster_totals, clustered_standard_error, joint_resamples
+from medtasks.stats.bootstrap import TAILS, cluster_totals, clustered_standard_error, joint_intervals, joint_resamples
 
 MEAN = get_metric("accuracy").score
 
@@ -62,6 +62,13 @@ def test_rows_may_come_in_any_order_and_blocks_do_not_change_the_draws(monkeypat
     assert cluster_bootstrap(statistics[order], [clusters[i] for i in order], MEAN, seed=5) == expected
     monkeypatch.setattr("medtasks.stats.bootstrap.BLOCK", 70)
     assert cluster_bootstrap(statistics, clusters, MEAN, seed=5) == expected
+
+
+def test_two_scores_of_the_same_sums_have_intervals_of_their_own() -> None:
+    sums = cluster_totals(*answers(clusters=30, each=4, seed=2))
+    whole, half, again = joint_intervals([(sums, MEAN), (sums, lambda totals: MEAN(totals) / 2), (sums.copy(), MEAN)])
+    assert (half.low, half.high) == pytest.approx((whole.low / 2, whole.high / 2))  # type: ignore[operator]
+    assert again == whole
 
 
 @pytest.mark.parametrize(

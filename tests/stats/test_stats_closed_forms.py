@@ -17,7 +17,8 @@ def test_the_interval_of_runs_is_students(values: list[float]) -> None:
     assert found["interval"] == pytest.approx(reference)
 
 
-def test_equal_runs() -> None:
+def test_the_interval_of_a_few_runs() -> None:
+    assert student_interval([1.0, 2.0, 3.0])["interval"] == pytest.approx((-0.4841, 4.4841), abs=1e-4)
     assert student_interval([0.2] * 4)["interval"] == pytest.approx((0.2, 0.2))
 
 
