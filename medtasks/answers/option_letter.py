@@ -243,8 +243,9 @@ def _deciding(marked: Marked, letters: str) -> Sequence[Mention]:
     if all(one.rank <= Rank.IMPLIED for one in claims):
         if left := left_over(marked, found, letters):
             return (left,)
-        if any(one.rank == Rank.IMPLIED for one in claims):
-            return [one for one in found if one.upper]
+        if any(one.rank == Rank.IMPLIED and one.upper for one in claims):
+            return [one for one in found if one.rank >= Rank.MENTIONED and one.upper]
+        claims = [one for one in claims if one.rank != Rank.IMPLIED]
     if not all(one.text for one in claims):
         return _claims_and_beside(marked, found, claims, letters)
     if retractions and not marked.ended:

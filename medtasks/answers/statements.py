@@ -98,12 +98,7 @@ def _clause_weakens(words: Vocabulary, before: str, after: str) -> bool:
     clause = after[: turn.start() + 1] if turn else after
     if clause.endswith(DENIED):  # "D rather than A"
         clause = words["denied_before"].sub("", clause[:-1])
-    return _weakens(words, words["turns"].split(before)[-1]) or _weakens(words, clause)
-
-
-@lru_cache(maxsize=4096)
-def _weakens(words: Vocabulary, clause: str) -> bool:
-    return clause.endswith(("?", "？")) or words["weakens"].search(clause) is not None
+    return any(map(words["weakens"].search, (words["turns"].split(before)[-1], clause)))
 
 
 def _sentence_before(marked: Marked, position: int) -> str:
@@ -142,7 +137,9 @@ def _claims(marked: Marked) -> dict[int, tuple[Rank, frozenset[str]]]:
             if rank is not None:
                 ranks[at] = max(rank, ranks.get(at, rank))
     for match in words["ticked"].finditer(text):
-        ranks[match.start(match.lastgroup or 0)] = Rank.ANSWER
+        at = match.start(match.lastgroup or 0)
+        if marked.mentions[at].upper:
+            ranks[at] = Rank.ANSWER
     return {at: (rank, _with_others(marked, at, ranks) | beside.get(at, frozenset())) for at, rank in ranks.items()}
 
 
@@ -171,7 +168,7 @@ def _weighed(
         return None
     if words["question"].match(behind + after) or words["hypothetical"].match(behind + after):
         return None
-    if rank == Rank.IMPLIED and _weakens(words, before + claim + words["turns"].split(after)[0]):
+    if rank == Rank.IMPLIED and words["weakens"].search(before + claim + words["turns"].split(after)[0]):
         return None
     if (rank <= Rank.SUGGESTED or words["qualifies"].search(clause + claim)) and words["but"].match(after):
         return None
@@ -283,25 +280,27 @@ def _labels(marked: Marked, letters: str) -> dict[int, bool]:
     return labels
 
 
-def _is_compared(marked: Marked, labels: dict[int, bool], run: Sequence[int]) -> bool:
-    """Whether only the first of a row is a label, and prose compares the others: ``A. …; B would be …, and C …``."""
-    if not labels.get(run[0]) or run[0] >= 4:
-        return False
-    others = [(at, marked.mentions[at]) for at in run[1:]]
-    bracketed = any(mention.closed and not mention.bold for _, mention in others)
-    return not bracketed and not any(
-        labels.get(at) or marked.text.startswith((".", ":", ")"), at + 1) for at, _ in others
-    )
-
-
 def _lists(marked: Marked, labels: dict[int, bool]) -> frozenset[int]:
-    """Positions of mentions that name A, B, C, … one after the other: two labels, or three in any manner."""
+    """Positions of mentions that name A, B, C, … one after the other: two labels of lines, or three in any manner.
+
+    Not if the text begins with the only label, and prose compares the others: ``A. …; B would be …, and C …``.
+    """
+
+    def is_signed(at: int) -> bool:
+        mention = marked.mentions[at]
+        return (
+            labels.get(at, False)
+            or (mention.closed and not mention.bold)
+            or marked.text.startswith((".", ":", ")"), at + 1)
+        )
+
     listed: set[int] = set()
     for places, least in ((sorted(at for at in labels if labels[at]), 2), (sorted(marked.mentions), 3)):
         run: list[int] = []
         for at in places:
             letters = marked.mentions[at].letters
             run = [*run, at] if letters == {chr(ord("A") + len(run))} else [at] if letters == {"A"} else []
-            if len(run) >= least and not _is_compared(marked, labels, run):
+            begins = run and run[0] < 4 and labels.get(run[0])
+            if len(run) >= least and not (begins and not any(map(is_signed, run[1:]))):
                 listed.update(run)  # the last repetition may be cut off
     return frozenset(listed)
