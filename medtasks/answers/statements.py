@@ -61,7 +61,7 @@ def left_over(marked: Marked, found: Sequence[Mention], letters: str) -> Mention
         return None
     implied = [one for one in able if one.rank == Rank.IMPLIED]
     last = (implied or [one for one in able if not one.text] or able)[-1]
-    if last.rank == Rank.TENTATIVE or last.text or last.letters & marked.denied:
+    if len(last.letters) != 1 or last.rank == Rank.TENTATIVE or last.text or last.letters & marked.denied:
         return None
     if words["but"].match(text, last.position + 1):
         return None
@@ -69,7 +69,7 @@ def left_over(marked: Marked, found: Sequence[Mention], letters: str) -> Mention
     alone = weak | others | letters_of(listed) <= last.letters
     if not others and (implied or weak | last.letters >= declared or (alone and not weak and last.own)):
         return last
-    if not last.letters <= declared or "\n\n" in text[last.position :].strip():
+    if last is not able[-1] or not last.letters <= declared or "\n\n" in text[last.position :].strip():
         return None
     if not last.bold and (alone or last.letters & weak):
         return None
@@ -159,7 +159,7 @@ def _weighed(
     if is_label and not doubted:
         if words["final"].search(claim):
             return Rank.FINAL
-        if not before.strip(" \t*_#>-•\"'({[|"):
+        if not before.strip(" \t*_#>-•\"'({[|") or words["concludes"].fullmatch(before.strip(" \t,")):
             return Rank.ANSWER
     clause = label if label.startswith((";", ",", "→", "⇒", "=")) else words["clause_ends"].split(before)[-1] + label
     if label.startswith(DENIED):  # "not A but B"
@@ -232,8 +232,8 @@ def _begins_list(marked: Marked, position: int) -> bool:
     before = marked.text[:position].rstrip(" \t([\"'→>")
     apart = before.endswith("\n\n")
     *_, since = words["opener"].split(before)
-    if since not in ("", before) and MARK not in since:
-        return not (apart and since.strip(" .:*\n"))
+    if since not in ("", before) and MARK not in since and DENIED not in since:
+        return not (apart and (marked.mentions[position].bracketed or since.strip(" .:*\n")))
     line = before.rstrip("\n").rpartition("\n")[2]
     if words["opener"].search(words["sentence_ends"].split(line)[-1].lstrip()):  # "The answer is B. Options:"
         return True
@@ -255,7 +255,7 @@ def _labels(marked: Marked, letters: str) -> dict[int, bool]:
         line, mention = text[start:at], marked.mentions[at]
         beside = [marked.mentions[start + place].letters for place, sign in enumerate(line) if sign == MARK]
         others = [one for one in beside if one != mention.letters and one & set(letters)]
-        if mention.text or others or DENIED in line:
+        if mention.text or others or (DENIED in line and not match["apart"]):
             continue
         sentence = _sentence_before(marked, match.start())
         taken_back = words["doubts"].search(sentence) or words["discredits"].search(sentence)
@@ -272,8 +272,8 @@ def _labels(marked: Marked, letters: str) -> dict[int, bool]:
         mention = marked.mentions[at]
         if words["discussed"].match(text, at + 1) and not words["labelled_line"].match(text):
             continue
-        if at > 12 and marked.is_last(at):  # the beginning of a line
-            continue
+        if match["lead"].strip("\n") and at > 12 and marked.is_last(at):
+            continue  # "1. A" at the end is the beginning of a line
         signed = match["sign"] is not None or (mention.closed and not mention.named and not mention.own)
         if signed and not mention.text and not mention.letters <= roman:
             labels[at] = True
@@ -301,6 +301,6 @@ def _lists(marked: Marked, labels: dict[int, bool]) -> frozenset[int]:
             letters = marked.mentions[at].letters
             run = [*run, at] if letters == {chr(ord("A") + len(run))} else [at] if letters == {"A"} else []
             begins = run and run[0] < 4 and labels.get(run[0])
-            if len(run) >= least and not (begins and not any(map(is_signed, run[1:]))):
+            if len(run) >= (2 if listed else least) and not (begins and not any(map(is_signed, run[1:]))):
                 listed.update(run)  # the last repetition may be cut off
     return frozenset(listed)
