@@ -16,7 +16,7 @@ becomes plain text, the plain text a list of statements with a rank each, and th
 4. *Statements* (``statements``). Each mention has the highest rank (`medtasks.answers.vocabulary.Rank`) that words,
    signs or its place give it. A condition, a question or a negation before a claim takes it back; so do quotation
    marks around it and words that say whose claim it is (``The site's key says B``).
-5. *The decision* (``selection``). The firmest kind of statements decides: *stated* and above; else claims below that,
+5. *The decision*. The firmest kind of statements decides: *stated* and above; else claims below that,
    with all mentions in the sentence of the last one, unless the response was cut off; else a letter that is *implied*
    because all others are denied, doubted or compared in their clauses, because it is in bold at the end, or because it
    is named alone, with its text (``left_over``); else labels, which any other undenied mention contradicts. The last
