@@ -206,7 +206,7 @@ def _settled(reason: str) -> AlertResponse:
 
 
 def _only(states: frozenset[State]) -> AlertResponse:
-    return AlertResponse(*states) if len(states) == 1 else _INVALID
+    return AlertResponse(next(iter(states))) if len(states) == 1 else _INVALID
 
 
 def _reason(tail: str) -> str:

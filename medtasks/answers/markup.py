@@ -130,7 +130,8 @@ def plain_reply(reply: str) -> str:
 
 
 def _plain(text: str) -> str:
-    return PATTERNS.rewrite("plain", unicodedata.normalize("NFKC", text).translate(_BRACKETS)).strip()
+    text = unicodedata.normalize("NFKC", text).translate(_BRACKETS)
+    return (PATTERNS.rewrite("plain", text) if PATTERNS["marked"].search(text) else text).strip()  # a search is fast
 
 
 def answer_text(text: str) -> str:

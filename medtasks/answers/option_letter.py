@@ -16,7 +16,7 @@ becomes plain text, the plain text a list of statements with a rank each, and th
 4. *Statements* (``statements``). Each mention has the highest rank (`medtasks.answers.vocabulary.Rank`) that words,
    signs or its place give it. A condition, a question or a negation before a claim takes it back; so do quotation
    marks around it and words that say whose claim it is (``The site's key says B``).
-5. *The decision* (``selection``). The firmest kind of statements decides: *stated* and above; else claims below that,
+5. *The decision*. The firmest kind of statements decides: *stated* and above; else claims below that,
    with all mentions in the sentence of the last one, unless the response was cut off; else a letter that is *implied*
    because all others are denied, doubted or compared in their clauses, because it is in bold at the end, or because it
    is named alone, with its text (``left_over``); else labels, which any other undenied mention contradicts. The last
@@ -194,35 +194,30 @@ def _selected(plain: str, letters: str, options: Mapping[str, str]) -> tuple[fro
 
 
 def _deciding_statements(plain: str, letters: str, options: Mapping[str, str]) -> Sequence[Mention]:
-    """The statements that decide, those under the last heading with *answer* if there are any.
-
-    A bare letter is beside the other options whose texts, however short, the sentence before it names.
-    """
+    """The statements that decide, those under the last heading with *answer* if there are any."""
     for section in reversed(list(vocabulary_of("")["section"].finditer(plain))[-3:]):
         if found := _deciding(mark_mentions(plain[section.end() :], options), letters):
             return found
     marked = mark_mentions(plain, options)
-    found = list(_deciding(marked, letters))
-    if len({one.letters for one in found}) == 1 and options:
-        for one in tuple(found):
-            if one.bare and not one.own:  # "It is on the left. (B)"
-                start = _start_above(marked, one.position)
-                named = texts_within(marked.text[start : one.position], options, marked.words)
-                beside = [mention for at, mention in marked.mentions.items() if start <= at < one.position]
-                named |= letters_of(mention for mention in beside if mention.text)
-                if not named & one.letters:
-                    found += [replace(one, letters=frozenset(letter)) for letter in named]
-    return found
+    found = _deciding(marked, letters)
+    beside: list[Mention] = []
+    for one in found:
+        if one.bare and not one.own and options:  # "It is on the left. (B)"
+            named = _named_above(marked, one.position, options)
+            if not named & one.letters:
+                beside += [replace(one, letters=frozenset(letter)) for letter in named]
+    return [*found, *beside]
 
 
-def _start_above(marked: Marked, position: int) -> int:
-    """Where the rest of the sentence on the line before ``position`` starts, or the sentence before it."""
+def _named_above(marked: Marked, position: int, options: Mapping[str, str]) -> frozenset[str]:
+    """The options whose texts, however short, are in the sentence on the line before ``position``."""
     text, words = marked.text, marked.words
     line = max(text.rfind("\n", 0, position) + 1, position - 300)
     ends = [line, *(match.end() for match in words["sentence_ends"].finditer(text, line, position))]
-    while len(ends) > 1 and not re.search(rf"[\w{MARK}]", text[ends[-1] : position]):
-        ends.pop()
-    return ends[-1]
+    start = next((end for end in reversed(ends) if re.search(rf"[\w{MARK}]", text[end:position])), line)
+    marks = re.compile(MARK).finditer(text, start, position)
+    mentions = [marked.mentions[mark.start()] for mark in marks]
+    return texts_within(text[start:position], options, words) | letters_of(one for one in mentions if one.text)
 
 
 def _deciding(marked: Marked, letters: str) -> Sequence[Mention]:

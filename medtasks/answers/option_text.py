@@ -39,10 +39,7 @@ def unique_forms(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def whole_option(plain: str, options: Mapping[str, str]) -> str:
-    """The letter of the one option whose text or place is the whole answer in ``plain``; empty if there is none.
-
-    The answer is the response, or what follows its label; the content of its last box or answer tag; or the value of
-    a JSON field.
+    """The letter of the one option whose text or place is the whole answer in ``plain``, or nothing.
 
     >>> options = {"A": "T1 → T2", "B": "T2 → T3", "C": "None of the intervals"}
     >>> whole_option("Answer: from T2 to T3.", options), whole_option("none of the intervals", options)
@@ -53,17 +50,38 @@ def whole_option(plain: str, options: Mapping[str, str]) -> str:
     forms = unique_forms(options)
     for answer in _answers(plain):
         form = normal_form(answer)
-        letter = forms.get(form) or _abbreviated(form, forms)
-        if letter is None and not any(map(str.isdigit, forms)):  # else *answer 3* may be the option's text
-            letter = _at_place(answer, sorted(options))
+        species = [
+            letter for full, letter in forms.items() if form == f"{full[0]} {full.partition(' ')[2]}"
+        ]  # "E. coli"
+        letter = forms.get(form) or (species[0] if len(species) == 1 else "")
+        place = _PATTERNS["place"].fullmatch(answer)
+        if place and not letter and not any(map(str.isdigit, forms)):  # else *answer 3* may be the option's text
+            letter = _letter_at(place, options)
         if letter:
             return letter
     return ""
 
 
+def _answers(plain: str) -> Iterator[str]:
+    """What may be the whole answer, the firmest first."""
+    for name in ("final", "field", "only_field"):
+        if found := list(_PATTERNS[name].finditer(plain)):
+            yield found[-1][found[-1].lastgroup or 0]
+    yield plain[:2_000]
+    words = vocabulary_of(plain[-2_000:])
+    last = words["sentence_ends"].split(plain[-1_000:].rstrip(" .!。"))[-1].strip()
+    for said in (plain[:2_000], last):
+        label = words["answer_label"].match(said)
+        if label and not words["discredits"].search(label[0], max(label.start("claim"), 0)):
+            yield said[label.end() :]
+        if behind := words["answer_behind"].match(said):
+            yield behind["text"]
+    if _PATTERNS["place"].fullmatch(last):
+        yield last
+
+
 def yes_or_no(plain: str, options: Mapping[str, str]) -> str:
-    """The letter of *yes* or *no* at the beginning, if an option is just that, no other is named, and nothing is taken
-    back.
+    """The letter of *yes* or *no* at the beginning, if an option is just that and nothing contradicts it.
 
     >>> yes_or_no("Yes, a tube is seen.", {"A": "Yes", "B": "No"})
     'A'
@@ -75,55 +93,24 @@ def yes_or_no(plain: str, options: Mapping[str, str]) -> str:
     return "" if vocabulary_of(plain)["retracts"].search(plain, said.end()) else letter
 
 
-def _answers(plain: str) -> Iterator[str]:
-    """What may be the whole answer, the firmest first."""
-    for name in ("final", "field", "only_field"):
-        if found := list(_PATTERNS[name].finditer(plain)):
-            yield found[-1][found[-1].lastgroup or 0]
-    yield plain if len(plain) < 2_000 else ""
-    words = vocabulary_of(plain[-2_000:])
-    last = words["sentence_ends"].split(plain[-1_000:].rstrip(" .!。"))[-1].strip()
-    for said in (plain if len(plain) < 2_000 else "", last):
-        label = words["answer_label"].match(said)
-        if label and not words["discredits"].search(label[0], max(label.start("claim"), 0)):
-            yield said[label.end() :]
-        if behind := words["answer_behind"].match(said):
-            yield behind["text"]
-    if _PATTERNS["place"].fullmatch(last[:100]):
-        yield last
-
-
-def _abbreviated(form: str, forms: Mapping[str, str]) -> str | None:
-    """The option that a species with an abbreviated genus names, as in *E. coli*."""
-    genus, _, species = form.partition(" ")
-    found = [letter for full, letter in forms.items() if full[:1] == genus and full.partition(" ")[2] == species]
-    return found[0] if species and len(found) == 1 else None
-
-
-def _at_place(answer: str, letters: list[str]) -> str | None:
-    """The letter at the place that the answer names: ``the second option``, ``último``."""
-    place = _PATTERNS["place"].fullmatch(answer) if len(answer) < 100 else None
-    return _letter_at(place, letters) if place else None
-
-
 def mark_places(plain: str, options: Mapping[str, str]) -> str:
     """``plain`` with places as letters.
 
     >>> mark_places("I choose the third one.", {"A": "Polyp", "B": "Adenoma", "C": "Carcinoma"})
     'I choose option C.'
     """
-    letters, numbered = sorted(options), any(map(str.isdigit, "".join(options.values())))
+    numbered = any(map(str.isdigit, "".join(options.values())))
 
-    def letter(place: re.Match[str]) -> str:
-        at = None if numbered and any(map(str.isdigit, place[0])) else _letter_at(place, letters)
-        return f"option {at}" if at else place[0]
+    def option(place: re.Match[str]) -> str:
+        letter = "" if numbered and any(map(str.isdigit, place[0])) else _letter_at(place, options)
+        return f"option {letter}" if letter else place[0]
 
-    return _PATTERNS["placed"].sub(letter, plain) if letters else plain
+    return _PATTERNS["placed"].sub(option, plain) if options else plain
 
 
-def _letter_at(place: re.Match[str], letters: list[str]) -> str | None:
-    number = next(int(name[1:]) for name, word in place.groupdict().items() if word)
-    return letters[number - 1] if number <= len(letters) else None
+def _letter_at(place: re.Match[str], options: Mapping[str, str]) -> str:
+    number = int(str(place.lastgroup)[1:])
+    return sorted(options)[number - 1] if number <= len(options) else ""
 
 
 def mark_texts(plain: str, options: Mapping[str, str]) -> tuple[str, dict[str, str]]:
@@ -132,9 +119,7 @@ def mark_texts(plain: str, options: Mapping[str, str]) -> tuple[str, dict[str, s
     Texts that prose uses in passing (*left*, *normal*, numbers) are replaced only right behind their letter.
     """
     pattern, letters = _texts(tuple(sorted(options.items())))
-    if pattern is not None:
-        plain = pattern.sub(lambda match: letters[str(match.lastgroup)][0], plain)
-    return plain, dict(letters.values())
+    return pattern.sub(lambda match: chr(_FIRST_TEXT - 1 + (match.lastindex or 0)), plain), letters
 
 
 def named_letters(plain: str, options: Mapping[str, str]) -> frozenset[str]:
@@ -156,22 +141,23 @@ def texts_within(sentence: str, options: Mapping[str, str], words: Vocabulary) -
     found = set()
     for form, letter in unique_forms(options).items():
         for match in re.finditer(rf"(?<!\w){_spelt(form)}(?!\w)", sentence, re.IGNORECASE):
-            clause = max((turn.end() for turn in words["clause_turns"].finditer(sentence, 0, match.start())), default=0)
-            if not words["denies_clause"].search(sentence, clause, match.start()):
+            clause = words["clause_turns"].split(sentence[: match.start()])[-1]
+            if not words["denies_clause"].search(clause):
                 found.add(letter)
     return frozenset(found)
 
 
 @lru_cache(maxsize=4096)
-def _texts(options: tuple[tuple[str, str], ...]) -> tuple[re.Pattern[str] | None, dict[str, tuple[str, str]]]:
-    """A pattern of the option texts, the longest first, and the character and letter of each of its groups."""
+def _texts(options: tuple[tuple[str, str], ...]) -> tuple[re.Pattern[str], dict[str, str]]:
+    """A pattern with a group for each option text, the longest first, and the letters of the characters for them."""
     spelt, letters = [], {}
-    for number, (form, letter) in enumerate(sorted(unique_forms(dict(options)).items(), key=lambda one: -len(one[0]))):
+    forms = sorted(unique_forms(dict(options)).items(), key=lambda item: -len(item[0]))
+    for sign, (form, letter) in enumerate(forms[:32], start=_FIRST_TEXT):
         telling = len(form) >= (4 if form.isascii() else 2) and form not in _COMMON and not form.isdecimal()
         before = r"(?<![A-Za-z0-9])(?:(?:the|an?)\s)?" if telling else rf"(?<=(?-i:{re.escape(letter)})(?:[.:)] | \())"
-        spelt.append(rf"{before}(?P<t{number}>{_spelt(form)}){'(?:e?s)?' if telling else ''}(?![A-Za-z0-9])")
-        letters[f"t{number}"] = chr(_FIRST_TEXT + number), letter
-    return re.compile("|".join(spelt[:32]), re.IGNORECASE) if spelt else None, letters
+        spelt.append(rf"{before}({_spelt(form)}){'(?:e?s)?' if telling else ''}(?![A-Za-z0-9])")
+        letters[chr(sign)] = letter
+    return re.compile("|".join(spelt) or "(?!)", re.IGNORECASE), letters
 
 
 def _spelt(form: str) -> str:

@@ -97,11 +97,12 @@ def count_of(text: str, terms: str, *, only: bool = False) -> int | None:
     return 0 if only and _PATTERNS["none_alone"].fullmatch(_plain(text)) else None
 
 
+@lru_cache(maxsize=64)  # an answer is read for one class after the other
 def _plain(text: str) -> str:
     return plain_text(bounded(reply_text(text)))
 
 
-@lru_cache(maxsize=64)  # an answer is read for one class after the other
+@lru_cache(maxsize=64)
 def _clauses(text: str) -> tuple[str, ...]:
     """The statements of a text, without its questions."""
     clauses: list[str] = []
@@ -119,7 +120,7 @@ def _statements(text: str, terms: str) -> list[tuple[str, tuple[_State, ...]]]:
 @lru_cache(maxsize=2**14)  # answers to one image share many clauses
 def _read(clause: str, terms: str) -> tuple[str, tuple[_State, ...]]:
     """The clause with ``MARK`` for each mention of the finding, and what it says in each of these places."""
-    statement = re.sub(rf"\b(?<!non-)(?:{terms})\b(?!-like)", MARK, clause, flags=re.IGNORECASE)
+    statement = _names(terms).sub(MARK, clause)
     hedged = MARK in statement and _PATTERNS["hedges"].search(statement)
     states: list[_State] = []
     for mention in re.finditer(MARK, statement):
@@ -133,6 +134,11 @@ def _read(clause: str, terms: str) -> tuple[str, tuple[_State, ...]]:
         else:
             states.append("present")
     return statement, tuple(states)
+
+
+@lru_cache(maxsize=1024)
+def _names(terms: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?<!non-)(?:{terms})\b(?!-like)", re.IGNORECASE)
 
 
 def _counts(statement: str, mentions: tuple[_State, ...]) -> set[int | None]:

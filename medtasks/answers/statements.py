@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -51,47 +51,39 @@ def left_over(marked: Marked, found: Sequence[Mention], letters: str) -> Mention
     some are named. Others may be open in earlier sentences if it is in bold in the last paragraph, or the last words
     imply it.
     """
-    declared, words = frozenset(letters), marked.words
+    declared, words, text = frozenset(letters), marked.words, marked.text
     listed = [one for one in found if one.rank in (Rank.REPEATED, Rank.LISTED)]
     weak = marked.denied | letters_of(one for one in found if one.weak and one.upper)
     able = [one for one in found if one.upper and not one.weak and one not in listed]
     if listed and listed[-1] is found[-1] and weak >= declared - listed[-1].letters:
         able.append(listed[-1])
-    if not able or marked.cut_off or words["undecided"].search(marked.text):
+    if not able or marked.cut_off or words["undecided"].search(text):
         return None
     implied = [one for one in able if one.rank == Rank.IMPLIED]
     last = (implied or [one for one in able if not one.text] or able)[-1]
     if len(last.letters) != 1 or last.rank == Rank.TENTATIVE or last.text or last.letters & marked.denied:
         return None
+    if words["but"].match(text, last.position + 1):
+        return None
     others = letters_of(one for one in able if not last.letters <= one.letters) & declared
-    named = weak | others | last.letters | letters_of(listed)
-    if words["but"].match(marked.text, last.position + 1):
-        return None
-    alone = named <= last.letters and not last.letters & weak
-    if not others and (implied or weak | last.letters >= declared or (alone and last.own)):
+    alone = weak | others | letters_of(listed) <= last.letters
+    if not others and (implied or weak | last.letters >= declared or (alone and not weak and last.own)):
         return last
-    bold = last.bold
-    if last is not able[-1] or not last.letters <= declared or "\n\n" in marked.text[last.position :].strip():
+    if last is not able[-1] or not last.letters <= declared or "\n\n" in text[last.position :].strip():
         return None
-    if not bold and (named <= last.letters or last.letters & weak):
+    if not last.bold and (alone or last.letters & weak):
         return None
-    closes = words["closes"].match(marked.text, last.position + 1)
     alike = any(last.bracketed and one.bracketed and one.letters != last.letters for one in found)
-    if closes and not others and not alike:
+    if words["closes"].match(text, last.position + 1) and not others and not alike:
         return last
-    return last if _is_alone(marked, found, last) else None
-
-
-def _is_alone(marked: Marked, found: Sequence[Mention], last: Mention) -> bool:
-    """Whether a letter in bold, or one that the last words imply, is alone in its sentence and the line above."""
-    text = marked.text
-    ends = [end.end() for end in marked.words["sentence_ends"].finditer(text, 0, len(text.rstrip()) - 1)]
+    ends = [end.end() for end in words["sentence_ends"].finditer(text, 0, len(text.rstrip()) - 1)]
     start = max((end for end in ends if end <= last.position), default=0)
-    if text[:start].endswith("\n") and not text[:start].endswith("\n\n"):
+    if text[:start].endswith("\n"):  # the line above counts, too
         start = text.rfind("\n", 0, start - 1) + 1
     if any(one.position >= start and not last.letters <= one.letters for one in found):
-        return False
-    return last.bold or (last.rank == Rank.IMPLIED and max(ends, default=0) <= last.position)
+        return None
+    closing = last.rank == Rank.IMPLIED and max(ends, default=0) <= last.position
+    return last if last.bold or closing else None
 
 
 def letters_of(found: Iterable[Mention]) -> frozenset[str]:
@@ -102,29 +94,15 @@ def letters_of(found: Iterable[Mention]) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def _clause_weakens(words: Vocabulary, before: str, after: str) -> bool:
     """Whether the clause around a letter denies, doubts or compares something; after a label its whole line does."""
-    ends = "line_turns" if words["line_start"].search(before[-20:]) else "turns"
-    start = max((turn.end() for turn in words["turns"].finditer(before)), default=0)
-    turn = words[ends].search(after)
+    turn = words["line_turns" if words["line_start"].search(before[-20:]) else "turns"].search(after)
     clause = after[: turn.start() + 1] if turn else after
     if clause.endswith(DENIED):  # "D rather than A"
         clause = words["denied_before"].sub("", clause[:-1])
-    return _weakens(words, before[start:]) or _weakens(words, clause)
+    return any(map(words["weakens"].search, (words["turns"].split(before)[-1], clause)))
 
 
-@lru_cache(maxsize=4096)
-def _weakens(words: Vocabulary, clause: str) -> bool:
-    return clause.endswith(("?", "？")) or words["weakens"].search(clause) is not None
-
-
-def sentence_before(marked: Marked, position: int) -> str:
-    """What is in the sentence before ``position``; at most the last 200 characters."""
+def _sentence_before(marked: Marked, position: int) -> str:
     return marked.words["sentence_ends"].split(marked.text[max(0, position - _REACH) : position])[-1]
-
-
-def is_taken_back(marked: Marked, position: int) -> bool:
-    """Whether the clause before ``position`` takes back what follows, or its sentence is a condition."""
-    before, words = sentence_before(marked, position), marked.words
-    return bool(words["doubts"].search(before) or words["discredits"].search(before))
 
 
 def _claims(marked: Marked) -> dict[int, tuple[Rank, frozenset[str]]]:
@@ -135,6 +113,7 @@ def _claims(marked: Marked) -> dict[int, tuple[Rank, frozenset[str]]]:
     for claim in words.claims:
         for match in claim.pattern.finditer(text):
             at = match.start("letter")
+            mention = marked.mentions[at]
             if words["enumerated"].match(text, at + 1) or words["in_row"].search(text, max(0, at - 12), at):
                 continue  # "Choose one: A. Polyp B. Adenoma"
             if _is_quoted(marked, match.start(), at):
@@ -142,16 +121,18 @@ def _claims(marked: Marked) -> dict[int, tuple[Rank, frozenset[str]]]:
             pair = words["paired"].search(text, max(0, match.start() - _REACH), match.start())
             if pair and not words["copula"].search(text, match.start(), at):  # "between answer A and answer D"
                 beside[at] = marked.mentions[pair.start()].letters
-            if (claim.loose and _is_loose_end(marked, at)) or (
-                claim.rank == Rank.IMPLIED and (marked.mentions[at].text or len(marked.mentions[at].letters) > 1)
-            ):
+            if claim.loose and not mention.upper:
+                continue
+            if claim.loose and marked.is_last(at) and not mention.closed and marked.follows_sentence(at):
+                continue  # it may be cut off
+            if claim.rank == Rank.IMPLIED and (mention.text or len(mention.letters) > 1):
                 continue
             stop = words["sentence_ends"].match(text, match.start())
-            before = "" if stop else sentence_before(marked, match.start())
+            before = "" if stop else _sentence_before(marked, match.start())
             label, behind = text[stop.end() if stop else match.start() : at], text[at + 1 : match.end()]
             after = text[match.end() : match.end() + 160]
             rank = _weighed(words, claim.rank, before, label, behind, after, bool(match.groupdict().get("sign")))
-            if rank is not None and marked.mentions[at].text and rank >= Rank.ANSWER:
+            if rank is not None and mention.text and rank >= Rank.ANSWER:
                 rank = Rank.FINAL if words["ends_line"].match(text, at + 1) else Rank.ANSWER
             if rank is not None:
                 ranks[at] = max(rank, ranks.get(at, rank))
@@ -183,11 +164,11 @@ def _weighed(
     clause = label if label.startswith((";", ",", "→", "⇒", "=")) else words["clause_ends"].split(before)[-1] + label
     if label.startswith(DENIED):  # "not A but B"
         clause = ""
-    if doubted or words["discredits"].search(clause) or words["question"].match(behind + after):
+    if doubted or words["discredits"].search(clause):
         return None
-    if words["hypothetical"].match(behind + after):
+    if words["question"].match(behind + after) or words["hypothetical"].match(behind + after):
         return None
-    if rank == Rank.IMPLIED and _weakens(words, before + claim + words["turns"].split(after)[0]):
+    if rank == Rank.IMPLIED and words["weakens"].search(before + claim + words["turns"].split(after)[0]):
         return None
     if (rank <= Rank.SUGGESTED or words["qualifies"].search(clause + claim)) and words["but"].match(after):
         return None
@@ -202,21 +183,13 @@ def _weighed(
 def _is_quoted(marked: Marked, start: int, position: int) -> bool:
     """Whether a claim is within quotation marks in a sentence of other words: somebody else's claim."""
     text, words = marked.text, marked.words
-    while not text[start].isalnum() and start < position:
-        start += 1
     ends = words["quote_ends"].match(text, position + 1)
     if ends is None:
         return False
-    line = max(text.rfind("\n", 0, start) + 1, start - 120)
-    if words["quoted"].search(text[line:start]):
-        return True
-    return ends["more"] is not None and words["quoted_first"].search(text[line:start]) is not None
-
-
-def _is_loose_end(marked: Marked, position: int) -> bool:
-    """Whether prose ends with a bare letter: a small one is not an answer, and after sentences it may be cut off."""
-    mention = marked.mentions[position]
-    return not mention.upper or (marked.is_last(position) and not mention.closed and marked.follows_sentence(position))
+    while not text[start].isalnum() and start < position:
+        start += 1
+    before = text[max(text.rfind("\n", 0, start) + 1, start - 120) : start]
+    return bool(words["quoted"].search(before) or (ends["more"] and words["quoted_first"].search(before)))
 
 
 def _with_others(marked: Marked, position: int, ranks: dict[int, Rank]) -> frozenset[str]:
@@ -245,24 +218,22 @@ def _lone(marked: Marked, listed: frozenset[int]) -> dict[int, Rank]:
         closed = marked.ended or mention.own or (mention.bracketed and not mention.named)
         if (not _begins_list(marked, at)) if last[0].startswith("\n") else closed:
             found[at] = Rank.CONCLUDED
-    first = words["first_line"].search(text)
-    if first:
+    if first := words["first_line"].search(text):
         mention, *below = marked.mentions.values()
         apart = not mention.own and mention.letters not in [one.letters for one in below]
         if apart or not words["listed_below"].match(text, first.end()):
             found[first.start("letter")] = Rank.ANSWER
-    return {at: rank for at, rank in found.items() if at not in listed and not is_taken_back(marked, at)}
+    return {at: rank for at, rank in found.items() if at not in listed}
 
 
 def _begins_list(marked: Marked, position: int) -> bool:
     """Whether the letter at the end only begins a list, or the next line of one."""
-    words, mention = marked.words, marked.mentions[position]
+    words = marked.words
     before = marked.text[:position].rstrip(" \t([\"'→>")
     apart = before.endswith("\n\n")
-    opened = max((match.end() for match in words["opener"].finditer(before)), default=len(before))
-    since = before[opened:]
-    if opened < len(before) and MARK not in since and DENIED not in since:
-        return not (apart and (mention.bracketed or since.strip(" .:*\n")))
+    *_, since = words["opener"].split(before)
+    if since not in ("", before) and MARK not in since and DENIED not in since:
+        return not (apart and (marked.mentions[position].bracketed or since.strip(" .:*\n")))
     line = before.rstrip("\n").rpartition("\n")[2]
     if words["opener"].search(words["sentence_ends"].split(line)[-1].lstrip()):  # "The answer is B. Options:"
         return True
@@ -270,36 +241,15 @@ def _begins_list(marked: Marked, position: int) -> bool:
 
 
 def _labels(marked: Marked, letters: str) -> dict[int, bool]:
-    """Positions of letters that are only labels, at the start of a line (True) or elsewhere."""
-    joint = (at for at, one in marked.mentions.items() if len(one.letters) > 1 and one.upper and not marked.cut_off)
-    elsewhere = dict.fromkeys([*_at_ends(marked, letters), *joint], False)
-    return elsewhere | dict.fromkeys(_line_labels(marked, letters), True)
+    """Positions of letters that are only labels, at the start of a line (True) or elsewhere.
 
-
-def _line_labels(marked: Marked, letters: str) -> Iterator[int]:
-    """Labels at the start of a line, up to a line that denies an option: there options are weighed.
-
-    Roman numerals are labels only if they are among ``letters`` and not in a list of numerals.
+    Elsewhere they are joined, or end a sentence in brackets, after a sign or with their text, alone on the line. A line
+    that denies an option ends the labels of lines: below it options are weighed. Roman numerals are labels only if they
+    are among ``letters`` and not in a list of numerals.
     """
     text, words = marked.text, marked.words
-    roman = frozenset("IVX") if words["roman_list"].search(text) else frozenset("IVX") - frozenset(letters)
-    denied = words["denied_label"].search(text)
-    for match in words["label"].finditer(text, 0, denied.start() if denied else len(text)):
-        at = match.start("letter")
-        mention = marked.mentions[at]
-        if words["discussed"].match(text, at + 1) and not words["labelled_line"].match(text):
-            continue
-        if match["lead"].strip("\n") and at > 12 and marked.is_last(at) and not mention.own:
-            continue  # "1. A" at the end is the beginning of a line
-        signed = match["sign"] is not None or (mention.closed and not mention.named and not mention.own)
-        if signed and not mention.text and not mention.letters <= roman:
-            yield at
-
-
-def _at_ends(marked: Marked, letters: str) -> Iterator[int]:
-    """Positions of letters that end a sentence in brackets, after a sign or with their text, alone on the line."""
-    text = marked.text
-    for match in marked.words["at_end"].finditer(text):
+    labels: dict[int, bool] = {}
+    for match in words["at_end"].finditer(text):
         at = match.start("bracketed" if match["bracketed"] else "apart")
         start = max(text.rfind("\n", 0, at) + 1, at - 300)
         line, mention = text[start:at], marked.mentions[at]
@@ -307,31 +257,50 @@ def _at_ends(marked: Marked, letters: str) -> Iterator[int]:
         others = [one for one in beside if one != mention.letters and one & set(letters)]
         if mention.text or others or (DENIED in line and not match["apart"]):
             continue
+        sentence = _sentence_before(marked, match.start())
+        taken_back = words["doubts"].search(sentence) or words["discredits"].search(sentence)
         closed = match["stop"] or mention.closed or not marked.follows_sentence(at)
-        apart = mention.upper and closed and not is_taken_back(marked, match.start())
+        apart = mention.upper and closed and not taken_back
         if mention.bracketed or mention.own if match["bracketed"] else apart:
-            yield at
-
-
-def _is_compared(marked: Marked, labels: dict[int, bool], run: Sequence[int]) -> bool:
-    """Whether only the first of a row is a label, and prose compares the others: ``A. …; B would be …, and C …``."""
-    if not labels.get(run[0]) or run[0] >= 4:
-        return False
-    others = [(at, marked.mentions[at]) for at in run[1:]]
-    bracketed = any(mention.closed and not mention.bold for _, mention in others)
-    return not bracketed and not any(
-        labels.get(at) or marked.text.startswith((".", ":", ")"), at + 1) for at, _ in others
-    )
+            labels[at] = False
+    if not marked.cut_off:
+        labels |= {at: False for at, one in marked.mentions.items() if len(one.letters) > 1 and one.upper}
+    roman = frozenset("IVX") if words["roman_list"].search(text) else frozenset("IVX") - frozenset(letters)
+    denied = words["denied_label"].search(text)
+    for match in words["label"].finditer(text, 0, denied.start() if denied else len(text)):
+        at = match.start("letter")
+        mention = marked.mentions[at]
+        if words["discussed"].match(text, at + 1) and not words["labelled_line"].match(text):
+            continue
+        if match["lead"].strip("\n") and at > 12 and marked.is_last(at):
+            continue  # "1. A" at the end is the beginning of a line
+        signed = match["sign"] is not None or (mention.closed and not mention.named and not mention.own)
+        if signed and not mention.text and not mention.letters <= roman:
+            labels[at] = True
+    return labels
 
 
 def _lists(marked: Marked, labels: dict[int, bool]) -> frozenset[int]:
-    """Positions of mentions that name A, B, C, … one after the other: two labels, or three in any manner."""
+    """Positions of mentions that name A, B, C, … one after the other: two labels of lines, or three in any manner.
+
+    Not if the text begins with the only label, and prose compares the others: ``A. …; B would be …, and C …``.
+    """
+
+    def is_signed(at: int) -> bool:
+        mention = marked.mentions[at]
+        return (
+            labels.get(at, False)
+            or (mention.closed and not mention.bold)
+            or marked.text.startswith((".", ":", ")"), at + 1)
+        )
+
     listed: set[int] = set()
     for places, least in ((sorted(at for at in labels if labels[at]), 2), (sorted(marked.mentions), 3)):
         run: list[int] = []
         for at in places:
             letters = marked.mentions[at].letters
             run = [*run, at] if letters == {chr(ord("A") + len(run))} else [at] if letters == {"A"} else []
-            if len(run) >= (2 if listed else least) and not _is_compared(marked, labels, run):
+            begins = run and run[0] < 4 and labels.get(run[0])
+            if len(run) >= (2 if listed else least) and not (begins and not any(map(is_signed, run[1:]))):
                 listed.update(run)  # the last repetition may be cut off
     return frozenset(listed)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from enum import IntEnum
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -126,6 +126,7 @@ def _letters(languages: tuple[str, ...]) -> Vocabulary:
     return Vocabulary("letters", languages)
 
 
+@lru_cache(maxsize=16)  # several steps ask for a reply's
 def vocabulary_of(text: str) -> Vocabulary:
     """The patterns of ``letters`` for the languages that ``text`` may be written in, by their ``signs``, and English.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from time import process_time
 
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from medtasks.answers import FILTER_VERSIONS, OptionLetterFilter
+from medtasks.answers.markup import PATTERNS
 from medtasks.answers.option_letter import Extraction, extract_option, option_status
 from medtasks.catalog.registry import get_filter
 
@@ -150,3 +152,11 @@ def test_a_filtered_response_is_read_back() -> None:
     assert extract_option("[multiple]") == Extraction(None, "multiple")
     assert extract_option("") == Extraction(None, "empty")
     assert option_status(" J ") == "ok"
+
+
+def test_responses_without_a_sign_of_markup_have_none_to_rewrite() -> None:
+    """`marked` finds whatever its patterns begin with, which a later pattern could change."""
+    rows = (HERE / "blind_20.jsonl").read_text(encoding="utf-8").splitlines()
+    plain = [text for row in rows if PATTERNS["marked"].search(text := json.loads(row)["response"]) is None]
+    assert len(plain) > 100
+    assert plain == [PATTERNS.rewrite("plain", text) for text in plain]

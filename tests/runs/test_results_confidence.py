@@ -53,7 +53,7 @@ def by_policy(policy: str, seed: int = 0) -> Callable[[dict[str, Any]], Reply]:
 
 
 def read(text: str) -> str:
-    return extract_option(text, OPTIONS).filtered
+    return extract_option(text, OPTIONS).letter or ""
 
 
 @pytest.mark.parametrize(
