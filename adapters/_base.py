@@ -195,7 +195,12 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         return [requests] if requests else []
 
     def answer(self, requests: list[ChatRequest]) -> list[Reply]:
-        """The replies to a batch, in order; what subclasses implement."""
+        """The replies to a batch, in order; what subclasses implement.
+
+        Raises:
+            UsageError: a setting or a document is not supported by the back-end.
+            MedtasksError: media cannot be read, the model rejects an input, or a sample is too large for the device.
+        """
         raise NotImplementedError
 
     def stream(self, requests: list[Any]) -> Iterator[list[tuple[int, Reply]]]:

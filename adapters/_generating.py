@@ -59,6 +59,7 @@ def sample_seed(seed: int, sample_id: str, repeat: int) -> int:
 
 
 def cut_at_stop(text: str, until: Sequence[str]) -> str:
+    """``text`` up to the earliest stop string in it."""
     return text[: min((text.find(stop) for stop in until if stop in text), default=None)]
 
 
@@ -136,7 +137,12 @@ Messages = list[dict[str, Any]]
 
 def read_messages(given: Messages, arguments: GeneratingArguments, *, native_video: bool = False) -> Messages:
     """Open the pictures of messages: PIL images or file paths under ``url`` (or ``image``). With ``native_video``,
-    neighbouring image parts with a ``time`` become one video; a lone one stays an image."""
+    neighbouring image parts with a ``time`` become one video; a lone one stays an image.
+
+    Raises:
+        DataError: a part has another type; a video must be given as frames.
+        MediaError: an image is missing, cannot be decoded, or has more than 8 bits per channel.
+    """
     if system := arguments.system_prompt:
         others = [message for message in given if message["role"] != "system"]
         given = [{"role": "system", "content": system}, *others]

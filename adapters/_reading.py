@@ -36,6 +36,7 @@ _DIGEST = "_medtasks_digest"  # attribute of a picture: cached ones are shown in
 
 
 def digest(images: Sequence[Image.Image]) -> bytes:
+    """A digest of the pictures' modes, sizes and pixels."""
     total = hashlib.blake2b(digest_size=16)
     for image in images:
         if not hasattr(image, _DIGEST):
@@ -46,6 +47,7 @@ def digest(images: Sequence[Image.Image]) -> bytes:
 
 
 def size_of(values: Mapping[str, Any]) -> int:
+    """Bytes of the tensors among ``values``."""
     return sum(value.nbytes for value in values.values() if isinstance(value, torch.Tensor))
 
 

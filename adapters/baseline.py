@@ -50,6 +50,7 @@ class MedtasksBaseline(MedtasksAdapter):
         }
 
     def answer(self, requests: list[ChatRequest]) -> list[Reply]:
+        """Answer ``requests`` in their order; all repeats of a sample get the same answer."""
         known: dict[tuple[str, str], tuple[list[dict[str, Any]], list[str]]] = {}
         replies = []
         for request in requests:

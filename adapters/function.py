@@ -44,6 +44,7 @@ class MedtasksFunction(MedtasksAdapter):
         return [[request] for request in requests]
 
     def answer(self, requests: list[ChatRequest]) -> list[Reply]:
+        """The answers to ``requests`` in their order."""
         replies = []
         for request in requests:
             text = self._answer(request.messages(self.task_dict))

@@ -162,7 +162,11 @@ POLICIES: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
 def make_policy(
     name: str, *, seed: int = 0, accuracy: float | None = None, answer: str | None = None
 ) -> Callable[[Question], str]:
-    """The policy called ``name`` with its settings bound; None leaves a setting at its default."""
+    """The policy called ``name`` with its settings bound; None leaves a setting at its default.
+
+    Raises:
+        UsageError: the policy is unknown or does not have a given setting.
+    """
     if name not in POLICIES:
         raise UsageError(f"policy is {name!r}, expected one of {', '.join(POLICIES)}.")
     function, takes = POLICIES[name]

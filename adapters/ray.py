@@ -309,6 +309,7 @@ class MedtasksRay(MedtasksAdapter):
         return travelling, documents
 
     def clean(self) -> None:
+        """Stop the replicas; the harness calls this once it has all answers."""
         self._idle.clear()
         self._loading.clear()
         self._ray.shutdown()

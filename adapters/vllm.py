@@ -87,10 +87,12 @@ class MedtasksVLLM(GeneratingAdapter):
         self._placeholders = {getattr(config, f"{modality}_token_id", None) for modality in ("image", "video")} - {None}
 
     def clean(self) -> None:
+        """Stop the engine; the harness calls this once it has all answers."""
         self._model = None
         super().clean()
 
     def answer(self, requests: list[ChatRequest]) -> list[Reply]:
+        """The replies to a batch, whose settings are equal."""
         settings = self.settings_of(requests)
         if settings.num_beams != 1:
             raise UsageError(f"num_beams is {settings.num_beams}, but medtasks_vllm has no beam search.")

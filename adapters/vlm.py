@@ -117,6 +117,7 @@ class MedtasksVLM(GeneratingAdapter):
         logger.warning(f"medtasks_vlm: every prompt is computed from the start: {reason}")
 
     def clean(self) -> None:
+        """Free the model; the harness calls this once it has all answers."""
         del self._decoder, self._shared
         super().clean()
 
@@ -142,6 +143,7 @@ class MedtasksVLM(GeneratingAdapter):
         return replace(prompt, seconds=round(time.monotonic() - began, 6)) if prompt.media else prompt
 
     def answer(self, requests: list[ChatRequest]) -> list[Reply]:
+        """The replies to a batch, whose settings are equal."""
         settings = self.settings_of(requests)
         begun, self._begun = self._begun, None
         read = begun[1] if begun and begun[0] is requests else self._begin(requests)  # a part of a failed batch
@@ -266,11 +268,16 @@ def default_tokens(model: Any) -> int:
 
 
 def is_out_of_memory(error: Exception) -> bool:
+    """Whether the device or the machine ran out of memory."""
     return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error)
 
 
 def load_checkpoint(given: VLMArguments, device: torch.device) -> tuple[Any, Any, dict[str, Any]]:
-    """A model in evaluation mode on ``device``, its processor, and JSON-serializable facts about both."""
+    """A model in evaluation mode on ``device``, its processor, and JSON-serializable facts about both.
+
+    Raises:
+        MedtasksError: the checkpoint is missing or incomplete, is not a vision-language model, or has no chat template.
+    """
     name = given.pretrained
     directory = TINY if name == "tiny" else Path(name).expanduser()
     if directory.is_dir() and not (directory / "config.json").is_file():

@@ -55,6 +55,10 @@ def board_of(
         rejudged: a file of verdicts that were asked for again.
         claimed: copies of models' repositories, whose claimed scores are shown as references.
         cache: directory that keeps scored runs and the board of the same results and options.
+
+    Raises:
+        UsageError: a path is not a directory.
+        DataError: the file of models, prices or verdicts cannot be read.
     """
     claims = read_claims(claimed)
     given: dict[str, Any] = {
@@ -92,7 +96,11 @@ def publish(
     **options: Any,
 ) -> Board:
     """Read ``results``, and write pages, figures and exports to ``site``, unless all is as at the last build and nobody
-    changed the site since. Arguments are those of :func:`board_of` and :func:`write_site`."""
+    changed the site since. Arguments are those of :func:`board_of` and :func:`write_site`.
+
+    Raises:
+        UsageError: there are no results.
+    """
     board, key = board_of(results, title=title, **options)
     if not board.runs:
         reasons = "; ".join(f"{one.folder}: {one.reason.rstrip('.')}" for one in board.refused if one.reason != NO_RUN)
@@ -117,6 +125,10 @@ def write_site(
         samples: texts for the comparison page; without them it compares scores only.
         figures: formats of figures for download.
         made_of: a hash of everything that the site is made of, by which :func:`publish` knows it.
+
+    Raises:
+        UsageError: ``directory`` has files but no site of ours, or another file with the name of one of the site's.
+        DataError: a sample cannot be read.
     """
     directory = directory.absolute()
     recover_directory(directory)

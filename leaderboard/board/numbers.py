@@ -55,6 +55,7 @@ def column_note(column: BoardColumn) -> str:
 
 
 def shown_name(board: Board, model: str, blind: bool = False) -> str:
+    """The name of the model with the slug ``model``; runs without media are marked."""
     name = board.models[model].name if model in board.models else model
     return f"{name} (blind)" if blind else name
 

@@ -112,6 +112,7 @@ def load_reference(benchmark: str) -> Reference:
 
 
 def place_of(column: BoardColumn | PublishedFigure) -> Place:
+    """The `Place` of a column or a published figure."""
     return column.task, column.metric, column.breakdown, column.group
 
 

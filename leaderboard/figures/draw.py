@@ -88,6 +88,7 @@ def draw_all(board: Board, directory: Path, formats: Sequence[str] = FORMATS) ->
 
 
 def draw(board: Board, one: Figure, formats: Sequence[str]) -> dict[str, bytes]:
+    """A figure as the content of a file in each format."""
     lines = [_DEMONSTRATION] if board.demonstration else []
     lines += ["Some values are incomplete (*)."] if one.incomplete else []
     with drawing():

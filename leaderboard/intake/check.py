@@ -83,6 +83,9 @@ def check_results(
         rescore: compute learned metrics again (the slowest part).
         ask_again: asks a judge again about some of a run's verdicts (`medtasks.leaderboard.verify.rejudging.rejudge`).
         environment: variables whose secrets are searched for.
+
+    Raises:
+        UsageError: a path is not a directory.
     """
     secrets = dict(SECRETS)
     for name, value in sorted(environment.items()):

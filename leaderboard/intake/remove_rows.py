@@ -47,6 +47,11 @@ def remove_rows(folder: Path, out: Path, report: Callable[[str], object] = lambd
     not change, but can no longer be recomputed from responses. If a score over several samples needs the answers, those
     among the document's ``guesses`` are kept, which are single words. A task or group whose scores would change even
     so is left out; ``report`` is called with a sentence on each.
+
+    Raises:
+        UsageError: ``folder`` is not, and does not contain, one run, or ``out`` exists.
+        DataError: the run cannot be read.
+        MedtasksError: all of its tasks would have to be left out.
     """
     folder = one_run(folder)
     with as_data_error(folder):

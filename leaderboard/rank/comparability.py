@@ -200,6 +200,7 @@ class ComparabilityGroups:
 
 
 def coverage_notes(run: ScoredRun, task: str) -> list[str]:
+    """The run's notes about media that were missing when the task's data were prepared."""
     benchmark = load_spec(task).metadata.benchmark
     return [note for note in run.public.notes if note.startswith(f"{benchmark}: coverage ")]
 

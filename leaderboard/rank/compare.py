@@ -67,6 +67,7 @@ class Comparison:
 
     @property
     def table(self) -> TextTable:
+        """The lines as ``medtasks compare`` prints them; A is the first run."""
         rows = []
         texts: dict[str, list[tuple[str, str]]] = {"no difference": [], "no interval": [], "warning": [], "unlike": []}
         for line in self.lines:

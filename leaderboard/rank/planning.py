@@ -43,6 +43,7 @@ class Spread(NamedTuple):
     basis: str
 
     def detectable(self, clusters: int) -> float | None:
+        """The minimum detectable difference (80 % power at level 0.05) with so many clusters; None if there is none."""
         return detectable_difference(self.error * math.sqrt(self.clusters / clusters), clusters)
 
     def needed(self, difference: float) -> int | None:
@@ -80,6 +81,7 @@ class Plan:
 
     @property
     def table(self) -> TextTable:
+        """The subsets as ``medtasks plan`` prints them."""
         rows = []
         for one in self.subsets:
             least = "none is significant" if one.detectable is None else number(one.detectable, self.unit)

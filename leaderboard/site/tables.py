@@ -34,6 +34,7 @@ class ColumnView(NamedTuple):
     of: str = ""
 
     def place(self, value: float) -> str:
+        """The position of ``value`` on the scale, 0 to 100."""
         low, high = self.scale or (0.0, 1.0)
         return f"{100 * min(max((value - low) / (high - low), 0.0), 1.0):.3g}"
 
@@ -83,6 +84,7 @@ def group_letters(ranking: schema.Ranking, model: str) -> str:
 
 
 def coverage_notes(cell: schema.Cell, column: schema.BoardColumn) -> tuple[str, ...]:
+    """Notes on a score for which some items lack a response or a verdict."""
     if all(count in (None, cell.items) for count in (cell.answered, cell.judged)):
         return ()
     bounds = "" if cell.bounds is None else f"bounds: {interval(*cell.bounds, column.unit)}"
@@ -116,6 +118,7 @@ def distinguishing(
 
 
 def leading_words(texts: Collection[str], separator: str) -> str:
+    """The words with which all texts begin."""
     by_place = zip(*(text.split(separator) for text in texts), strict=False)
     return separator.join(words[0] for words in takewhile(lambda words: len({*words}) == 1, by_place))
 
@@ -178,6 +181,7 @@ class Chart(NamedTuple):
 
 
 def charts(board: schema.Board, benchmark: schema.BenchmarkBoard) -> Iterator[Chart]:
+    """A chart for each ranking with a ranked model."""
     table = benchmark.tables[0]
     beside = [row for row in table.apart if is_beside_its_model(table, row)]
     for ranking in benchmark.rankings:

@@ -180,6 +180,11 @@ def scored_run(
         store: keeps the run, and its columns out of memory; None scores it now.
         own: as in `medtasks.verify.scored.scored_record`.
         whole: with the samples.
+
+    Raises:
+        UsageError: it is not a result directory, or none of its tasks is installed.
+        DataError: it cannot be read, or manifest and samples do not match; names file and field.
+        MedtasksError: the samples cannot be scored.
     """
     store = store or RunStore(None)
     source = RunFolder(run) if isinstance(run, Path) else run

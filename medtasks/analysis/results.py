@@ -51,6 +51,10 @@ def compare(
         task: only this task or group.
         metric: only this metric.
         progress: called with (done, total).
+
+    Raises:
+        UsageError: the runs have no task in common, or lack ``task`` or ``metric``.
+        MedtasksError: a run cannot be read.
     """
     return compare_runs(scored_of(first), scored_of(second), task=task, metric=metric, progress=progress)
 
@@ -93,6 +97,9 @@ def rank(runs: AnyRuns, task: str, metric: str | None = None, *, demonstration: 
         task: a task or group.
         metric: by default the first headline score.
         demonstration: rank runs on miniature data; by default if there are any.
+
+    Raises:
+        UsageError: there is no such task or metric, or no run to rank by it.
     """
     metric = metric or default_metric(task)
     benchmark = load_spec(task).metadata.benchmark
@@ -125,7 +132,11 @@ class Board(BoardData):  # type: ignore[misc]
     """A leaderboard as data, the content of ``board.json``; a notebook shows its headline tables."""
 
     def latex(self, benchmark: str, table: str = "headline") -> str:
-        """A table of a benchmark in LaTeX (``booktabs``), as the board's own exports."""
+        """A table of a benchmark in LaTeX (``booktabs``), as the board's own exports.
+
+        Raises:
+            UsageError: the board has no such table; the message lists those that it has.
+        """
         known = {f"{content.name} of {one.name}": (one, content) for one in self.benchmarks for content in one.tables}
         if found := known.get(f"{table} of {benchmark}"):
             return str(as_latex(self, *found))
@@ -155,6 +166,10 @@ def board(
         published: show the papers' figures.
         prices: the file of prices.
         layouts: what is shown of each benchmark; by default the installed ones.
+
+    Raises:
+        UsageError: there is no run.
+        DataError: the file of models or prices cannot be read.
     """
     chosen = open(runs) if isinstance(runs, str | Path) else runs
     scored: list[ScoredRun] = []
@@ -207,7 +222,11 @@ class Picture:
         return content
 
     def save(self, path: str | Path) -> Path:
-        """Write the figure as SVG, PNG or PDF, by the file's suffix."""
+        """Write the figure as SVG, PNG or PDF, by the file's suffix.
+
+        Raises:
+            UsageError: the suffix is another.
+        """
         target = Path(path)
         kind = target.suffix.removeprefix(".")
         if kind not in FORMATS:
@@ -227,6 +246,9 @@ def plot(board: Board, name: str | None = None, benchmark: str | None = None) ->
         board: made by :func:`board`.
         name: of the figure; by default the first.
         benchmark: by default the first that has the figure.
+
+    Raises:
+        UsageError: there is no such figure; the message lists those of the board.
     """
     known = [(one.name, plot, figure) for one in board.benchmarks for plot, figure in figures_of(board, one).items()]
     fitting = [one for one in known if benchmark in (None, one[0]) and name in (None, one[1])]

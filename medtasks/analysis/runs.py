@@ -135,7 +135,11 @@ class Run(_Tables):
 
     @cached_property
     def manifest(self) -> RunManifest:
-        """Everything needed to repeat the run, and to tell whether two results are comparable."""
+        """Everything needed to repeat the run, and to tell whether two results are comparable.
+
+        Raises:
+            DataError: it cannot be read; names file and field.
+        """
         if self._record is not None:
             return self._record.manifest
         assert self.path is not None
@@ -148,7 +152,11 @@ class Run(_Tables):
 
     @cached_property
     def scored(self) -> ScoredRun:
-        """The run as a board scores it: from its responses, by the data and the rules of this machine."""
+        """The run as a board scores it: from its responses, by the data and the rules of this machine.
+
+        Raises:
+            MedtasksError: it cannot be read or scored.
+        """
         if self._record is None:
             assert self.path is not None
             return scored_run(self.path, user_store())
@@ -161,7 +169,11 @@ class Run(_Tables):
         return [*self._remarks, *self.scored.public.notes]
 
     def pictures(self, task: str, sample_id: str) -> list[Image]:
-        """What the model was shown of a sample of a task, in order, as PIL images of the data prepared here."""
+        """What the model was shown of a sample of a task, in order, as PIL images of the data prepared here.
+
+        Raises:
+            MedtasksError: the data of the run are not prepared here, or have no such sample.
+        """
         return list(pictures(task, sample_id, self.manifest))
 
     @property

@@ -40,6 +40,11 @@ def score(
         columns: other names of the columns, by ours.
         verdicts_of: also import their verdicts, as those of this judge.
         out: new directory in which the run is saved; by default it is only in memory.
+
+    Raises:
+        UsageError: there is no such benchmark or column, or ``out`` exists.
+        NotPreparedError: the data are not prepared.
+        DataError: a row has no response or no id, predictions for a sample differ, or none matches a document.
     """
     if isinstance(predictions, str | Path):
         path = Path(predictions)

@@ -132,10 +132,12 @@ def _counted(rows: Iterable[tuple[Document, str]]) -> dict[str, int]:
 
 
 def task_documents(task: str, *, media: bool = True) -> list[Document]:
+    """Documents of the task called ``task``, as the harness will see them."""
     return task_rows(task).documents(media=media)
 
 
 def task_rows(task: str) -> Rows:
+    """The rows of the task called ``task``."""
     spec = load_spec(task)
     rows = spec.function("process_docs")
     if not isinstance(rows, Rows):
@@ -279,6 +281,7 @@ def stage_messages(
 
 
 def first_prompt(doc: Mapping[str, Any], template: str) -> str:
+    """The prompt of stage 1: ``template`` with the benchmark's visible fields, the options withheld."""
     visible = get_benchmark(doc["benchmark"]).visible_fields - WITHHELD
     return render(template, **{key: doc[key] for key in sorted(visible) if key in doc})
 

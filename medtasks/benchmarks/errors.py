@@ -81,6 +81,7 @@ _NO_CASE = _counted(0, 0, 0)
 
 
 def pooled_metrics(benchmark: Benchmark, names: Sequence[str]) -> Derived:
+    """The metrics of a benchmark that ``metadata.pooled`` names."""
     errors = None if {*names} <= benchmark.pooled.keys() else benchmark.errors
 
     def values(item: Item) -> dict[str, Value]:
@@ -93,6 +94,7 @@ def pooled_metrics(benchmark: Benchmark, names: Sequence[str]) -> Derived:
 
 
 def declared_rates(name: str) -> tuple[ErrorRate, ...]:
+    """The rates that a task, or the tasks of a group, declare."""
     kinds = {kind.name: kind for leaf in leaf_tasks(name) for kind in load_spec(leaf).metadata.errors}
     return tuple(map(declared_rate, kinds.values()))
 
@@ -111,6 +113,7 @@ def declared_metrics(benchmark: Benchmark, task_of: Mapping[str, str]) -> Iterat
 
 
 def declared_errors(task: str, benchmark: Benchmark) -> Errors | None:
+    """The kinds of error that a task declares, None if none; raises :class:`MedtasksError` for unusable names."""
     spec = load_spec(task)
     for kind in spec.metadata.errors:
         if problem := name_problem(task, kind, owner_of(spec.path)):
@@ -120,6 +123,7 @@ def declared_errors(task: str, benchmark: Benchmark) -> Errors | None:
 
 
 def name_problem(task: str, kind: ErrorKind, package: TaskPackage) -> str:
+    """Why ``task``, of ``package``, cannot use the kind's name; empty if it can."""
     if not package.owns(kind.name):
         return f"its name must start with that of the package; call it {package.prefix}_{kind.name}"
     if registered_metric(kind.name) is not None:
@@ -145,6 +149,7 @@ def _cases(benchmark: Benchmark, kinds: Sequence[ErrorKind], item: Item) -> Iter
 
 
 def gold_text(document: Mapping[str, Any]) -> str | None:
+    """The gold answer, for lettered options the text of the right one."""
     choices, target = document.get("choices"), document.get("target")
     found = choices.get(target) if choices else target
     return found if isinstance(found, str) else None

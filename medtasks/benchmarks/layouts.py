@@ -39,6 +39,7 @@ def tasks(names: Mapping[str, str], metric: str, suffix: str = "") -> tuple[Colu
 
 
 def groups(task: str, metric: str, breakdown: str) -> tuple[Column, ...]:
+    """One metric over every group of a breakdown."""
     return (Column(task, metric, breakdown, breakdown, ALL_GROUPS),)
 
 
@@ -221,6 +222,7 @@ def _unused(text: str, taken: set[str]) -> str:
 
 
 def metrics_of(task: str) -> tuple[str, ...]:
+    """The metrics of a task or group: computed, learned, judged and pooled ones, kinds of error."""
     names: list[str] = []
     for leaf in leaf_tasks(task):
         metadata = load_spec(leaf).metadata
@@ -230,6 +232,7 @@ def metrics_of(task: str) -> tuple[str, ...]:
 
 
 def columns_of(layout: BoardLayout) -> Iterator[Column]:
+    """Every column of the layout, headline first."""
     yield from layout.headline
     for table in layout.tables:
         yield from table.columns
@@ -238,11 +241,13 @@ def columns_of(layout: BoardLayout) -> Iterator[Column]:
 
 
 def check_layout(layout: BoardLayout) -> None:
+    """Refuse a board layout that cannot be shown, by a :class:`MedtasksError` with what was expected."""
     for _, problem in _problems(layout):
         raise MedtasksError(f"board layout of {layout.benchmark}: {problem}.")
 
 
 def layouts_left_out(package: TaskPackage) -> Iterator[LeftOut]:
+    """The layouts of another package that cannot be shown, with file and line; our tests check ours."""
     for layout in () if package.ours else plugin_of(package).layouts:
         if (left_out := _left_out(layout, package)) is not None:
             yield left_out

@@ -86,6 +86,7 @@ def varied_rows(task: str, metadata: Metadata) -> Rows | None:
 
 
 def question_of(document: Mapping[str, object]) -> object:
+    """The question that a document is a variant of; None if it is asked once."""
     return document.get("rotation_of", document.get("prompt_of"))
 
 

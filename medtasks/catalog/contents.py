@@ -64,6 +64,7 @@ def task_files() -> dict[str, Path]:
 
 
 def kind_of(path: Path) -> Literal["task", "group"]:
+    """Whether a file is a task or a group: groups are in ``groups/``."""
     return "group" if path.parent.name == "groups" else "task"
 
 

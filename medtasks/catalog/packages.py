@@ -81,6 +81,7 @@ class TaskPackage:
 
     @property
     def owner(self) -> str:
+        """Distribution and version, for tables and messages."""
         return f"{self.distribution} {self.version}"
 
     @property
@@ -107,6 +108,7 @@ class TaskPackage:
         return not self.prefix or name.startswith(f"{self.prefix}_")
 
     def task_files(self) -> list[Path]:
+        """Its task and group files, sorted by path."""
         return sorted([*self.tasks.glob("*/[!_]*.yaml"), *self.tasks.glob("*/groups/*.yaml")])
 
     def rubric_files(self) -> list[Path]:

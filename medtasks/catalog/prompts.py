@@ -47,6 +47,7 @@ def overlay() -> tuple[Path, ...]:
 
 
 def prompt_environment() -> ImmutableSandboxedEnvironment:
+    """The sandbox in which prompts are rendered."""
     return _environment(overlay())
 
 
@@ -153,6 +154,7 @@ def template_parts(template: str) -> dict[str, tuple[str, nodes.Template]]:
 
 
 def template_variables(template: str) -> set[str]:
+    """Names of the variables that ``template`` and everything it includes use."""
     return set().union(*(meta.find_undeclared_variables(tree) for _, tree in template_parts(template).values()))
 
 

@@ -124,6 +124,7 @@ def _parts(kind: str) -> Iterator[tuple[Any, TaskPackage]]:
 
 @once
 def all_benchmarks() -> Mapping[str, Benchmark]:
+    """Every benchmark by name, ours first."""
     return {benchmark.name: benchmark for benchmark, _ in _parts("benchmarks")}
 
 

@@ -254,6 +254,8 @@ def _one_pipeline(value: tuple[Pipeline, ...]) -> tuple[Pipeline, ...]:
 
 
 class TaskFile(_Keys):
+    """A task."""
+
     task: Name
     dataset_path: Name
     test_split: Name
@@ -313,6 +315,8 @@ class TaskFile(_Keys):
 
 
 class GroupFile(_Keys):
+    """A group."""
+
     group: Name
     task: Annotated[Names, Field(min_length=1)]
     metadata: Metadata

@@ -44,6 +44,7 @@ class TaskSource:
 
     @property
     def kind(self) -> Literal["task", "group"]:
+        """Whether it is a task or a group."""
         return kind_of(self.path)
 
     def place(self, *keys: str | int) -> Place:

@@ -83,6 +83,7 @@ def write_json(content: Any) -> None:
 
 
 def fail(error: object) -> None:
+    """Print an error as one plain line to standard error."""
     print(f"medtasks: {printable(str(error))}", file=sys.stderr, flush=True)
 
 

@@ -84,6 +84,7 @@ app.command("package")(_typed(_package))
 
 
 def report(prepared: Prepared) -> None:
+    """Print what was prepared, and how it differs from what was published."""
     manifest = prepared.manifest
     counts = manifest.counts
     write(
@@ -130,6 +131,8 @@ def fetch(
 
 
 class Check(NamedTuple):
+    """A row of the report."""
+
     what: str
     state: str
     found: str

@@ -97,6 +97,7 @@ def problems(
 
 
 def first_problem(error: ValidationError, model: type[BaseModel] | None = None) -> str:
+    """The message of the first problem."""
     return next(problems(error, model)).message
 
 

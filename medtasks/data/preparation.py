@@ -69,6 +69,8 @@ class Options(TypedDict, total=False):
 
 
 class PictureOptions(Options, total=False):
+    """Those of a benchmark whose rows are refused unless they have all of their pictures."""
+
     allow_missing_media: Annotated[
         bool, typer.Option("--allow-missing-media", help="Leave out rows without pictures and count them.")
     ]
@@ -137,6 +139,7 @@ class Preparation:
     def index(
         self, root: Path, names: set[str], progress: Progress | None = None
     ) -> tuple[list[MediaEntry], dict[str, MediaError]]:
+        """Verify ``names`` below ``root``, except those that an interrupted pass has verified."""
         with self.progress_log("media", KnownMedia) as (known, write):
             return index_media(root, names, workers=self.workers, known=known, write=write, progress=progress)
 
@@ -310,6 +313,7 @@ def prepare_package(
 
 
 def parameters_of(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
+    """The parameters of ``function``, with command options in place of ``**options: Unpack[Options]``."""
     defaults = inspect.signature(Preparation).parameters
     for parameter in inspect.signature(function, eval_str=True).parameters.values():
         if parameter.kind is not parameter.VAR_KEYWORD:

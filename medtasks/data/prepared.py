@@ -39,6 +39,8 @@ class Source(Frozen):
 
 
 class Counts(Frozen):
+    """Numbers of rows (also by kind), clusters and media files."""
+
     rows: int
     clusters: int
     media: int
@@ -83,6 +85,7 @@ def counted(benchmark: Benchmark, counts: Counts) -> dict[str, int]:
 
 
 def coverage_lines(coverage: Sequence[Coverage]) -> list[str]:
+    """One line per source with the share of its records that are prepared, even if none is."""
     prepared: Counter[str] = Counter()
     records: Counter[str] = Counter()
     for entry in coverage:
@@ -103,6 +106,7 @@ def fingerprint(directory: Path) -> str:
 
 
 def is_mini(benchmark: str = "") -> bool:
+    """Whether miniature data are requested: by ``MEDTASKS_DATA=mini``, or for this benchmark."""
     settings = current_settings()
     return settings.mini or benchmark in settings.miniature
 
@@ -114,6 +118,8 @@ def data_root() -> Path:
 
 @dataclass(frozen=True)
 class Prepared:
+    """An opened prepared dataset; records and media index are read on first use."""
+
     directory: Path
     manifest: DataManifest
 
@@ -122,6 +128,7 @@ class Prepared:
         return self._records
 
     def forget_records(self) -> None:
+        """Release the records; they are read again when they are needed."""
         self.__dict__.pop("_records", None)
 
     @functools.cached_property
@@ -142,6 +149,7 @@ class Prepared:
 
     @functools.cached_property
     def videos(self) -> dict[str, VideoFacts]:
+        """What is needed to read frames of each video, by its name."""
         return {entry.path: entry.video for entry in self.media if entry.video is not None}
 
     @functools.cached_property

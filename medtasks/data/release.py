@@ -76,6 +76,7 @@ def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
+    """Content of a member, at most `MAX_JSON_BYTES`; raises :class:`DataError` if it is larger or damaged."""
     return b"".join(_blocks(archive, name, MAX_JSON_BYTES))
 
 
@@ -96,6 +97,7 @@ def _blocks(archive: zipfile.ZipFile, name: str, most: int) -> Iterator[bytes]:
 
 
 def extract(archive: zipfile.ZipFile, names: set[str], folder: Path, progress: Progress | None = None) -> None:
+    """Unpack the members ``names`` below ``folder``; raises :class:`DataError` if one is damaged."""
     try:
         for number, name in enumerate(sorted(names), start=1):
             path = folder / name
@@ -111,6 +113,7 @@ def extract(archive: zipfile.ZipFile, names: set[str], folder: Path, progress: P
 
 
 def picture_suffix(data: bytes) -> str:
+    """The suffix of a picture's file by its first bytes; ``.bin`` for another format than JPEG and PNG."""
     if data.startswith(b"\xff\xd8\xff"):
         return ".jpg"
     return ".png" if data.startswith(b"\x89PNG") else ".bin"
@@ -118,7 +121,11 @@ def picture_suffix(data: bytes) -> str:
 
 class Release:
     """The files of a release, for `Benchmark.read`; ZIP archives among them count as unpacked where they are. ``keep``
-    is the directory for pictures that are in archives or rows; None to read rows alone."""
+    is the directory for pictures that are in archives or rows; None to read rows alone.
+
+    Raises:
+        UsageError: there is no such file or directory.
+    """
 
     def __init__(self, source: Path, media: Path | None = None, keep: Path | None = None) -> None:
         if not source.exists():
@@ -137,7 +144,12 @@ class Release:
     def rows(self, *patterns: str) -> Iterator[SourceRow]:
         """The rows of the files that match the first of ``patterns`` that any does, in order of their names. Patterns
         are paths such as ``data/test-*.parquet``, below any directory; files are Parquet, CSV, or JSON (lines, or one
-        list)."""
+        list).
+
+        Raises:
+            UsageError: no file matches.
+            DataError: a file cannot be read; names file and line.
+        """
         if not self.source.is_dir() and self.source.suffix != ".zip":
             yield from _read(self.source)
             return

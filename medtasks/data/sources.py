@@ -39,6 +39,7 @@ class SourceRow(NamedTuple):
 
 
 def content_of(path: Path) -> bytes:
+    """The content of a file; raises :class:`DataError` if it cannot be read."""
     with reading(path, "check the path"):
         return read_regular(path)
 
@@ -50,7 +51,11 @@ def read_jsonl(path: Path) -> Iterator[SourceRow]:
 
 def read_json(data: bytes, file: str) -> Iterator[SourceRow]:
     """The objects of a list, or objects one after the other, each on one or more lines; ``file`` is for messages. A
-    row's place is its number in the list, or else the line of its opening brace."""
+    row's place is its number in the list, or else the line of its opening brace.
+
+    Raises:
+        DataError: the content is empty, not UTF-8, not valid JSON, or a row is not an object.
+    """
     text = _decoded(data, file)
     position = _after_blanks(text, 0)
     listed = text.startswith("[", position)

@@ -121,6 +121,7 @@ def _our_entries(task_dict: Mapping[Any, Any]) -> Iterator[tuple[str, TaskSpec, 
 
 
 def refuse(asked: Mapping[str, Any], ours: Sequence[str]) -> None:
+    """Reject options that our tasks do not support, missing data, and back-ends that cannot be used."""
     from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
     from medtasks.data.store import open_prepared
 

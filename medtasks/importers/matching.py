@@ -94,6 +94,11 @@ def join(
 
     ``predictions`` are in the order of their file, ``documents`` in the task's. Predictions that name a task which is
     not among ``tasks`` are set aside; by default, none is.
+
+    Raises:
+        UsageError: there are no documents, or two of them share a sample id (documents of several tasks).
+        DataError: two different responses to one sample, several documents with the same key but a different number of
+            predictions, or a harness line for other documents; names the places.
     """
     index = _Index(documents)
     given: dict[str, list[Prediction]] = {sample_id: [] for sample_id in index.by_id}

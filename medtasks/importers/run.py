@@ -87,7 +87,14 @@ def scored_predictions(file: PredictionFile, store: RunStore, out: Path | None =
 
 
 def score_predictions(file: PredictionFile, created: str) -> Imported:
-    """The predictions in ``file``, scored. A document without a prediction counts as unanswered and is not scored."""
+    """The predictions in ``file``, scored. A document without a prediction counts as unanswered and is not scored.
+
+    Raises:
+        UsageError: the task is unknown, the layout needs a single task, or has its own columns; or verdicts are wanted,
+            and no task is judged, or no prediction has one.
+        NotPreparedError: the benchmark is not prepared.
+        DataError: the file does not follow its layout, predictions for a sample differ, or none matches a document.
+    """
     leaves = leaf_tasks(file.task)
     if file.layout == "lmms-eval" and len(leaves) > 1:
         raise UsageError(

@@ -139,6 +139,7 @@ def _agreement(
 
 
 def rows(report: AgreementReport) -> list[tuple[str, ...]]:
+    """The report as strings, a row per measure, for a table with `COLUMNS`."""
     table: list[tuple[str, ...]] = []
     for part in [*filter(None, [report.pooled]), *report.aspects]:
         measures: list[tuple[str, str, stats.Coefficient | None]] = [
@@ -177,7 +178,12 @@ class HumanLabels:
 def read_labels(path: Path, rubric: Rubric, documents: Mapping[Unit, Mapping[str, Any]]) -> HumanLabels:
     """The labels in the CSV file ``path``, each on an aspect of ``rubric`` within its scale; rows without a score
     are skipped. A row without a task refers to the only task with the sample among ``documents`` (by task and sample
-    id)."""
+    id).
+
+    Raises:
+        DataError: the file cannot be read, lacks a column, or has a label that is invalid, duplicated, or about a
+            sample of several tasks without naming one; the message names file, line and column.
+    """
     rows = read_csv_rows(path)
     if not {"sample_id", "aspect", "score"} <= rows[0].row.keys():
         raise DataError(

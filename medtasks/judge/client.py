@@ -69,6 +69,7 @@ class JudgeClient:
 
     @property
     def waiting_for(self) -> str | None:
+        """Batches under way, or why the latest attempt failed if it is tried again and nothing was answered since."""
         return (self._endpoint and self._endpoint.state) or self._trouble
 
     async def __aenter__(self) -> JudgeClient:
@@ -188,6 +189,7 @@ class RateLimiter:
         return self._halvings
 
     def leave(self) -> None:
+        """Give the slot back, after `answered` or `refused`."""
         if self._withheld:
             self._withheld -= 1
         else:

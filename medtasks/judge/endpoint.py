@@ -53,6 +53,8 @@ class JudgeAnswer:
 
 @dataclass(frozen=True)
 class FailedAttempt:
+    """Why an attempt failed, whether to try again, and how many seconds the endpoint asks to wait."""
+
     reason: str
     again: bool
     status: int | None = None
@@ -88,6 +90,7 @@ class Endpoint:
             await self._session.close()
 
     async def attempt(self, messages: Messages, schema: dict[str, Any] | None) -> JudgeAnswer | FailedAttempt:
+        """Ask once, with ``schema`` as ``response_format`` unless it is None."""
         import aiohttp
 
         if self._session is None:  # not needed if all verdicts are stored, and aiohttp takes a while to import
@@ -210,6 +213,8 @@ Attempt = JudgeAnswer | FailedAttempt
 
 
 class BatchEndpoint(Endpoint):
+    """The Batch API at the judge's address, used from one event loop."""
+
     def __init__(self, settings: JudgeSettings) -> None:
         super().__init__(settings)
         self._records = cache_root() / "batches" / short_hash(settings.base_url)
@@ -239,6 +244,7 @@ class BatchEndpoint(Endpoint):
             record.unlink(missing_ok=True)
 
     async def attempt(self, messages: Messages, schema: dict[str, Any] | None) -> Attempt:
+        """The request's result in its batch, which may take a day."""
         if not self._resumed:
             self._resumed = True
             for record in sorted(self._records.glob("*.json")):  # batches of an earlier process

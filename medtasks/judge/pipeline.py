@@ -60,6 +60,8 @@ class Question:
 
 @dataclass
 class Verdicts:
+    """One judge's verdict on every question, by name in the order of the questions, and the tokens spent."""
+
     # not in the repr: asyncio.run computes one of its result, which is slow for thousands of verdicts
     by_question: dict[str, Verdict] = field(default_factory=dict, repr=False)
     spent: Spent = field(default_factory=Spent)
@@ -74,6 +76,7 @@ class Verdicts:
 
     @property
     def repaired(self) -> int:
+        """Number of questions whose verdict needed a repair, now or before."""
         return sum(verdict.repaired for verdict in self.by_question.values())
 
     @property
@@ -83,6 +86,7 @@ class Verdicts:
 
 
 def verdict_key(settings: JudgeSettings, rubric: str, prompt: str, images: Sequence[str] = ()) -> str:
+    """SHA-256 over all that determines a verdict: the judge's identity, the rubric's hash, the prompt, the images."""
     parts = {**judge_identity(settings, images=bool(images)), "rubric": rubric, "prompt": prompt}
     if images:
         parts["image_keys"] = list(images)
@@ -102,6 +106,11 @@ async def judge_questions(
     out of budget, images missing, or a document that does not fit the rubric) is unjudged, with its reason. Stored
     verdicts are not asked for again; questions with the same prompt and images are asked once. ``progress`` is called
     as questions are done and once a second.
+
+    Raises:
+        UsageError: a question's name is duplicated, or the API key is malformed.
+        DataError: as :class:`VerdictStore`.
+        MedtasksError: the rubric's template cannot be rendered.
     """
     run = _Run(questions, rubric, client, store, progress)
     async with client:

@@ -93,12 +93,14 @@ class JudgeSettings(BaseModel):
         return key or None
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float | None:
+        """Cost in the currency of the prices; None if a price is unknown."""
         if self.prompt_price is None or self.completion_price is None:
             return None
         return (prompt_tokens * self.prompt_price + completion_tokens * self.completion_price) / 1_000_000
 
 
 def judge_identity(settings: JudgeSettings, *, images: bool) -> dict[str, Any]:
+    """The settings that determine a verdict, for verdict keys and manifests; neither address nor API key."""
     fields = ["model", "temperature", "max_tokens", "extra_body"]
     identity = {name: getattr(settings, name) for name in fields}
     return identity | ({"images": True, "image_side": settings.image_side} if images else {})

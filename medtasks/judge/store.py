@@ -49,6 +49,10 @@ class VerdictStore:
 
     Each `put` is a transaction of its own in a write-ahead log, so a killed process loses nothing. Every row has a
     digest of its contents, because SQLite does not detect damage within texts. Lone surrogates are stored as U+FFFD.
+
+    Raises:
+        DataError: the file is damaged, not a verdict store, or of another schema version. It is not changed.
+        UsageError: the file cannot be opened, read or written, or another process locks it for over a minute.
     """
 
     def __init__(self, path: Path) -> None:
@@ -92,6 +96,7 @@ class VerdictStore:
         self._connection.close()
 
     def get(self, keys: Iterable[str]) -> dict[str, StoredVerdict]:
+        """The stored verdicts of ``keys``, in their order; keys without one are left out."""
         stored = {}
         with self._errors_named():
             for key in keys:

@@ -100,6 +100,8 @@ def _text_of(message: Mapping[str, Any]) -> str:
 
 
 class Received(NamedTuple):
+    """One chat request, without the API key."""
+
     body: Mapping[str, Any]
     with_key: bool
 

@@ -46,6 +46,9 @@ def parse_verdict(text: str, rubric: Rubric, document: Mapping[str, Any]) -> Ver
 
     Reads the whole text as JSON, or else every complete JSON object in it, fenced or amid prose, that is not inside
     another, unreadable one. If several are verdicts, they must agree on all scores. Thinking blocks are skipped.
+
+    Raises:
+        DataError: the document does not define the aspects (:func:`medtasks.catalog.rubric.aspects_of`).
     """
     aspects = aspects_of(rubric, document)
     if not text.strip():

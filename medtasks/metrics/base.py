@@ -51,6 +51,7 @@ class BatchMetric(Installed):
         raise NotImplementedError
 
     def statistics(self, prediction: str, reference: str) -> Array:
+        """Sufficient statistics of one sample, ``(width,)``; raises as :meth:`table`."""
         row: Array = self.table(((prediction, reference),))[0]
         return row
 
@@ -69,6 +70,7 @@ class MeanMetric(Installed):
     width = 2
 
     def score(self, totals: Array) -> Array:
+        """Mean score ``(...)`` of totals ``(..., 2)``."""
         totals = np.asarray(totals, dtype=np.float64)
         return means(totals[..., 0], totals[..., 1])
 
@@ -119,6 +121,7 @@ class Accuracy(MeanMetric):
     signature = sign(name, compare="letter", unparsed="wrong")
 
     def statistics(self, prediction: str, reference: str) -> Array:
+        """``(1 if the letters are the same else 0, 1)``."""
         return np.array([float(prediction == reference), 1.0])
 
 
@@ -138,7 +141,12 @@ class ExactMatch(BatchMetric, MeanMetric):
 
 
 def corpus_score(metric: Metric, statistics: Array) -> float:
-    """The score of all samples, whose statistics are ``(n, metric.width)``; an empty corpus does not score 0."""
+    """The score of all samples, whose statistics are ``(n, metric.width)``; an empty corpus does not score 0.
+
+    Raises:
+        UsageError: the shape does not fit, or there is no sample (an empty corpus does not score 0).
+        DataError: a statistic is not a finite number.
+    """
     statistics = np.asarray(statistics, dtype=np.float64)
     if statistics.ndim != 2 or statistics.shape[1] != metric.width:
         raise UsageError(f"{metric.name}: statistics have shape {statistics.shape}, expected (n, {metric.width})")
@@ -148,7 +156,11 @@ def corpus_score(metric: Metric, statistics: Array) -> float:
 
 
 def totals(statistics: Array) -> Array:
-    """Column sums ``(width,)`` of ``(n, width)``, correctly rounded, so that the order of the rows does not matter."""
+    """Column sums ``(width,)`` of ``(n, width)``, correctly rounded, so that the order of the rows does not matter.
+
+    Raises:
+        DataError: a statistic is not a finite number.
+    """
     statistics = np.asarray(statistics, dtype=np.float64)
     check_finite(statistics)
     if not len(statistics):

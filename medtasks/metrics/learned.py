@@ -164,6 +164,7 @@ class LearnedMetric(MeanMetric):
 
     @property
     def signature(self) -> str:
+        """Metric, model and versions; see the subclasses."""
         raise NotImplementedError
 
     def unavailable(self) -> str | None:
@@ -183,7 +184,12 @@ class LearnedMetric(MeanMetric):
         return np.array([self.scores([(prediction, reference)])[0], 1.0])
 
     def scores(self, pairs: Sequence[Pair]) -> Array:
-        """Scores, float64 of shape ``(n,)``, of n pairs (prediction, reference)."""
+        """Scores, float64 of shape ``(n,)``, of n pairs (prediction, reference).
+
+        Raises:
+            MetricUnavailableError: a package or the model is absent.
+            MedtasksError: the checkpoint cannot be loaded, or a score is not a finite number.
+        """
         reason = self.unavailable()
         if reason is not None:
             raise MetricUnavailableError(reason)
@@ -296,6 +302,7 @@ class BertScore(LearnedMetric):
 
     @property
     def layer(self) -> int:
+        """The environment variable's layer, else the constructor's."""
         return current_settings().bertscore_layer or self._layer
 
     @property

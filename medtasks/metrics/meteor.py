@@ -41,11 +41,13 @@ class Meteor(BatchMetric, MeanMetric):
 
     @property
     def signature(self) -> str:
+        """Parameters, tokens, sentence splitter, library, dictionary (``wordnet:absent`` without one)."""
         choices = {"alpha": ALPHA, "beta": BETA, "gamma": GAMMA, "tok": "treebank", "split": sentence_splitter()}
         found = "absent" if self.unavailable() is not None else f"{wordnet.VERSION}-{wordnet.fingerprint()}"
         return sign(self.name, **choices, nltk=package_version("nltk"), wordnet=found)
 
     def unavailable(self) -> str | None:
+        """Why WordNet 3.0 cannot be read, with the commands that fix it."""
         return wordnet.unavailable()
 
     def note(self) -> str | None:

@@ -39,7 +39,11 @@ LEXICAL = tuple(metric.name for metric in _TEXTS)
 
 
 def get_metric(name: str) -> Metric:
-    """The metric of that name: of a package, the score of a rubric, or a kind of error that a task file declares."""
+    """The metric of that name: of a package, the score of a rubric, or a kind of error that a task file declares.
+
+    Raises:
+        UsageError: there is no such metric.
+    """
     metric = registered_metric(name) or _declared().get(name)
     if metric is not None:
         return metric

@@ -22,6 +22,7 @@ NO_RUN = f"contains no result directory (…{SUFFIX})"
 
 
 def is_unfinished(folder: Path) -> bool:
+    """Whether ``folder`` contains the replies of an unfinished run."""
     return (folder / PLAN).is_file()
 
 
@@ -55,12 +56,14 @@ def run_folders(
 
 
 def unfinished_runs(path: Path) -> list[Path]:
+    """The directories of unfinished runs at or below ``path``."""
     found = [path] if is_unfinished(path) else []
     run_folders(path, lambda here, names, _: found.extend(here / name for name in names if is_unfinished(here / name)))
     return found
 
 
 def require_directory(path: Path) -> None:
+    """Refuse a path that is not a directory of results."""
     try:
         os.scandir(path).close()
     except FileNotFoundError:
@@ -72,6 +75,7 @@ def require_directory(path: Path) -> None:
 
 
 def no_run(path: Path, fix: str = "give one, or a directory that contains some") -> UsageError:
+    """The error that there is no run at or below ``path``."""
     return UsageError(f"{path}: {NO_RUN}; {fix}.")
 
 

@@ -38,6 +38,8 @@ _NUMBER = re.compile(r"\b(?=\w*\d)[\w-]*\w\b")
 
 
 class DataFacts(BaseModel, frozen=True):
+    """Which data the samples come from."""
+
     fingerprint: str
     mini: bool
     records: int
@@ -80,6 +82,7 @@ class TaskFacts(BaseModel, frozen=True):
         return self.finish.get("length", 0) / known if known else None
 
     def with_outcomes(self, outcomes: Sequence[Outcome], replies: Iterable[Reply] | None = None) -> TaskFacts:
+        """The facts after these outcomes of the documents, and with the ends of ``replies``, if they are given."""
         # reasons often contain a request id or a time: mask numbers, so that similar reasons are counted together
         failures = Counter(_NUMBER.sub("#", reason) for _, reason, _ in outcomes if reason is not None)
         update: dict[str, Any] = {
@@ -152,6 +155,7 @@ class RunManifest(BaseModel, frozen=True):
 
     @property
     def miniature(self) -> frozenset[str]:
+        """The benchmarks whose miniature data were asked."""
         return frozenset(name for name, facts in self.data.items() if facts.mini)
 
 
@@ -171,6 +175,7 @@ def created_at(manifest: RunManifest) -> str:
 
 
 def now() -> str:
+    """The current time in UTC, to the second, as in manifests."""
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
@@ -214,6 +219,7 @@ def protocol_hash(
 
 
 def filter_versions(spec: TaskSpec) -> dict[str, str]:
+    """The versions installed here of the task's filters, by name."""
     return {name: get_filter(name).version for name in spec.filters}
 
 
@@ -232,6 +238,7 @@ def task_facts(
     blind: bool = False,
     presentation: Mapping[str, str] | None = None,
 ) -> TaskFacts:
+    """Facts of one task that has ``asked`` documents, before any is answered."""
     return TaskFacts(
         version=spec.metadata.version,
         benchmark=spec.metadata.benchmark,

@@ -107,6 +107,7 @@ class RunRecord:
 
     @property
     def scores(self) -> dict[str, Scores]:
+        """The scores of tasks, then of groups."""
         return {**self.tasks, **self.groups}
 
     def intervals(self) -> dict[str, dict[str, Any]]:
@@ -119,6 +120,7 @@ class RunRecord:
 
     @cached_property
     def tables(self) -> RunTables:
+        """The tables of the run's tasks and groups."""
         return self.made or RunTables(self.samples)
 
     @cached_property
@@ -128,6 +130,7 @@ class RunRecord:
 
     @cached_property
     def level_gaps(self) -> dict[str, LevelGap]:
+        """Gaps between adjacent levels, if the run has both."""
         return level_gaps(self.tables) if self.kept is None else self.kept[1]
 
     @property
@@ -146,6 +149,7 @@ class RunRecord:
         }
 
     def readings(self, name: str) -> Counter[str]:
+        """How often the options of a task's or group's responses were named in which way."""
         facts = self.manifest.tasks
         tasks = self.manifest.groups.get(name, (name,))
         return sum((Counter(facts[task].readings) for task in tasks if task in facts), Counter[str]())
@@ -155,7 +159,11 @@ class RunRecord:
 
 
 def write_run(directory: Path, run: RunRecord) -> Path:
-    """Write ``run`` to the new directory ``directory`` and return it; a crash leaves no partial result."""
+    """Write ``run`` to the new directory ``directory`` and return it; a crash leaves no partial result.
+
+    Raises:
+        UsageError: the directory exists; finished results are never overwritten.
+    """
     if directory.exists():
         raise UsageError(f"{directory}: exists already, and results are never overwritten; choose another directory.")
     directory.parent.mkdir(parents=True, exist_ok=True)
@@ -210,6 +218,12 @@ def as_data_error(directory: Path) -> Iterator[None]:
 
 
 def read_manifest(directory: Path) -> RunManifest:
+    """The manifest of the run in ``directory``.
+
+    Raises:
+        UsageError: the directory does not exist or is not a run's.
+        DataError: the manifest cannot be read; names the field.
+    """
     recover_directory(directory)
     path = directory / "manifest.json"
     if not directory.exists():
@@ -234,6 +248,8 @@ def contents_hash(files: Mapping[str, Path]) -> str:
 
 @dataclass(frozen=True)
 class RunFolder:
+    """The result directory ``directory``."""
+
     directory: Path
 
     @property

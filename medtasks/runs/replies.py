@@ -102,6 +102,7 @@ class Reply:
 
     @classmethod
     def failure(cls, reason: str) -> Reply:
+        """A reply without a response; the reason is put on one line."""
         return cls("", " ".join(reason.split())[:LONGEST_REASON] or "no reason given")
 
     def checked(self) -> Reply:
@@ -132,6 +133,8 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
+    """A request and its reply."""
+
     slot: Slot
     reply: Reply
 
@@ -152,6 +155,7 @@ def failure_in(text: str) -> str | None:
 
 
 def is_blank(text: str) -> bool:
+    """Whether a response is empty or only white space."""
     return not text.strip()
 
 
@@ -259,6 +263,7 @@ class RunUsage(Usage, frozen=True):
 def run_usage(
     processes: Sequence[Sequence[Answer]], *, devices: int = 1, counters: dict[str, int] | None = None
 ) -> RunUsage:
+    """The usage of a run whose processes got these replies, in all parts of the run."""
     tasks = sorted({one.slot.task for process in processes for one in process})
     by_task = {}
     for task in tasks:

@@ -97,6 +97,7 @@ class AnswerStore:
         return not any(path.stat().st_size for path in self.folder.glob("*.rank*.jsonl"))
 
     def reply(self, slot: Slot) -> Reply | None:
+        """The reply to a request, read from disk; None if there is none."""
         if slot.key not in self._places:
             return None
         path, begin, _ = self._places[slot.key]
@@ -110,6 +111,7 @@ class AnswerStore:
         return self._files[path, mode]
 
     def write_plan(self, plan: Plan) -> None:
+        """Write ``run.json`` atomically, replacing an earlier one; see :func:`read_plan`."""
         with replaced(self.folder / PLAN) as partial:
             partial.write_text(canonical_json(plan.model_dump(mode="json"), indent=1) + "\n", encoding="utf-8")
 
@@ -133,6 +135,7 @@ class AnswerStore:
                 self._note(answer, path, begin)
 
     def close(self) -> None:
+        """Close the files and release the lock."""
         for file in (*self._files.values(), self._lock):
             with contextlib.suppress(OSError):  # a full disk, which `add` has reported
                 file.close()
@@ -199,6 +202,7 @@ def _read_lines(folder: Path, task: str = "*") -> Iterator[tuple[Path, int, Answ
 
 
 def read_plan(folder: Path) -> Plan:
+    """The plan of the unfinished run in ``folder``."""
     path = folder / PLAN
     try:
         with reading(path, "run the command again"):
@@ -220,6 +224,7 @@ def by_document(answers: Sequence[Answer], task: str) -> dict[int, dict[int, Ans
 
 
 def data_facts(benchmark: str) -> DataFacts:
+    """The prepared data that the samples of ``benchmark`` come from."""
     manifest = open_prepared(benchmark).manifest
     return DataFacts(
         fingerprint=manifest.fingerprint,

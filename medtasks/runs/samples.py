@@ -130,6 +130,7 @@ class Sample(Compact):
         return [Reply(text, reason, probabilities=sure).checked() for text, reason, sure in given]
 
     def view(self) -> SampleView:
+        """The sample as scoring and breakdowns see it."""
         values, judged, statistics, repeats = {}, self.judged, self.statistics, self.repeats
         for name in self.scores:
             if self.status == FAILED:
@@ -162,6 +163,7 @@ class Sample(Compact):
 
     @property
     def failure(self) -> str | None:
+        """Why the first failed response is missing; None if none failed."""
         return next((reason for reason in self.failed if reason is not None), None)
 
     @property
@@ -225,6 +227,7 @@ def sample_lines(path: Path) -> Iterator[tuple[int, int, Sample]]:
 
 
 def read_samples(path: Path) -> list[Sample]:
+    """The samples of a file; errors are those of :func:`sample_lines`."""
     return [sample for _, _, sample in sample_lines(path)]
 
 
@@ -257,9 +260,11 @@ def rare_garbage_collection() -> Iterator[None]:
 
 
 def lacks_texts(samples: Sequence[Sample]) -> bool:
+    """Whether these samples have neither prompts nor responses."""
     return bool(samples) and all(not sample.prompt and not sample.responses for sample in samples)
 
 
 def duplicate_ids(samples: Iterable[Sample]) -> list[str]:
+    """Sample ids that occur more than once, sorted; they reveal sharding that evaluates a document twice."""
     counts = Counter(sample.sample_id for sample in samples)
     return sorted(name for name, count in counts.items() if count > 1)

@@ -52,6 +52,9 @@ def score_samples(
     """Scores of ``samples`` in any order, overall and for each named breakdown of ``benchmark``.
 
     ``pooled`` names further metrics that only make sense over several tasks; the rest is as in :func:`score_tables`.
+
+    Raises:
+        MedtasksError: there are no samples, the samples of one task have different metrics, or a breakdown is unknown.
     """
     table = item_table(samples, benchmark, breakdowns, pooled)
     return score_tables({"": table}, resamples=resamples, threshold=threshold)[""]

@@ -111,6 +111,7 @@ def _versions(tasks: Mapping[str, tuple[float, Mapping[str, str]]]) -> dict[str,
 
 
 def versions_today(tasks: Iterable[str]) -> dict[str, str]:
+    """The parts of a signature for the versions of task files and filters that are installed here."""
     specs = {task: load_spec(task) for task in tasks}
     return _versions({task: (one.metadata.version, filter_versions(one)) for task, one in specs.items()})
 
@@ -156,6 +157,7 @@ def _hash(value: Any) -> str:
 
 
 def changed_options(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The harness options in a run's settings that change what the model is asked, without those at their default."""
     options = {key: settings.get(key) for key in _HARNESS_OPTIONS}
     return {key: value for key, value in options.items() if value not in _HARNESS_OPTIONS[key]}
 
@@ -171,7 +173,11 @@ def format_signature(parts: Mapping[str, str]) -> str:
 
 
 def parse_signature(text: str) -> dict[str, str]:
-    """The parts in a line by :func:`format_signature`, in their order."""
+    """The parts in a line by :func:`format_signature`, in their order.
+
+    Raises:
+        UsageError: a key is duplicated, or a part is empty.
+    """
     first, *words = text.split("|")
     parts = {"metric": _plain(first)}
     for word in words:

@@ -84,6 +84,7 @@ class Column:
 
     @property
     def present(self) -> Mask:
+        """Items with a value of the metric."""
         return np.asarray(self.state != ABSENT)
 
     @cached_property
@@ -93,6 +94,7 @@ class Column:
         return np.asarray(self.present & counted)
 
     def judges_of(self, rows: Rows) -> list[str]:
+        """The judges that contributed to these items, sorted."""
         return [] if self.judge is None else [str(name) for name in np.unique(self.judge[rows]) if name]
 
     def bounds(self, rows: Rows) -> tuple[Array, Array]:
@@ -109,6 +111,7 @@ class Column:
 
 
 def stacked(columns: Sequence[Column]) -> Column:
+    """The columns of several tables, concatenated."""
     repeats = [one.repeats for one in columns if one.repeats is not None]
     equal = len(repeats) == len(columns) and len({one.shape[1] for one in repeats}) == 1
     ranges = judge = None
@@ -128,6 +131,7 @@ def stacked(columns: Sequence[Column]) -> Column:
 
 
 def column_of(metric: str, values: Sequence[Value | None]) -> Column:
+    """The column of one value per item; None for an item without a value."""
     width, nothing = get_metric(metric).width, Value()
     statistics, lows, highs, repeats, asked, _, failed = zip(
         *(nothing if value is None else value for value in values), strict=True
@@ -229,6 +233,7 @@ class ItemTable:
 
     @cached_property
     def codes(self) -> Rows:
+        """Each item's cluster, as its index among the sorted names."""
         number = {name: code for code, name in enumerate(sorted(set(self.clusters)))}
         return np.array([number[name] for name in self.clusters], dtype=np.int64)
 
@@ -243,6 +248,7 @@ class ItemTable:
         return tuple(names)
 
     def column(self, metric: str, part: str = "") -> Column:
+        """The metric's column; with ``part``, as it counts in that group of `Benchmark.parts`."""
         return self.parts[metric, part] if (metric, part) in self.parts else self.columns[metric]
 
     def rows_by_group(self, breakdown: str) -> dict[str, Rows]:
@@ -269,6 +275,12 @@ def refuse_unknown_names(spec: TaskSpec, benchmark: Benchmark) -> None:
 def item_table(
     samples: Sequence[Sample], benchmark: Benchmark, breakdowns: Sequence[str] = (), pooled: Sequence[str] = ()
 ) -> ItemTable:
+    """The table of ``samples`` in any order, with the groups of ``breakdowns`` and the ``pooled`` metrics.
+
+    Raises:
+        MedtasksError: there are no samples, the samples of one task have different metrics, or the benchmark has no
+            such breakdown.
+    """
     if not samples:
         raise MedtasksError(f"{benchmark.name}: there is no sample to score; a score of nothing is not 0.")
     for breakdown in breakdowns:

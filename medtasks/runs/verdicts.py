@@ -270,11 +270,13 @@ def _sum(limits: Sequence[Limits]) -> Limits:
 
 
 def judges_of(facts: RubricFacts) -> str:
+    """The models that judged under a rubric; a stub is marked as such."""
     models = sorted({str(one.get("model", name)) for name, one in facts.judges.items()})
     return ", ".join(f"{model} (a stub)" if model == STUB else model for model in models)
 
 
 def judge_names(manifest: RunManifest) -> dict[str, str]:
+    """The judges of each judged task and group."""
     names = {}
     for name, tasks in {**{task: (task,) for task in manifest.tasks}, **manifest.groups}.items():
         judges = sorted({judges_of(facts) for facts in manifest.judge.values() if {*tasks} & {*facts.tasks}})

@@ -54,6 +54,9 @@ def joint_intervals(entries: Sequence[tuple[Array, Score]], *, resamples: int = 
 
     ``entries`` are totals ``(clusters, width)`` (`cluster_totals`) and their score. An interval has no bounds for fewer
     than two clusters, or if the score of a resample is undefined.
+
+    Raises:
+        UsageError: ``resamples`` is below 1, or the seed is negative.
     """
     keys = [(score, sums.shape, sums.tobytes()) for sums, score in entries]
     distinct = dict(zip(keys, entries, strict=True))  # a task's scores are often those of one of its groups
@@ -83,7 +86,12 @@ def joint_intervals(entries: Sequence[tuple[Array, Score]], *, resamples: int = 
 
 
 def cluster_totals(statistics: Array, clusters: Clusters) -> Array:
-    """Summed statistics per cluster, ``(k, width)``, clusters in the order of their names; one cluster per row."""
+    """Summed statistics per cluster, ``(k, width)``, clusters in the order of their names; one cluster per row.
+
+    Raises:
+        UsageError: not one cluster name per row of statistics.
+        DataError: a statistic is not a finite number.
+    """
     statistics = np.asarray(statistics, dtype=np.float64)
     if isinstance(clusters, np.ndarray):
         codes = clusters
@@ -102,6 +110,9 @@ def clustered_standard_error(statistics: Array, clusters: Clusters) -> float | N
 
     For statistics ``(sum, count)``: the linearized ratio estimator, ``sqrt(k/(k-1) · Σ (S_c - m·N_c)²) / N``
     over the k clusters (Cochran 1977, section 6).
+
+    Raises:
+        UsageError: the statistics are not of width 2.
     """
     sums = cluster_totals(statistics, clusters)
     count = len(sums)
@@ -119,6 +130,10 @@ def joint_resamples(entries: Sequence[tuple[Array, Score]], *, resamples: int = 
 
     ``entries`` are totals of the same clusters and their score, as for `joint_intervals`, whose draws these are; widths
     may differ. An entry's scores depend neither on its neighbours nor on their order.
+
+    Raises:
+        UsageError: shapes or arguments do not fit.
+        DataError: a statistic is not a finite number.
     """
     found = np.full((len(entries), resamples), np.nan)
     count = len(entries[0][0]) if entries else 0

@@ -75,7 +75,12 @@ class PairedDifference(BaseModel, frozen=True):
 
 
 def clustered_score(statistics: Array, clusters: Clusters, score: Score) -> ClusteredScore:
-    """One side of a comparison, of statistics ``(n, width)``."""
+    """One side of a comparison, of statistics ``(n, width)``.
+
+    Raises:
+        UsageError: shapes do not fit.
+        DataError: a statistic is not a finite number.
+    """
     table = np.asarray(statistics, dtype=np.float64)
     counted = cluster_totals(np.column_stack([table, np.ones(len(table))]), clusters)
     sums = np.ascontiguousarray(counted[:, :-1])
@@ -98,6 +103,9 @@ def paired_difference(first: ClusteredScore, second: ClusteredScore) -> PairedDi
     *Interval.* The differences that the same test does not reject (`_accepted`): it contains 0 if and only if the
     p-value is above 5 %. ``standard_error`` is that of the jackknife over clusters (Efron and Tibshirani 1993, chapter
     11).
+
+    Raises:
+        UsageError: the two do not have the same clusters and metric.
     """
     count = len(first.sums)
     difference = first.value - second.value
@@ -302,7 +310,11 @@ def student_quantile(chance: float, freedom: int) -> float:
 
 
 def student_interval(values: Sequence[float]) -> dict[str, Any]:
-    """Mean, sample standard deviation, and the interval of the mean by Student's t with n - 1 degrees of freedom."""
+    """Mean, sample standard deviation, and the interval of the mean by Student's t with n - 1 degrees of freedom.
+
+    Raises:
+        UsageError: there are fewer than two values.
+    """
     count = len(values)
     mean = math.fsum(values) / count
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (count - 1))

@@ -60,6 +60,7 @@ LONGEST_SHARE = 0.6
 
 
 def check_documents(documents: Documents, benchmark: Benchmark, report: TaskReport) -> None:
+    """Report the defects of one task's documents."""
     for document in documents:
         _check_fields(document, benchmark, report)
         _check_options(document, benchmark, report)

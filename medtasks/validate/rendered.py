@@ -116,6 +116,7 @@ def _place(name: str, line: int = 1) -> Place:
 def check_prompts(
     documents: Documents, template: str, stage1: str | None, visible: frozenset[str], report: TaskReport
 ) -> None:
+    """Render the prompt of every document, and count its defects."""
     values, prompts = (GIVEN_BY_STAGE_1 if stage1 else {}), dict[object, set[str]]()
     for document in documents:
         name = stage1 or template
@@ -173,6 +174,7 @@ def leaks(document: Mapping[str, Any], visible: frozenset[str], prompt: str) -> 
 
 
 def texts_in(value: Any) -> Iterator[str]:
+    """All strings in a value, at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping | list | tuple):

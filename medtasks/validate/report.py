@@ -54,6 +54,7 @@ class TaskReport:
         self._counts.pop((code, field), None)
 
     def findings(self) -> list[Finding]:
+        """All findings; a defect of documents that were all reported for another task is not among them."""
         counted = []
         for (code, field), (message, place, fix, documents) in self._counts.items():
             first = shortened(next(iter(documents)), 120)

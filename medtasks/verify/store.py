@@ -60,6 +60,7 @@ class TableStore:
             return None
 
     def write(self, key: str, content: Any, tables: Mapping[str, ItemTable]) -> None:
+        """Cache ``tables`` and ``content``, which is plain JSON; does nothing if the directory cannot be written."""
         if self.folder is None:
             return
         with contextlib.suppress(OSError):
@@ -71,6 +72,7 @@ class TableStore:
                     archive.writestr(f"{name}.arrow", _file(table))
 
     def keep_newest(self, count: int) -> None:
+        """Remove all but the newest ``count`` entries."""
         if self.folder is not None:
             for path in sorted(self.folder.glob("*.zip"), key=lambda path: path.stat().st_mtime_ns)[:-count]:
                 path.unlink(missing_ok=True)
@@ -138,12 +140,14 @@ class RunStore(TableStore):
         return None
 
     def keep(self, key: str, run: RunRecord) -> None:
+        """Keep a run without its samples, unless a learned metric could not be computed."""
         if self.folder is not None and not run.problems:
             content = _RUNS.dump_python(run, mode="json", exclude={"samples", "made"})
             self.write(f"{key}{run.mode}", content, run.tables.made)
 
 
 def user_store() -> RunStore:
+    """The scored runs in the user's cache."""
     return RunStore(cache_root() / "scores")
 
 

@@ -197,6 +197,7 @@ class SubmittedTask:
 
     @property
     def is_plain(self) -> bool:
+        """Whether the task is verified, with nothing to say about it."""
         return self.outcome == Verification() and self.either and not self.notes and not self.problems
 
     @property
@@ -265,6 +266,7 @@ def require_statistics(metric: str, rows: Array) -> None:
 
 
 def unverified_note(tasks: Sequence[str]) -> str:
+    """The note that the documents of these tasks were not verified."""
     return (
         f"Documents not verified: {', '.join(tasks)} (the data are not prepared where the board was built, so "
         "questions and gold answers are taken as submitted)."
@@ -272,6 +274,7 @@ def unverified_note(tasks: Sequence[str]) -> str:
 
 
 def verification_notes(outcomes: Mapping[str, Verification]) -> Iterator[str]:
+    """The outcomes as notes on a run."""
     for task, one in sorted(outcomes.items()):
         if one.outcome == "refused":
             yield f"{task}: {one.reason}"
@@ -337,11 +340,13 @@ def _known(task: str, fingerprint: str, settings: Settings) -> Mapping[str, tupl
 
 
 def forget_documents() -> None:
+    """Free the memory that the documents take."""
     _known.cache_clear()
     _documents.cache_clear()
 
 
 def text_hash(text: str) -> bytes:
+    """SHA-256 of a text."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 

@@ -28,6 +28,7 @@ from medtasks.metrics.registry import LEXICAL
 
 
 def documents(record: KvasirRecord) -> list[Document]:
+    """The record as a harness document; its reference answer is the target."""
     return [{**record.model_dump(mode="json"), "target": record.answer, "abstention": ABSTENTION}]
 
 

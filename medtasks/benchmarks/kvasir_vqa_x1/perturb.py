@@ -121,6 +121,7 @@ def perturbed_png(data: bytes, name: str, seed: int, img_id: str, variant: int) 
 
 
 def original_name(img_id: str) -> str:
+    """The name of the copy of an original picture."""
     return f"original/{img_id}"
 
 
@@ -151,6 +152,11 @@ def prepare_transformed(
 
     Questions are asked about variant 0, or in the mixed track about the original, which is copied. If the original data
     have no media, these have none either.
+
+    Raises:
+        UsageError: ``variants`` is not 1 to 10.
+        NotPreparedError: the original data are not prepared.
+        MediaError: an original picture is gone or not whole.
     """
     if not 1 <= variants <= VARIANTS:
         raise UsageError(f"--variants is {variants}, expected 1 to {VARIANTS}.")

@@ -35,10 +35,13 @@ _CLASS_OF[plain("How many instruments are in the image?")] = "instrument_count" 
 
 
 def class_of(question: str) -> str | None:
+    """The class of an atomic question, None where it is unknown; case, spacing and punctuation do not matter."""
     return _CLASS_OF.get(plain(question))
 
 
 class AtomicPair(Frozen, strict=True):
+    """One question and short answer of Kvasir-VQA that a merged question was made from."""
+
     q: str
     a: str
 
@@ -88,6 +91,7 @@ class _Row(ReleaseRow):
 
 
 def parse_kvasir_row(row: Mapping[str, Any], where: Where) -> KvasirRecord:
+    """The record of a release row, whose picture is ``<img_id>.jpg``; raises :class:`DataError`."""
     given = parse_row(_Row, row, where)
     if len(given.original) != given.complexity:
         raise DataError(
@@ -129,6 +133,11 @@ def prepare_kvasir(
     """Prepare Kvasir-VQA-x1 from ``hub``, a directory or a file.
 
     Pictures come with the rows, from a directory, by URL, or from the hub's image dataset (`_Pictures.find`).
+
+    Raises:
+        UsageError: there is no such source, or no source of pictures.
+        DataError: a row breaks the format (file, line and field are named), or a server cannot be reached.
+        MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
     """
     path, origin = located(source, HUB, *_PATTERNS, "*/test*.parquet")
     near = {"hub": (), "directory": (path,), "file": (path.parent, path.parent.parent)}[origin.kind]

@@ -25,6 +25,7 @@ from medtasks.metrics.item_metrics import ItemScore, sum_in_order
 
 
 def documents(record: MedCmrRecord) -> list[Document]:
+    """The record as a harness document; the right option's letter, or the reference answer, is the target."""
     document = {
         **record.model_dump(mode="json", exclude={"answer", "choices", "prefixed"}),
         "ability": "vision" if record.dimension in ("sod", "fdd", "su") else "reasoning",
@@ -46,6 +47,7 @@ process_mcq = scored_by("accuracy")
 
 
 def process_open(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The value of an open-ended response, which awaits a judge."""
     del results
     return {"open_total": pending_value(doc["cluster"])}
 
@@ -68,6 +70,7 @@ ACCURACY_DIMENSION_MEAN = ItemScore(
 
 
 def dimension_statistics(dimension: str, accuracy: float) -> tuple[float, ...]:
+    """An item's statistics for the unweighted mean of dimensions."""
     return tuple(number for name in DIMENSIONS for number in ((accuracy, 1.0) if name == dimension else (0.0, 0.0)))
 
 

@@ -70,6 +70,7 @@ def _graded(question: str, choices: Mapping[str, str]) -> dict[str, int] | None:
 
 
 def cases(item: Item) -> Iterator[Case]:
+    """The cases of a multiple-choice question."""
     for view in item.samples:
         choices, target = view.document.get("choices"), view.document["target"]
         if not choices:

@@ -122,6 +122,7 @@ _McqRow = create_model("_McqRow", __base__=_Row, **_MCQ_FIELDS)
 
 
 def parse_med_cmr_row(row: Mapping[str, Any], kind: Kind, where: Where) -> MedCmrRecord:
+    """The record of a release row; ``kind`` is that of its file; raises :class:`DataError`."""
     given = parse_row(_McqRow if kind == "mcq" else _Row, row, where)
     index, image = str(given.index).strip(), str(PurePosixPath(given.image_path))
     choices: dict[str, str] = {}
@@ -159,7 +160,14 @@ def prepare_med_cmr(
     ] = False,
     **options: Unpack[PictureOptions],
 ) -> Prepared:
-    """Prepare Med-CMR from ``hub``, the published ``dataset.zip``, or the directory it was unpacked into."""
+    """Prepare Med-CMR from ``hub``, the published ``dataset.zip``, or the directory it was unpacked into.
+
+    Raises:
+        UsageError: there is no such source.
+        DataError: the archive is not the published one (and another was not allowed), or has names outside its
+            directory; a row breaks the format; ``task`` values name no dimension (all of them are listed).
+        MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
+    """
     path, origin = located(source, HUB, "dataset.zip", revision=REVISION, file="archive")
     if origin.kind == "hub":
         path /= "dataset.zip"

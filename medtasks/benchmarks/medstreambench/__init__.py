@@ -70,6 +70,7 @@ _OF_TURNS = ("rounds", "time", "query_time", "expected_time", "tolerance", "answ
 
 
 def turn_of(doc: Mapping[str, Any], filtered: str, judged: Mapping[str, Value] = MappingProxyType({})) -> Turn:
+    """What the filtered response to one document contributes; ``judged`` are verdicts on it."""
     status = alert_status(filtered) if doc["temporal_mode"] == "proactive" else answerability_status(filtered)
     invalid = status in ("invalid", "empty")
     by_rule = 0.0 if invalid else _content(doc, filtered)
@@ -100,6 +101,7 @@ def _verdict(judged: Value | None) -> tuple[float | None, str | None]:
 
 
 def is_open(doc: Mapping[str, Any], filtered: str) -> bool:
+    """Whether only a judge can score the response."""
     return turn_of(doc, filtered).content is None
 
 
@@ -151,10 +153,12 @@ def _content(doc: Mapping[str, Any], filtered: str) -> float | None:
 
 
 def turn_of_sample(sample: SampleView) -> Turn:
+    """:func:`turn_of` a scored sample."""
     return turn_of(sample.document, sample.filtered, sample.values)
 
 
 def join_rounds(samples: Sequence[SampleView]) -> Joined:
+    """Items of the samples; items with missing rounds are left out and named."""
     return round_items(samples, lambda rounds: round_values(rounds, turn_of_sample))
 
 
@@ -207,6 +211,7 @@ OVERALL_TABLE4_EQ10 = _reading("overall_table4_eq10", zeros=True)
 
 
 def table4_value(item: Item) -> Value | None:
+    """The item's part in Table 4's overall, of either reading, where mode means are combined."""
     content, timing = item.values["content"], item.values.get("responsiveness", Value())
     mode = item.view.document["temporal_mode"]
 

@@ -55,6 +55,11 @@ def prepare_medstream(
 
     Records whose media are missing, damaged where they look, or end before their window are excluded and counted; so
     are degenerate records (no question, or a placeholder for an answer) unless ``keep_degenerate``.
+
+    Raises:
+        UsageError: there is no such source or media directory, or the source has no record file.
+        DataError: a record breaks the format or the temporal contract (file, line, record and field are named), or
+            no record is left.
     """
     references_only = options.get("references_only")
     if not references_only and (media is None or not media.is_dir()):

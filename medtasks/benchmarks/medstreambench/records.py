@@ -96,6 +96,7 @@ class MedStreamRecord(Record):
 
     @property
     def subtask(self) -> str:
+        """The temporal mode; ``future_streaming`` for the streaming items of that mode."""
         streaming_future = self.temporal_mode == "future" and self.task_mode == "streaming"
         return "future_streaming" if streaming_future else self.temporal_mode
 
@@ -200,7 +201,13 @@ class _Streaming(ReleaseRow):
 def parse_medstream_row(row: Mapping[str, Any], where: Where) -> MedStreamRecord:
     """The record of a release object, its frames not chosen yet. Besides single fields, the temporal contract is
     checked: a single-turn window ends at the query time; a round's window runs from the query time to its current time;
-    current times increase."""
+    current times increase.
+
+    Raises:
+        DataError: a field is missing or of the wrong type, a round's field is under no known alias, or the object
+            breaks the temporal contract (a single-turn window ends at the query time; a round's window runs from
+            the query time to its current time; current times increase).
+    """
     where = replace(where, record=text_field(row, "sample_id", where))
     is_open = row.get("question_type") == "open"  # its answer is the reference
     given = parse_row(_Row, {name: value for name, value in row.items() if name != "answer" or not is_open}, where)

@@ -66,6 +66,7 @@ class _Row(ReleaseRow):
 
 
 def parse_mi_cxr_row(row: Mapping[str, Any], where: Where) -> MiCxrRecord:
+    """The record of a release row; raises :class:`DataError`."""
     given = parse_row(_Row, row, where)
     family = QTYPES.get(given.qtype, "ICR")
     if given.group_type != family:
@@ -91,7 +92,13 @@ def prepare_mi_cxr(
     out: Out = None,
     **options: Unpack[PictureOptions],
 ) -> Prepared:
-    """Prepare MI-CXR from its row files (the ICR variant's may be one of them) and the MIMIC-CXR-JPG root."""
+    """Prepare MI-CXR from its row files (the ICR variant's may be one of them) and the MIMIC-CXR-JPG root.
+
+    Raises:
+        UsageError: there is no row file, or ``images`` is not a directory.
+        DataError: a row breaks the format, or two rows of a family share their q_id.
+        MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
+    """
     if not options.get("references_only") and (images is None or not images.is_dir()):
         found = "is missing" if images is None else f"{images}: not a directory"
         raise UsageError(

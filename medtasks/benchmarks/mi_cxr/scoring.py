@@ -180,6 +180,7 @@ class Cider(MeanMetric):
 
     @property
     def signature(self) -> str:
+        """Formula, orders, penalty, source of the document frequencies, tokenizer and its library."""
         choices = {"formula": "cider-d", "n": MAX_ORDER, "sigma": f"{SIGMA:g}", "clip": "yes", "scale": f"{SCALE:g}"}
         texts = {"df": "corpus", "refs": 1, "stem": "no", "case": "lower", "tok": "treebank-nopunct"}
         return sign(self.name, **choices, **texts, nltk=package_version("nltk"))

@@ -28,6 +28,8 @@ _TAKEN = frozenset({"lmms_eval", "medtasks", "test", "tests"})
 
 
 class Names(NamedTuple):
+    """``package`` is installed, ``module`` imported, ``benchmark`` evaluated."""
+
     package: str
     module: str
     benchmark: str

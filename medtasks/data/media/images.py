@@ -80,7 +80,11 @@ def _strict_decoding() -> Iterator[None]:
 def decode_image(data: bytes, name: str) -> Image:
     """Decode ``data`` completely, apply its EXIF orientation, and return it as RGB, 8 bits per channel. A truncated
     file is refused even if Pillow is lenient: a half-grey radiograph must not pass for a whole one. 16-bit grey is
-    scaled."""
+    scaled.
+
+    Raises:
+        MediaError: the bytes are not a complete image of a known format, or it has more than `MAX_PIXELS` pixels.
+    """
     import numpy as np
     from PIL import Image, ImageOps, UnidentifiedImageError
 
@@ -109,6 +113,7 @@ def decode_image(data: bytes, name: str) -> Image:
 
 
 def load_image(path: Path) -> Image:
+    """The image in the file ``path``, decoded by :func:`decode_image`; raises :class:`MediaError`."""
     return decode_image(read_picture(path), str(path))
 
 
@@ -121,16 +126,19 @@ class EncodedPicture:
 
     @functools.cached_property
     def image(self) -> Image:
+        """The picture, decoded once; raises :class:`MediaError` as :func:`decode_image`."""
         return decode_image(self.data, self.name)
 
 
 def read_picture(path: Path) -> bytes:
+    """The content of an image file; raises :class:`MediaError`."""
     with unreadable_as_media_error(path):
         return read_regular(path, MAX_PICTURE_BYTES)
 
 
 @contextmanager
 def unreadable_as_media_error(path: Path) -> Iterator[None]:
+    """Turn errors of reading ``path`` into a :class:`MediaError`."""
     try:
         yield
     except (OSError, ValueError) as error:  # ValueError: a null byte in the path

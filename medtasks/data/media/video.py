@@ -47,6 +47,7 @@ class VideoIndex:
 
     @property
     def times(self) -> list[Fraction]:
+        """Presentation times in seconds, the first frame's being 0."""
         return [(pts - self.pts[0]) * self.time_base for pts in self.pts]
 
 
@@ -253,6 +254,7 @@ class FrameStore:
             return [found[pts] for pts in timestamps]
 
     def clear(self) -> None:
+        """Close the open video and drop all frames."""
         with self._lock:
             self._close()
             self.held.clear()
