@@ -32,7 +32,7 @@ def strip_thinking(text: str) -> str:
     """
     kept: list[str] = []
     depth, position, below_heading = 0, 0, False
-    for tag in PATTERNS["thinking"].finditer(text):
+    for tag in PATTERNS["thinking"].finditer(text) if PATTERNS["tagged"].search(text) else ():  # a search is fast
         if tag["answer"] and not below_heading:
             continue
         if depth == 0:

@@ -37,6 +37,7 @@ def test_a_response_is_read_beside_its_options(row: dict[str, Any]) -> None:
         ("the last option", INTERVALS, "E", "text"),
         ("Right", {"A": "Left", "B": "Right"}, "B", "text"),
         ("2", {"A": "1", "B": "2"}, "B", "text"),
+        ("E. coli.", {"A": "Klebsiella pneumoniae", "B": "Escherichia coli"}, "B", "text"),
         ("B. No", {"A": "Yes", "B": "No"}, "B", "letter"),
     ],
 )
