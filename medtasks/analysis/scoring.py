@@ -12,7 +12,7 @@ from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import UsageError
 from medtasks.core.files import canonical_json, short_hash
 from medtasks.data.sources import SourceRow
-from medtasks.importers.layouts import predictions_in_rows, recognise
+from medtasks.importers.prediction_files import predictions_in_rows, recognise
 from medtasks.importers.run import PredictionFile, score_predictions, score_rows
 from medtasks.runs.manifest import now
 from medtasks.runs.record import write_run

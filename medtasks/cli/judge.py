@@ -37,7 +37,7 @@ def judge(
 ) -> None:
     """Judge a run's responses; stored verdicts are not asked for again."""
     from medtasks.core.files import held
-    from medtasks.harness.numbers import has_numbers, renew_numbers
+    from medtasks.harness.results import has_numbers, renew_numbers
     from medtasks.judge.agreement import COLUMNS, rows
     from medtasks.judge.settings import read_judges
     from medtasks.leaderboard.verify.scored_run import scored_run

@@ -51,7 +51,7 @@ def score(
         return
     if against is not None:
         raise UsageError("--against compares result directories; write the predictions' run with --out first.")
-    from medtasks.importers.layouts import LAYOUTS, recognise, task_in_name
+    from medtasks.importers.prediction_files import LAYOUTS, recognise, task_in_name
     from medtasks.importers.run import PredictionFile, scored_predictions
     from medtasks.runs.summary import summary
     from medtasks.verify.store import user_store

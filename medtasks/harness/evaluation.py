@@ -44,8 +44,8 @@ from medtasks.verify.scored import keep_finished
 from medtasks.verify.store import user_store
 
 from . import backends
-from .numbers import KEY, replace_numbers, replace_samples
 from .requests import Requests, memory_of
+from .results import KEY, replace_numbers, replace_samples
 
 
 class Evaluation:

@@ -14,8 +14,8 @@ from medtasks.catalog.spec import inner_groups, leaf_tasks, load_spec
 from medtasks.core.errors import DataError, UsageError, reading
 from medtasks.core.files import canonical_json, check_regular, file_sha256
 from medtasks.core.settings import current_settings
-from medtasks.importers.layouts import read_predictions
 from medtasks.importers.matching import Joined, Prediction, join
+from medtasks.importers.prediction_files import read_predictions
 from medtasks.judge.pipeline import Verdicts
 from medtasks.judge.verdict import Verdict, parse_verdict, same_family
 from medtasks.runs.manifest import (

@@ -1,4 +1,4 @@
-"""One attempt at one request to a judge, over HTTP."""
+"""A judge's endpoint: one attempt at one request, over HTTP or in a batch."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from medtasks.benchmarks import layouts
 from medtasks.cli.app import app
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.data.store import open_prepared
-from medtasks.importers.layouts import read_predictions
+from medtasks.importers.prediction_files import read_predictions
 from medtasks.runs.record import read_manifest, read_run
 
 GOOD = Invented("lab/Good-7B", "noisy_oracle", seed=1, accuracy=0.8)

@@ -17,8 +17,8 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.records import Where
 from medtasks.catalog.spec import leaf_tasks
 from medtasks.core.errors import DataError, MedtasksError, UsageError
-from medtasks.importers.layouts import LAYOUTS, read_predictions, recognise
 from medtasks.importers.matching import Joined, Prediction, join
+from medtasks.importers.prediction_files import LAYOUTS, read_predictions, recognise
 from medtasks.importers.run import PredictionFile, score_predictions
 from medtasks.runs.manifest import now
 from medtasks.verify.scored import scored_record
