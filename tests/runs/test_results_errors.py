@@ -118,6 +118,8 @@ def test_a_failed_response_bounds_the_rates_and_is_no_error() -> None:
     score = scores_of(TEL, documents, ["A", "E", "C", Reply.failure("gone")]).metrics["missed_change_rate"]
     assert (score.value, score.samples, score.answered) == (pytest.approx(1 / 3), 4, 3)
     assert score.bounds == (pytest.approx(1 / 4), pytest.approx(2 / 4))
+    (failed,) = scored_samples(load_spec(TEL), [Sample.answered(TEL, documents[0], (Reply.failure("gone"),))])
+    assert (failed.scores, failed.statistics, failed.limits["accuracy"]) == ({"accuracy": None}, {}, ((0, 1), (1, 1)))
 
 
 def test_ordered_events_are_off_by_the_visit_that_is_further_away_and_texts_have_no_distance() -> None:
