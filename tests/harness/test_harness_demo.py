@@ -95,7 +95,7 @@ def scored(
             if not table["rows"]:  # of tasks that the demo does not run, with published figures alone
                 continue
             assert len(table["rows"]) == (1 if kind in CONFIDENCES else 4), table["name"]
-            rows = [*table["rows"], *(one["row"] for one in table["apart"])]
+            rows = [*table["rows"], *table["apart"]]
             for row, column in itertools.product(rows, table["columns"]):
                 cell = row["cells"].get(column["key"])
                 if cell is None:
