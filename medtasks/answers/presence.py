@@ -121,7 +121,9 @@ def _statements(text: str, terms: str) -> list[tuple[str, tuple[_State, ...]]]:
 def _read(clause: str, terms: str) -> tuple[str, tuple[_State, ...]]:
     """The clause with ``MARK`` for each mention of the finding, and what it says in each of these places."""
     statement = _names(terms).sub(MARK, clause)
-    hedged = MARK in statement and _PATTERNS["hedges"].search(statement)
+    if MARK not in statement:
+        return statement, ()
+    hedged = _PATTERNS["hedges"].search(statement)
     states: list[_State] = []
     for mention in re.finditer(MARK, statement):
         before = statement[max(0, mention.start() - _REACH) : mention.start()]

@@ -23,7 +23,7 @@ from medtasks.metrics.confidence import (
     given_statistics,
 )
 from medtasks.metrics.learned import LEARNED
-from medtasks.runs.replies import Letter
+from medtasks.runs.replies import Letter, failure_in
 from medtasks.runs.samples import Limits, Repeat, Sample, reply_fields
 
 Values = Mapping[str, Mapping[str, Any]]
@@ -34,7 +34,10 @@ def scored_samples(spec: TaskSpec, samples: Sequence[Sample]) -> list[Sample]:
     """``samples`` scored from their responses under the task's rules; text metrics are computed for all of them
     together. If a reply failed, the sample has the status ``failed`` and only the limits of its statistics: those of a
     blank response and of :func:`ideal_response`."""
-    checked = [sample.model_copy(update=reply_fields(sample.replies)) for sample in samples]
+    checked = [
+        sample.model_copy(update=reply_fields(sample.replies)) if any(map(failure_in, sample.responses)) else sample
+        for sample in samples
+    ]
     documents = [sample.whole_document() for sample in checked]
     filtered = _filtered(spec, documents, [[*sample.responses] for sample in checked])
     targets = zip(filtered, (sample.target for sample in checked), strict=True)
@@ -84,7 +87,7 @@ def _scored(spec: TaskSpec, sample: Sample, document: Mapping[str, Any], reading
         "judged": {},
         "confidence": None,
     }
-    return Sample(**{**dict(sample), **scored})
+    return Sample(**{**vars(sample), **scored})
 
 
 def ideal_response(document: Mapping[str, Any]) -> str:
