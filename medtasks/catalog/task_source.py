@@ -101,7 +101,7 @@ def _read_into(source: TaskSource, path: Path, above: tuple[Path, ...]) -> dict[
         said, line = f"field `include` is {shown(include)}", lines["include",]
         if not isinstance(include, str) or not include.strip():
             refuse("MT109", f"{said}, expected the name of one file, relative to this one", line, "include")
-        elif not os.path.isfile(target):  # noqa: PTH113  (a name that is too long or has a null byte is no file)
+        elif not os.path.isfile(target):  # noqa: PTH113  (False for a name that is too long or has a null byte)
             refuse("MT104", f"{said}, expected a file", line, "include")
         elif target.resolve() in here:
             refuse("MT105", f"{said}, which includes this file", line, "include")

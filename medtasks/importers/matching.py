@@ -96,7 +96,7 @@ def join(
     not among ``tasks`` are set aside; by default, none is.
 
     Raises:
-        UsageError: there are no documents, or two of them share a sample id (documents of several tasks).
+        UsageError: two documents share a sample id (documents of several tasks).
         DataError: two different responses to one sample, several documents with the same key but a different number of
             predictions, or a harness line for other documents; names the places.
     """

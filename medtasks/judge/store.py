@@ -15,6 +15,7 @@ from tenacity import retry, retry_if_exception_message, stop_after_delay, wait_f
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.text import well_formed
 
+SCHEMA_VERSION = 1
 APPLICATION_ID = 0x6D745644  # "mtVD" in the file's header: marks a verdict store
 LOCK_SECONDS = 60.0  # how long to wait for another process's transaction
 LOG_PAGES = 32_000  # of 4 kB; a checkpoint of the log blocks all requests in flight for 10 to 20 ms
@@ -24,7 +25,7 @@ CREATE TABLE IF NOT EXISTS verdicts (
     key TEXT PRIMARY KEY, prompt TEXT NOT NULL, answer TEXT NOT NULL, parsed TEXT, reason TEXT,
     prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, digest BLOB NOT NULL
 );
-PRAGMA user_version = 1;
+PRAGMA user_version = {SCHEMA_VERSION};
 PRAGMA application_id = {APPLICATION_ID};
 COMMIT"""
 _COLUMNS = "key, prompt, answer, parsed, reason, prompt_tokens, completion_tokens, digest"
@@ -64,6 +65,11 @@ class VerdictStore:
                 tables = self._number("SELECT count(*) FROM sqlite_master")
                 if tables and self._number("PRAGMA application_id") != APPLICATION_ID:
                     raise DataError(f"{self.path}: is another kind of database, not a verdict store; name another file")
+                if tables and (version := self._number("PRAGMA user_version")) != SCHEMA_VERSION:
+                    raise DataError(
+                        f"{self.path}: found a verdict store of schema version {version}, expected {SCHEMA_VERSION}; "
+                        "use the medtasks version that created it, or another file"
+                    )
                 self._switch_to_log()
                 self._connection.execute("PRAGMA synchronous = NORMAL")  # a power cut may lose the last rows, no kill
                 self._connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")

@@ -141,7 +141,7 @@ class ExactMatch(BatchMetric, MeanMetric):
 
 
 def corpus_score(metric: Metric, statistics: Array) -> float:
-    """The score of all samples, whose statistics are ``(n, metric.width)``; an empty corpus does not score 0.
+    """The score of all samples, whose statistics are ``(n, metric.width)``.
 
     Raises:
         UsageError: the shape does not fit, or there is no sample (an empty corpus does not score 0).

@@ -176,7 +176,7 @@ def parse_signature(text: str) -> dict[str, str]:
     """The parts in a line by :func:`format_signature`, in their order.
 
     Raises:
-        UsageError: a key is duplicated, or a part is empty.
+        UsageError: a key is duplicated, or a part has none.
     """
     first, *words = text.split("|")
     parts = {"metric": _plain(first)}

@@ -54,9 +54,6 @@ def joint_intervals(entries: Sequence[tuple[Array, Score]], *, resamples: int = 
 
     ``entries`` are totals ``(clusters, width)`` (`cluster_totals`) and their score. An interval has no bounds for fewer
     than two clusters, or if the score of a resample is undefined.
-
-    Raises:
-        UsageError: ``resamples`` is below 1, or the seed is negative.
     """
     keys = [(score, sums.shape, sums.tobytes()) for sums, score in entries]
     distinct = dict(zip(keys, entries, strict=True))  # a task's scores are often those of one of its groups
@@ -109,10 +106,7 @@ def clustered_standard_error(statistics: Array, clusters: Clusters) -> float | N
     """Standard error of a mean-type score with clustered samples; None for fewer than two clusters.
 
     For statistics ``(sum, count)``: the linearized ratio estimator, ``sqrt(k/(k-1) · Σ (S_c - m·N_c)²) / N``
-    over the k clusters (Cochran 1977, section 6).
-
-    Raises:
-        UsageError: the statistics are not of width 2.
+    over the k clusters (Cochran 1977, section 6). Errors are those of :func:`cluster_totals`.
     """
     sums = cluster_totals(statistics, clusters)
     count = len(sums)
@@ -130,10 +124,6 @@ def joint_resamples(entries: Sequence[tuple[Array, Score]], *, resamples: int = 
 
     ``entries`` are totals of the same clusters and their score, as for `joint_intervals`, whose draws these are; widths
     may differ. An entry's scores depend neither on its neighbours nor on their order.
-
-    Raises:
-        UsageError: shapes or arguments do not fit.
-        DataError: a statistic is not a finite number.
     """
     found = np.full((len(entries), resamples), np.nan)
     count = len(entries[0][0]) if entries else 0

@@ -102,10 +102,7 @@ def paired_difference(first: ClusteredScore, second: ClusteredScore) -> PairedDi
 
     *Interval.* The differences that the same test does not reject (`_accepted`): it contains 0 if and only if the
     p-value is above 5 %. ``standard_error`` is that of the jackknife over clusters (Efron and Tibshirani 1993, chapter
-    11).
-
-    Raises:
-        UsageError: the two do not have the same clusters and metric.
+    11). Both sides are of one metric and have the same clusters.
     """
     count = len(first.sums)
     difference = first.value - second.value
@@ -310,11 +307,8 @@ def student_quantile(chance: float, freedom: int) -> float:
 
 
 def student_interval(values: Sequence[float]) -> dict[str, Any]:
-    """Mean, sample standard deviation, and the interval of the mean by Student's t with n - 1 degrees of freedom.
-
-    Raises:
-        UsageError: there are fewer than two values.
-    """
+    """Mean, sample standard deviation, and the interval of the mean of n > 1 values by Student's t with n - 1 degrees
+    of freedom."""
     count = len(values)
     mean = math.fsum(values) / count
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (count - 1))

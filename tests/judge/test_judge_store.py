@@ -105,16 +105,18 @@ def database(path: Path, *commands: str) -> bytes:
     return path.read_bytes()
 
 
-def test_what_is_not_a_store_is_refused_and_left_as_it_is(path: Path) -> None:
+def test_what_is_not_a_store_of_this_version_is_refused_and_left_as_it_is(path: Path) -> None:
     path.parent.mkdir()
     theirs = database(path, "CREATE TABLE theirs (x)")
     path.unlink()
     filled(path)
     truncated = path.read_bytes()[: path.stat().st_size // 2]
+    later = database(path, "PRAGMA user_version = 7")
     for content, said in (
         (b"not a database at all, only a text" * 100, r"verdicts\.sqlite3.*damaged"),
         (b"SQLite format 3\x00" + b"\xff" * 5000, "damaged"),
         (truncated, "damaged"),
+        (later, "schema version 7, expected 1"),
         (theirs, "another kind of database"),
     ):
         path.write_bytes(content)
