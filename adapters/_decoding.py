@@ -16,7 +16,7 @@ from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria,
 from medtasks.answers.markup import strip_thinking
 from medtasks.runs.replies import Letter, Probabilities, Reply
 
-from ._generating import GenerationSettings, cut_at_stop, ends_of_turn
+from ._base import GenerationSettings, cut_at_stop, ends_of_turn
 
 LETTERS = string.ascii_uppercase
 _LONGEST = 6  # characters of a token that can be a letter with blanks and signs around it

@@ -16,9 +16,9 @@ from medtasks.core.schema import first_problem
 from medtasks.harness.backends import adapter_facts, fingerprint_of
 from medtasks.runs.replies import Probabilities, Reply
 
-from ._base import ChatRequest, Count
-from ._decoding import LETTERS, Letters
-from ._generating import (
+from ._base import (
+    ChatRequest,
+    Count,
     GeneratingAdapter,
     GeneratingArguments,
     GenerationSettings,
@@ -26,7 +26,10 @@ from ._generating import (
     cut_at_stop,
     ends_of_turn,
     media_in,
+    read_messages,
+    sample_seed,
 )
+from ._decoding import LETTERS, Letters
 from ._reading import digest
 
 PICTURES_AT_ONCE = 128  # different pictures passed to the engine at once; prepared, they have some 10 MB each
@@ -58,7 +61,6 @@ class MedtasksVLLM(GeneratingAdapter):
     def __init__(self, **arguments: Any) -> None:
         given = VLLMArguments.read(arguments)
         super().__init__(given)
-        self.join_replicas("cpu")
         if self.world_size > 1:
             raise UsageError(
                 f"{self.world_size} processes were launched, but vLLM uses all GPUs from one; start it without a "
@@ -116,7 +118,7 @@ class MedtasksVLLM(GeneratingAdapter):
         portion: list[Messages] = []
         shown: set[str] = set()
         for request in batch:
-            messages, pictures = self.messages_of(request), set()
+            messages, pictures = read_messages(request.messages(self.task_dict), self._given), set()
             for part in media_in(messages, "image"):
                 part["uuid"] = digest([part["image"]]).hex()
                 part |= {"type": "image_pil", "image_pil": part.pop("image")}
@@ -150,7 +152,7 @@ class MedtasksVLLM(GeneratingAdapter):
             stop_token_ids=self._ends,
             detokenize=bool(settings.until),
             **recorded,
-            seed=self.seed_of(request) if settings.sampling else None,
+            seed=sample_seed(self._given.seed, request.sample_id, request.repeat) if settings.sampling else None,
         )
 
     def _reply(self, output: Any, request: ChatRequest, settings: GenerationSettings) -> Reply:

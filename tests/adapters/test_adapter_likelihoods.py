@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import torch
 from adapter_bench import Bench, questions
+from medtasks.adapters._base import GenerationSettings
 from medtasks.adapters._decoding import LETTERS, Decoder, Letters, letter_in
-from medtasks.adapters._generating import GenerationSettings
 from medtasks.adapters.vllm import probabilities
 from transformers import AutoModelForImageTextToText, AutoProcessor, AutoTokenizer
 
