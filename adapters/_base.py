@@ -3,7 +3,6 @@ data-parallel replicas."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections import Counter, defaultdict
@@ -30,7 +29,7 @@ from medtasks.core.settings import current_settings
 from medtasks.harness.requests import REPEAT, is_padding, isolated
 from medtasks.runs.replies import Reply
 
-from .policies import option_letters
+from .policies import draw, option_letters
 
 Count = Annotated[int, Field(ge=1)]
 Natural = Annotated[int, Field(ge=0)]
@@ -212,7 +211,7 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         """Yield positions in ``requests`` and :func:`isolated` replies, without those to padding."""
         read = read_requests(requests, self.task_dict)
         with tqdm(total=len(read), desc="medtasks", unit="request", disable=self.rank != 0 or not read) as bar:
-            for answered in isolated(self.batches(read), lambda request: request.task, self.answer):
+            for answered in isolated(self.batches(read), self.answer):
                 bar.update(len(answered))
                 yield [(request.position, reply) for request, reply in answered]
 
@@ -274,8 +273,7 @@ def read_settings(given: Mapping[str, Any], max_new_tokens: int | None = None) -
 
 def sample_seed(seed: int, sample_id: str, repeat: int) -> int:
     """A 63-bit seed from its arguments alone, so sharding and batching cannot change a draw."""
-    key = json.dumps([seed, sample_id, repeat]).encode()
-    return int.from_bytes(hashlib.sha256(key).digest()[:8], "big") >> 1
+    return draw(seed, sample_id, repeat) >> 193
 
 
 def cut_at_stop(text: str, until: Sequence[str]) -> str:

@@ -23,6 +23,7 @@ from jinja2 import TemplateError
 from PIL import Image
 from transformers import DynamicCache, GenerationMixin
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
+from transformers.image_utils import make_flat_list_of_images
 from transformers.video_utils import VideoMetadata
 
 from medtasks.core.cache import RecentlyUsed
@@ -88,7 +89,7 @@ class OncePerPicture:
         """Prepared pixels as ``image_processor(images)`` returns them."""
         if not self._tried:
             self._joins, self._tried = _independent(self._inner, settings), True
-        pictures = _pictures_in(images)
+        pictures = make_flat_list_of_images(images)
         self.latest = []
         for part in [pictures] if self._joins is None else [[picture] for picture in pictures]:
             key = digest(part)
@@ -103,10 +104,6 @@ class OncePerPicture:
         if self._joins is not None and len(self.latest) > 1:
             values = {name: join([media.inputs[name] for media in self.latest]) for name, join in self._joins.items()}
         return made(values)
-
-
-def _pictures_in(images: Any) -> list[Image.Image]:
-    return [one for part in images for one in _pictures_in(part)] if isinstance(images, (list, tuple)) else [images]
 
 
 def _independent(inner: Any, settings: Mapping[str, Any]) -> dict[str, Join] | None:

@@ -94,7 +94,7 @@ class Replica:
         except SystemExit as end:  # back-ends end their process with one sentence
             raise UsageError(str(end.__cause__ or end)) from None
         requests, self._model.task_dict = unit
-        answered = isolated(self._model.batches(requests), lambda request: request.task, self._model.answer)
+        answered = isolated(self._model.batches(requests), self._model.answer)
         replies = [(request.position, reply) for request, reply in chain.from_iterable(answered)]
         return replies, self._model.describe(), takes_system_prompt(self._model)
 

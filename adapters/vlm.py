@@ -281,10 +281,7 @@ def load_checkpoint(given: VLMArguments, device: torch.device) -> tuple[Any, Any
             f"{name}: neither a checkpoint directory, which has a config.json, nor a hub id (owner/name)."
         )
     source = str(directory) if directory.is_dir() else name
-    common: dict[str, Any] = {"trust_remote_code": given.trust_remote_code}
-    if given.revision:
-        common["revision"] = given.revision
-
+    common = given.model_dump(include={"trust_remote_code", "revision"}, exclude_none=True)
     with _loading(name, "configuration"):
         config = AutoConfig.from_pretrained(source, **common)
     remote = given.trust_remote_code and "AutoModelForImageTextToText" in (getattr(config, "auto_map", None) or {})
@@ -296,7 +293,7 @@ def load_checkpoint(given: VLMArguments, device: torch.device) -> tuple[Any, Any
     with _loading(name, "processor"):
         processor = AutoProcessor.from_pretrained(source, **common)
     _adjust_processor(processor, given)
-    model = _load_model(given, source, common, device).eval()
+    model = _load_model(given, source, device).eval()
 
     local, defaults = fingerprint_of(source), model.generation_config.to_diff_dict()
     defaults.pop("transformers_version", None)
@@ -359,12 +356,12 @@ def _adjust_processor(processor: Any, given: VLMArguments) -> None:
         image_processor.size = type(size)(**sides)
 
 
-def _load_model(given: VLMArguments, source: str, common: dict[str, Any], device: torch.device) -> Any:
-    # "auto" keeps the checkpoint's dtype, but half precision is slow and imprecise on CPU.
-    dtype = "float32" if given.dtype == "auto" and device.type == "cpu" else given.dtype
-    extra = {**common, "dtype": dtype if dtype == "auto" else getattr(torch, dtype)}
-    if given.attn_implementation:
-        extra["attn_implementation"] = given.attn_implementation
+def _load_model(given: VLMArguments, source: str, device: torch.device) -> Any:
+    extra = given.model_dump(
+        include={"trust_remote_code", "revision", "dtype", "attn_implementation"}, exclude_none=True
+    )
+    if given.dtype == "auto" and device.type == "cpu":
+        extra["dtype"] = "float32"  # "auto" keeps the checkpoint's, but half precision is slow and imprecise on CPU
     if device.type == "cuda":
         extra["device_map"] = {"": device}  # straight to the GPU, without a copy of the model in host memory
     with _loading(given.pretrained, "model"):

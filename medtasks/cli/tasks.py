@@ -35,7 +35,7 @@ def list_tasks(
 ) -> None:
     """List the groups of tasks, those that match PATTERN, or all; what is left out, and why, goes to standard error."""
     from medtasks.catalog.spec import load_specs
-    from medtasks.harness.installed import taken_names
+    from medtasks.harness.backends import taken_names
 
     everything_left_out()  # imports all packages and warns about what is not used
     for one in taken_names():
