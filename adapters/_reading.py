@@ -362,8 +362,7 @@ class SharedPrefix:
         )
 
     def _encoded(self, media: Media) -> dict[str, torch.Tensor]:
-        """Embeddings of the placeholders by modality, (layers, placeholders, width): as the decoder's embedding
-        layer takes them, then those that some models add after their first layers."""
+        """Embeddings by modality, (layers, placeholders, width); the first layer is for the decoder's embeddings."""
         known = self._features.get(media.content_hash)
         if known is not None:
             self._usage["media_reused"] += media.count
@@ -383,8 +382,7 @@ class SharedPrefix:
         return features
 
     def _computed(self, rows: Sequence[Row]) -> tuple[Layers, list[int]]:
-        """Keys and values of all but the last token of each of ``rows`` (all with the same media), right-padded, and
-        how many tokens of each row were not computed again."""
+        """Keys and values of ``rows`` with the same media but for last tokens, right-padded; the tokens reused."""
         lengths = [len(row) - 1 for row in rows]
         shared = min([_common(rows[0].keys, row.keys) for row in rows[1:]] + lengths)
         kept = min(_common(self._keys, rows[0].keys), shared)
@@ -400,8 +398,7 @@ class SharedPrefix:
         return (layers if max(lengths) == shared else self._forward(rows, layers, shared, lengths)), reused
 
     def _forward(self, rows: Sequence[Row], layers: Layers, start: int, stops: Sequence[int]) -> Layers:
-        """Keys and values with those of tokens ``start`` to before ``stops`` added; shorter rows are padded right. No
-        token attends to later ones, so the padding changes nothing, and its own values are never read."""
+        """Keys and values with tokens ``start`` to before ``stops`` added; padding is right, where none attends."""
         stop, parts = max(stops), list(zip(rows, stops, strict=True))
         features: dict[str, list[torch.Tensor]] = defaultdict(list)
         for row, last in parts:

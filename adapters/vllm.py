@@ -132,16 +132,15 @@ class MedtasksVLLM(GeneratingAdapter):
         yield asked, portion
 
     def _sampling(self, settings: GenerationSettings, request: ChatRequest) -> Any:
-        """vLLM's settings of a request. Log-probabilities are those of the options' letters, without the rarest tokens
-        if there are too many: their numbers are the highest. Speculative decoding has none."""
+        """vLLM's settings of a request. Log-probabilities are those of the options' letters."""
         from vllm import SamplingParams
 
         engine, recorded = self._model.llm_engine, dict[str, Any]()
-        if engine.vllm_config.speculative_config is None:
+        if engine.vllm_config.speculative_config is None:  # it has none
             known = engine.model_config.get_vocab_size()
             tokens = self._letters.tokens.items()
             named = [token for token, letter in tokens if letter in request.options and token < known]
-            recorded = {"logprob_token_ids": named[:NAMED]} if named else {"logprobs": 0}
+            recorded = {"logprob_token_ids": named[:NAMED]} if named else {"logprobs": 0}  # the rarest are the last
         return SamplingParams(
             max_tokens=settings.max_new_tokens,
             temperature=settings.temperature,

@@ -21,8 +21,7 @@ import psutil
 import torch
 import transformers
 from loguru import logger
-from transformers import AutoConfig, AutoModelForImageTextToText, AutoProcessor
-from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
+from transformers import AutoModelForImageTextToText, AutoProcessor
 
 from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line
 from medtasks.core.exits import exit_with_sentence
@@ -225,8 +224,7 @@ class MedtasksVLM(GeneratingAdapter):
         return padded(whole, self._padding, self._model)
 
     def _may_share(self, prompts: Sequence[Prompt]) -> bool:
-        """Whether prefixes are shared; the first batch of a kind (no picture, one, several; video; one row, several) is
-        compared with its prompts computed alone."""
+        """Whether prefixes are shared; the first batch of a kind is compared with its prompts computed alone."""
         images, videos = (media_in(prompts[0].messages, kind) for kind in ("image", "video"))
         kind = (min(len(images), 2), bool(videos), len(prompts) > 1)
         if not self._sharing or kind in self._tried:
@@ -281,16 +279,8 @@ def load_checkpoint(given: VLMArguments, device: torch.device) -> tuple[Any, Any
             f"{name}: neither a checkpoint directory, which has a config.json, nor a hub id (owner/name)."
         )
     source = str(directory) if directory.is_dir() else name
-    common = given.model_dump(include={"trust_remote_code", "revision"}, exclude_none=True)
-    with _loading(name, "configuration"):
-        config = AutoConfig.from_pretrained(source, **common)
-    remote = given.trust_remote_code and "AutoModelForImageTextToText" in (getattr(config, "auto_map", None) or {})
-    if config.model_type not in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES and not remote:
-        raise MedtasksError(
-            f"{name}: a model of type {config.model_type!r} was found, expected one that transformers lists as "
-            "image-text-to-text."
-        )
     with _loading(name, "processor"):
+        common = given.model_dump(include={"trust_remote_code", "revision"}, exclude_none=True)
         processor = AutoProcessor.from_pretrained(source, **common)
     _adjust_processor(processor, given)
     model = _load_model(given, source, device).eval()
@@ -299,7 +289,7 @@ def load_checkpoint(given: VLMArguments, device: torch.device) -> tuple[Any, Any
     defaults.pop("transformers_version", None)
     facts = {
         "pretrained": name,
-        "revision": given.revision if local else getattr(config, "_commit_hash", None) or given.revision,
+        "revision": given.revision if local else getattr(model.config, "_commit_hash", None) or given.revision,
         **local,
         "peft": adapter_facts(given.peft),
         "architecture": type(model).__name__,

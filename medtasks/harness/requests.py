@@ -4,7 +4,6 @@ without effect on the others."""
 from __future__ import annotations
 
 import contextlib
-import functools
 import resource
 import sys
 import time
@@ -113,11 +112,13 @@ class Requests:
 
     def _ask_foreign(self, lm: Any, missing: Mapping[Slot, Any]) -> None:
         """Ask a back-end of the harness."""
+        from tqdm import tqdm
 
         def answer(batch: Sequence[Slot]) -> list[Reply]:
             return [reply_of(given) for given in lm.generate_until([missing[slot] for slot in batch])]
 
-        with _one_bar(lm, len(missing)) as bar, self._kept_as_they_come(lm, missing):
+        bar = tqdm(total=len(missing), desc="medtasks", unit="request", disable=lm.rank != 0)
+        with bar, self._kept_as_they_come(lm, missing):
             for answered in isolated(_batches(lm, list(missing)), answer):
                 self._keep(answered)
                 bar.update(len(answered))
@@ -365,20 +366,3 @@ def _following(lm: Any, request: Any, replies: list[Reply], shown: dict[str, Any
 
     arguments = (text, settings, content) if lm.is_simple else (text, content, settings)
     return replace(request, request_type="generate_until", arguments=(*arguments, doc_id, task, split))
-
-
-@contextlib.contextmanager
-def _one_bar(lm: Any, total: int) -> Iterator[Any]:
-    """One progress bar over all batches instead of one for each call of the back-end."""
-    from tqdm import tqdm
-
-    modules = [sys.modules[kind.__module__] for kind in type(lm).__mro__ if kind.__module__ in sys.modules]
-    drawn = [module for module in modules if getattr(module, "tqdm", None) is tqdm]
-    for module in drawn:
-        module.tqdm = functools.partial(tqdm, disable=True)  # type: ignore[attr-defined]
-    try:
-        with tqdm(total=total, desc="medtasks", unit="request", disable=lm.rank != 0) as bar:
-            yield bar
-    finally:
-        for module in drawn:
-            module.tqdm = tqdm  # type: ignore[attr-defined]
