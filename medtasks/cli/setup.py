@@ -186,9 +186,7 @@ def _installed() -> Iterator[Check]:
 
 def _task_packages() -> Iterator[Check]:
     """What other packages with tasks provide, and what of it is not used."""
-    from medtasks.harness.backends import taken_names
-
-    left_out = [*everything_left_out(), *taken_names()]
+    left_out = everything_left_out()
     contents = {}
     for package in (one for one in task_packages() if not one.ours):
         plugin, tasks = plugin_of(package), package.task_files()

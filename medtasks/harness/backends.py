@@ -22,10 +22,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from medtasks.catalog.contents import task_packages
-from medtasks.catalog.packages import LeftOut
 from medtasks.core.errors import first_line
-from medtasks.core.findings import Place
 from medtasks.core.schema import suggestion
 
 if TYPE_CHECKING:
@@ -272,17 +269,6 @@ def harness_names() -> frozenset[str]:
     files = (path for folder in folders for path in (Path(folder) / "tasks").rglob("*yaml"))  # shared parts have no dot
     texts = (path.read_text(encoding="utf-8-sig", errors="replace") for path in files)
     return frozenset(name for text in texts for name in _names_in(text))
-
-
-def taken_names() -> list[LeftOut]:
-    """Tasks and groups of other packages whose names lmms-eval uses too: ``--tasks`` runs lmms-eval's."""
-    reason = "lmms-eval has a task of that name, and --tasks runs that one; rename yours."
-    return [
-        LeftOut(package.owner, f"task {path.stem}", reason, Place(path, 1))
-        for package in task_packages()
-        for path in package.task_files()
-        if not package.ours and path.stem in harness_names()
-    ]
 
 
 def _names_in(text: str) -> Iterator[str]:
