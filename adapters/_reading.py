@@ -270,20 +270,15 @@ def refusal(model: Any) -> str | None:
 
 @dataclass(frozen=True)
 class Row:
-    """One prompt on the device. Prompts whose ``keys`` (tokens; for placeholders, the media they show) agree up to some
-    token have the same keys and values up to there. ``positions`` are (…, 1, tokens), ``features`` by modality (layers,
-    placeholders, width)."""
+    """A prompt and its encoded media. Rows whose ``keys`` (tokens; for placeholders, the media they show) agree up to
+    some token have the same keys and values up to there. ``positions`` are (…, 1, tokens), ``features`` by modality
+    (layers, placeholders, width)."""
 
-    ids: torch.Tensor
+    prompt: Prompt
     keys: torch.Tensor
     positions: torch.Tensor
-    types: dict[str, torch.Tensor]
     features: dict[str, list[torch.Tensor]]
     placeholders: dict[str, torch.Tensor]
-    media: tuple[bytes, ...]
-
-    def __len__(self) -> int:
-        return int(self.ids.shape[1])
 
 
 class SharedPrefix:
@@ -307,11 +302,11 @@ class SharedPrefix:
         """Arguments of ``generate`` for a left-padded batch of ``prompts``, in their order; the tokens that each
         reuses."""
         rows = [self._row(prompt) for prompt in prompts]
-        self._features.trim({content_hash for row in rows for content_hash in row.media})
         groups: dict[tuple[bytes, ...], list[int]] = defaultdict(list)
-        for number, row in enumerate(rows):
-            groups[row.media].append(number)
-        longest = max(map(len, rows))
+        for number, prompt in enumerate(prompts):
+            groups[tuple(media.content_hash for media in prompt.media)].append(number)
+        self._features.trim({content_hash for hashes in groups for content_hash in hashes})
+        longest = max(prompt.tokens for prompt in prompts)
         reused: list[int] = [0] * len(rows)
         aligned: list[Any] = []
         for numbers in groups.values():
@@ -322,17 +317,17 @@ class SharedPrefix:
                     for layer in layers
                 ]
             for place, (number, count) in enumerate(zip(numbers, counts, strict=True)):
-                reused[number], length = count, len(rows[number]) - 1
+                reused[number], length = count, prompts[number].tokens - 1
                 for whole, layer in zip(aligned, layers, strict=True):
                     for target, part in zip(whole, layer, strict=True):
                         target[number, :, longest - 1 - length :] = part[place, :, :length]
+        ids = [prompt.inputs["input_ids"] for prompt in prompts]
         inputs = {
-            "input_ids": stacked([row.ids for row in rows], longest, padding, left=True),
-            "attention_mask": stacked([torch.ones_like(row.ids) for row in rows], longest, left=True),
+            "input_ids": stacked(ids, longest, padding, left=True),
+            "attention_mask": stacked([torch.ones_like(row) for row in ids], longest, left=True),
             "position_ids": stacked([row.positions for row in rows], longest, left=True),
-            _CACHE: _cache(aligned),
         }
-        return inputs, reused
+        return {**on_device(inputs, self._model), _CACHE: _cache(aligned)}, reused
 
     def _row(self, prompt: Prompt) -> Row:
         ids = prompt.inputs["input_ids"]
@@ -350,16 +345,7 @@ class SharedPrefix:
             keys[places] = torch.cat(named)
             placeholders[modality] = places
         positions = self._model._prepare_position_ids_for_generation(ids, text)
-        device = self._model.device
-        return Row(
-            ids=ids.to(device),
-            keys=keys,
-            positions=positions.to(device),
-            types={name: text[name].to(device) for name in _TOKEN_TYPES if name in text},
-            features=features,
-            placeholders=placeholders,
-            media=tuple(media.content_hash for media in prompt.media),
-        )
+        return Row(prompt, keys, positions, features, placeholders)
 
     def _encoded(self, media: Media) -> dict[str, torch.Tensor]:
         """Embeddings by modality, (layers, placeholders, width); the first layer is for the decoder's embeddings."""
@@ -383,7 +369,7 @@ class SharedPrefix:
 
     def _computed(self, rows: Sequence[Row]) -> tuple[Layers, list[int]]:
         """Keys and values of ``rows`` with the same media but for last tokens, right-padded; the tokens reused."""
-        lengths = [len(row) - 1 for row in rows]
+        lengths = [row.prompt.tokens - 1 for row in rows]
         shared = min([_common(rows[0].keys, row.keys) for row in rows[1:]] + lengths)
         kept = min(_common(self._keys, rows[0].keys), shared)
         self._layers = [(keys[:, :, :kept], values[:, :, :kept]) for keys, values in self._layers]
@@ -391,7 +377,7 @@ class SharedPrefix:
             self._layers = self._forward(rows[:1], self._layers, kept, [shared])
         self._keys = rows[0].keys[:shared]
         reused = [kept, *[shared] * (len(rows) - 1)]
-        self._usage["prompt_tokens_computed"] += sum(map(len, rows)) - sum(reused)
+        self._usage["prompt_tokens_computed"] += sum(lengths) + len(rows) - sum(reused)
         self._usage["prompt_tokens_reused"] += sum(reused)
         each = (len(rows), -1, -1, -1)
         layers = [(keys.expand(each), values.expand(each)) for keys, values in self._layers]
@@ -407,22 +393,24 @@ class SharedPrefix:
                 if before < shown:
                     features[modality].append(torch.cat(row.features[modality], dim=1)[:, before:shown])
         encoded = {}
-        for modality, given in features.items():
+        for modality, shares in features.items():
             kind, listed = self._forms[modality]
-            pooled, *deep = ([layer] if listed else layer[None] for layer in torch.cat(given, dim=1))
+            pooled, *deep = ([layer] if listed else layer[None] for layer in torch.cat(shares, dim=1))
             takes_deep = "deepstack_features" in getattr(kind, "__dataclass_fields__", ())  # even if there are none
             encoded[modality] = kind(pooler_output=pooled, **({"deepstack_features": deep} if takes_deep else {}))
+
+        def cut(name: str, begin: int = 0) -> torch.Tensor:
+            return stacked([row.prompt.inputs[name][:, begin:last] for row, last in parts], stop - begin)
+
+        given = {
+            "input_ids": cut("input_ids", start),
+            "attention_mask": torch.ones((len(rows), stop), dtype=torch.long),
+            "position_ids": stacked([row.positions[..., start:last] for row, last in parts], stop - start),
+            **{name: cut(name) for name in _TOKEN_TYPES if name in rows[0].prompt.inputs},
+        }
         cache = _cache(layers)
-        inputs = self._model.prepare_inputs_for_generation(
-            stacked([row.ids[:, start:last] for row, last in parts], stop - start),
-            **{_CACHE: cache},
-            attention_mask=torch.ones((len(rows), stop), dtype=torch.long, device=self._model.device),
-            position_ids=stacked([row.positions[..., start:last] for row, last in parts], stop - start),
-            is_first_iteration=True,
-            use_cache=True,
-            mm_encoder_outputs=encoded,
-            **{name: stacked([row.types[name][:, :last] for row, last in parts], stop) for name in rows[0].types},
-        )
+        more = {_CACHE: cache, "is_first_iteration": True, "use_cache": True, "mm_encoder_outputs": encoded}
+        inputs = self._model.prepare_inputs_for_generation(**on_device(given, self._model), **more)
         self._model(**inputs, logits_to_keep=1, return_dict=True)
         return [(layer.keys, layer.values) for layer in cache.layers]
 

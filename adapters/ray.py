@@ -47,7 +47,6 @@ PICTURE_TOKENS, ANSWER_TOKENS, CHARACTERS = 1_024, 512, 4
 HEAD_EVERY, HEAD_SILENT = 5.0, 30.0
 """Seconds between questions to the cluster's head, and without an answer after which the run ends: after 60, Ray would
 end the process itself, and nobody would learn how to go on."""
-_MESSAGES = "medtasks_messages"
 
 
 def _engine(name: str) -> Any:
@@ -75,8 +74,8 @@ class RayArguments(Settings):
 
 
 Payload = tuple[list[ChatRequest], dict[str, dict[str, list[Any]]]]
-"""Requests as they travel to a replica, and their documents by task and split, with their messages; pictures of several
-requests of a unit travel once."""
+"""Requests as they travel to a replica, with their messages (pictures of several requests travel once), and their
+documents by task and split."""
 
 
 class Replica:
@@ -99,12 +98,12 @@ class Replica:
         return replies, self._model.describe(), takes_system_prompt(self._model)
 
 
-def _messages(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """The messages in a document as it travels, with their pictures decoded."""
-    if isinstance(document[_MESSAGES], str):  # why there are none
-        raise MedtasksError(document[_MESSAGES])
+def _decoded(messages: list[dict[str, Any]] | str, _: Any) -> list[dict[str, Any]]:
+    """Messages as they travel, with their pictures decoded; a text is why there are none."""
+    if isinstance(messages, str):
+        raise MedtasksError(messages)
     decoded = []
-    for message in document[_MESSAGES]:
+    for message in messages:
         content = message["content"]
         if isinstance(content, list):
             content = [
@@ -253,8 +252,9 @@ class MedtasksRay(MedtasksAdapter):
         """Yield positions and replies of each unit as it finishes, in any order; padding requests are left out."""
         read = read_requests(requests, self.task_dict)
         waiting = deque(units_of(read, self._given.unit_tokens, UNITS_EACH * self._left))
-        with tqdm(total=len(read), desc="medtasks_ray", unit="sample") as bar:
-            while bar.n < len(read):
+        left = len(read)
+        with tqdm(total=left, desc="medtasks_ray", unit="sample") as bar:
+            while left:
                 for unit in islice(waiting, 2):  # the next units are ready when a replica is
                     unit.payload = unit.payload or self._preparing.submit(self._payload, unit.requests)
                 if self._idle and waiting:
@@ -264,6 +264,7 @@ class MedtasksRay(MedtasksAdapter):
                     loading = sum(not unit.requests for _, unit in self._running.values())
                     bar.set_postfix(replicas=self._left - loading, refresh=False)
                     bar.update(len(answered))
+                    left -= len(answered)
                     yield answered
 
     def _payload(self, requests: Sequence[ChatRequest]) -> Payload:
@@ -281,9 +282,9 @@ class MedtasksRay(MedtasksAdapter):
                         messages = request.to_messages(document)
                     except Exception as error:  # a package's prompts raise anything
                         messages = first_line(error)
-                    travelling.append(replace(request, doc_id=len(placed), to_messages=_messages))
-                    kept = {name: document[name] for name in FIELDS if name in document}
-                    placed.append({**kept, _MESSAGES: messages})
+                    made = functools.partial(_decoded, messages)
+                    travelling.append(replace(request, doc_id=len(placed), to_messages=made))
+                    placed.append({name: document[name] for name in FIELDS if name in document})
         return travelling, documents
 
     def clean(self) -> None:
