@@ -301,7 +301,7 @@ def refuse(asked: Mapping[str, Any], ours: Sequence[str]) -> None:
         )
     if lack := lack_of(model, force_simple=simple):
         fix = f": {lack.fix}" if lack.fix else ""
-        raise MedtasksError(f"back-end {model} cannot be used: {lack.found}{fix}")
+        raise UsageError(f"back-end {model} cannot be used: {lack.found}{fix}")
     placed = current_settings().processes > 1 or "device_map" in str(asked.get("model_args"))
     if model == "llava_hf" and not placed:  # its default device_map is empty
         raise UsageError(
