@@ -99,7 +99,7 @@ class Evaluation:
         _agree_with_first(folder)
         store = AnswerStore(folder, rank)
         memory = memory_of(self._lm)
-        self.call.arguments["response_cache"] = requests = Requests(store, memory, self.ours, logged=logged)
+        self.call.arguments["response_cache"] = requests = Requests(store, memory, self.ours, logged)
         try:
             if rank == 0:
                 store.write_plan(plan)

@@ -9,7 +9,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from medtasks.core.errors import MedtasksError, UsageError, first_line
@@ -33,18 +33,18 @@ Memory = tuple[int | None, int | None]
 """Peak bytes of this process so far, on its GPUs and resident; None if that is not where its model is."""
 
 
+@dataclass
 class Requests:
     """Replaces the evaluator's response cache, which sees every request before the model does: what has a response in
     ``store`` is not asked again. Requests for other tasks than ``ours`` pass through. Responses that are not ``logged``
     reach the harness as empty texts, since it keeps them all in memory."""
 
-    def __init__(
-        self, store: AnswerStore, memory: Callable[[], Memory] | None, ours: Collection[str], *, logged: bool
-    ) -> None:
-        self.store = store
-        self._memory = memory
-        self._ours = ours
-        self._logged = logged
+    store: AnswerStore
+    memory: Callable[[], Memory] | None
+    ours: Collection[str]
+    logged: bool
+
+    def __post_init__(self) -> None:
         self._began = self._since = 0.0
         self._reported: set[str] = set()
 
@@ -53,7 +53,7 @@ class Requests:
         ours, others, padding = dict[int, Any](), dict[int, Any](), dict[int, Any]()
         seen = Counter[tuple[str, int]]()
         for number, request in enumerate(requests):
-            if request.task_name not in self._ours:
+            if request.task_name not in self.ours:
                 others[number] = request
             elif is_padding(request):
                 padding[number] = request
@@ -89,7 +89,7 @@ class Requests:
     def _response(self, slot: Slot) -> Any:
         from lmms_eval.api.instance import GenerationResult, TokenCounts
 
-        if not self._logged:
+        if not self.logged:
             return ""
         reply = self._reply(slot)
         text = reply.text if reply.failed is None else f"[no response: {reply.failed}]"
@@ -154,11 +154,11 @@ class Requests:
     def _keep(self, answers: Sequence[tuple[Slot, Reply]], *, asked: bool = True) -> None:
         """Save replies that the back-end just returned, or that it was not ``asked`` for (the outcome of rounds)."""
         fresh = [(slot, reply) for slot, reply in answers if not self.store.is_answered(slot)]
-        if asked and self._memory is not None:
+        if asked and self.memory is not None:
             since, self._since = self._since, time.monotonic()
             share = (self._since - since) / max(len(fresh), 1)  # of the time since the last replies were saved
             start, end = since - self._began, self._since - self._began
-            work = Work(round(start, 6), round(end, 6), round(share, 6), *self._memory())
+            work = Work(round(start, 6), round(end, 6), round(share, 6), *self.memory())
             fresh = [(slot, replace(reply, work=work)) for slot, reply in fresh]
         self.store.add(Answer(slot, reply) for slot, reply in fresh)
         for slot, reply in fresh:
@@ -322,16 +322,14 @@ def _slot(request: Any, *, outcome: bool = True) -> Slot:
 
 
 def _batches(lm: Any, slots: Sequence[Slot]) -> list[Sequence[Slot]]:
-    """The requests that are sent together: all if replies arrive one by one, else a multiple of those in flight, or the
-    batch size, so that no more can be lost; of one task, each document once, since some back-ends apply the first
-    request's task to a whole batch."""
-    if hasattr(lm, _FORWARD):
+    """The requests that are sent together, and of which no more can be lost at once."""
+    if hasattr(lm, _FORWARD):  # replies arrive one by one
         return [slots]
     in_flight = max((size for name in _CONCURRENCY if isinstance(size := getattr(lm, name, None), int)), default=0)
     size = getattr(lm, "batch_size", None)
     step = max(_SMALLEST, _ROUNDS_IN_FLIGHT * in_flight) if in_flight else size if isinstance(size, int) else 1
     alike: dict[tuple[str, int], list[Slot]] = defaultdict(list)
-    for slot in slots:
+    for slot in slots:  # some back-ends apply the first request's task to a whole batch
         alike[slot.task, slot.repeat].append(slot)
     return [some[begin : begin + step] for some in alike.values() for begin in range(0, len(some), step)]
 

@@ -64,7 +64,7 @@ def test_each_reply_is_stored_with_its_share_of_the_time(tmp_path: Path) -> None
         for place in range(len(asked)):
             yield [(place, Reply(f"answer {place}"))]
 
-    answered = Requests(AnswerStore(tmp_path / "answers"), lambda: (None, 77), {"task"}, logged=False)
+    answered = Requests(AnswerStore(tmp_path / "answers"), lambda: (None, 77), {"task"}, False)
     given = [
         Instance("generate_until", (f"prompt {number}",), 0, {"task": "task", "doc_id": number, "repeats": 1})
         for number in range(5)
