@@ -16,7 +16,7 @@ from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria,
 from medtasks.answers.markup import strip_thinking
 from medtasks.runs.replies import Letter, Probabilities, Reply
 
-from ._generating import GenerationSettings, cut_at_stop, ends_of_turn
+from ._base import GenerationSettings, cut_at_stop, ends_of_turn
 
 LETTERS = string.ascii_uppercase
 _LONGEST = 6  # characters of a token that can be a letter with blanks and signs around it
@@ -157,19 +157,17 @@ class Decoder:
         length = inputs["input_ids"].shape[1]
         exact = self._model.dtype == torch.float32 and not settings.sampling  # then ties are settled
         scores = StepScores(self._letters.tokens, ties=exact)
-        extra: dict[str, Any] = {}
-        if settings.num_beams == 1:  # beams change rows between steps
-            extra["logits_processor"] = LogitsProcessorList([scores])
-            if settings.until:
-                stop = StopAtText(self._tokenizer, length, settings.until)
-                extra["stopping_criteria"] = StoppingCriteriaList([stop])
+        extra: dict[str, Any] = {"logits_processor": LogitsProcessorList([scores])}
+        if settings.until:
+            stop = StopAtText(self._tokenizer, length, settings.until)
+            extra["stopping_criteria"] = StoppingCriteriaList([stop])
         device = self._model.device
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             if settings.sampling:
                 torch.manual_seed(seed)
             output = self._model.generate(**inputs, generation_config=self.configure(settings), **extra)[:, length:]
 
-        recorded = scores.rows(output) if settings.num_beams == 1 else [None] * len(output)
+        recorded = scores.rows(output)
         prompts = inputs["attention_mask"].sum(dim=1).tolist()
         decoded = []
         for row, prompt, letters, steps in zip(output.tolist(), prompts, options, recorded, strict=True):
@@ -179,11 +177,9 @@ class Decoder:
                 tokens = tokens[:-1]  # it reached a stop string before other rows ended
             full = self._tokenizer.decode(tokens, skip_special_tokens=True)
             text = cut_at_stop(full, settings.until)
-            known, tied = None, False
-            if steps is not None:
-                chosen, shares, ties = steps
-                known, close = self._letters.probabilities(tokens[:end], text, chosen, shares, letters)
-                tied = exact and (close or any(ties[: len(tokens)]))
+            chosen, shares, ties = steps
+            known, close = self._letters.probabilities(tokens[:end], text, chosen, shares, letters)
+            tied = exact and (close or any(ties[: len(tokens)]))
             finish = "stop" if end is not None or text != full else "length"
             reply = Reply(text, None, int(prompt), len(tokens), finish, probabilities=known)
             decoded.append((reply, tied))
@@ -201,7 +197,7 @@ class Decoder:
         """A transformers GenerationConfig for these settings on top of the checkpoint's own."""
         config = copy.deepcopy(self._model.generation_config)
         config.max_new_tokens = settings.max_new_tokens
-        config.num_beams = settings.num_beams
+        config.num_beams = 1
         config.do_sample = settings.sampling
         if settings.sampling:
             config.temperature, config.top_p, config.top_k = settings.temperature, settings.top_p, settings.top_k

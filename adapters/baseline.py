@@ -35,7 +35,6 @@ class MedtasksBaseline(MedtasksAdapter):
         super().__init__()
         self._given = given = BaselineArguments.read(arguments)
         self._policy = make_policy(given.policy, seed=given.seed, accuracy=given.accuracy, answer=given.answer)
-        self.join_replicas("cpu")
 
     def describe(self) -> dict[str, Any]:
         """Provenance of the answers, JSON-serializable; settings that the policy does not use are None."""

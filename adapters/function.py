@@ -22,7 +22,6 @@ class MedtasksFunction(MedtasksAdapter):
     def __init__(self, answer: Callable[[list[dict[str, Any]]], str]) -> None:
         super().__init__()
         self._answer = answer
-        self.join_replicas("cpu")
 
     @property
     def arguments(self) -> str:

@@ -30,6 +30,11 @@ def option_letters(document: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(sorted(letter for letter, text in options if text is not None))
 
 
+def draw(*parts: int | str) -> int:
+    """A 256-bit integer from its arguments alone, so neither order nor sharding can change it."""
+    return int.from_bytes(hashlib.sha256(json.dumps(parts).encode()).digest(), "big")
+
+
 @dataclass(frozen=True)
 class Question:
     """A question as policies see it. ``choices`` are empty for an open question, which is answered from ``answers``,
@@ -62,8 +67,7 @@ class Question:
 
     def draw(self, seed: int, purpose: str) -> int:
         """A 256-bit integer, uniform over seeds, samples and purposes."""
-        key = json.dumps([seed, self.sample_id, purpose]).encode()
-        return int.from_bytes(hashlib.sha256(key).digest(), "big")
+        return draw(seed, self.sample_id, purpose)
 
     def pick(self, seed: int, purpose: str) -> str:
         """One of the choices; of an open question, the answer of a random document."""

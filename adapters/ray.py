@@ -22,7 +22,7 @@ from itertools import chain, count, groupby, islice
 from typing import Annotated, Any, ClassVar
 
 from loguru import logger
-from pydantic import AfterValidator, ConfigDict
+from pydantic import BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 from tqdm import tqdm
 
@@ -47,13 +47,15 @@ PICTURE_TOKENS, ANSWER_TOKENS, CHARACTERS = 1_024, 512, 4
 HEAD_EVERY, HEAD_SILENT = 5.0, 30.0
 """Seconds between questions to the cluster's head, and without an answer after which the run ends: after 60, Ray would
 end the process itself, and nobody would learn how to go on."""
-_MESSAGES = "medtasks_messages"
 
 
-def _checked_engine(text: str) -> str:
-    if text not in ENGINES and "." not in text:
-        raise PydanticCustomError("expected", "vlm, vllm, baseline, or a class as package.module.Class")
-    return ENGINES.get(text, text)
+def _engine(name: str) -> Any:
+    module, _, kind = ENGINES.get(name, name).rpartition(".")
+    try:
+        return getattr(import_module(module), kind)
+    except Exception as error:  # a module may raise anything
+        words = f"vlm, vllm, baseline, or a class as package.module.Class ({first_line(error)})"
+        raise PydanticCustomError("expected", "{words}", {"words": words}) from error
 
 
 class RayArguments(Settings):
@@ -62,7 +64,8 @@ class RayArguments(Settings):
     model_config = ConfigDict(extra="allow", coerce_numbers_to_str=True)
     source: ClassVar[str] = "model_args"
 
-    engine: Annotated[str, AfterValidator(_checked_engine)] = ENGINES["vlm"]  # the back-end that each replica runs
+    # the back-end that each replica runs
+    engine: Annotated[type[MedtasksAdapter], BeforeValidator(_engine)] = Field("vlm", validate_default=True)
     replicas: Count = 1  # the run starts with the first that is loaded; others join as the cluster has room
     gpus: NonNegative | None = None  # of each replica, on one node; by default 1 if the cluster has any, else 0
     cpus: NonNegative = 1  # cores that Ray reserves for each replica
@@ -71,45 +74,36 @@ class RayArguments(Settings):
 
 
 Payload = tuple[list[ChatRequest], dict[str, dict[str, list[Any]]]]
-"""Requests as they travel to a replica, and their documents by task and split, with their messages; pictures of several
-requests of a unit travel once."""
+"""Requests as they travel to a replica, with their messages (pictures of several requests travel once), and their
+documents by task and split."""
 
 
 class Replica:
     """The engine, in a Ray actor."""
 
-    def __init__(self, engine: str, arguments: dict[str, Any]) -> None:
+    def __init__(self, engine: type[MedtasksAdapter], arguments: dict[str, Any]) -> None:
         self._engine, self._arguments = engine, arguments
+        self._model: Any = None
 
-    def load(self) -> tuple[dict[str, Any], bool]:
-        """Load the model; return its description and whether it takes a system prompt."""
-        module, _, name = self._engine.rpartition(".")
+    def answer(self, unit: Payload) -> tuple[list[tuple[int, Reply]], dict[str, Any], bool]:
+        """The replies to a unit (of no requests while the model is loaded) with the positions of their requests; the
+        engine's description, whose usage grows; whether it takes a system prompt."""
         try:
-            kind = getattr(import_module(module), name)
-        except (ImportError, AttributeError) as error:
-            raise UsageError(f"engine={self._engine} cannot be imported on this node ({first_line(error)}).") from error
-        if not (isinstance(kind, type) and issubclass(kind, MedtasksAdapter)):
-            raise UsageError(f"engine={self._engine} is not derived from medtasks.adapters._base.MedtasksAdapter.")
-        try:
-            self._model: Any = kind(**self._arguments)
+            self._model = self._model or self._engine(**self._arguments)
         except SystemExit as end:  # back-ends end their process with one sentence
             raise UsageError(str(end.__cause__ or end)) from None
-        return self._model.describe(), takes_system_prompt(self._model)
-
-    def answer(self, unit: Payload) -> tuple[list[tuple[int, Reply]], dict[str, Any]]:
-        """The replies to a unit with the positions of their requests; the engine's description, whose usage grows."""
         requests, self._model.task_dict = unit
-        answered = isolated(self._model.batches(requests), lambda request: request.task, self._model.answer)
+        answered = isolated(self._model.batches(requests), self._model.answer)
         replies = [(request.position, reply) for request, reply in chain.from_iterable(answered)]
-        return replies, self._model.describe()
+        return replies, self._model.describe(), takes_system_prompt(self._model)
 
 
-def _messages(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """The messages in a document as it travels, with their pictures decoded."""
-    if isinstance(document[_MESSAGES], str):  # why there are none
-        raise MedtasksError(document[_MESSAGES])
+def _decoded(messages: list[dict[str, Any]] | str, _: Any) -> list[dict[str, Any]]:
+    """Messages as they travel, with their pictures decoded; a text is why there are none."""
+    if isinstance(messages, str):
+        raise MedtasksError(messages)
     decoded = []
-    for message in document[_MESSAGES]:
+    for message in messages:
         content = message["content"]
         if isinstance(content, list):
             content = [
@@ -122,7 +116,8 @@ def _messages(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 @dataclass
 class Unit:
-    """Requests that one replica answers together; ``attempts`` counts the replicas that died on them."""
+    """Requests that one replica answers together, none while its model is loaded; ``attempts`` counts the replicas that
+    died on them."""
 
     requests: list[ChatRequest]
     cost: int = 0
@@ -158,11 +153,10 @@ class MedtasksRay(MedtasksAdapter):
 
     @exit_with_sentence
     def __init__(self, **arguments: Any) -> None:
-        super().__init__()
         self._given = given = RayArguments.read(arguments)
         if current_settings().processes > 1:
             raise UsageError("medtasks_ray runs as one process; start it without accelerate and torchrun.")
-        self.join_replicas("cpu")
+        super().__init__()
         self._ray = ray = _started(given.address)
         self._head_seen = time.monotonic()
         threading.Thread(target=self._watch_head, daemon=True).start()
@@ -188,13 +182,12 @@ class MedtasksRay(MedtasksAdapter):
         kind = ray.remote(num_gpus=gpus, num_cpus=given.cpus)(Replica)
         self._new = functools.partial(kind.remote, given.engine, given.model_extra or {})
         self._idle: list[Any] = []
-        self._loading: dict[Any, tuple[Any, int]] = {}
+        self._running: dict[Any, tuple[Any, Unit]] = {}
         self._left = given.replicas
         for _ in range(self._left):
-            self._load()
+            self._load(Unit([]))
         for waited in count(1):
-            for reference in self._first_done(list(self._loading)):
-                self._loaded(reference)
+            self._finished(deque())
             if self._idle:
                 break
             if waited % 6 == 0:  # about every half minute
@@ -208,37 +201,45 @@ class MedtasksRay(MedtasksAdapter):
                 self._head_seen = time.monotonic()
                 time.sleep(HEAD_EVERY)
 
-    def _first_done(self, references: list[Any]) -> list[Any]:
-        """The first of ``references`` that is done; none after a while."""
+    def _load(self, unit: Unit) -> None:
+        """Start a replica, on whatever node has room; ``unit`` counts those that died while they loaded."""
+        replica = self._new()
+        self._running[replica.answer.remote(([], {}))] = (replica, unit)
+
+    def _finished(self, waiting: deque[Unit]) -> list[tuple[int, Reply]]:
+        """The replies of the replica that is done first; none after a while, or if it has loaded its model or died."""
         if time.monotonic() - self._head_seen > HEAD_SILENT:
             raise MedtasksError("the head of the Ray cluster does not answer; start the cluster again.")
-        done, _ = self._ray.wait(references, timeout=HEAD_EVERY)
-        return list(done)
-
-    def _load(self, died: int = 0) -> None:
-        """Start a replica, on whatever node has room; as many have ``died`` in its place while they loaded."""
-        replica = self._new()
-        self._loading[replica.load.remote()] = (replica, died)
-
-    def _loaded(self, reference: Any) -> None:
-        replica, died = self._loading.pop(reference)
+        done, _ = self._ray.wait([*self._running], timeout=HEAD_EVERY)
+        if not done:
+            return []
+        replica, unit = self._running.pop(done[0])
         try:
-            facts, self.takes_system_prompt = self._ray.get(reference)
-        except self._ray.exceptions.RayActorError as error:
-            if died + 1 < ATTEMPTS:
-                self._load(died + 1)
-                return
+            replies, facts, self.takes_system_prompt = self._ray.get(done[0])
+        except self._ray.exceptions.RayTaskError as error:
+            raise UsageError(str(error.cause)) from None
+        except self._ray.exceptions.RayError as error:  # the replica or its node died
+            unit.attempts += 1
+            again = unit.attempts < ATTEMPTS
+            if unit.requests:
+                self._load(Unit([]))
+                reason = f"{ATTEMPTS} replicas died while they answered it ({type(error).__name__})"
+                waiting.extendleft([unit] * again)
+                return [] if again else [(request.position, Reply.failure(reason)) for request in unit.requests]
+            if again:
+                self._load(unit)
+                return []
             self._left -= 1
             logger.warning(f"medtasks_ray: a replica died {ATTEMPTS} times while it loaded ({type(error).__name__})")
             if not self._left:
                 raise MedtasksError(
                     "all replicas died while they loaded the model; look at Ray's logs, or give each more memory."
                 ) from error
-        except self._ray.exceptions.RayTaskError as error:
-            raise UsageError(str(error.cause)) from None
-        else:
-            self._facts = self._facts or facts
-            self._idle.append(replica)
+            return []
+        self._facts = facts if unit.requests else self._facts or facts
+        self._usage[replica] = facts.get("usage", {})
+        self._idle.append(replica)
+        return list(replies)
 
     def describe(self) -> dict[str, Any]:
         """The engine's description, with the usage of all replicas summed, and the cluster at the beginning."""
@@ -250,43 +251,21 @@ class MedtasksRay(MedtasksAdapter):
     def stream(self, requests: list[Any]) -> Iterator[list[tuple[int, Reply]]]:
         """Yield positions and replies of each unit as it finishes, in any order; padding requests are left out."""
         read = read_requests(requests, self.task_dict)
-        with tqdm(total=len(read), desc="medtasks_ray", unit="sample") as bar:
-            for answered in self._answered(read):
-                bar.set_postfix(replicas=self._left - len(self._loading), refresh=False)
-                bar.update(len(answered))
-                yield answered
-
-    def _answered(self, requests: Sequence[ChatRequest]) -> Iterator[list[tuple[int, Reply]]]:
-        waiting = deque(units_of(requests, self._given.unit_tokens, UNITS_EACH * self._left))
-        running: dict[Any, tuple[Any, Unit]] = {}
-        while waiting or running:
-            for unit in islice(waiting, 2):  # the next units are ready when a replica is
-                unit.payload = unit.payload or self._preparing.submit(self._payload, unit.requests)
-            if self._idle and waiting:
-                unit, replica = waiting.popleft(), self._idle.pop()
-                running[replica.answer.remote(unit.payload.result())] = (replica, unit)
-                continue
-            for reference in self._first_done([*running, *self._loading]):
-                if reference in self._loading:
-                    self._loaded(reference)
-                    continue
-                replica, unit = running.pop(reference)
-                try:
-                    replies, self._facts = self._ray.get(reference)
-                except self._ray.exceptions.RayTaskError as error:
-                    raise UsageError(str(error.cause)) from None
-                except self._ray.exceptions.RayError as error:  # the replica or its node died
-                    self._load()
-                    unit.attempts += 1
-                    if unit.attempts < ATTEMPTS:
-                        waiting.appendleft(unit)
-                        continue
-                    reason = f"{ATTEMPTS} replicas died while they answered it ({type(error).__name__})"
-                    replies = [(request.position, Reply.failure(reason)) for request in unit.requests]
-                else:
-                    self._usage[replica] = self._facts.get("usage", {})
-                    self._idle.append(replica)
-                yield replies
+        waiting = deque(units_of(read, self._given.unit_tokens, UNITS_EACH * self._left))
+        left = len(read)
+        with tqdm(total=left, desc="medtasks_ray", unit="sample") as bar:
+            while left:
+                for unit in islice(waiting, 2):  # the next units are ready when a replica is
+                    unit.payload = unit.payload or self._preparing.submit(self._payload, unit.requests)
+                if self._idle and waiting:
+                    unit, replica = waiting.popleft(), self._idle.pop()
+                    self._running[replica.answer.remote(unit.payload.result())] = (replica, unit)
+                elif answered := self._finished(waiting):
+                    loading = sum(not unit.requests for _, unit in self._running.values())
+                    bar.set_postfix(replicas=self._left - loading, refresh=False)
+                    bar.update(len(answered))
+                    left -= len(answered)
+                    yield answered
 
     def _payload(self, requests: Sequence[ChatRequest]) -> Payload:
         travelling: list[ChatRequest] = []
@@ -303,15 +282,15 @@ class MedtasksRay(MedtasksAdapter):
                         messages = request.to_messages(document)
                     except Exception as error:  # a package's prompts raise anything
                         messages = first_line(error)
-                    travelling.append(replace(request, doc_id=len(placed), to_messages=_messages))
-                    kept = {name: document[name] for name in FIELDS if name in document}
-                    placed.append({**kept, _MESSAGES: messages})
+                    made = functools.partial(_decoded, messages)
+                    travelling.append(replace(request, doc_id=len(placed), to_messages=made))
+                    placed.append({name: document[name] for name in FIELDS if name in document})
         return travelling, documents
 
     def clean(self) -> None:
         """Stop the replicas; the harness calls this once it has all answers."""
         self._idle.clear()
-        self._loading.clear()
+        self._running.clear()
         self._ray.shutdown()
         super().clean()
 

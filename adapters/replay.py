@@ -71,7 +71,6 @@ class MedtasksReplay(MedtasksAdapter):
             "identical_repeats": len(rows) - len(self._rows),
             "unmatched": None,
         }
-        self.join_replicas("cpu")
 
     def describe(self) -> dict[str, Any]:
         """Provenance of the answers, JSON-serializable. ``unmatched`` are rows of the file that belong to no document

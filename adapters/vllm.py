@@ -16,17 +16,20 @@ from medtasks.core.schema import first_problem
 from medtasks.harness.backends import adapter_facts, fingerprint_of
 from medtasks.runs.replies import Probabilities, Reply
 
-from ._base import ChatRequest, Count
-from ._decoding import LETTERS, Letters
-from ._generating import (
+from ._base import (
+    ChatRequest,
+    Count,
     GeneratingAdapter,
     GeneratingArguments,
     GenerationSettings,
     Messages,
     cut_at_stop,
     ends_of_turn,
-    media_in,
+    images_in,
+    read_messages,
+    sample_seed,
 )
+from ._decoding import LETTERS, Letters
 from ._reading import digest
 
 PICTURES_AT_ONCE = 128  # different pictures passed to the engine at once; prepared, they have some 10 MB each
@@ -47,7 +50,7 @@ class VLLMArguments(GeneratingArguments):
 
 
 class MedtasksVLLM(GeneratingAdapter):
-    """Generates answers with vLLM (``medtasks[vllm]``), without beam search. Requests are ordered by media, and
+    """Generates answers with vLLM (``medtasks[vllm]``). Requests are ordered by media, and
     pictures carry a content digest as their ``uuid``, so that vLLM finds them in its caches without hashing. One
     process serves all GPUs."""
 
@@ -58,7 +61,6 @@ class MedtasksVLLM(GeneratingAdapter):
     def __init__(self, **arguments: Any) -> None:
         given = VLLMArguments.read(arguments)
         super().__init__(given)
-        self.join_replicas("cpu")
         if self.world_size > 1:
             raise UsageError(
                 f"{self.world_size} processes were launched, but vLLM uses all GPUs from one; start it without a "
@@ -84,7 +86,7 @@ class MedtasksVLLM(GeneratingAdapter):
         self.devices = math.prod(int(engine.get(f"{kind}_parallel_size") or 1) for kind in ("tensor", "pipeline"))
         self._usage = dict.fromkeys(COUNTERS, 0)
         config = self._model.llm_engine.vllm_config.model_config.hf_config
-        self._placeholders = {getattr(config, f"{modality}_token_id", None) for modality in ("image", "video")} - {None}
+        self._placeholder = getattr(config, "image_token_id", None)
 
     def clean(self) -> None:
         """Stop the engine; the harness calls this once it has all answers."""
@@ -94,8 +96,6 @@ class MedtasksVLLM(GeneratingAdapter):
     def answer(self, requests: list[ChatRequest]) -> list[Reply]:
         """The replies to a batch, whose settings are equal."""
         settings = self.settings_of(requests)
-        if settings.num_beams != 1:
-            raise UsageError(f"num_beams is {settings.num_beams}, but medtasks_vllm has no beam search.")
         replies: list[Reply] = []
         for asked, messages in self._portions(requests):
             sampling = [self._sampling(settings, request) for request in asked]
@@ -116,8 +116,8 @@ class MedtasksVLLM(GeneratingAdapter):
         portion: list[Messages] = []
         shown: set[str] = set()
         for request in batch:
-            messages, pictures = self.messages_of(request), set()
-            for part in media_in(messages, "image"):
+            messages, pictures = read_messages(request.messages(self.task_dict), self._given), set()
+            for part in images_in(messages):
                 part["uuid"] = digest([part["image"]]).hex()
                 part |= {"type": "image_pil", "image_pil": part.pop("image")}
                 pictures.add(part["uuid"])
@@ -130,16 +130,15 @@ class MedtasksVLLM(GeneratingAdapter):
         yield asked, portion
 
     def _sampling(self, settings: GenerationSettings, request: ChatRequest) -> Any:
-        """vLLM's settings of a request. Log-probabilities are those of the options' letters, without the rarest tokens
-        if there are too many: their numbers are the highest. Speculative decoding has none."""
+        """vLLM's settings of a request. Log-probabilities are those of the options' letters."""
         from vllm import SamplingParams
 
         engine, recorded = self._model.llm_engine, dict[str, Any]()
-        if engine.vllm_config.speculative_config is None:
+        if engine.vllm_config.speculative_config is None:  # it has none
             known = engine.model_config.get_vocab_size()
             tokens = self._letters.tokens.items()
             named = [token for token, letter in tokens if letter in request.options and token < known]
-            recorded = {"logprob_token_ids": named[:NAMED]} if named else {"logprobs": 0}
+            recorded = {"logprob_token_ids": named[:NAMED]} if named else {"logprobs": 0}  # the rarest are the last
         return SamplingParams(
             max_tokens=settings.max_new_tokens,
             temperature=settings.temperature,
@@ -150,7 +149,7 @@ class MedtasksVLLM(GeneratingAdapter):
             stop_token_ids=self._ends,
             detokenize=bool(settings.until),
             **recorded,
-            seed=self.seed_of(request) if settings.sampling else None,
+            seed=sample_seed(self._given.seed, request.sample_id, request.repeat) if settings.sampling else None,
         )
 
     def _reply(self, output: Any, request: ChatRequest, settings: GenerationSettings) -> Reply:
@@ -164,7 +163,7 @@ class MedtasksVLLM(GeneratingAdapter):
             input_tokens=len(prompt),
             output_tokens=len(first.token_ids),
             finish=first.finish_reason,
-            vision_tokens=sum(token in self._placeholders for token in prompt) if self._placeholders else None,
+            vision_tokens=None if self._placeholder is None else list(prompt).count(self._placeholder),
             reused_tokens=output.num_cached_tokens,
             probabilities=probabilities(first, text, self._letters, request.options),
         )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import re
 import time
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
@@ -22,10 +21,9 @@ import psutil
 import torch
 import transformers
 from loguru import logger
-from transformers import AutoConfig, AutoModelForImageTextToText, AutoProcessor
-from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
+from transformers import AutoModelForImageTextToText, AutoProcessor
 
-from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line
+from medtasks.core.errors import DataError, MedtasksError, first_line
 from medtasks.core.exits import exit_with_sentence
 from medtasks.core.schema import expects
 from medtasks.core.settings import current_settings
@@ -33,11 +31,18 @@ from medtasks.harness.backends import adapter_facts, fingerprint_of
 from medtasks.metrics.learned import HUB_ID, no_progress_bars
 from medtasks.runs.replies import Reply
 
-from ._base import ChatRequest, Count
+from ._base import (
+    ChatRequest,
+    Count,
+    GeneratingAdapter,
+    GeneratingArguments,
+    GenerationSettings,
+    images_in,
+    read_messages,
+    sample_seed,
+)
 from ._decoding import Decoder
-from ._generating import GeneratingAdapter, GeneratingArguments, GenerationSettings, media_in
-from ._prefix import SharedPrefix, refusal
-from ._reading import Prompt, Reader, padded
+from ._reading import Prompt, Reader, SharedPrefix, padded, refusal
 
 TINY = Path(__file__).with_name("tiny_vlm")  # trained on drawn pictures for the demo; its README says how
 COUNTERS = ("media_encoded", "media_reused", "prompt_tokens_computed", "prompt_tokens_reused", "ties_decided_alone")
@@ -58,13 +63,11 @@ class VLMArguments(GeneratingArguments):
     """Arguments of ``medtasks_vlm``; ``pretrained`` may also be ``tiny``, a small model for the demo. Under
     ``accelerate launch`` each process takes a GPU of its own. A batch has at most ``batch_size`` samples, and no more
     tokens than a quarter of the device's free memory can cache; sampled answers are batches of one. With
-    ``share_prefix``, what prompts have in common (pictures, frames, system message) is computed once. ``video=native``
-    shows frames of a video as one video with its times, for checkpoints whose processor takes videos."""
+    ``share_prefix``, what prompts have in common (pictures, frames, system message) is computed once."""
 
     device: Annotated[str, expects("auto, cpu, cuda or cuda:N", re.compile(r"auto|cpu|cuda(:\d+)?").fullmatch)] = "auto"
     batch_size: Count = 32
     share_prefix: bool = True
-    video: Literal["images", "native"] = "images"
     revision: str | None = None
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"  # the checkpoint's own on a GPU, float32 on CPU
     attn_implementation: str | None = None
@@ -81,27 +84,21 @@ class MedtasksVLM(GeneratingAdapter):
 
     @exit_with_sentence
     def __init__(self, **arguments: Any) -> None:
-        self._given: VLMArguments
         given = VLMArguments.read(arguments)
-        super().__init__(given)
-        self.join_replicas(given.device)
+        super().__init__(given, given.device)
         quiet = self.rank != 0 or given.pretrained == "tiny"
         with no_progress_bars() if quiet else nullcontext():
             self._model, self.processor, self._facts = load_checkpoint(given, self.device)
-        if given.video == "native" and not hasattr(self.processor, "video_processor"):
-            raise UsageError(
-                f"video=native was given, but the processor of {given.pretrained} takes no videos; leave it out."
-            )
         self._usage = dict.fromkeys(COUNTERS, 0)
         self._padding = self.processor.tokenizer.pad_token_id
         self._reader = Reader(self.processor, self._model.config)
         self._decoder = Decoder(self._model, self.processor.tokenizer)
         self._shared = SharedPrefix(self._model, self._usage)
-        self._tried: set[tuple[int, bool, bool]] = set()
+        self._tried: set[tuple[int, bool]] = set()
         self._most_tokens = self._tokens = default_tokens(self._model)
         self._calm = 0
         self._longest_answer = TYPICAL_ANSWER
-        self._settings |= {"video": given.video, "share_prefix": given.share_prefix or "switched off"}
+        self._settings["share_prefix"] = given.share_prefix or "switched off"
         if given.share_prefix and (reason := refusal(self._model)):
             self._stop_sharing(reason)
         self._reading = ThreadPoolExecutor(1, thread_name_prefix="medtasks-reading")
@@ -135,7 +132,7 @@ class MedtasksVLM(GeneratingAdapter):
 
     def _prompt(self, request: ChatRequest) -> Prompt:
         began = time.monotonic()
-        messages = self.messages_of(request, native_video=self._given.video == "native")
+        messages = read_messages(request.messages(self.task_dict), self._given)
         try:
             prompt = self._reader.prompt(messages, request.options, whole=not self._sharing)
         except DataError as error:
@@ -144,7 +141,8 @@ class MedtasksVLM(GeneratingAdapter):
 
     def answer(self, requests: list[ChatRequest]) -> list[Reply]:
         """The replies to a batch, whose settings are equal."""
-        settings = self.settings_of(requests)
+        settings, first = self.settings_of(requests), requests[0]
+        seed = sample_seed(self._given.seed, first.sample_id, first.repeat)
         begun, self._begun = self._begun, None
         read = begun[1] if begun and begun[0] is requests else self._begin(requests)  # a part of a failed batch
         prompts, replies = read.result(), list[Reply]()
@@ -156,7 +154,7 @@ class MedtasksVLM(GeneratingAdapter):
             while len(replies) < len(prompts):
                 fitting = self._fitting(prompts[len(replies) :], room)
                 try:
-                    replies += self._batch(fitting, settings, self.seed_of(requests[0]))
+                    replies += self._batch(fitting, settings, seed)
                 except (MemoryError, RuntimeError) as error:
                     if not is_out_of_memory(error):
                         raise
@@ -179,63 +177,49 @@ class MedtasksVLM(GeneratingAdapter):
         return replies
 
     def _fitting(self, prompts: Sequence[Prompt], room: int) -> Sequence[Prompt]:
-        """The first prompts, at least one, that have no more tokens than fit, with padding and ``room`` for answers."""
+        """The first prompts, all with pictures or all without, at least one, that fit with ``room`` for answers."""
         longest = 0
         for before, prompt in enumerate(prompts):
             longest = max(longest, prompt.tokens + room)
-            if before and (before + 1) * longest > self._tokens:
+            # not all models accept batches that mix prompts with and without pictures
+            if before and ((before + 1) * longest > self._tokens or bool(prompt.media) != bool(prompts[0].media)):
                 return prompts[:before]
         return prompts
 
     def _batch(self, prompts: Sequence[Prompt], settings: GenerationSettings, seed: int) -> list[Reply]:
-        sharing = settings.num_beams == 1 and self._may_share(prompts)
+        sharing = self._may_share(prompts)
         if sharing:
             inputs, reused = self._shared.inputs(prompts, self._padding)
-            decoded = self._decoder.decode(inputs, [prompt.options for prompt in prompts], settings, seed)
         else:
-            decoded, reused = self._from_the_start(prompts, settings, seed), [0] * len(prompts)
+            inputs, reused = self._from_the_start(prompts), [0] * len(prompts)
+        decoded = self._decoder.decode(inputs, [prompt.options for prompt in prompts], settings, seed)
         replies = []
         for prompt, (reply, tied), count in zip(prompts, decoded, reused, strict=True):
             if tied and (sharing or len(prompts) > 1):  # rounding may have decided it
                 self._usage["ties_decided_alone"] += 1
-                [(reply, _)], count = self._from_the_start([prompt], settings), 0
+                alone = self._from_the_start([prompt])
+                [(reply, _)], count = self._decoder.decode(alone, [prompt.options], settings), 0
             replies.append(
                 replace(reply, reused_tokens=count, vision_tokens=prompt.vision_tokens, media_seconds=prompt.seconds)
             )
         return replies
 
-    def _from_the_start(
-        self, prompts: Sequence[Prompt], settings: GenerationSettings, seed: int = 0
-    ) -> list[tuple[Reply, bool]]:
-        alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
-        whole = [self._whole(prompt) for prompt in prompts]
-        for number, prompt in enumerate(whole):  # not all models accept batches that mix kinds of media
-            alike[tuple(sorted(prompt.inputs))].append(number)
-        decoded: dict[int, tuple[Reply, bool]] = {}
-        for numbers in alike.values():
-            inputs = self._padded([whole[number] for number in numbers])
-            options = [whole[number].options for number in numbers]
-            decoded.update(zip(numbers, self._decoder.decode(inputs, options, settings, seed), strict=True))
-        return [decoded[number] for number in range(len(prompts))]
-
-    def _whole(self, prompt: Prompt) -> Prompt:
-        """The prompt with its pixels, which are left out while prefixes are shared."""
-        complete = not prompt.media or any(name.startswith("pixel") for name in prompt.inputs)
-        return prompt if complete else self._reader.prompt(prompt.messages, prompt.options, whole=True)
-
-    def _padded(self, prompts: Sequence[Prompt]) -> dict[str, Any]:
-        self._usage["media_encoded"] += sum(media.count for prompt in prompts for media in prompt.media)
-        self._usage["prompt_tokens_computed"] += sum(prompt.tokens for prompt in prompts)
-        return padded(prompts, self._padding, self._model)
+    def _from_the_start(self, prompts: Sequence[Prompt]) -> dict[str, Any]:
+        """Inputs of whole prompts: their pixels, which are left out while prefixes are shared, are read again."""
+        whole = []
+        for prompt in prompts:
+            complete = not prompt.media or any(name.startswith("pixel") for name in prompt.inputs)
+            whole.append(prompt if complete else self._reader.prompt(prompt.messages, prompt.options, whole=True))
+        self._usage["media_encoded"] += sum(media.count for prompt in whole for media in prompt.media)
+        self._usage["prompt_tokens_computed"] += sum(prompt.tokens for prompt in whole)
+        return padded(whole, self._padding, self._model)
 
     def _may_share(self, prompts: Sequence[Prompt]) -> bool:
-        """Whether prefixes are shared; the first batch of a kind (no picture, one, several; video; one row, several) is
-        compared with its prompts computed alone."""
-        images, videos = (media_in(prompts[0].messages, kind) for kind in ("image", "video"))
-        kind = (min(len(images), 2), bool(videos), len(prompts) > 1)
+        """Whether prefixes are shared; the first batch of a kind is compared with its prompts computed alone."""
+        kind = (min(len(images_in(prompts[0].messages)), 2), len(prompts) > 1)
         if not self._sharing or kind in self._tried:
             return self._sharing
-        alone = [self._decoder.scores(self._padded([self._whole(prompt)]), TRIED) for prompt in prompts[:2]]
+        alone = [self._decoder.scores(self._from_the_start([prompt]), TRIED) for prompt in prompts[:2]]
         try:
             tokens, scores = self._decoder.scores(self._shared.inputs(prompts[:2], self._padding)[0], TRIED)
         except Exception as error:  # an untested model class may raise anything
@@ -280,33 +264,22 @@ def load_checkpoint(given: VLMArguments, device: torch.device) -> tuple[Any, Any
     """
     name = given.pretrained
     directory = TINY if name == "tiny" else Path(name).expanduser()
-    if directory.is_dir() and not (directory / "config.json").is_file():
-        raise MedtasksError(f"{directory}: no config.json, expected a transformers checkpoint directory.")
-    if not directory.is_dir() and not HUB_ID.fullmatch(name):
-        raise MedtasksError(f"{name}: neither a checkpoint directory nor a hub id (owner/name).")
-    source = str(directory) if directory.is_dir() else name
-    common: dict[str, Any] = {"trust_remote_code": given.trust_remote_code}
-    if given.revision:
-        common["revision"] = given.revision
-
-    with _loading(name, "configuration"):
-        config = AutoConfig.from_pretrained(source, **common)
-    remote = given.trust_remote_code and "AutoModelForImageTextToText" in (getattr(config, "auto_map", None) or {})
-    if config.model_type not in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES and not remote:
+    if not (directory / "config.json").is_file() and (directory.is_dir() or not HUB_ID.fullmatch(name)):
         raise MedtasksError(
-            f"{name}: a model of type {config.model_type!r} was found, expected one that transformers lists as "
-            "image-text-to-text."
+            f"{name}: neither a checkpoint directory, which has a config.json, nor a hub id (owner/name)."
         )
+    source = str(directory) if directory.is_dir() else name
     with _loading(name, "processor"):
+        common = given.model_dump(include={"trust_remote_code", "revision"}, exclude_none=True)
         processor = AutoProcessor.from_pretrained(source, **common)
     _adjust_processor(processor, given)
-    model = _load_model(given, source, common, device).eval()
+    model = _load_model(given, source, device).eval()
 
     local, defaults = fingerprint_of(source), model.generation_config.to_diff_dict()
     defaults.pop("transformers_version", None)
     facts = {
         "pretrained": name,
-        "revision": given.revision if local else getattr(config, "_commit_hash", None) or given.revision,
+        "revision": given.revision if local else getattr(model.config, "_commit_hash", None) or given.revision,
         **local,
         "peft": adapter_facts(given.peft),
         "architecture": type(model).__name__,
@@ -363,12 +336,12 @@ def _adjust_processor(processor: Any, given: VLMArguments) -> None:
         image_processor.size = type(size)(**sides)
 
 
-def _load_model(given: VLMArguments, source: str, common: dict[str, Any], device: torch.device) -> Any:
-    # "auto" keeps the checkpoint's dtype, but half precision is slow and imprecise on CPU.
-    dtype = "float32" if given.dtype == "auto" and device.type == "cpu" else given.dtype
-    extra = {**common, "dtype": dtype if dtype == "auto" else getattr(torch, dtype)}
-    if given.attn_implementation:
-        extra["attn_implementation"] = given.attn_implementation
+def _load_model(given: VLMArguments, source: str, device: torch.device) -> Any:
+    extra = given.model_dump(
+        include={"trust_remote_code", "revision", "dtype", "attn_implementation"}, exclude_none=True
+    )
+    if given.dtype == "auto" and device.type == "cpu":
+        extra["dtype"] = "float32"  # "auto" keeps the checkpoint's, but half precision is slow and imprecise on CPU
     if device.type == "cuda":
         extra["device_map"] = {"": device}  # straight to the GPU, without a copy of the model in host memory
     with _loading(given.pretrained, "model"):
@@ -382,8 +355,6 @@ def _load_model(given: VLMArguments, source: str, common: dict[str, Any], device
         return model
     from peft import PeftModel
 
-    if not HUB_ID.fullmatch(given.peft) and not Path(given.peft).expanduser().is_dir():
-        raise MedtasksError(f"{given.peft}: no such PEFT adapter directory, and not a hub id (owner/name).")
     with _loading(given.peft, "PEFT adapter"):
         adapted = PeftModel.from_pretrained(model, given.peft)
     # Merged weights are as fast as the plain model; some adapter types cannot be merged.

@@ -59,7 +59,6 @@ class Sleeping(MedtasksAdapter):
 
     def __init__(self, seconds: float = 0, slow: str = "", log: str = "", **_: Any) -> None:
         super().__init__()
-        self.join_replicas("cpu")
         self._seconds, self._log = seconds, log
         with contextlib.suppress(FileExistsError):
             if slow:

@@ -33,8 +33,7 @@ def run(output: Path) -> dict[str, int]:
     from lmms_eval import evaluator
     from lmms_eval.loggers import EvaluationTracker
     from lmms_eval.tasks import TaskManager
-    from medtasks.adapters._base import ChatRequest, MedtasksAdapter
-    from medtasks.adapters._generating import plan_batches
+    from medtasks.adapters._base import ChatRequest, MedtasksAdapter, plan_batches
 
     from medtasks.catalog.contents import task_directory
     from medtasks.harness import evaluation
@@ -46,7 +45,6 @@ def run(output: Path) -> dict[str, int]:
     class Looking(MedtasksAdapter):
         def __init__(self) -> None:
             super().__init__()
-            self.join_replicas("cpu")
 
         def describe(self) -> dict[str, Any]:
             return {"model": "looking"}

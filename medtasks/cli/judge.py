@@ -37,7 +37,7 @@ def judge(
 ) -> None:
     """Judge a run's responses; stored verdicts are not asked for again."""
     from medtasks.core.files import held
-    from medtasks.harness.results import has_numbers, renew_numbers
+    from medtasks.harness.results import renew_numbers
     from medtasks.judge.agreement import COLUMNS, rows
     from medtasks.judge.settings import read_judges
     from medtasks.leaderboard.verify.scored_run import scored_run
@@ -72,7 +72,8 @@ def judge(
         if read_manifest(results).judge and not human and not export:
             with suppress(MedtasksError):  # its verdicts cannot be read: they are made again
                 known = scored_run(results, user_store(), own=True)
-        if known is not None and is_judged(known, config) and has_numbers(results, known):
+        if known is not None and is_judged(known, config):
+            renew_numbers(results, known)  # unless the last command did
             write(summary(known, results))
             write("  nothing is left to ask: every response has a verdict of these judges")
             return

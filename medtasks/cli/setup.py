@@ -141,7 +141,7 @@ class Check(NamedTuple):
 
 def doctor(model: list[str] | None = None, as_json: Json = False) -> None:
     """Check the installation; exit code 1 if lmms-eval cannot run our tasks, or not with the given back-end."""
-    from medtasks.harness.installed import COMMON, lacks
+    from medtasks.harness.backends import COMMON, lacks
 
     with without_warnings():  # they are rows of the table
         checks = [*_installed(), *_task_packages()]
@@ -186,9 +186,7 @@ def _installed() -> Iterator[Check]:
 
 def _task_packages() -> Iterator[Check]:
     """What other packages with tasks provide, and what of it is not used."""
-    from medtasks.harness.installed import taken_names
-
-    left_out = [*everything_left_out(), *taken_names()]
+    left_out = everything_left_out()
     contents = {}
     for package in (one for one in task_packages() if not one.ours):
         plugin, tasks = plugin_of(package), package.task_files()

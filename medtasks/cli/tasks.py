@@ -35,11 +35,8 @@ def list_tasks(
 ) -> None:
     """List the groups of tasks, those that match PATTERN, or all; what is left out, and why, goes to standard error."""
     from medtasks.catalog.spec import load_specs
-    from medtasks.harness.installed import taken_names
 
     everything_left_out()  # imports all packages and warns about what is not used
-    for one in taken_names():
-        one.warn()
     specs = load_specs()
     chosen = [
         spec for name, spec in specs.items() if pattern is None or pattern in name or fnmatch.fnmatchcase(name, pattern)

@@ -1,32 +1,41 @@
 """The only package that depends on lmms-eval's internals.
 
 lmms-eval calls :func:`model_manifests` (entry-point group ``lmms_eval.models``) before any task index exists. From
-there medtasks adds its task files to the index and wraps the evaluator: the harness asks the model, medtasks stores the
-replies, scores them and writes the result directory (:mod:`medtasks.harness.evaluation`). If anything fails before
-that, it is reported in one sentence, and the harness continues without medtasks.
+there medtasks adds its task files to the index and wraps the evaluator's ``simple_evaluate`` (checks before, one
+sentence after an error) and ``evaluate``: the harness asks the model, medtasks stores the replies, scores them and
+writes the result directory (:mod:`medtasks.harness.evaluation`, imported only if our tasks are run). If anything fails
+before that, it is reported in one sentence, and the harness continues without medtasks.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime
 from importlib import import_module
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import medtasks
 from medtasks.catalog.contents import kind_of, task_files
-from medtasks.core.errors import HarnessError, first_line
-from medtasks.core.exits import errors_raised
-
-__all__ = ["BACK_ENDS", "SUPPORTED", "model_manifests", "run_tasks", "task_index"]
+from medtasks.core.cache import can_be_written, writable_cache
+from medtasks.core.errors import HarnessError, MedtasksError, UsageError, first_line
+from medtasks.core.exits import errors_raised, exit_with_sentence, interrupts_arrive, stopped
+from medtasks.core.settings import current_settings
 
 SUPPORTED = ">=0.7.3,<0.8"
 _WRAPPED = "__medtasks__"
+_DATASETS = "LMMS_EVAL_DATASETS_CACHE"
+_ARGUMENTS: ContextVar[Mapping[str, Any]] = ContextVar("arguments", default=MappingProxyType({}))
+"""The arguments of ``simple_evaluate``: ``evaluate`` does not receive those that select the model."""
 
 BACK_ENDS = {
     "medtasks_vlm": "medtasks.adapters.vlm.MedtasksVLM",
@@ -150,10 +159,7 @@ def _parsed_by_libyaml() -> Iterator[None]:
 
     yaml: Any = import_module("yaml")
     original = yaml.full_load
-    if not yaml.__with_libyaml__:
-        yield
-        return
-    loader: Any = type("Loader", (yaml.CFullLoader,), {})
+    loader: Any = type("Loader", (getattr(yaml, "CFullLoader", yaml.FullLoader),), {})
     loader.add_constructor("!function", ignore_constructor)
 
     def full_load(file: Any) -> Any:
@@ -175,8 +181,130 @@ def _wrap_evaluator() -> None:
     evaluator: Any = sys.modules.get("lmms_eval.evaluator")
     imported = hasattr(evaluator, "request_caching_arg_to_dict")  # its last definition
     if imported and not hasattr(evaluator, _WRAPPED):
-        from medtasks.harness.hooks import noting_arguments, with_our_scores
-
-        evaluator.evaluate = with_our_scores(evaluator.evaluate)
-        evaluator.simple_evaluate = noting_arguments(evaluator.simple_evaluate)
+        evaluator.evaluate = wrapped(evaluator.evaluate, with_our_scores)
+        evaluator.simple_evaluate = wrapped(evaluator.simple_evaluate, with_checks)
         setattr(evaluator, _WRAPPED, True)
+
+
+def wrapped(
+    original: Callable[..., Any], ours: Callable[[Callable[..., Any], inspect.BoundArguments], Any]
+) -> Callable[..., Any]:
+    """A function called as ``original`` that returns what ``ours`` makes of ``original`` and the call."""
+
+    @exit_with_sentence
+    @functools.wraps(original)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        call = inspect.signature(original).bind(*args, **kwargs)
+        call.apply_defaults()
+        return ours(original, call)
+
+    return function
+
+
+def with_checks(original: Callable[..., Any], call: inspect.BoundArguments) -> Any:
+    """``simple_evaluate`` after our checks; its arguments are kept for :func:`with_our_scores`."""
+    from medtasks.catalog.spec import load_spec
+
+    asked = call.arguments
+    if not asked["tasks"]:
+        # The harness takes our task for a directory of that name below the working directory, and runs nothing.
+        given = [word.removeprefix("--tasks=") for word in sys.argv if word.startswith("--tasks=")]
+        given += [name for option, name in pairwise(sys.argv) if option == "--tasks"]
+        asked["tasks"] = [name for name in given if Path(name).is_dir() and name in task_files()][:1]
+    ours = [load_spec(name).name for name in asked["tasks"] if isinstance(name, str) and name in task_files()]
+    noted = _ARGUMENTS.set(asked)
+    try:
+        with interrupts_arrive():
+            if ours:
+                refuse(asked, ours)
+                from datasets.config import HF_DATASETS_CACHE
+
+                # the harness loads the one-row dataset of our task files through a cache
+                if not os.environ.get(_DATASETS) and not can_be_written(Path(HF_DATASETS_CACHE)):
+                    os.environ[_DATASETS] = str(writable_cache() / "datasets")
+                if isinstance(asked["model"], str):
+                    from medtasks.harness.backends import load_what_generates
+
+                    load_what_generates(asked["model"], force_simple=bool(asked["force_simple"]))
+            return original(*call.args, **call.kwargs)
+    except Exception as error:
+        if isinstance(error, MedtasksError) or current_settings().debug:
+            raise
+        cause = error.__cause__ or error.__context__
+        while cause is not None and not isinstance(cause, MedtasksError):  # of a package that cannot be imported
+            cause = cause.__cause__ or cause.__context__
+        if cause is None and not ours:
+            raise
+        ended = f"the harness ended the run: {first_line(error).rstrip('.')} (--verbosity DEBUG shows where)."
+        raise MedtasksError(str(cause or ended)) from error
+    except KeyboardInterrupt as error:  # before or after the evaluation, for example while the model is loaded
+        if not ours or asked["cli_args"] is None:
+            raise
+        raise stopped("run the same command again") from error
+    finally:
+        _ARGUMENTS.reset(noted)
+
+
+def with_our_scores(original: Callable[..., Any], call: inspect.BoundArguments) -> Any:
+    """``evaluate``, where medtasks handles our tasks' requests, scores and result directory."""
+    entries = list(_our_entries(call.arguments["task_dict"]))
+    ours = {name: (spec, task) for name, spec, task in entries if task is not None}
+    if not ours:
+        return original(*call.args, **call.kwargs)
+    from medtasks.harness.evaluation import Evaluation
+
+    groups = dict.fromkeys(name for name, _, task in entries if task is None)
+    return Evaluation(call, ours, list(groups), _ARGUMENTS.get()).run(original)
+
+
+def _our_entries(task_dict: Mapping[Any, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Name, specification and harness object of our tasks in a (nested) task dictionary; groups have None as object."""
+    from medtasks.catalog.spec import load_specs
+
+    specs = load_specs()
+    for key, value in task_dict.items():
+        name = getattr(key, "group_name", key)
+        if isinstance(value, Mapping):
+            if name in specs:
+                yield name, specs[name], None
+            yield from _our_entries(value)
+        elif name in specs:
+            metadata = getattr(getattr(value, "config", None), "metadata", None)
+            if isinstance(metadata, dict) and "benchmark" in metadata:  # else the harness's own task of that name
+                yield name, specs[name], value
+
+
+def refuse(asked: Mapping[str, Any], ours: Sequence[str]) -> None:
+    """Reject options that our tasks do not support, missing data, and back-ends that cannot be used."""
+    from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
+    from medtasks.data.store import open_prepared
+    from medtasks.harness.backends import lack_of
+
+    if shots := asked.get("num_fewshot"):
+        shown = [f"{name}_1shot" for name in ours if f"{name}_1shot" in load_specs()]
+        advice = f"run {', '.join(shown)}" if shown else "leave the option out"
+        raise UsageError(f"--num_fewshot is {shots}, but examples are part of a task's prompt here: {advice}.")
+    if asked.get("use_cache"):
+        raise UsageError(
+            "--use_cache is not supported by tasks of medtasks, and resuming needs no cache: every reply is stored as "
+            "it arrives, and the same command continues; leave the option out."
+        )
+    for benchmark in {load_spec(leaf).metadata.benchmark: None for name in ours for leaf in leaf_tasks(name)}:
+        open_prepared(benchmark)
+    model, simple = asked.get("model"), bool(asked.get("force_simple"))
+    if not isinstance(model, str):
+        return
+    if model == "llava_hf" and simple:
+        raise UsageError(
+            "llava_hf cannot run our tasks with --force_simple, where it may answer a request with the response to "
+            "another one; leave the option out."
+        )
+    if lack := lack_of(model, force_simple=simple):
+        fix = f": {lack.fix}" if lack.fix else ""
+        raise UsageError(f"back-end {model} cannot be used: {lack.found}{fix}")
+    placed = current_settings().processes > 1 or "device_map" in str(asked.get("model_args"))
+    if model == "llava_hf" and not placed:  # its default device_map is empty
+        raise UsageError(
+            f"{model} needs device_map in --model_args, for example device_map=auto: transformers refuses its "
+            "empty default."
+        )

@@ -1,4 +1,5 @@
-"""Back-ends of the harness: how they present a prompt, which model they run, and what makes them answer every request.
+"""The installed harness: the names of its tasks, and its back-ends: which can be used, how they present a prompt,
+which model they run, and what makes them answer every request.
 
 Taken from lmms-eval 0.7.3 with transformers 4.57 and 5; ``benchmarks/backends`` tries them all. Chat back-ends get one
 user turn, media first, then the text. Simple ones get media and text separately and choose the order; some of either
@@ -12,11 +13,17 @@ import functools
 import hashlib
 import inspect
 import os
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from medtasks.core.errors import first_line
+from medtasks.core.schema import suggestion
 
 if TYPE_CHECKING:
     from medtasks.catalog.spec import TaskSpec
@@ -244,3 +251,80 @@ def _without_empty_media(kind: Any) -> Any:
         return kind.__call__(self, *args, **given)
 
     return type(kind.__name__, (kind,), {"__call__": call, "__module__": kind.__module__})
+
+
+# --- what is installed ---
+
+_KEY = re.compile(
+    r"""^["']?(task|group|tag)["']?[ \t]*:[ \t]*([^#\n]*)[^\n]*((?:\n[ \t]*-[ \t][^\n]*)*)""", re.MULTILINE
+)
+
+
+@functools.cache
+def harness_names() -> frozenset[str]:
+    """All names of the installed lmms-eval's own tasks, groups and tags; empty if it is not installed. A task of that
+    name in another package never runs: ``--tasks NAME`` selects the harness's."""
+    spec = find_spec("lmms_eval")
+    folders = (spec.submodule_search_locations or []) if spec is not None else []
+    files = (path for folder in folders for path in (Path(folder) / "tasks").rglob("*yaml"))  # shared parts have no dot
+    texts = (path.read_text(encoding="utf-8-sig", errors="replace") for path in files)
+    return frozenset(name for text in texts for name in _names_in(text))
+
+
+def _names_in(text: str) -> Iterator[str]:
+    for key, value, items in _KEY.findall(text):
+        listed = value.strip().strip("[]").split(",") if value.strip() else []
+        if not listed and key != "task":  # a list under `task` contains a group's members
+            listed = [line.strip().lstrip("-") for line in items.splitlines()]
+        yield from (name for one in listed if (name := one.strip().strip("\"'")))
+
+
+COMMON = ("medtasks_vlm", "medtasks_vllm", "qwen2_5_vl", "qwen3_vl", "llava_hf", "huggingface", "async_hf", "openai",
+          "async_openai", "vllm")  # fmt: skip
+"""Back-ends that ``medtasks doctor`` checks by default."""
+
+_AT_USE = {
+    **dict.fromkeys(("qwen2_vl", "qwen2_5_vl", "qwen3_vl"), "qwen_vl_utils"),
+    **dict.fromkeys(("medtasks_vllm", "vllm", "vllm_generate"), "vllm"),
+}
+"""The module that a back-end needs to run, although it can be imported without it."""
+_DISTRIBUTIONS = {"qwen_vl_utils": "qwen-vl-utils", "google": "google-genai"}
+
+
+class Lack(NamedTuple):
+    """Why a back-end cannot be used, and the command that fixes it, if there is one."""
+
+    found: str
+    fix: str = ""
+
+
+def lack_of(model: str, *, force_simple: bool = False) -> Lack | None:
+    """What ``model`` lacks; None if it and everything it needs can be imported."""
+    from lmms_eval.models import MODEL_REGISTRY_V2, list_available_models
+
+    known = list_available_models(include_aliases=True)
+    if model not in known:
+        return Lack(f"unknown to lmms-eval{suggestion(model, known)}", "choose another --model")
+    try:
+        MODEL_REGISTRY_V2.get_model_class(model, force_simple=force_simple)
+    except ModuleNotFoundError as error:
+        return _without(str(error.name), model)
+    except (Exception, SystemExit) as error:  # back-end modules may raise anything
+        return Lack(f"cannot be imported: {first_line(error)}")
+    needed = _AT_USE.get(MODEL_REGISTRY_V2.resolve(model, force_simple=force_simple).model_id)
+    return None if needed is None or find_spec(needed) is not None else _without(needed, model)
+
+
+def lacks(models: Sequence[str]) -> dict[str, Lack | None]:
+    """What each of ``models`` lacks; what their imports print is not shown."""
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+        return {model: lack_of(model) for model in models}
+
+
+def _without(module: str, model: str) -> Lack:
+    if module.startswith("lmms_eval"):
+        return Lack(f"lmms-eval ships no module {module}")
+    name = module.partition(".")[0]
+    extra = next((family for family in ("qwen", "llava") if model.startswith(family)), name)
+    wanted = f'"medtasks[{extra}]"' if name in ("decord", "vllm") else _DISTRIBUTIONS.get(name, name)
+    return Lack(f"module {name} is not installed", f"pip install {wanted}")

@@ -12,7 +12,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -48,35 +48,42 @@ from .requests import Requests, memory_of
 from .results import KEY, replace_numbers, replace_samples
 
 
+@dataclass
 class Evaluation:
-    """One call of ``evaluate`` that includes our tasks."""
+    """One call of ``evaluate`` that includes our tasks: ``ours`` by name, and ``groups`` of them; ``asked`` are the
+    arguments of ``simple_evaluate``."""
 
-    def __init__(
-        self,
-        call: inspect.BoundArguments,
-        ours: Mapping[str, tuple[TaskSpec, Any]],
-        groups: Sequence[str],
-        asked: Mapping[str, Any],
-    ) -> None:
-        self._call = call
-        self._ours = ours
-        self._lm = call.arguments["lm"]
+    call: inspect.BoundArguments
+    ours: Mapping[str, tuple[TaskSpec, Any]]
+    groups: Sequence[str]
+    asked: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        self._lm = self.call.arguments["lm"]
         backends.take_no_media(self._lm)
-        self._asked = asked
-        self._groups = groups
-        tracker = asked.get("evaluation_tracker")
+        tracker = self.asked.get("evaluation_tracker")
         self._output: Path | None = None  # where the harness writes this model's results, if it does
         if tracker is not None and tracker.output_path:
             self._output = Path(tracker.output_path) / (tracker.general_config_tracker.model_name_sanitized or "")
         self._judges = configured_judges()
+        for rubric in self._judges.rubrics if self._judges is not None else ():
+            load_rubric(rubric)
+        for name in (*self.ours, *self.groups):
+            spec = load_spec(name)
+            refuse_unknown_names(spec, spec.benchmark)
+        for name, (spec, task) in self.ours.items():
+            if not spec.benchmark.repeatable and (task.config.repeats or 1) > 1:
+                raise UsageError(
+                    f"{name}: repeats is {task.config.repeats}, expected 1: streaming items are scored once; run it "
+                    "again with another seed instead."
+                )
 
     def run(self, evaluate: Callable[..., Any]) -> Any:
         """The harness's results with our scores; None on every process but the first."""
-        self._refuse_early()
-        rank, logged = current_settings().rank, self._call.arguments["log_samples"]
+        rank, logged = current_settings().rank, self.call.arguments["log_samples"]
         if rank == 0 and self._output is not None:
             remove_abandoned(self._output)
-        for spec, task in self._ours.values():
+        for spec, task in self.ours.values():
             # The harness logs responses without filtering or scoring them: a failure there would lose them all.
             task._filters = [build_filter_ensemble(KEY, [["take_first", None]])]
             task.process_results = lambda doc, results, full_docs=None: {}  # noqa: ARG005
@@ -92,13 +99,13 @@ class Evaluation:
         _agree_with_first(folder)
         store = AnswerStore(folder, rank)
         memory = memory_of(self._lm)
-        self._call.arguments["response_cache"] = requests = Requests(store, memory, self._ours, logged=logged)
+        self.call.arguments["response_cache"] = requests = Requests(store, memory, self.ours, logged)
         try:
             if rank == 0:
                 store.write_plan(plan)
-            for spec, _ in self._ours.values():
+            for spec, _ in self.ours.values():
                 open_prepared(spec.metadata.benchmark).forget_records()  # the harness has the documents
-            results = evaluate(*self._call.args, **self._call.kwargs)
+            results = evaluate(*self.call.args, **self.call.kwargs)
             IMAGES.clear()
             FRAMES.clear()
             usage = self._usage(store, measured=memory is not None)
@@ -119,14 +126,14 @@ class Evaluation:
                 raise
             raise MedtasksError(f"{first_line(error).rstrip('.')} ({kept}).") from error
         except KeyboardInterrupt as error:
-            if self._asked.get("cli_args") is None:  # called by a program, which may continue
+            if self.asked.get("cli_args") is None:  # called by a program, which may continue
                 raise
             kept = "" if store.is_empty else f" from the replies so far ({store.folder})"
             raise stopped(f"run the same command again to continue{kept}") from error
         finally:
             store.close()
         self._report(run, text, store.folder)
-        unscored = self._ours.keys() - run.samples.keys()
+        unscored = self.ours.keys() - run.samples.keys()
         if not unscored and not any(facts.failed for facts in run.manifest.tasks.values()):
             store.remove()
         results[KEY] = {"folder": str(written) if written else None}
@@ -135,26 +142,13 @@ class Evaluation:
             replace_samples(results, run)
         return results
 
-    def _refuse_early(self) -> None:
-        for rubric in self._judges.rubrics if self._judges is not None else ():
-            load_rubric(rubric)
-        for name in (*self._ours, *self._groups):
-            spec = load_spec(name)
-            refuse_unknown_names(spec, spec.benchmark)
-        for name, (spec, task) in self._ours.items():
-            if not spec.benchmark.repeatable and (task.config.repeats or 1) > 1:
-                raise UsageError(
-                    f"{name}: repeats is {task.config.repeats}, expected 1: streaming items are scored once; run it "
-                    "again with another seed instead."
-                )
-
     def _plan(self) -> Plan:
         """The run before any reply: with the replies, everything needed to score it without this process."""
-        chosen = backends.settings(self._asked, self._lm)
+        chosen = backends.settings(self.asked, self._lm)
         model = dict(backends.described(self._lm, chosen["model_args"]))
         model.pop("usage", None)
         tasks, documents = {}, {}
-        for name, (spec, task) in self._ours.items():
+        for name, (spec, task) in self.ours.items():
             tasks[name] = task_facts(
                 spec,
                 dict(task.config.generation_kwargs or {}),
@@ -162,10 +156,10 @@ class Evaluation:
                 blind=current_settings().blind or bool(model.get("blind")),
                 presentation=backends.task_presentation(self._lm, spec),
             )
-            limit, offset = get_sample_size(task, self._asked.get("limit")), self._asked.get("offset") or 0
+            limit, offset = get_sample_size(task, self.asked.get("limit")), self.asked.get("offset") or 0
             numbers = create_iterator(range(len(task.eval_docs)), 0, 1, limit=limit or None, offset=offset)
             documents[name] = tuple(numbers)
-        benchmarks = sorted({spec.metadata.benchmark for spec, _ in self._ours.values()})
+        benchmarks = sorted({spec.metadata.benchmark for spec, _ in self.ours.values()})
         manifest = RunManifest(
             created=now(),
             processes=current_settings().processes,
@@ -174,7 +168,7 @@ class Evaluation:
             model=model,
             settings=chosen,
             tasks=tasks,
-            groups={name: tuple(leaf for leaf in leaf_tasks(name) if leaf in self._ours) for name in self._groups},
+            groups={name: tuple(leaf for leaf in leaf_tasks(name) if leaf in self.ours) for name in self.groups},
             data={name: data_facts(name) for name in benchmarks},
         )
         return Plan(manifest=manifest, documents=documents)
@@ -186,13 +180,13 @@ class Evaluation:
         frames, blind, subset = current_settings().max_frames, current_settings().blind, current_settings().subset
         pixels = [str(frames or "all"), *(["blind"] if blind else []), *([str(subset)] if subset else [])]
         tasks = {}
-        for name, (spec, _) in self._ours.items():
+        for name, (spec, _) in self.ours.items():
             data = planned.data[spec.metadata.benchmark].fingerprint[:16]
             tasks[name] = "-".join([planned.tasks[name].protocol_hash, data, *pixels])
         identity = {
             **{name: planned.settings[name] for name in kept},
             "backend": planned.settings["model_backend"],
-            "model_args": backends.run_arguments(self._asked.get("model_args")),
+            "model_args": backends.run_arguments(self.asked.get("model_args")),
             "tasks": tasks,
         }
         return (self._output or cache_root() / "unfinished") / f"{short_hash(canonical_json(identity))[:12]}{SUFFIX}"
@@ -213,13 +207,13 @@ class Evaluation:
         """The run, scored and judged; None on every process but the ``first``, which gathers the others' answers."""
         judges = self._judges
         several = current_settings().processes > 1
-        ours = self._ours.items()
+        ours = self.ours.items()
         processes = gathered({name: requests.answers(task) for name, (_, task) in ours}) if several else []
         if not first:
             return None
 
         def answered(name: str) -> tuple[str, list[Any]]:
-            _, task = self._ours[name]
+            _, task = self.ours[name]
             parts = [own.pop(name) for own in processes] if several else [requests.answers(task)]
             answers = sorted((entry for part in parts for entry in part), key=lambda entry: entry[0])
             documents = task.eval_docs.select([number for number, _, _ in answers]).to_list()
@@ -236,14 +230,14 @@ class Evaluation:
             return verdicts.samples, verdicts.facts
 
         judging = None if judges is None else judged
-        run = collect_run(planned, map(answered, self._ours), judging, folder)
+        run = collect_run(planned, map(answered, self.ours), judging, folder)
         if not run.samples:
             raise MedtasksError(" ".join(run.manifest.problems) or "no task of the run has an answer")
         return run
 
     def _write(self, run: RunRecord, usage: RunUsage) -> tuple[Path | None, str]:
         """Write the result directory; return it, and the scores as text."""
-        stamp = str(self._asked.get("datetime_str") or "").replace(":", "-")
+        stamp = str(self.asked.get("datetime_str") or "").replace(":", "-")
         update = {"created": now(), "harness_stamp": stamp, "usage": usage}
         finished = replace(run, manifest=run.manifest.model_copy(update=update))
         if self._output is None:
@@ -268,7 +262,7 @@ class Evaluation:
             f"again to send only these ({kept}).{exceeded * too_many}"
         )
         _ENDINGS.append((text, problem if failed else "", bool(run.manifest.problems or too_many)))
-        if self._asked.get("cli_args") is None:
+        if self.asked.get("cli_args") is None:
             _show_endings()
 
 

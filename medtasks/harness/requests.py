@@ -4,14 +4,13 @@ without effect on the others."""
 from __future__ import annotations
 
 import contextlib
-import functools
 import resource
 import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any
 
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.runs.replies import BLANK, NOT_ASKED, Answer, Reply, Slot, Work, is_blank
@@ -30,43 +29,41 @@ _CONCURRENCY = ("num_concurrent", "num_cpus", "max_concurrency")
 _FORWARD = "maybe_forward_with_tool"
 _ROUNDS = "generate_until_multi_round"
 
-T = TypeVar("T")
-
 Memory = tuple[int | None, int | None]
 """Peak bytes of this process so far, on its GPUs and resident; None if that is not where its model is."""
 
 
+@dataclass
 class Requests:
     """Replaces the evaluator's response cache, which sees every request before the model does: what has a response in
     ``store`` is not asked again. Requests for other tasks than ``ours`` pass through. Responses that are not ``logged``
     reach the harness as empty texts, since it keeps them all in memory."""
 
-    def __init__(
-        self, store: AnswerStore, memory: Callable[[], Memory] | None, ours: Collection[str], *, logged: bool
-    ) -> None:
-        self.store = store
-        self._memory = memory
-        self._ours = ours
-        self._logged = logged
-        self._began: float | None = None
-        self._since = 0.0
+    store: AnswerStore
+    memory: Callable[[], Memory] | None
+    ours: Collection[str]
+    logged: bool
+
+    def __post_init__(self) -> None:
+        self._began = self._since = 0.0
         self._reported: set[str] = set()
 
     def execute(self, lm: Any, reqtype: str, requests: list[Any]) -> list[Any]:
         """Like ``ResponseCache.execute``: one response per request, in order; a failed one is a note in brackets."""
-        others = [number for number, one in enumerate(requests) if one.task_name not in self._ours]
-        ours, padding = dict[int, Any](), dict[int, Any]()
+        ours, others, padding = dict[int, Any](), dict[int, Any](), dict[int, Any]()
         seen = Counter[tuple[str, int]]()
         for number, request in enumerate(requests):
-            if request.task_name in self._ours and is_padding(request):
+            if request.task_name not in self.ours:
+                others[number] = request
+            elif is_padding(request):
                 padding[number] = request
-            elif request.task_name in self._ours:
+            else:
                 document = request.task_name, request.doc_id
                 ours[number] = replace(request, metadata={**(request.metadata or {}), REPEAT: seen[document]})
                 seen[document] += 1
         responses: dict[int, Any] = dict.fromkeys(padding, "")
         if others:
-            responses.update(zip(others, getattr(lm, reqtype)([requests[number] for number in others]), strict=True))
+            responses.update(zip(others, getattr(lm, reqtype)(list(others.values())), strict=True))
         if ours:
             by_us = reqtype == _ROUNDS and not getattr(lm, "answers_all_rounds", False)
             slots = (self._in_rounds if by_us else self._ask)(lm, list(ours.values()))
@@ -92,7 +89,7 @@ class Requests:
     def _response(self, slot: Slot) -> Any:
         from lmms_eval.api.instance import GenerationResult, TokenCounts
 
-        if not self._logged:
+        if not self.logged:
             return ""
         reply = self._reply(slot)
         text = reply.text if reply.failed is None else f"[no response: {reply.failed}]"
@@ -104,22 +101,26 @@ class Requests:
             slot: request for slot, request in zip(slots, requests, strict=True) if not self.store.is_answered(slot)
         }
         self._since = time.monotonic()
-        self._began = self._since if self._began is None else self._began
-        if missing:
-            asked, given = list(missing), list(missing.values())
-            for arrived in lm.stream(given) if hasattr(lm, "describe") else self._stream(lm, asked, given):
+        self._began = self._began or self._since
+        if missing and hasattr(lm, "describe"):
+            asked = list(missing)
+            for arrived in lm.stream(list(missing.values())):
                 self._keep([(asked[place], reply) for place, reply in arrived])
+        elif missing:
+            self._ask_foreign(lm, missing)
         return slots
 
-    def _stream(self, lm: Any, slots: Sequence[Slot], requests: Sequence[Any]) -> Iterator[list[tuple[int, Reply]]]:
-        """As back-ends of ours stream: places in ``requests``, and replies of a back-end of the harness."""
+    def _ask_foreign(self, lm: Any, missing: Mapping[Slot, Any]) -> None:
+        """Ask a back-end of the harness."""
+        from tqdm import tqdm
 
-        def answer(batch: Sequence[int]) -> list[Reply]:
-            return [reply_of(given) for given in lm.generate_until([requests[place] for place in batch])]
+        def answer(batch: Sequence[Slot]) -> list[Reply]:
+            return [reply_of(given) for given in lm.generate_until([missing[slot] for slot in batch])]
 
-        with _one_bar(lm, len(requests)) as bar, self._kept_as_they_come(lm, slots, requests):
-            for answered in isolated(_batches(lm, slots), lambda place: slots[place].task, answer):
-                yield answered
+        bar = tqdm(total=len(missing), desc="medtasks", unit="request", disable=lm.rank != 0)
+        with bar, self._kept_as_they_come(lm, missing):
+            for answered in isolated(_batches(lm, list(missing)), answer):
+                self._keep(answered)
                 bar.update(len(answered))
 
     def _in_rounds(self, lm: Any, requests: Sequence[Any]) -> list[Slot]:
@@ -127,7 +128,7 @@ class Requests:
         the next round and the outcome."""
         outcomes = {_slot(request): request for request in requests}
         pending = {
-            slot: _round(request, (*request.args[:3], *request.args[-3:]))
+            slot: replace(request, request_type="generate_until", arguments=(*request.args[:3], *request.args[-3:]))
             for slot, request in outcomes.items()
             if not self.store.is_answered(slot)
         }
@@ -153,11 +154,11 @@ class Requests:
     def _keep(self, answers: Sequence[tuple[Slot, Reply]], *, asked: bool = True) -> None:
         """Save replies that the back-end just returned, or that it was not ``asked`` for (the outcome of rounds)."""
         fresh = [(slot, reply) for slot, reply in answers if not self.store.is_answered(slot)]
-        if asked and self._memory is not None:
-            began, since, now = self._began or 0.0, self._since, time.monotonic()
-            self._since = now
-            share = (now - since) / max(len(fresh), 1)  # of the time since the last replies were saved
-            work = Work(round(since - began, 6), round(now - began, 6), round(share, 6), *self._memory())
+        if asked and self.memory is not None:
+            since, self._since = self._since, time.monotonic()
+            share = (self._since - since) / max(len(fresh), 1)  # of the time since the last replies were saved
+            start, end = since - self._began, self._since - self._began
+            work = Work(round(start, 6), round(end, 6), round(share, 6), *self.memory())
             fresh = [(slot, replace(reply, work=work)) for slot, reply in fresh]
         self.store.add(Answer(slot, reply) for slot, reply in fresh)
         for slot, reply in fresh:
@@ -171,7 +172,7 @@ class Requests:
                 )
 
     @contextlib.contextmanager
-    def _kept_as_they_come(self, lm: Any, slots: Sequence[Slot], requests: Sequence[Any]) -> Iterator[None]:
+    def _kept_as_they_come(self, lm: Any, missing: Mapping[Slot, Any]) -> Iterator[None]:
         """Store each reply of the harness's ``async_openai`` as soon as it arrives, not when all have arrived; end the
         run if no request reaches the server any more, or if it refuses every one."""
         if not hasattr(lm, _FORWARD):
@@ -181,7 +182,7 @@ class Requests:
         from openai import APIConnectionError, APIStatusError
 
         forward = getattr(lm, _FORWARD)
-        slot_of = {id(request): slot for slot, request in zip(slots, requests, strict=True)}
+        slot_of = {id(request): slot for slot, request in missing.items()}
         attempts: Counter[int] = Counter()  # by request, since the last response
         refused: set[int] = set()
         accepted = False
@@ -240,20 +241,20 @@ class _Ended(BaseException):
 
 
 def isolated(
-    batches: Iterable[Sequence[T]], task_of: Callable[[T], str], answer: Callable[[Any], Sequence[Reply]]
-) -> Iterator[list[tuple[T, Reply]]]:
-    """Yield the requests of each batch, or of a part of it, with their replies. A batch for which ``answer`` raises is
-    halved until the failing requests are alone; after `GIVE_UP` failures in a row a task's further requests are not
-    sent. A :class:`UsageError` ends the run."""
+    batches: Iterable[Sequence[Any]], answer: Callable[[Any], Sequence[Reply]]
+) -> Iterator[list[tuple[Any, Reply]]]:
+    """Yield the requests (each of a ``task``) of every batch, or of a part of it, with their replies. A batch for which
+    ``answer`` raises is halved until the failing requests are alone; after `GIVE_UP` failures in a row a task's further
+    requests are not sent. A :class:`UsageError` ends the run."""
     failures = Counter[str]()
     for batch in batches:
         parts = [batch]
         while parts:
             part = parts.pop()
-            given_up = [request for request in part if failures[task_of(request)] >= GIVE_UP]
+            given_up = [request for request in part if failures[request.task] >= GIVE_UP]
             if given_up:
                 yield [(request, Reply.failure(NOT_SENT)) for request in given_up]
-                part = [request for request in part if failures[task_of(request)] < GIVE_UP]
+                part = [request for request in part if failures[request.task] < GIVE_UP]
             if not part:
                 continue
             reason = ""
@@ -273,28 +274,24 @@ def isolated(
                 replies = [Reply.failure(reason)]
             answered = list(zip(part, replies, strict=True))
             for request, reply in answered:
-                failures[task_of(request)] = 0 if reply.failed is None else failures[task_of(request)] + 1
+                failures[request.task] = 0 if reply.failed is None else failures[request.task] + 1
             yield answered
 
 
 def memory_of(lm: Any) -> Callable[[], Memory] | None:
     """Measures the memory of the process, if the model of ``lm`` is in it; None if no model answers."""
-    if not getattr(lm, "runs_model", True):
-        return None
     import torch
 
     held = vars(lm).get("_model", vars(lm).get("model"))
     inside = getattr(lm, "holds_model", isinstance(held, torch.nn.Module))
 
     def measured() -> Memory:
-        if not inside:
-            return None, None
-        if torch.cuda.is_available() and torch.cuda.is_initialized():
+        if inside and torch.cuda.is_available() and torch.cuda.is_initialized():
             return sum(torch.cuda.max_memory_allocated(number) for number in range(torch.cuda.device_count())), None
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return None, peak if sys.platform == "darwin" else peak * 1024
+        return None, (peak if sys.platform == "darwin" else peak * 1024) if inside else None
 
-    return measured
+    return measured if getattr(lm, "runs_model", True) else None
 
 
 def reply_of(given: Any) -> Reply:
@@ -324,18 +321,16 @@ def _slot(request: Any, *, outcome: bool = True) -> Slot:
     return Slot(request.task_name, int(request.doc_id), repeat, prompt, outcome)
 
 
-def _batches(lm: Any, slots: Sequence[Slot]) -> list[list[int]]:
-    """The places of the requests that are sent together: all if replies arrive one by one, else a multiple of those in
-    flight, or the batch size, so that no more can be lost; of one task, each document once, since some back-ends apply
-    the first request's task to a whole batch."""
-    if hasattr(lm, _FORWARD):
-        return [list(range(len(slots)))]
+def _batches(lm: Any, slots: Sequence[Slot]) -> list[Sequence[Slot]]:
+    """The requests that are sent together, and of which no more can be lost at once."""
+    if hasattr(lm, _FORWARD):  # replies arrive one by one
+        return [slots]
     in_flight = max((size for name in _CONCURRENCY if isinstance(size := getattr(lm, name, None), int)), default=0)
     size = getattr(lm, "batch_size", None)
     step = max(_SMALLEST, _ROUNDS_IN_FLIGHT * in_flight) if in_flight else size if isinstance(size, int) else 1
-    alike: dict[tuple[str, int], list[int]] = defaultdict(list)
-    for place, slot in enumerate(slots):
-        alike[slot.task, slot.repeat].append(place)
+    alike: dict[tuple[str, int], list[Slot]] = defaultdict(list)
+    for slot in slots:  # some back-ends apply the first request's task to a whole batch
+        alike[slot.task, slot.repeat].append(slot)
     return [some[begin : begin + step] for some in alike.values() for begin in range(0, len(some), step)]
 
 
@@ -368,27 +363,4 @@ def _following(lm: Any, request: Any, replies: list[Reply], shown: dict[str, Any
         return shown[document["sample_id"]]
 
     arguments = (text, settings, content) if lm.is_simple else (text, content, settings)
-    return _round(request, (*arguments, doc_id, task, split))
-
-
-def _round(request: Any, arguments: tuple[Any, ...]) -> Any:
-    from lmms_eval.api.instance import Instance
-
-    return Instance(request_type="generate_until", arguments=arguments, idx=0, metadata=request.metadata)
-
-
-@contextlib.contextmanager
-def _one_bar(lm: Any, total: int) -> Iterator[Any]:
-    """One progress bar over all batches instead of one for each call of the back-end."""
-    from tqdm import tqdm
-
-    modules = [sys.modules[kind.__module__] for kind in type(lm).__mro__ if kind.__module__ in sys.modules]
-    drawn = [module for module in modules if getattr(module, "tqdm", None) is tqdm]
-    for module in drawn:
-        module.tqdm = functools.partial(tqdm, disable=True)  # type: ignore[attr-defined]
-    try:
-        with tqdm(total=total, desc="medtasks", unit="request", disable=lm.rank != 0) as bar:
-            yield bar
-    finally:
-        for module in drawn:
-            module.tqdm = tqdm  # type: ignore[attr-defined]
+    return replace(request, request_type="generate_until", arguments=(*arguments, doc_id, task, split))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,12 +24,17 @@ def replace_numbers(results: dict[str, Any], run: RunRecord) -> None:
     errors = standard_errors(run.tables, run.manifest.groups)
     directions = results.setdefault("higher_is_better", {})
     for name, scores in {**run.tasks, **run.groups}.items():
-        entry = results["results"].setdefault(name, {"alias": name})
+        entry, better = results["results"].setdefault(name, {"alias": name}), directions.setdefault(name, {})
         for key in [key for key in entry if key == " " or key.endswith(f",{KEY}")]:
             del entry[key]
-        entry.update(_numbers(scores, errors[name]))
-        better = {metric: get_metric(metric).higher_is_better for metric in scores.metrics}
-        directions[name] = {**directions.get(name, {}), **better}
+        for metric, score in scores.metrics.items():
+            unjudged = "not computed" if score.bounds is None else "awaits a judge"
+            absence = "no response" if score.answered == 0 else unjudged
+            entry[f"{metric},{KEY}"] = absence if score.value is None else score.value
+            error = errors[name].get(metric)
+            entry[f"{metric}_stderr,{KEY}"] = entry[f"{metric}_stderr_clt,{KEY}"] = "N/A"
+            entry[f"{metric}_stderr_clustered,{KEY}"] = "N/A" if error is None else error
+            better[metric] = get_metric(metric).higher_is_better
         if name in run.groups:
             results.setdefault("groups", {})[name] = dict(entry)
     results.setdefault(KEY, {})["intervals"] = run.intervals()
@@ -48,43 +52,21 @@ def replace_samples(results: dict[str, Any], run: RunRecord) -> None:
 
 def renew_numbers(folder: Path, run: RunRecord) -> Path | None:
     """Update the harness's results file beside ``folder`` after the run was judged. Returns the file, or None if there
-    is none (the run was moved, or not made by the harness)."""
-    path = _results_file(folder, run)
+    is none (the run was moved, or not made by the harness), or if it has these numbers."""
+    stamp = run.manifest.harness_stamp or folder.resolve().name.removesuffix("_medtasks")
+    path = folder.resolve().parent / f"{stamp}_results.json"
     if not path.is_file():
         return None
     try:
-        results = json.loads(path.read_text(encoding="utf-8"))
+        before = path.read_text(encoding="utf-8")
+        results = json.loads(before)
         replace_numbers(results, run)
+        if (after := json.dumps(results, indent=2, ensure_ascii=False)) == before:
+            return None
         with replaced(path) as partial:
-            partial.write_text(json.dumps(results, indent=2, ensure_ascii=False), encoding="utf-8")
+            partial.write_text(after, encoding="utf-8")
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise MedtasksError(
             f"{path}: the harness's numbers could not be updated ({error}); those in {folder.name} are right."
         ) from error
     return path
-
-
-def has_numbers(folder: Path, run: RunRecord) -> bool:
-    """Whether the harness's results file beside ``folder``, if there is one, has the scores of ``run``."""
-    path = _results_file(folder, run)
-    try:
-        written = json.loads(path.read_text(encoding="utf-8"))[KEY]["intervals"] if path.is_file() else None
-    except (OSError, ValueError, LookupError, TypeError):
-        return False
-    return written is None or bool(written == json.loads(json.dumps(run.intervals())))
-
-
-def _results_file(folder: Path, run: RunRecord) -> Path:
-    stamp = run.manifest.harness_stamp or folder.resolve().name.removesuffix("_medtasks")
-    return folder.resolve().parent / f"{stamp}_results.json"
-
-
-def _numbers(scores: Any, standard_errors: Mapping[str, float | None]) -> dict[str, Any]:
-    numbers: dict[str, Any] = {}
-    for metric, score in scores.metrics.items():
-        absence = "no response" if score.answered == 0 else "not computed" if score.bounds is None else "awaits a judge"
-        numbers[f"{metric},{KEY}"] = absence if score.value is None else score.value
-        error = standard_errors.get(metric)
-        numbers[f"{metric}_stderr,{KEY}"] = numbers[f"{metric}_stderr_clt,{KEY}"] = "N/A"
-        numbers[f"{metric}_stderr_clustered,{KEY}"] = "N/A" if error is None else error
-    return numbers

@@ -22,7 +22,7 @@ from medtasks.core.text import first_names
 from medtasks.data.prepared import is_mini
 from medtasks.data.release import Progress
 from medtasks.data.store import open_prepared
-from medtasks.harness.installed import harness_names
+from medtasks.harness.backends import harness_names
 from medtasks.validate import tasks
 from medtasks.validate.behaviour import check_behaviour
 from medtasks.validate.documents import Documents, MediaCheck, check_data, check_documents

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import torch
 from adapter_bench import Bench, questions
+from medtasks.adapters._base import GenerationSettings
 from medtasks.adapters._decoding import LETTERS, Decoder, Letters, letter_in
-from medtasks.adapters._generating import GenerationSettings
 from medtasks.adapters.vllm import probabilities
 from transformers import AutoModelForImageTextToText, AutoProcessor, AutoTokenizer
 
@@ -82,13 +82,6 @@ def test_batches_and_shared_prefixes_do_not_change_them(bench: Bench, vlm: Creat
     assert all(one.probabilities.answer is not None for one in alone)
     for arguments in ({"batch_size": 4}, {"batch_size": 4, "share_prefix": False}):
         assert [one.probabilities for one in vlm(**arguments).replies(requests)] == [one.probabilities for one in alone]
-
-
-def test_beam_search_has_none(bench: Bench, vlm: Create) -> None:
-    requests = bench.task("beams", questions(3), num_beams=2)
-    answers = vlm(batch_size=3).replies(requests)
-    assert [answer.probabilities for answer in answers] == [None] * 3
-    assert answers == vlm(batch_size=1).replies(requests)
 
 
 def test_tokens_that_are_letters() -> None:

@@ -8,13 +8,13 @@ import pytest
 from adapter_bench import Bench
 from hypothesis import given
 from hypothesis import strategies as st
-from medtasks.adapters._base import read_requests
-from medtasks.adapters._generating import (
+from medtasks.adapters._base import (
     GenerationSettings,
     cut_at_stop,
     ends_of_turn,
     fit_pixels,
     plan_batches,
+    read_requests,
     read_settings,
     sample_seed,
 )

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 from adapter_bench import Bench, texts
 from medtasks.adapters._base import ChatRequest, MedtasksAdapter, read_requests
-from medtasks.adapters.ray import MedtasksRay, Replica, units_of
+from medtasks.adapters.ray import MedtasksRay, units_of
 
-from medtasks.core.errors import UsageError
 from medtasks.harness import run_tasks
 from medtasks.runs.record import read_manifest
 from medtasks.runs.replies import Reply
@@ -53,7 +52,6 @@ class Together(MedtasksAdapter):
 
     def __init__(self, folder: str, count: int) -> None:
         super().__init__()
-        self.join_replicas("cpu")
         self._folder, self._count = Path(folder), count
         (self._folder / f"made-{os.getpid()}").touch()
 
@@ -147,7 +145,9 @@ def test_a_request_that_kills_its_replicas_fails_and_the_others_are_answered(
     ("arguments", "message"),
     [
         ({"replicas": 0}, "`replicas` is 0, expected a number of at least 1."),
-        ({"engine": "vlm2"}, "`engine` is 'vlm2', expected vlm, vllm, baseline, or a class as package.module.Class."),
+        ({"engine": "vlm2"}, "`engine` is 'vlm2', expected vlm, vllm, baseline, or a class as package.module.Class"),
+        ({"engine": "json.Nothing"}, "module 'json' has no attribute 'Nothing'"),
+        ({"engine": "json.JSONDecoder"}, "expected a subclass of MedtasksAdapter"),
     ],
 )
 def test_wrong_arguments_are_one_sentence(
@@ -157,18 +157,6 @@ def test_wrong_arguments_are_one_sentence(
         MedtasksRay(**arguments)
     (line,) = capfd.readouterr().err.strip().splitlines()
     assert message in line
-
-
-@pytest.mark.parametrize(
-    ("engine", "message"),
-    [
-        ("nowhere.Engine", "engine=nowhere.Engine cannot be imported on this node"),
-        ("json.JSONDecoder", "engine=json.JSONDecoder is not derived from"),
-    ],
-)
-def test_an_engine_that_is_none_is_refused_by_its_replica(engine: str, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        Replica(engine, {}).load()
 
 
 @pytest.mark.slow

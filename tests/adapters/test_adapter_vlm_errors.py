@@ -39,12 +39,12 @@ def sentence(capsys: pytest.CaptureFixture[str], failing: Callable[[], Any]) -> 
     ("arguments", "expected"),
     [
         ({"pretrained": None}, "field `pretrained` is missing"),
-        ({"pretrained": "./nowhere"}, "./nowhere: neither a checkpoint directory nor a hub id"),
-        ({"pretrained": "nobody/no-such-model"}, "nobody/no-such-model: the configuration cannot be loaded"),
+        ({"pretrained": "./nowhere"}, "./nowhere: neither a checkpoint directory, which has"),
+        ({"pretrained": "nobody/no-such-model"}, "nobody/no-such-model: the processor cannot be loaded"),
         ({"dtype": "int8"}, "model_args: field `dtype` is 'int8', expected 'auto', 'float32'"),
         ({"device": "tpu"}, "field `device` is 'tpu', expected auto, cpu, cuda or cuda:N"),
         ({"max_pixels": 100, "min_pixels": 200}, "min_pixels is 200, which is more than max_pixels (100)"),
-        ({"peft": "./nowhere"}, "./nowhere: no such PEFT adapter directory"),
+        ({"peft": "./nowhere"}, "./nowhere: the PEFT adapter cannot be loaded: Can't find 'adapter_config.json'"),
         ({"attn_implementation": "telepathy"}, "the model cannot be loaded"),
         ({"pretraind": "x"}, "field `pretraind` is unknown (did you mean 'pretrained'?), expected one of batch_size, "),
     ],
@@ -68,9 +68,9 @@ def test_one_gpu_for_several_processes(
 
 
 def test_a_directory_that_is_no_vision_model(vlm: Create, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert "no config.json" in sentence(capsys, lambda: vlm(pretrained=str(tmp_path)))
+    assert "which has a config.json" in sentence(capsys, lambda: vlm(pretrained=str(tmp_path)))
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "qwen2"}))
-    assert "type 'qwen2'" in sentence(capsys, lambda: vlm(pretrained=str(tmp_path)))
+    assert "its processor takes no images" in sentence(capsys, lambda: vlm(pretrained=str(tmp_path)))
 
 
 def test_no_chat_template(vlm: Create, capsys: pytest.CaptureFixture[str], tiny: Path, tmp_path: Path) -> None:
@@ -119,6 +119,7 @@ def test_media_that_cannot_be_shown(bench: Bench, vlm: Create, part: dict[str, A
     [
         ({"top_p": 2}, "generation_kwargs: field `top_p` is 2, expected a number of at most 1"),
         ({"until": [3]}, "`until[0]` is 3, expected a string"),
+        ({"num_beams": 2}, "generation_kwargs: field `num_beams` is 2, expected 1"),
     ],
 )
 def test_settings_out_of_range(bench: Bench, vlm: Create, settings: dict[str, Any], expected: str) -> None:

@@ -18,8 +18,7 @@ from typing import Any
 
 import lmms_eval.models  # noqa: F401  (our hook comes with it)
 from foreign_backend import evaluate
-from medtasks.adapters._base import ChatRequest, MedtasksAdapter
-from medtasks.adapters._generating import plan_batches
+from medtasks.adapters._base import ChatRequest, MedtasksAdapter, plan_batches
 
 from medtasks.data.media.video import FRAMES
 from medtasks.runs.replies import Reply
@@ -32,7 +31,6 @@ class Scripted(MedtasksAdapter):
 
     def __init__(self, log: Path) -> None:
         super().__init__()
-        self.join_replicas("cpu")
         self._log = log
         self._asked = 0
 

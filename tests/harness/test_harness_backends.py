@@ -12,8 +12,8 @@ from foreign_backend import Backend, evaluate
 from medtasks import harness
 from medtasks.benchmarks.documents import task_documents
 from medtasks.core.errors import MedtasksError, UsageError
+from medtasks.harness import refuse
 from medtasks.harness.backends import described
-from medtasks.harness.hooks import refuse
 
 
 class OneFunction(Backend):
@@ -96,7 +96,9 @@ def test_local_weights_are_known_by_their_content(tmp_path: Path) -> None:
 
 
 def test_a_run_names_a_back_end_that_is_unknown(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"back-end 'qwen25_vl' is unknown to lmms-eval .did you mean 'qwen2_5_vl'"):
+    with pytest.raises(
+        MedtasksError, match=r"qwen25_vl cannot be used: unknown to lmms-eval .did you mean 'qwen2_5_vl'"
+    ):
         harness.run_tasks("qwen25_vl", "", ["mi_cxr_icr"], tmp_path)
 
 

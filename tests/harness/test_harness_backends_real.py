@@ -11,7 +11,7 @@ import pytest
 from runs import Run
 
 from medtasks import harness
-from medtasks.harness.installed import lacks
+from medtasks.harness.backends import lacks
 from training.tiny import tiny_checkpoint
 
 pytestmark = pytest.mark.slow

@@ -21,8 +21,7 @@ from runs import Run
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.core.errors import MedtasksError
-from medtasks.harness import run_tasks
-from medtasks.harness.hooks import noting_arguments
+from medtasks.harness import run_tasks, with_checks, wrapped
 from medtasks.runs.record import read_run
 from medtasks.runs.run import read_answers
 
@@ -198,7 +197,7 @@ def test_an_interrupt_while_the_model_is_loaded_ends_with_130_and_one_sentence(
     def loading(model: Any, tasks: list[str], cli_args: Any = None) -> None:  # noqa: ARG001
         raise KeyboardInterrupt
 
-    simple_evaluate = noting_arguments(loading)
+    simple_evaluate = wrapped(loading, with_checks)
     with pytest.raises(SystemExit) as ended:
         simple_evaluate(object(), [TASK], argparse.Namespace())
     assert ended.value.code == 130

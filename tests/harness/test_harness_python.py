@@ -93,7 +93,7 @@ def test_a_changed_function_starts_anew(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"model": "nobody", "tasks": TASK}, "back-end 'nobody' is unknown"),
+        ({"model": "nobody", "tasks": TASK}, "back-end nobody cannot be used: unknown to lmms-eval"),
         ({"model": "medtasks_baseline", "tasks": "nothing"}, "task 'nothing' is unknown"),
         ({"model": "medtasks_baseline", "tasks": TASK, "model_args": "policy=x"}, "policy is 'x', expected one of"),
         ({"model": str.upper, "tasks": TASK, "model_args": "a=b"}, "leave them out for a function"),

@@ -23,17 +23,18 @@ def test_the_one_bad_request_fails_alone_and_a_failed_batch_holds_no_memory() ->
     held: list[weakref.ref[Tensor]] = []
     alive: list[int] = []
 
-    def answer(batch: list[int]) -> list[Reply]:
+    def answer(batch: list[Slot]) -> list[Reply]:
         alive.append(sum(one() is not None for one in held))
         tensor = Tensor()
         held.append(weakref.ref(tensor))
-        if 5 in batch:
+        if 5 in [slot.doc_id for slot in batch]:
             raise RuntimeError("CUDA out of memory")
-        return [Reply(f"answer {number}") for number in batch]
+        return [Reply(f"answer {slot.doc_id}") for slot in batch]
 
-    replies = [pair for part in isolated([range(8)], lambda _: "task", answer) for pair in part]
+    slots = [Slot("task", number, 0, "") for number in range(8)]
+    replies = [pair for part in isolated([slots], answer) for pair in part]
 
-    assert [number for number, _ in replies] == list(range(8))
+    assert [slot for slot, _ in replies] == slots
     assert [reply.failed for _, reply in replies] == [None] * 5 + ["RuntimeError: CUDA out of memory"] + [None] * 2
     assert [reply.text for _, reply in replies[:3]] == ["answer 0", "answer 1", "answer 2"]
     assert len(alive) == 7
@@ -41,15 +42,16 @@ def test_the_one_bad_request_fails_alone_and_a_failed_batch_holds_no_memory() ->
 
 
 def test_a_task_whose_requests_all_fail_is_given_up_and_others_are_not() -> None:
-    asked: list[tuple[str, int]] = []
+    asked: list[Slot] = []
 
-    def answer(batch: list[tuple[str, int]]) -> list[Reply]:
+    def answer(batch: list[Slot]) -> list[Reply]:
         asked.extend(batch if len(batch) == 1 else ())
-        return [Reply("B" if task == "sound" else str(1 / 0)) for task, _ in batch]
+        return [Reply("B" if slot.task == "sound" else str(1 / 0)) for slot in batch]
 
-    broken, sound = [("broken", number) for number in range(GIVE_UP + 9)], [("sound", number) for number in range(2)]
+    broken = [Slot("broken", number, 0, "") for number in range(GIVE_UP + 9)]
+    sound = [Slot("sound", number, 0, "") for number in range(2)]
     batches = [broken[:10], broken[10:GIVE_UP], [*broken[GIVE_UP:], *sound]]
-    replies = dict(pair for part in isolated(batches, lambda request: request[0], answer) for pair in part)
+    replies = dict(pair for part in isolated(batches, answer) for pair in part)
 
     assert asked == broken[:GIVE_UP]
     reasons = ["ZeroDivisionError: division by zero"] * GIVE_UP + [NOT_SENT] * 9
@@ -62,7 +64,7 @@ def test_each_reply_is_stored_with_its_share_of_the_time(tmp_path: Path) -> None
         for place in range(len(asked)):
             yield [(place, Reply(f"answer {place}"))]
 
-    answered = Requests(AnswerStore(tmp_path / "answers"), lambda: (None, 77), {"task"}, logged=False)
+    answered = Requests(AnswerStore(tmp_path / "answers"), lambda: (None, 77), {"task"}, False)
     given = [
         Instance("generate_until", (f"prompt {number}",), 0, {"task": "task", "doc_id": number, "repeats": 1})
         for number in range(5)

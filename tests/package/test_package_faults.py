@@ -135,14 +135,6 @@ def test_the_package_that_came_first_keeps_its_task(python: Any, tmp_path: Path,
     assert done.stderr.startswith(f"medtasks: {later.replace('_', '-')} 2.1 is left out: {why}")
 
 
-def test_a_task_named_as_one_of_the_harness_is_told_of(python: Any, tmp_path: Path) -> None:
-    site = write_site(tmp_path / "site")
-    (site / "otherlab_bench/tasks/dots/mme.yaml").write_text("include: otherlab_dots.yaml\ntask: mme\n")
-    done = python(*LIST, PYTHONPATH=str(site))
-    said = "task mme of otherlab-bench 2.1 is left out: lmms-eval has a task of that name, and --tasks runs that one"
-    assert said in done.stderr
-
-
 def marked(site: Path) -> tuple[str, int]:
     """File and line of the mark."""
     for path in sorted(site.rglob("*.*")):
