@@ -89,7 +89,7 @@ class _Tables:
             tables = [entries[name].table for name in names if name in entries]
             found = [(table, name) for table in tables for name in table.metrics if metric in (None, name)]
             for table, name in found:
-                size, column = len(table.items), table.columns[name]
+                size, column = len(table.items), table.column(name)
                 with np.errstate(invalid="ignore", divide="ignore"):
                     values = np.asarray(get_metric(name).score(column.statistics), dtype=np.float64)
                 flat = pa.array(np.ascontiguousarray(column.statistics).ravel())

@@ -93,7 +93,7 @@ def standard_errors(tables: RunTables, groups: Mapping[str, Sequence[str]]) -> d
     for name, members in {**dict.fromkeys(tables.tasks, ()), **groups}.items():
         table = tables.of(name, members)
         for metric in table.metrics:
-            column = table.columns[metric]
+            column = table.column(metric)
             rows = np.flatnonzero(column.present)
             errors = found.setdefault(name, {})
             if column.statistics.shape[1] == 2 and column.known[rows].all() and column.applies[rows].any():
@@ -113,7 +113,7 @@ class _TableScores:
         self, table: ItemTable, threshold: float, drawn: list[tuple[Array, Score, Callable[[Interval], None]]]
     ) -> None:
         self._table, self._threshold, self._drawn = table, threshold, drawn
-        self._columns = {name: table.columns[name] for name in table.metrics}  # a group's are made on each access
+        self._columns = {name: table.column(name) for name in table.metrics}  # a group's are made on each access
         by_name = {name: table.rows_by_group(name) for name in table.breakdowns}
         self._keys = [("", ""), *((name, key) for name, groups in by_name.items() for key in groups)]
         self._parts = [key if name and name == table.benchmark.parts else "" for name, key in self._keys]
@@ -162,10 +162,11 @@ class _TableScores:
     def _metric(self, name: str) -> list[dict[str, Any]]:
         """The `MetricScore` of each group, in one call of the metric."""
         metric, group = get_metric(name), self._group
-        whole, parts = self._columns[name], self._table.parts
-        if any((name, part) in parts for part in self._parts):  # items judged by parts count with theirs
-            columns = (parts.get((name, part), whole) for part in self._parts)
-            column = stacked([one.take(rows) for one, rows in zip(columns, self._scored, strict=True)])
+        whole, columns = self._columns[name], self._table.columns
+        reduced = {place: (name, part) for place, part in enumerate(self._parts) if part and (name, part) in columns}
+        if reduced:  # items judged by parts count with theirs
+            used = (columns[reduced[place]] if place in reduced else whole for place in range(self._count))
+            column = stacked([one.take(rows) for one, rows in zip(used, self._scored, strict=True)])
         else:
             column = whole.take(self._rows)
         scores = self._unscored(metric, column)
@@ -187,7 +188,7 @@ class _TableScores:
             if name == "accuracy":
                 chance = _chance([self._table.options[row] for row in rows[group == number]])
                 score |= {"chance": chance, "margin_over_chance": None if chance is None else value - chance}
-            if whole.repeats is not None and (name, self._parts[number]) not in parts:
+            if whole.repeats is not None and number not in reduced:
                 items = self._scored[number]
                 runs = whole.repeats[items[whole.applies[items]]]
                 spread = _scores(metric, totals(runs.reshape(len(runs), -1)).reshape(runs.shape[1:])).tolist()

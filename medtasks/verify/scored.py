@@ -115,7 +115,7 @@ def _verified(run: RunRecord, tasks: Sequence[SubmittedTask], notes: Sequence[st
         signed[name] = signatures(manifest, name, scored, ids, frozenset[str]().union(*(one.submitted for one in of)))
         if any(one.submitted or one.outcome.outcome != "verified" for one in of):
             for metric in scores.metrics:
-                require_statistics(metric, table.columns[metric].statistics[table.complete])
+                require_statistics(metric, table.column(metric).statistics[table.complete])
     for one in tasks:
         benchmark = one.spec.benchmark
         if benchmark.timeline is not None:

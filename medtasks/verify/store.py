@@ -34,7 +34,7 @@ from medtasks.data.prepared import data_root, is_mini
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.manifest import versions
 from medtasks.runs.record import RunRecord, contents_hash
-from medtasks.runs.table import Column, ItemTable, Lazy, RunTables, shared
+from medtasks.runs.table import Column, ItemTable, Key, Lazy, RunTables, shared
 
 _CODE = (".py", ".yaml", ".j2", ".js", ".css", ".svg")
 _RUNS = TypeAdapter(RunRecord)
@@ -161,10 +161,10 @@ def compressed(run: RunRecord) -> RunRecord:
 
 def _file(table: ItemTable) -> bytes:
     """The table as an Arrow IPC file, without what is only needed for scoring; columns have statistics and states."""
-    keys = [*((metric, "") for metric in table.columns), *table.parts]
+    keys = [*table.columns]
     arrays: dict[str, Any] = {}
     for number, key in enumerate(keys):
-        column = table.column(*key)
+        column = table.columns[key]
         rows = _array(column.statistics)
         arrays[f"statistics {number}"] = pa.FixedSizeListArray.from_arrays(rows, column.statistics.shape[1])
         arrays[f"state {number}"] = _array(column.state)
@@ -189,8 +189,8 @@ def _table(content: bytes) -> ItemTable:
     fields: dict[str, Any] = json.loads(zlib.decompress(schema.metadata[b"fields"]))
     numbers = {(metric, part): number for number, (metric, part) in enumerate(fields["columns"])}
 
-    def column(metric: str, part: str = "") -> Column:
-        names = [f"{kind} {numbers[metric, part]}" for kind in ("statistics", "state")]
+    def column(key: Key) -> Column:
+        names = [f"{kind} {numbers[key]}" for kind in ("statistics", "state")]
         options = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(name) for name in names])
         decoded = pa.ipc.open_file(content, options=options).read_all()
         statistics, state = (decoded[name].combine_chunks() for name in names)
@@ -201,8 +201,7 @@ def _table(content: bytes) -> ItemTable:
         get_benchmark(fields["benchmark"]),
         complete=np.arange(len(fields["items"])) < fields["complete"],
         groups={name: _tuples(keys) for name, keys in fields["groups"].items()},
-        columns=Lazy([metric for metric, part in numbers if not part], column),
-        parts=Lazy([key for key in numbers if key[1]], lambda key: column(*key)),
+        columns=Lazy(numbers, column),
         metrics=tuple(fields["metrics"]),
         breakdowns=tuple(fields["breakdowns"]),
         items=_tuples(fields["items"]),
