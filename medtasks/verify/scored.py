@@ -217,7 +217,7 @@ def keep_finished(folder: Path, run: RunRecord, store: RunStore) -> None:
 
 def _key_of_folder(folder: Path, store: RunStore) -> str:
     source = RunFolder(folder)
-    return store.key_of(source.content, source.contains)
+    return store.key_of(source.content, *source.contains())
 
 
 def keep_written(folder: Path, run: RunRecord, store: RunStore) -> None:
