@@ -119,7 +119,7 @@ class SubmittedTask:
         """Take documents from the data, and compare the prompts with those that they give."""
         facts, samples = self._facts, self._samples
         try:
-            known = known_documents(self.spec.name, self._manifest)
+            known = _from_data_here(_known, self.spec.name, self._manifest)
         except MedtasksError as error:
             self.outcome = Verification("unverifiable", first_line(error).rstrip("."))
             return
@@ -289,12 +289,6 @@ def local_documents(task: str, manifest: RunManifest) -> Mapping[str, Document]:
     return _from_data_here(_documents, task, manifest)
 
 
-def known_documents(task: str, manifest: RunManifest) -> Mapping[str, tuple[Mapping[str, Any], str]]:
-    """By sample id what a sample has of the task's document, and the hash of the prompt that it gives; empty if it
-    gives none. Made once: all runs of a board answer the same questions."""
-    return _from_data_here(_known, task, manifest)
-
-
 def _from_data_here(make: Callable[[str, str, Settings], T], task: str, manifest: RunManifest) -> T:
     facts, here = manifest.tasks[task], current_settings().mini
     data = manifest.data[facts.benchmark]
@@ -322,6 +316,8 @@ def _documents(task: str, fingerprint: str, settings: Settings) -> Mapping[str, 
 
 @functools.cache
 def _known(task: str, fingerprint: str, settings: Settings) -> Mapping[str, tuple[Mapping[str, Any], str]]:
+    """By sample id what a sample has of the task's document, and the hash of the prompt that it gives, if it gives one;
+    made once, because all runs of a board answer the same questions."""
     known = {}
     for name, document in _documents(task, fingerprint, settings).items():
         try:
