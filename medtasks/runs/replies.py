@@ -226,8 +226,8 @@ class RunUsage(Usage, frozen=True):
         tasks: by task; if several tasks are answered in one batch, each has the time of its share of the requests.
     """
 
-    counters: dict[str, Count] = Field({}, exclude_if=lambda counters: not counters)
-    tasks: dict[str, Usage] = Field({}, exclude_if=lambda tasks: not tasks)
+    counters: dict[str, Count] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    tasks: dict[str, Usage] = Field(default_factory=dict, exclude_if=lambda value: not value)
 
     def of(self, tasks: Sequence[str]) -> Usage:
         """The usage of some of the run's tasks; of several, but not all, without a time to first answer."""

@@ -62,10 +62,10 @@ class AnswerStore:
         self._places: dict[bytes, tuple[Path, int, bool]] = {}  # file, first byte, whether the request failed
         self._files: dict[Path, IO[bytes]] = {}
         folder.mkdir(parents=True, exist_ok=True)
-        self._lock = contextlib.ExitStack()
+        self._open = contextlib.ExitStack()
         doing = "filled with replies to the same command"
         with contextlib.suppress(OSError):  # a file system without locks
-            self._lock.enter_context(held(folder / f"rank{rank}", doing, ", or give another --output_path"))
+            self._open.enter_context(held(folder / f"rank{rank}", doing, ", or give another --output_path"))
         for path, begin, answer in _read_lines(folder):
             self._note(answer, path, begin)
 
@@ -99,7 +99,7 @@ class AnswerStore:
 
     def _file(self, path: Path) -> IO[bytes]:
         if path not in self._files:  # opening a file for each reply is slow on network file systems
-            self._files[path] = path.open("a+b")
+            self._files[path] = self._open.enter_context(path.open("a+b"))
         return self._files[path]
 
     def write_plan(self, plan: Plan) -> None:
@@ -128,9 +128,8 @@ class AnswerStore:
 
     def close(self) -> None:
         """Close the files and release the lock."""
-        for file in (*self._files.values(), self._lock):
-            with contextlib.suppress(OSError):  # a full disk, which `add` has reported
-                file.close()
+        with contextlib.suppress(OSError):  # a full disk, which `add` has reported
+            self._open.close()
         self._files = {}
 
     def remove(self) -> None:
