@@ -225,11 +225,6 @@ def sample_lines(path: Path) -> Iterator[tuple[int, int, Sample]]:
             begin += len(line)
 
 
-def read_samples(path: Path) -> list[Sample]:
-    """The samples of a file; errors are those of :func:`sample_lines`."""
-    return [sample for _, _, sample in sample_lines(path)]
-
-
 @contextmanager
 def without_garbage_collection(*, afterwards: bool = True) -> Iterator[None]:
     """Disable the cyclic garbage collector, which takes a quarter of the time of scoring samples: they have no cycles.

@@ -26,11 +26,11 @@ from medtasks.catalog.prompts import template_folders
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_specs
 from medtasks.core.cache import cache_root
-from medtasks.core.files import canonical_json, replaced
+from medtasks.core.files import canonical_json, file_sha256, replaced
 from medtasks.data.prepared import data_root, is_mini
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.manifest import versions
-from medtasks.runs.record import RunRecord, contents_hash
+from medtasks.runs.record import RunRecord
 from medtasks.runs.table import Column, ItemTable, Lazy, RunTables, shared
 
 _CODE = (".py", ".yaml", ".j2", ".js", ".css", ".svg")
@@ -119,7 +119,7 @@ class RunStore(TableStore):
             if not is_mini() and not miniature.get(name):
                 path = data_root() / name / "manifest.json"
                 known = path.parent.parent == data_root() and path.is_file()
-                data[name] = contents_hash({path.name: path}) if known else ""
+                data[name] = file_sha256(path) if known else ""
         return self.key(content, canonical_json([state, data]))
 
     def knows(self, key: str) -> bool:
