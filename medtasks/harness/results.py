@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,28 +11,26 @@ from medtasks.core.files import replaced
 
 if TYPE_CHECKING:
     from medtasks.runs.record import RunRecord
+    from medtasks.runs.scores import Scores
 
 KEY = "medtasks"
 
 
 def replace_numbers(results: dict[str, Any], run: RunRecord) -> None:
-    """Replace the harness's scores with ours, and add the pooled scores of groups, and intervals. The harness sums
-    floating-point numbers in the order in which processes deliver them, so its last digits vary."""
+    """Replace the harness's scores with ours, and add the pooled scores of groups. The harness sums floating-point
+    numbers in the order in which processes deliver them, so its last digits vary."""
     from medtasks.metrics.registry import get_metric
-    from medtasks.runs.scoring import standard_errors
 
-    errors = standard_errors(run.tables, run.manifest.groups)
     directions = results.setdefault("higher_is_better", {})
-    for name, scores in {**run.tasks, **run.groups}.items():
+    for name, scores in run.scores.items():
         entry = results["results"].setdefault(name, {"alias": name})
         for key in [key for key in entry if key == " " or key.endswith(f",{KEY}")]:
             del entry[key]
-        entry.update(_numbers(scores, errors[name]))
+        entry.update(_numbers(scores))
         better = {metric: get_metric(metric).higher_is_better for metric in scores.metrics}
         directions[name] = {**directions.get(name, {}), **better}
         if name in run.groups:
             results.setdefault("groups", {})[name] = dict(entry)
-    results.setdefault(KEY, {})["intervals"] = run.intervals()
 
 
 def replace_samples(results: dict[str, Any], run: RunRecord) -> None:
@@ -67,11 +64,13 @@ def renew_numbers(folder: Path, run: RunRecord) -> Path | None:
 def has_numbers(folder: Path, run: RunRecord) -> bool:
     """Whether the harness's results file beside ``folder``, if there is one, has the scores of ``run``."""
     path = _results_file(folder, run)
+    if not path.is_file():
+        return True
     try:
-        written = json.loads(path.read_text(encoding="utf-8"))[KEY]["intervals"] if path.is_file() else None
-    except (OSError, ValueError, LookupError, TypeError):
+        written = json.loads(path.read_text(encoding="utf-8"))["results"]
+        return all(_numbers(scores).items() <= written[name].items() for name, scores in run.scores.items())
+    except (OSError, ValueError, LookupError, AttributeError, TypeError):
         return False
-    return written is None or bool(written == json.loads(json.dumps(run.intervals())))
 
 
 def _results_file(folder: Path, run: RunRecord) -> Path:
@@ -79,12 +78,9 @@ def _results_file(folder: Path, run: RunRecord) -> Path:
     return folder.resolve().parent / f"{stamp}_results.json"
 
 
-def _numbers(scores: Any, standard_errors: Mapping[str, float | None]) -> dict[str, Any]:
+def _numbers(scores: Scores) -> dict[str, Any]:
     numbers: dict[str, Any] = {}
     for metric, score in scores.metrics.items():
         absence = "no response" if score.answered == 0 else "not computed" if score.bounds is None else "awaits a judge"
         numbers[f"{metric},{KEY}"] = absence if score.value is None else score.value
-        error = standard_errors.get(metric)
-        numbers[f"{metric}_stderr,{KEY}"] = numbers[f"{metric}_stderr_clt,{KEY}"] = "N/A"
-        numbers[f"{metric}_stderr_clustered,{KEY}"] = "N/A" if error is None else error
     return numbers
