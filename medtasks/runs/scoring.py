@@ -250,7 +250,7 @@ class _TableScores:
         }
 
     def _rotated_letters(self, rows: Rows) -> dict[str, Any] | None:
-        """The `RotatedLetters` of rotated questions, also of those without a selected option; None without a
+        """The `Letters` of rotated questions, also of those without a selected option; None without a
         response."""
         table, column = self._table, self._columns[PREFERENCE]
         answered = [table.statuses[row] for row in rows.tolist() if FAILED not in table.statuses[row]]
