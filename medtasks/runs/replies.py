@@ -249,9 +249,8 @@ def run_usage(
     processes: Sequence[Sequence[Answer]], *, devices: int = 1, counters: dict[str, int] | None = None
 ) -> RunUsage:
     """The usage of a run whose processes got these replies, in all parts of the run."""
-    tasks = sorted({one.slot.task for process in processes for one in process})
     by_task = {}
-    for task in tasks:
+    for task in sorted({one.slot.task for process in processes for one in process}):
         of_task = [[one for one in process if one.slot.task == task] for process in processes]
         if (usage := usage_of(of_task, devices)) != Usage():
             by_task[task] = usage
