@@ -156,7 +156,7 @@ class BoardPlot(_Frozen):
 
 class LetterCounts(_Frozen):
     """How often each letter was right and chosen in one task; ``chosen`` includes extraction failures, in brackets.
-    ``preference`` is as in `medtasks.runs.scores.RotatedLetters`."""
+    ``preference`` is as in `medtasks.runs.scores.Letters`."""
 
     task: str
     model: str

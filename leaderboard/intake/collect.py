@@ -97,7 +97,7 @@ def _score_ahead(runs: Sequence[RunFolder], store: RunStore, progress: Progress)
     unread = 0
     for run in runs:
         with contextlib.suppress(Exception):  # reported when the run is read
-            if not store.knows(store.key_of(run.content, run.contains)):
+            if not store.knows(store.key_of(run.content, *run.contains())):
                 unread += sum(path.stat().st_size for path in run.files)
     if unread < LARGE:
         return False
@@ -137,7 +137,7 @@ def state_of_results(paths: Sequence[Path], store: RunStore) -> str | None:
     """
     found = find_everything(paths)
     try:
-        keys = [[shown(run.name), store.key_of(run.content, run.contains)] for run in found.runs]
+        keys = [[shown(run.name), store.key_of(run.content, *run.contains())] for run in found.runs]
     except Exception:  # untrusted input
         return None
     unread = [[shown(path.name), what] for path, (what, _) in found.unread.items()]

@@ -189,7 +189,7 @@ def scored_run(
     store = store or RunStore(None)
     source = RunFolder(run) if isinstance(run, Path) else run
     content = source.content
-    key = store.key_of(content, source.contains)
+    key = store.key_of(content, *source.contains())
     found = None if whole else store.read_run(key, own=own)
     if found is None or (own and found.kept is None):
         if found is None:

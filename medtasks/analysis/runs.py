@@ -24,7 +24,7 @@ from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_run
 from medtasks.leaderboard.view.media import pictures
 from medtasks.leaderboard.view.parquet import SampleTables, table_of
 from medtasks.metrics.registry import get_metric, unit_of
-from medtasks.runs.find import PLAN, SUFFIX, is_unfinished, require_directory, run_folders
+from medtasks.runs.find import SUFFIX, is_unfinished, require_directory, run_folders, unfinished_runs
 from medtasks.runs.manifest import RunManifest, now
 from medtasks.runs.record import RunRecord, read_manifest
 from medtasks.runs.run import score_unfinished
@@ -89,7 +89,7 @@ class _Tables:
             tables = [entries[name].table for name in names if name in entries]
             found = [(table, name) for table in tables for name in table.metrics if metric in (None, name)]
             for table, name in found:
-                size, column = len(table.items), table.columns[name]
+                size, column = len(table.items), table.column(name)
                 with np.errstate(invalid="ignore", divide="ignore"):
                     values = np.asarray(get_metric(name).score(column.statistics), dtype=np.float64)
                 flat = pa.array(np.ascontiguousarray(column.statistics).ravel())
@@ -224,22 +224,15 @@ def open(*paths: str | Path) -> Runs:
     if not paths:
         raise UsageError("open() needs a path; give a result directory (…_medtasks), or one that contains some.")
     runs: list[Run] = []
-
-    def other(here: Path, names: list[str], _: list[str]) -> None:
-        runs.extend(_unfinished(here / name) for name in names if (here / name / PLAN).is_file())
-
     for path in map(Path, paths):
         require_directory(path)
-        runs += [_unfinished(path)] if is_unfinished(path) else []
-        runs += [Run(str(folder), folder) for folder in run_folders(path, other)]
+        for folder in unfinished_runs(path):
+            runs.append(Run(str(folder), folder, partial(score_unfinished, folder, created=now())))
+        runs += [Run(str(folder), folder) for folder in run_folders(path)]
     found = {Path(run.name).resolve(): run for run in reversed(runs)}  # the first of several names
     if not found:
         raise UsageError(f"{paths[0]}: contains no result directory (…{SUFFIX}); give one, or a directory of some.")
     return Runs(found[key] for key in sorted(found))
-
-
-def _unfinished(folder: Path) -> Run:
-    return Run(str(folder), folder, partial(score_unfinished, folder, created=now()))
 
 
 def scored_of(run: Run | ScoredRun | str | Path) -> ScoredRun:

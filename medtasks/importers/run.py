@@ -74,7 +74,7 @@ def scored_predictions(file: PredictionFile, store: RunStore, out: Path | None =
     with reading(file.path, "check the path"):
         check_regular(file.path)
         content = canonical_json([file_sha256(file.path), options, str(current_settings())])
-    key = store.key_of(content, lambda: (leaf_tasks(file.task), {}))
+    key = store.key_of(content, leaf_tasks(file.task), {})
     if out is None and (found := store.read_run(key, own=True)) is not None:
         return found
     run = score_predictions(file, now()).run

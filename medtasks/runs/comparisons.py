@@ -42,12 +42,12 @@ def compare_tables(first: tuple[str, ItemTable], second: tuple[str, ItemTable]) 
     joined = [(rows[0][name], rows[1][name]) for name in sorted(rows[0].keys() & rows[1].keys())]
     shared: Rows = np.array(joined, dtype=np.int64).reshape(-1, 2)
     # a group's column is put together on each access
-    columns = {name: (one.columns[name], other.columns[name]) for name in one.metrics if name in other.columns}
+    columns = {name: (one.column(name), other.column(name)) for name in one.metrics if (name, "") in other.columns}
 
     def compared(items: Rows, part: str = "", unpaired: int = 0, **more: Any) -> Paired:
         metrics = {}
         for metric, wholes in columns.items():
-            used = (table.parts.get((metric, part), whole) for table, whole in zip(tables, wholes, strict=True))
+            used = (table.column(metric, part) if part else whole for table, whole in zip(tables, wholes, strict=True))
             left, right = (column.statistics[items[:, place]] for place, column in enumerate(used))
             difference = compare_statistics(metric, left, right, one.codes[items[:, 0]])
             if difference is not None:
@@ -136,9 +136,9 @@ def diagnose(scores: Scores, null_option: str | None, readings: Mapping[str, int
 def level_gap(lower: ItemTable, higher: ItemTable, metric: str) -> LevelGap | None:
     """The gap between two levels, clustered by image across both; None if an item has no score."""
     tables = higher, lower
-    if any(metric not in table.columns or not table.columns[metric].known.all() for table in tables):
+    if any((metric, "") not in table.columns or not table.column(metric).known.all() for table in tables):
         return None
-    above, below = (table.columns[metric].statistics for table in tables)
+    above, below = (table.column(metric).statistics for table in tables)
     clusters = [*higher.clusters, *lower.clusters]
     sides = np.vstack([above, np.zeros_like(below)]), np.vstack([np.zeros_like(above), below])
     score = get_metric(metric).score

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -161,17 +162,14 @@ class RunManifest(BaseModel, frozen=True):
 
 def created_at(manifest: RunManifest) -> str:
     """When the run was made, in UTC: the newest run of a model is ranked."""
-    place = f"manifest.json: field `created` is {manifest.created[:60]!r}"
-    try:
-        stated = datetime.fromisoformat(manifest.created)
-        time = None if stated.tzinfo is None else stated.astimezone(timezone.utc)
-    except (ValueError, OverflowError):
-        time = None
-    if time is None:
-        raise DataError(f"{place}, expected a time with its offset, such as 2026-11-01T09:30:00+00:00; restore it.")
-    if time > datetime.now(timezone.utc) + timedelta(days=1):
-        raise DataError(f"{place}, in the future, expected when it was run; restore it.")
-    return time.isoformat(timespec="seconds")
+    wrong = "expected a time with its offset, such as 2026-11-01T09:30:00+00:00"
+    with contextlib.suppress(ValueError, OverflowError):
+        time = datetime.fromisoformat(manifest.created)
+        if time.tzinfo is not None:
+            if time <= datetime.now(timezone.utc) + timedelta(days=1):
+                return time.astimezone(timezone.utc).isoformat(timespec="seconds")
+            wrong = "in the future, expected when it was run"
+    raise DataError(f"manifest.json: field `created` is {manifest.created[:60]!r}, {wrong}; restore it.")
 
 
 def now() -> str:

@@ -22,7 +22,7 @@ from medtasks.core.files import canonical_json, file_sha256, recover_directory, 
 from medtasks.core.schema import first_problem
 from medtasks.runs.comparisons import Diagnostics, LevelGap, Paired, comparisons, diagnose, level_gaps
 from medtasks.runs.manifest import RunManifest, versions
-from medtasks.runs.samples import Sample, SampleLines, read_samples
+from medtasks.runs.samples import Sample, SampleLines, sample_lines
 from medtasks.runs.scores import COVERAGE, Scores
 from medtasks.runs.scoring import scores_of
 from medtasks.runs.table import Lazy, RunTables
@@ -109,14 +109,6 @@ class RunRecord:
     def scores(self) -> dict[str, Scores]:
         """The scores of tasks, then of groups."""
         return {**self.tasks, **self.groups}
-
-    def intervals(self) -> dict[str, dict[str, Any]]:
-        """Value and interval by task or group and metric, as plain JSON."""
-        shown = {"value", "interval", "reason"}
-        return {
-            name: {metric: score.model_dump(include=shown) for metric, score in one.metrics.items()}
-            for name, one in self.scores.items()
-        }
 
     @cached_property
     def tables(self) -> RunTables:
@@ -237,15 +229,6 @@ def read_manifest(directory: Path) -> RunManifest:
         raise DataError(f"{path}: not the manifest of a run ({first_problem(error)}); restore it.") from error
 
 
-def contents_hash(files: Mapping[str, Path]) -> str:
-    """SHA-256 of the contents of files, by the names that count."""
-    digest = hashlib.sha256()
-    for name, path in files.items():
-        with reading(path, "restore it"):
-            digest.update(f"{name}\0{file_sha256(path)}\0".encode())
-    return digest.hexdigest()
-
-
 @dataclass(frozen=True)
 class RunFolder:
     """The result directory ``directory``."""
@@ -264,7 +247,11 @@ class RunFolder:
     def content(self) -> str:
         """SHA-256 of the contents of all files, independent of the directory's name."""
         recover_directory(self.directory)
-        return contents_hash({path.name: path for path in self.files})
+        digest = hashlib.sha256()
+        for path in self.files:
+            with reading(path, "restore it"):
+                digest.update(f"{path.name}\0{file_sha256(path)}\0".encode())
+        return digest.hexdigest()
 
     def contains(self) -> tuple[Collection[str], Mapping[str, bool]]:
         """The names of the tasks, and by benchmark whose data were used whether they are miniature data."""
@@ -275,4 +262,4 @@ class RunFolder:
         """The manifest, and the samples by task, read anew on each access."""
         manifest = read_manifest(self.directory)
         files = {file.stem: file for file in self.files[1:]}
-        return manifest, Lazy(files, lambda task: read_samples(files[task]))
+        return manifest, Lazy(files, lambda task: [sample for *_, sample in sample_lines(files[task])])

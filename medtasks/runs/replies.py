@@ -12,15 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
-from pydantic import (
-    BaseModel,
-    Field,
-    GetJsonSchemaHandler,
-    SerializerFunctionWrapHandler,
-    computed_field,
-    model_serializer,
-)
-from pydantic_core import CoreSchema
+from pydantic import BaseModel, Field, computed_field
 
 BLANK = "blank response, with no sign that the model generated a token"
 ALL_BLANK = "every response of the run is blank"
@@ -162,7 +154,10 @@ def is_blank(text: str) -> bool:
 # --- what a run used ---
 
 Count = Annotated[int, Field(ge=0, le=10**15)]
-Amount = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
+_Count = Annotated[Count | None, Field(exclude_if=lambda value: value is None)]
+_Amount = Annotated[
+    Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)] | None, Field(exclude_if=lambda value: value is None)
+]
 
 
 class Usage(BaseModel, frozen=True):
@@ -185,26 +180,26 @@ class Usage(BaseModel, frozen=True):
         peak_rss: resident memory in bytes of a process that runs the model without a GPU, in the process with most.
     """
 
-    samples: Count | None = None
-    seconds: Amount | None = None
-    process_seconds: Amount | None = None
-    devices: Count | None = None
-    time_to_first_answer: Amount | None = None
-    prompt_tokens: Count | None = None
-    output_tokens: Count | None = None
-    vision_tokens: Count | None = None
-    reused_tokens: Count | None = None
-    media_seconds: Amount | None = None
-    peak_device_memory: Count | None = None
-    peak_rss: Count | None = None
+    samples: _Count = None
+    seconds: _Amount = None
+    process_seconds: _Amount = None
+    devices: _Count = None
+    time_to_first_answer: _Amount = None
+    prompt_tokens: _Count = None
+    output_tokens: _Count = None
+    vision_tokens: _Count = None
+    reused_tokens: _Count = None
+    media_seconds: _Amount = None
+    peak_device_memory: _Count = None
+    peak_rss: _Count = None
 
-    @computed_field  # type: ignore[prop-decorator]
+    @computed_field(exclude_if=lambda value: value is None)  # type: ignore[prop-decorator]
     @property
     def samples_per_second(self) -> float | None:
         """Answers per second of ``seconds``."""
         return round(self.samples / self.seconds, 3) if self.samples and self.seconds else None
 
-    @computed_field  # type: ignore[prop-decorator]
+    @computed_field(exclude_if=lambda value: value is None)  # type: ignore[prop-decorator]
     @property
     def media_share(self) -> float | None:
         """``media_seconds`` as a share of ``process_seconds``."""
@@ -217,16 +212,6 @@ class Usage(BaseModel, frozen=True):
         if self.prompt_tokens is None or self.output_tokens is None:
             return None
         return self.prompt_tokens + self.output_tokens
-
-    @model_serializer(mode="wrap")
-    def _without_absent(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {name: value for name, value in serialize(self).items() if value is not None and value != {}}
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        schema = handler({key: value for key, value in core_schema.items() if key != "serialization"})
-        handler.resolve_ref_schema(schema).pop("required", None)
-        return schema
 
     def per_sample(self, amount: float | None) -> float | None:
         """``amount`` by answer of the model; None without either."""
@@ -241,8 +226,8 @@ class RunUsage(Usage, frozen=True):
         tasks: by task; if several tasks are answered in one batch, each has the time of its share of the requests.
     """
 
-    counters: dict[str, Count] = {}
-    tasks: dict[str, Usage] = {}
+    counters: dict[str, Count] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    tasks: dict[str, Usage] = Field(default_factory=dict, exclude_if=lambda value: not value)
 
     def of(self, tasks: Sequence[str]) -> Usage:
         """The usage of some of the run's tasks; of several, but not all, without a time to first answer."""
@@ -264,9 +249,8 @@ def run_usage(
     processes: Sequence[Sequence[Answer]], *, devices: int = 1, counters: dict[str, int] | None = None
 ) -> RunUsage:
     """The usage of a run whose processes got these replies, in all parts of the run."""
-    tasks = sorted({one.slot.task for process in processes for one in process})
     by_task = {}
-    for task in tasks:
+    for task in sorted({one.slot.task for process in processes for one in process}):
         of_task = [[one for one in process if one.slot.task == task] for process in processes]
         if (usage := usage_of(of_task, devices)) != Usage():
             by_task[task] = usage

@@ -8,7 +8,6 @@ contains the replies to process N. Repeating an interrupted command reuses these
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,8 +19,8 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from medtasks.benchmarks.documents import task_rows
 from medtasks.catalog.spec import load_spec
-from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line, reading
-from medtasks.core.files import canonical_json, replaced, temporary_beside
+from medtasks.core.errors import DataError, MedtasksError, first_line, reading
+from medtasks.core.files import canonical_json, held, replaced, temporary_beside
 from medtasks.core.schema import first_problem
 from medtasks.core.settings import read_subset, using
 from medtasks.data.store import open_prepared
@@ -61,19 +60,12 @@ class AnswerStore:
         self.folder = folder
         self.rank = rank
         self._places: dict[bytes, tuple[Path, int, bool]] = {}  # file, first byte, whether the request failed
-        self._files: dict[tuple[Path, str], IO[Any]] = {}
+        self._files: dict[Path, IO[bytes]] = {}
         folder.mkdir(parents=True, exist_ok=True)
-        self._lock = (folder / f"rank{rank}.lock").open("ab")
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            self._lock.close()
-            raise UsageError(
-                f"{folder}: another process runs the same command at this time; wait for it, or give another "
-                "--output_path."
-            ) from error
-        except OSError:  # a file system without locks
-            pass
+        self._open = contextlib.ExitStack()
+        doing = "filled with replies to the same command"
+        with contextlib.suppress(OSError):  # a file system without locks
+            self._open.enter_context(held(folder / f"rank{rank}", doing, ", or give another --output_path"))
         for path, begin, answer in _read_lines(folder):
             self._note(answer, path, begin)
 
@@ -101,14 +93,14 @@ class AnswerStore:
         if slot.key not in self._places:
             return None
         path, begin, _ = self._places[slot.key]
-        stream = self._file(path, "rb")
+        stream = self._file(path)
         stream.seek(begin)
         return _LINE.validate_python(json.loads(stream.readline())).reply
 
-    def _file(self, path: Path, mode: str) -> IO[bytes]:
-        if (path, mode) not in self._files:
-            self._files[path, mode] = path.open(mode)
-        return self._files[path, mode]
+    def _file(self, path: Path) -> IO[bytes]:
+        if path not in self._files:  # opening a file for each reply is slow on network file systems
+            self._files[path] = self._open.enter_context(path.open("a+b"))
+        return self._files[path]
 
     def write_plan(self, plan: Plan) -> None:
         """Write ``run.json`` atomically, replacing an earlier one; see :func:`read_plan`."""
@@ -122,13 +114,13 @@ class AnswerStore:
             by_task.setdefault(answer.slot.task, []).append(answer)
         for task, added in by_task.items():
             path = self.folder / f"{task}.rank{self.rank}.jsonl"
-            stream, places = self._file(path, "a+b"), []
-            if stream.tell() and os.pread(stream.fileno(), 1, stream.tell() - 1) != b"\n":
-                stream.write(b"\n")  # the process was killed while writing a line
+            stream, places = self._file(path), []
+            stream.seek(0, os.SEEK_END)
             for answer in added:
+                stream.write(b"\n")  # first: a killed process may have left part of a line
                 places.append(stream.tell())
                 # in ASCII: a response may have half a surrogate pair
-                stream.write(json.dumps(_LINE.dump_python(answer, exclude_none=True)).encode() + b"\n")
+                stream.write(json.dumps(_LINE.dump_python(answer, exclude_none=True)).encode())
             stream.flush()
             os.fsync(stream.fileno())
             for answer, begin in zip(added, places, strict=True):
@@ -136,9 +128,8 @@ class AnswerStore:
 
     def close(self) -> None:
         """Close the files and release the lock."""
-        for file in (*self._files.values(), self._lock):
-            with contextlib.suppress(OSError):  # a full disk, which `add` has reported
-                file.close()
+        with contextlib.suppress(OSError):  # a full disk, which `add` has reported
+            self._open.close()
         self._files = {}
 
     def remove(self) -> None:
@@ -192,7 +183,7 @@ def _read_lines(folder: Path, task: str = "*") -> Iterator[tuple[Path, int, Answ
         begin = 0
         with path.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
-                with contextlib.suppress(ValueError):  # cut off by a crash
+                with contextlib.suppress(ValueError):  # empty, or cut off by a crash
                     fields = json.loads(line)
                     try:
                         yield path, begin, _LINE.validate_python(fields)

@@ -133,18 +133,17 @@ class Sample(Compact):
         """The sample as scoring and breakdowns see it."""
         values, judged, statistics, repeats = {}, self.judged, self.statistics, self.repeats
         for name in self.scores:
+            value = Value()
+            if name in judged:
+                value = judged[name].value
+            elif name in statistics and self.status != FAILED:
+                several = tuple(one.statistics[name] for one in repeats) if repeats else ()
+                value = Value(statistics[name], repeats=several)
             if self.status == FAILED:
-                value = judged[name].value if name in judged else Value()
                 low, high = self.limits.get(name, (value.low, value.high))
                 parts = {key: part._replace(failed=part.statistics is None) for key, part in value.parts.items()}
-                values[name] = value._replace(low=low, high=high, parts=parts, failed=value.statistics is None)
-            elif name in judged:
-                values[name] = judged[name].value
-            elif name not in statistics:
-                values[name] = Value()
-            else:
-                several = tuple(one.statistics[name] for one in repeats) if repeats else ()
-                values[name] = Value(statistics[name], repeats=several)
+                value = value._replace(low=low, high=high, parts=parts, failed=value.statistics is None)
+            values[name] = value
         return SampleView(
             self.sample_id,
             self.cluster,
@@ -224,11 +223,6 @@ def sample_lines(path: Path) -> Iterator[tuple[int, int, Sample]]:
                     problem = f"{path}, line {number}: {first_problem(error)}; restore it."
                     raise DataError(problem) from error
             begin += len(line)
-
-
-def read_samples(path: Path) -> list[Sample]:
-    """The samples of a file; errors are those of :func:`sample_lines`."""
-    return [sample for _, _, sample in sample_lines(path)]
 
 
 @contextmanager

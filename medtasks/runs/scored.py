@@ -170,7 +170,8 @@ def confidence_metrics(samples: Sequence[Sample]) -> Iterator[Derived]:
     declared = {task: facts for task, facts in tasks.items() if facts is not None}
     asked = [sample for sample in samples if sample.task in declared]
     giving = {one.task for one in asked if declared[one.task].of == "stated" or gives_confidence(one)}
-    by_id = {one.sample_id: one for one in asked if one.task in giving and _is_one(one)}
+    single = [one for one in asked if len(one.responses) == 1 or one.confidence is not None]
+    by_id = {one.sample_id: one for one in single if one.task in giving}
 
     def values(item: Item) -> Mapping[str, Value]:
         sample = by_id.get(item.item_id) if len(item.samples) == 1 else None
@@ -181,16 +182,13 @@ def confidence_metrics(samples: Sequence[Sample]) -> Iterator[Derived]:
         facts = declared[sample.task]
         found = confidence_of(sample, facts)
         right = item.values[facts.correct].statistics if facts.correct in item.values else None
-        if not isinstance(found, str) and (right is None or right[1] != 1.0 or right[0] not in (0.0, 1.0)):
-            found = "not_scored"  # awaits a judge, or is neither right nor wrong
-        given = {GIVEN: Value(given_statistics(found if isinstance(found, str) else None))}
-        if isinstance(found, str) or right is None:
-            return given
-        percent = round(100 * found)
-        gap = percent / 100 - right[0]
-        counted = Value(case(percent, right=right[0] == 1.0))
+        if isinstance(found, str) or right not in ((0.0, 1.0), (1.0, 1.0)):  # awaits a judge, or is neither of both
+            return {GIVEN: Value(given_statistics(found if isinstance(found, str) else "not_scored"))}
+        percent, is_right = round(100 * found), right == (1.0, 1.0)
+        gap = percent / 100 - is_right
+        counted = Value(case(percent, right=is_right))
         scores = {metric.name: counted for metric in CONFIDENCE_METRICS if metric.width == 2 * LEVELS}
-        return {**given, **scores, BRIER: Value((gap * gap, 1.0))}
+        return {GIVEN: Value(given_statistics(None)), **scores, BRIER: Value((gap * gap, 1.0))}
 
     if giving:
         yield Derived(CONFIDENCE_NAMES, values)
@@ -206,11 +204,7 @@ def kept_confidences(samples: Sequence[Sample]) -> list[Found | None]:
     facts = load_spec(samples[0].task).metadata.confidence if samples else None
     if facts is None or not (facts.of == "stated" or any(any(sample.probabilities) for sample in samples)):
         return [sample.confidence for sample in samples]
-    return [confidence_of(sample, facts) if _is_one(sample) else None for sample in samples]
-
-
-def _is_one(sample: Sample) -> bool:
-    return len(sample.responses) == 1 or sample.confidence is not None
+    return [confidence_of(sample, facts) if len(sample.responses) == 1 else sample.confidence for sample in samples]
 
 
 def confidence_of(sample: Sample, facts: Confidence) -> Found:

@@ -60,21 +60,19 @@ def coverage_text(items: int, answered: int | None, judged: int | None) -> str:
 
 
 class Letters(BaseModel, frozen=True):
-    """Positional bias: how often each letter was correct and how often it was chosen (arXiv 2605.15574, 3.2)."""
+    """Positional bias: how often each letter was correct and how often it was chosen (arXiv 2605.15574, 3.2).
+
+    If the questions were asked in several rotations, ``preference`` is by letter the share of answers that chose it
+    minus the share expected (`medtasks.metrics.variants`), with its 95 % interval.
+    """
 
     gold: dict[str, int]
     chosen: dict[str, int]
-    null_chosen_when_wrong: int | None
-    null_missed_when_right: int | None
-
-
-class RotatedLetters(Letters, frozen=True):
-    """The letters of questions asked in several rotations; ``preference`` is by letter the share of answers that chose
-    it minus the share expected (`medtasks.metrics.variants`), with its 95 % interval."""
-
-    null_chosen_when_wrong: None = None
-    null_missed_when_right: None = None
-    preference: dict[str, tuple[float, float | None, float | None]]
+    null_chosen_when_wrong: int | None = None
+    null_missed_when_right: int | None = None
+    preference: dict[str, tuple[float, float | None, float | None]] | None = Field(
+        default=None, exclude_if=lambda value: value is None
+    )
 
 
 class ReliabilityBin(BaseModel, frozen=True):
@@ -112,5 +110,5 @@ class Scores(BaseModel, frozen=True):
     metrics: dict[str, MetricScore]
     incomplete: int = 0
     breakdowns: dict[str, dict[str, Scores]] = {}
-    letters: RotatedLetters | Letters | None = None
+    letters: Letters | None = None
     reliability: Reliability | None = Field(default=None, exclude_if=lambda value: value is None)

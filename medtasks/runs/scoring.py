@@ -9,10 +9,10 @@ from __future__ import annotations
 import functools
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from string import ascii_uppercase
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -26,13 +26,7 @@ from medtasks.runs.samples import Sample
 from medtasks.runs.scores import COVERAGE, Scores
 from medtasks.runs.table import AWAITING, PENDING, Column, ItemTable, Rows, RunTables, item_table, stacked
 from medtasks.runs.table import FAILED as NO_RESPONSE
-from medtasks.stats.bootstrap import (
-    Interval,
-    Score,
-    cluster_totals,
-    clustered_standard_error,
-    joint_intervals,
-)
+from medtasks.stats.bootstrap import Score, cluster_totals, joint_intervals
 from medtasks.stats.paired import student_interval
 
 RESAMPLES = 1000
@@ -79,41 +73,33 @@ def score_tables(
     judged score is marked incomplete if the share of items with a verdict is below ``threshold``; one that still awaits
     its judge has no value.
     """
-    drawn: list[tuple[Array, Score, Callable[[Interval], None]]] = []
+    drawn: list[_Drawn] = []
     scores = {name: _TableScores(table, threshold, drawn).fields() for name, table in tables.items()}
-    intervals = joint_intervals([(sums, score) for sums, score, _ in drawn], resamples=resamples, seed=SEED)
-    for (_, _, put), interval in zip(drawn, intervals, strict=True):
-        put(interval)
+    intervals = joint_intervals([(sums, score) for *_, sums, score in drawn], resamples=resamples, seed=SEED)
+    for (fields, letter, *_), one in zip(drawn, intervals, strict=True):
+        if letter:
+            fields[letter] = fields[letter], one.low, one.high
+        else:
+            fields |= {"interval": None if one.low is None else (one.low, one.high), "reason": one.reason}
     return {name: Scores.model_validate(fields) for name, fields in scores.items()}
 
 
-def standard_errors(tables: RunTables, groups: Mapping[str, Sequence[str]]) -> dict[str, dict[str, float | None]]:
-    """Clustered standard errors by task and group, for the mean-type metrics whose items all have a value."""
-    found: dict[str, dict[str, float | None]] = {}
-    for name, members in {**dict.fromkeys(tables.tasks, ()), **groups}.items():
-        table = tables.of(name, members)
-        for metric in table.metrics:
-            column = table.columns[metric]
-            rows = np.flatnonzero(column.present)
-            errors = found.setdefault(name, {})
-            if column.statistics.shape[1] == 2 and column.known[rows].all() and column.applies[rows].any():
-                errors[metric] = clustered_standard_error(column.statistics[rows], table.codes[rows])
-    return found
+_Drawn: TypeAlias = tuple[dict[str, Any], str, Array, Score]
+"""Where an interval belongs (the fields of a value, or a letter's entry), and the cluster totals and the score that it
+is drawn from."""
 
 
 class _TableScores:
     """The fields of the `Scores` of one table: overall (group 0), and of each group of each breakdown.
 
-    To ``drawn`` it appends the cluster totals and the score of each value, and what puts the interval in its place.
-    ``_rows`` are the complete items of all groups, one group after the other, each in the order of clusters, and
-    ``_group`` is the group of each; ``_parts`` is the part of an item that counts in a group.
+    To ``drawn`` it appends what the interval of each value is drawn from. ``_rows`` are the complete items of all
+    groups, one group after the other, each in the order of clusters, and ``_group`` is the group of each; ``_parts`` is
+    the part of an item that counts in a group.
     """
 
-    def __init__(
-        self, table: ItemTable, threshold: float, drawn: list[tuple[Array, Score, Callable[[Interval], None]]]
-    ) -> None:
+    def __init__(self, table: ItemTable, threshold: float, drawn: list[_Drawn]) -> None:
         self._table, self._threshold, self._drawn = table, threshold, drawn
-        self._columns = {name: table.columns[name] for name in table.metrics}  # a group's are made on each access
+        self._columns = {name: table.column(name) for name in table.metrics}  # a group's are made on each access
         by_name = {name: table.rows_by_group(name) for name in table.breakdowns}
         self._keys = [("", ""), *((name, key) for name, groups in by_name.items() for key in groups)]
         self._parts = [key if name and name == table.benchmark.parts else "" for name, key in self._keys]
@@ -148,24 +134,16 @@ class _TableScores:
             breakdowns[name][key] = fields
         return {**groups[0], "breakdowns": breakdowns, "reliability": self._reliability()}
 
-    def _interval_for(self, fields: dict[str, Any], sums: Array, score: Score) -> None:
-        """Put the interval of this score into ``fields`` when it is drawn."""
-
-        def put(interval: Interval) -> None:
-            ends = interval.low, interval.high
-            fields["interval"], fields["reason"] = None if None in ends else ends, interval.reason
-
-        self._drawn.append((sums, score, put))
-
     # --- one metric ---
 
     def _metric(self, name: str) -> list[dict[str, Any]]:
         """The `MetricScore` of each group, in one call of the metric."""
         metric, group = get_metric(name), self._group
-        whole, parts = self._columns[name], self._table.parts
-        if any((name, part) in parts for part in self._parts):  # items judged by parts count with theirs
-            columns = (parts.get((name, part), whole) for part in self._parts)
-            column = stacked([one.take(rows) for one, rows in zip(columns, self._scored, strict=True)])
+        whole, columns = self._columns[name], self._table.columns
+        reduced = {place: (name, part) for place, part in enumerate(self._parts) if part and (name, part) in columns}
+        if reduced:  # items judged by parts count with theirs
+            used = (columns[reduced[place]] if place in reduced else whole for place in range(self._count))
+            column = stacked([one.take(rows) for one, rows in zip(used, self._scored, strict=True)])
         else:
             column = whole.take(self._rows)
         scores = self._unscored(metric, column)
@@ -176,8 +154,8 @@ class _TableScores:
         rows, statistics, group = self._rows[known], column.statistics[known], group[known]
         check_finite(statistics)
         begins = np.flatnonzero(np.diff(group, prepend=-1) | np.diff(self._table.codes[rows], prepend=-1))
-        sums = np.split(segment_sums(statistics, begins), np.flatnonzero(np.diff(group[begins], prepend=-1))[1:])
-        values = _scores(metric, _group_totals(statistics, group)).tolist()
+        sums = np.split(segment_sums(statistics, begins), _begins(group[begins])[1:])
+        values = _scores(metric, segment_sums(statistics, _begins(group))).tolist()
         for number, value, table in zip(valued, values, sums, strict=True):
             score = scores[number]
             if math.isnan(value):
@@ -187,12 +165,12 @@ class _TableScores:
             if name == "accuracy":
                 chance = _chance([self._table.options[row] for row in rows[group == number]])
                 score |= {"chance": chance, "margin_over_chance": None if chance is None else value - chance}
-            if whole.repeats is not None and (name, self._parts[number]) not in parts:
+            if whole.repeats is not None and number not in reduced:
                 items = self._scored[number]
                 runs = whole.repeats[items[whole.applies[items]]]
                 spread = _scores(metric, totals(runs.reshape(len(runs), -1)).reshape(runs.shape[1:])).tolist()
                 score["repeats"] = {"values": spread, **student_interval(spread)}
-            self._interval_for(score, table, metric.score)
+            self._drawn.append((score, "", table, metric.score))
         return scores
 
     def _unscored(self, metric: Metric, column: Column) -> list[dict[str, Any]]:
@@ -237,7 +215,8 @@ class _TableScores:
             low, high = column.bounds(rows)
             # no bounds if an item has no range
             inside = ~np.isin(groups, groups[np.isnan(low).any(axis=1) | np.isnan(high).any(axis=1)])
-            sides = (_scores(metric, _group_totals(side[inside], groups[inside])).tolist() for side in (low, high))
+            begins = _begins(groups[inside])
+            sides = (_scores(metric, segment_sums(side[inside], begins)).tolist() for side in (low, high))
             for number, worst, best in zip(np.unique(groups[inside]).tolist(), *sides, strict=True):
                 scores[number]["bounds"] = worst, best
         return scores
@@ -271,7 +250,7 @@ class _TableScores:
         }
 
     def _rotated_letters(self, rows: Rows) -> dict[str, Any] | None:
-        """The `RotatedLetters` of rotated questions, also of those without a selected option; None without a
+        """The `Letters` of rotated questions, also of those without a selected option; None without a
         response."""
         table, column = self._table, self._columns[PREFERENCE]
         answered = [table.statuses[row] for row in rows.tolist() if FAILED not in table.statuses[row]]
@@ -283,16 +262,11 @@ class _TableScores:
         chosen, shown, gold = totals(statistics).reshape(3, POSITIONS).tolist()
         letters = table.benchmark.options or ascii_uppercase
         names = {place: name for place, name in enumerate(letters) if shown[place]}
-        preference: dict[str, tuple[float, float | None, float | None]] = {}
+        preference: dict[str, float] = {}
         for place, name in names.items():
             pairs = preference_of_letter(statistics, place)
-            value = float(_MEAN(totals(pairs)))
-            preference[name] = value, None, None
-
-            def put(interval: Interval, name: str = name, value: float = value) -> None:
-                preference[name] = value, interval.low, interval.high
-
-            self._drawn.append((cluster_totals(pairs, table.codes[rows]), _MEAN, put))
+            preference[name] = float(_MEAN(totals(pairs)))
+            self._drawn.append((preference, name, cluster_totals(pairs, table.codes[rows]), _MEAN))
         return {
             "gold": {name: int(gold[place]) for place, name in names.items()},
             "chosen": {name: int(chosen[place]) for place, name in names.items()}
@@ -322,7 +296,7 @@ class _TableScores:
                     "accuracy": float(_MEAN(totals(pairs))),
                 }
                 bins.append(fields)
-                self._interval_for(fields, cluster_totals(pairs, table.codes[rows]), _MEAN)
+                self._drawn.append((fields, "", cluster_totals(pairs, table.codes[rows]), _MEAN))
         every = totals(column.statistics[rows])
         known = np.flatnonzero(given.known & table.complete)
         return {
@@ -332,8 +306,8 @@ class _TableScores:
         }
 
 
-def _group_totals(statistics: Array, group: Rows) -> Array:
-    return segment_sums(statistics, np.flatnonzero(np.diff(group, prepend=-1)))
+def _begins(group: Rows) -> Rows:
+    return np.flatnonzero(np.diff(group, prepend=-1))
 
 
 def _scores(metric: Metric, sums: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -66,18 +67,16 @@ def summary(run: RunRecord, directory: Path | None, keep: str = "--output_path")
     names = in_order(run)
     notes = [f"  {note}" for note in _notes(run, directory)]
     title = ["", "medtasks: scores with 95 % cluster-bootstrap intervals"]
+    most, saved = LINES, f"  samples, scores and manifest: {directory}"
     if directory is None:
-        saved = f"  nothing was saved: give {keep} to keep samples, scores and manifest"
-        return "\n".join([*title, *_score_lines(run, names), *notes, saved])
-
-    saved = f"  samples, scores and manifest: {directory}"
+        most, saved = sys.maxsize, f"  nothing was saved: give {keep} to keep samples, scores and manifest"
     shown: list[str] = []
     for note in notes:
-        if _height(*shown, note) > LINES // 3:
+        if _height(*shown, note) > most // 3:
             shown.append(f"  and {len(notes) - len(shown)} more notes: manifest.json and scores.json")
             break
         shown.append(note)
-    room = LINES - 4 - _height(*shown, saved)
+    room = most - 4 - _height(*shown, saved)
     lines = _score_lines(run, names)
     if len(lines) > room:  # the outermost groups and tasks, as many as fit
         groups = {name: set(leaves) for name, leaves in run.manifest.groups.items()}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, UserDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import chain
 from types import MappingProxyType
@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from medtasks.benchmarks.errors import declared_errors, declared_metrics, pooled_metrics
 from medtasks.benchmarks.variants import joined_items
-from medtasks.catalog.benchmark import Benchmark, Value, sample_items, with_derived
-from medtasks.catalog.registry import get_benchmark
+from medtasks.catalog.benchmark import Benchmark, Value, with_derived
 from medtasks.catalog.spec import TaskSpec, leaf_tasks, load_spec, load_specs
 from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.metrics.base import Array
@@ -30,6 +29,8 @@ from medtasks.runs.scored import confidence_metrics, gives_confidence, has_model
 Rows = npt.NDArray[np.int64]
 """Row numbers of items."""
 Mask = npt.NDArray[np.bool_]
+Key = tuple[str, str]
+"""A metric, and the part to which items judged by parts (`Benchmark.parts`) are reduced; empty for whole items."""
 ABSENT, PRESENT, FAILED, PENDING, AWAITING = range(5)
 """The states of an item: without a value of the metric, with one, without a response, without a verdict, and without
 one because no judge has been asked."""
@@ -170,26 +171,25 @@ def _array(metric: str, rows: Sequence[tuple[float, ...]], width: int) -> Array:
     return np.fromiter(chain.from_iterable(rows), np.float64, len(rows) * width).reshape(len(rows), width)
 
 
-def part_columns(wholes: Mapping[str, Column], values: Mapping[str, Sequence[Value | None]]) -> Parts:
-    """By metric and part the column in which items judged by parts are reduced to that part; ``wholes`` are those of
-    whole items."""
-    members: dict[tuple[str, str], dict[int, Value]] = {}
+def columns_of(values: Mapping[str, Sequence[Value | None]]) -> Mapping[Key, Column]:
+    """The columns of whole items, and those in which items judged by parts are reduced to one part."""
+    wholes = {metric: column_of(metric, several) for metric, several in values.items()}
+    members: dict[Key, dict[int, Value]] = {}
     for metric, several in values.items():
         for row, value in enumerate(several):
             for part in () if value is None else value.parts:
                 members.setdefault((metric, part), {})[row] = value.parts[part]  # type: ignore[union-attr]
     reduced = {key: column_of(key[0], [*rows.values()]) for key, rows in members.items()}
 
-    def column(key: tuple[str, str]) -> Column:
-        whole, part = wholes[key[0]], reduced[key]
+    def column(key: Key) -> Column:
+        whole = wholes[key[0]]
+        if key not in reduced:
+            return whole
         order = np.arange(len(whole.state))
-        order[[*members[key]]] = np.arange(len(part.state)) + len(order)
-        return stacked([whole, part]).take(order)
+        order[[*members[key]]] = np.arange(len(members[key])) + len(order)
+        return stacked([whole, reduced[key]]).take(order)
 
-    return Lazy(reduced, column)
-
-
-Parts = Mapping[tuple[str, str], Column]
+    return Lazy([*((metric, "") for metric in wholes), *reduced], column)
 
 
 def without_value(table: Array) -> Mask:
@@ -207,8 +207,7 @@ class ItemTable:
     """The items of a task or group, sorted by id; incomplete ones, which are not scored, are the last.
 
     ``metrics`` and ``breakdowns`` are those to report, in display order; ``columns`` and ``groups`` may have more, for
-    groups of tasks. ``groups`` has each item's keys by breakdown: none, one or several. ``parts`` are the columns in
-    which items judged by parts are reduced to one group of `Benchmark.parts`, by metric and group.
+    groups of tasks. ``groups`` has each item's keys by breakdown: none, one or several.
 
     What follows ``breakdowns`` is only there until the items are scored: ``statuses`` are those of an item's responses,
     repeats included; ``target`` and ``chosen`` are the correct and the selected option, empty if the benchmark has no
@@ -223,8 +222,7 @@ class ItemTable:
     samples: tuple[tuple[str, ...], ...]
     complete: Mask
     groups: Mapping[str, tuple[tuple[str, ...], ...]]
-    columns: Mapping[str, Column]
-    parts: Parts = field(default_factory=dict)
+    columns: Mapping[Key, Column]
     breakdowns: tuple[str, ...] = ()
     statuses: tuple[tuple[str, ...], ...] = ()
     target: tuple[str, ...] = ()
@@ -249,7 +247,7 @@ class ItemTable:
 
     def column(self, metric: str, part: str = "") -> Column:
         """The metric's column; with ``part``, as it counts in that group of `Benchmark.parts`."""
-        return self.parts[metric, part] if (metric, part) in self.parts else self.columns[metric]
+        return self.columns[(metric, part) if (metric, part) in self.columns else (metric, "")]
 
     def rows_by_group(self, breakdown: str) -> dict[str, Rows]:
         """The rows of each group of a breakdown by sorted key, including incomplete items."""
@@ -302,7 +300,6 @@ def item_table(
     named = [name for sample in of_task.values() for name in sample.scores]
     metrics = tuple(dict.fromkeys([*named, *joined.metrics]))
     values = {name: [*(item.values.get(name) for item in items), *filler] for name in metrics}
-    columns = {name: column_of(name, several) for name, several in values.items()}
     firsts = [views[0] for _, _, views in rows]
     lettered = bool(benchmark.options)
     return ItemTable(
@@ -319,8 +316,7 @@ def item_table(
         options=tuple(benchmark.option_count(first.document) for first in firsts),
         complete=np.arange(len(rows)) < len(items),
         groups={name: tuple(benchmark.breakdowns[name](first) for first in firsts) for name in breakdowns},
-        columns=columns,
-        parts=part_columns(columns, values),
+        columns=columns_of(values),
     )
 
 
@@ -345,17 +341,18 @@ def pooled_table(tables: Sequence[ItemTable], breakdowns: Sequence[str] = (), po
         whole = list(chain.from_iterable(rows))
         return shared(tuple(whole[row] for row in order.tolist())) if whole else ()
 
-    def column(metric: str, part: str = "") -> Column:
-        width, columns = get_metric(metric).width, []
+    def column(key: Key) -> Column:
+        width, columns = get_metric(key[0]).width, []
         for table in tables:
-            if metric in table.columns:
-                columns.append(table.column(metric, part))
+            if (key[0], "") in table.columns:
+                columns.append(table.column(*key))
             else:
                 absent = np.full(len(table.items), ABSENT, dtype=np.int8)
                 columns.append(Column(np.full((len(absent), width), np.nan), absent))
         return stacked(columns).take(order)
 
     metrics = tuple(dict.fromkeys([*chain.from_iterable(table.metrics for table in tables), *pooled]))
+    parts = [key for table in tables for key in table.columns if key[1]]
     shared_groups = [name for name in tables[0].groups if all(name in table.groups for table in tables)]
     by_row = ("items", "tasks", "clusters", "samples", "statuses", "target", "chosen", "options")
     return ItemTable(
@@ -365,8 +362,7 @@ def pooled_table(tables: Sequence[ItemTable], breakdowns: Sequence[str] = (), po
         **{name: in_order(getattr(table, name) for table in tables) for name in by_row},
         complete=complete[order],
         groups={name: in_order(table.groups[name] for table in tables) for name in shared_groups},
-        columns=Lazy(metrics, column),
-        parts=Lazy(dict.fromkeys(chain.from_iterable(table.parts for table in tables)), lambda key: column(*key)),
+        columns=Lazy([*((metric, "") for metric in metrics), *dict.fromkeys(parts)], column),
     )
 
 
@@ -388,14 +384,13 @@ class RunTables:
     def add(self, task: str, samples: Sequence[Sample]) -> None:
         """Build the table of the next part of a task (:func:`in_parts`), which then needs none of its samples: it has
         what the task's groups need, too."""
-        facts = load_spec(task).metadata
-        benchmark = get_benchmark(facts.benchmark)
-        breakdowns, pooled = [*facts.breakdowns], [*facts.pooled]
-        for spec in load_specs().values():
-            if spec.kind == "group" and task in leaf_tasks(spec.name):
-                breakdowns += spec.metadata.breakdowns
-                pooled += spec.metadata.pooled if benchmark.join is sample_items else ()
-        table = item_table(samples, benchmark, tuple(dict.fromkeys(breakdowns)), tuple(dict.fromkeys(pooled)))
+        spec = load_spec(task)
+        facts, benchmark = spec.metadata, spec.benchmark
+        groups = [one.metadata for one in load_specs().values() if one.kind == "group" and task in leaf_tasks(one.name)]
+        breakdowns = dict.fromkeys(name for one in (facts, *groups) for name in one.breakdowns)
+        pooling = (facts, *groups) if benchmark.repeatable else (facts,)
+        pooled = dict.fromkeys(name for one in pooling for name in one.pooled)
+        table = item_table(samples, benchmark, tuple(breakdowns), tuple(pooled))
         own = {*facts.pooled, *samples[0].scores}
         metrics = tuple(name for name in table.metrics if name not in pooled or name in own)
         self._parts.setdefault(task, []).append(replace(table, metrics=metrics, breakdowns=tuple(facts.breakdowns)))
@@ -407,39 +402,38 @@ class RunTables:
     def of(self, name: str, members: Sequence[str] = ()) -> ItemTable:
         """The table of a task, or of a group over its ``members``: pooled, unless the benchmark has its own ``join``,
         which may join samples of several tasks."""
+        key, spec = (name, tuple(members)), load_spec(name)
+        facts = spec.metadata
         if name in self.made:
             return self.made[name]
-        members = tuple(members) or (name,)
-        facts = load_spec(name).metadata
-        benchmark = get_benchmark(facts.benchmark)
-        if members == (name,):
-            self.made[name] = self._of_task(name)
-        elif benchmark.join is not sample_items:
+        if key[1] in ((), (name,)):
+            self.made[name] = self._of_task(spec)
+        elif not spec.benchmark.repeatable:
             samples = [sample for member in members for sample in self._samples[member]]
-            self.made[name] = item_table(samples, benchmark, facts.breakdowns, facts.pooled)
-        elif (name, members) not in self._pooled:
-            tables = [self.of(member) for member in members]
-            self._pooled[name, members] = pooled_table(tables, facts.breakdowns, facts.pooled)
-        return self.made.get(name) or self._pooled[name, members]
+            self.made[name] = item_table(samples, spec.benchmark, facts.breakdowns, facts.pooled)
+        elif key not in self._pooled:
+            self._pooled[key] = pooled_table([self.of(member) for member in members], facts.breakdowns, facts.pooled)
+        return self.made.get(name) or self._pooled[key]
 
-    def _of_task(self, name: str) -> ItemTable:
-        if name not in self._parts:
-            for part in in_parts(load_spec(name), self._samples[name]):
-                self.add(name, part)
-        table, *others = parts = self._parts.pop(name)
+    def _of_task(self, spec: TaskSpec) -> ItemTable:
+        if spec.name not in self._parts:
+            for part in in_parts(spec, self._samples[spec.name]):
+                self.add(spec.name, part)
+        table, *others = parts = self._parts.pop(spec.name)
         for one in others:
             _check_names(one.samples[0][0], one.tasks[0], one.metrics, table.metrics)
         if not others:
             return table
-        whole = pooled_table(parts, table.breakdowns, tuple(table.columns))
-        columns = {metric: whole.columns[metric] for metric in table.columns}
+        whole = pooled_table(parts, table.breakdowns, [metric for metric, part in table.columns if not part])
+        made = {key: whole.columns[key] for key in whole.columns if not key[1]}
+        columns = Lazy(whole.columns, lambda key: made.get(key) or whole.columns[key])
         return replace(whole, metrics=table.metrics, columns=columns)
 
 
 def in_parts(spec: TaskSpec, samples: Sequence[Sample]) -> Iterator[Sequence[Sample]]:
     """The samples of a task in parts that are scored one after the other; as a whole if its items need all of them."""
     facts = spec.metadata
-    joined = facts.varied or get_benchmark(facts.benchmark).join is not sample_items
+    joined = facts.varied or not spec.benchmark.repeatable
     whole = joined or has_models(spec) or (facts.confidence and any(map(gives_confidence, samples)))
     size = max(len(samples), 1) if whole else PART
     return (samples[begin : begin + size] for begin in range(0, max(len(samples), 1), size))

@@ -14,7 +14,6 @@ import numpy as np
 
 from medtasks.benchmarks.streams import timelines
 from medtasks.benchmarks.variants import joined_items
-from medtasks.catalog.benchmark import sample_items
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.core.errors import DataError, UsageError
 from medtasks.runs.manifest import RunManifest, created_at
@@ -70,7 +69,8 @@ def scored_record(
         ordered = sorted(samples[task], key=lambda sample: sample.sample_id)
         submitted = SubmittedTask(task, manifest, ordered, own=own)
         del ordered
-        joined = submitted.spec.benchmark.join is not sample_items  # groups join samples of several tasks
+        benchmark = submitted.spec.benchmark  # whose groups may join samples of several tasks
+        kept_whole = whole or not benchmark.repeatable or benchmark.timeline is not None
         again: SampleLines | list[Sample] = SampleLines(()) if whole else []
         for part, made in submitted.parts():
             for before, after in zip(part, made, strict=True):
@@ -79,7 +79,7 @@ def scored_record(
                     if old.get(what) != new.get(what):
                         changes.append(Change(task, before.sample_id, what, old.get(what), new.get(what)))
             tables.add(task, made)
-            if whole or joined or submitted.spec.benchmark.timeline is not None:
+            if kept_whole:
                 again.extend(made)
         kept[task] = again
         tables.of(task)
@@ -102,8 +102,7 @@ def _verified(run: RunRecord, tasks: Sequence[SubmittedTask], notes: Sequence[st
     pairs = {name: spec.metadata.compare_with for name, spec in load_specs().items() if spec.metadata.compare_with}
     for name in dict.fromkeys((*pairs, *pairs.values())):
         spec, leaves = load_spec(name), leaf_tasks(name)
-        joined = spec.kind == "group" and spec.benchmark.join is not sample_items
-        if joined and {*leaves} <= {*manifest.tasks}:
+        if spec.kind == "group" and not spec.benchmark.repeatable and {*leaves} <= {*manifest.tasks}:
             run.tables.of(name, leaves)  # made of samples, which are not kept
     signed, shown = {}, {}
     for name, scores in run.scores.items():
@@ -115,7 +114,7 @@ def _verified(run: RunRecord, tasks: Sequence[SubmittedTask], notes: Sequence[st
         signed[name] = signatures(manifest, name, scored, ids, frozenset[str]().union(*(one.submitted for one in of)))
         if any(one.submitted or one.outcome.outcome != "verified" for one in of):
             for metric in scores.metrics:
-                require_statistics(metric, table.columns[metric].statistics[table.complete])
+                require_statistics(metric, table.column(metric).statistics[table.complete])
     for one in tasks:
         benchmark = one.spec.benchmark
         if benchmark.timeline is not None:
@@ -212,15 +211,12 @@ def keep_finished(folder: Path, run: RunRecord, store: RunStore) -> None:
                 groups={name: run.groups[name] for name in manifest.groups},
                 kept=(run.comparisons, run.level_gaps),
             )
-            store.keep(_key_of_folder(folder, store), _verified(kept, tasks))
-
-
-def _key_of_folder(folder: Path, store: RunStore) -> str:
-    source = RunFolder(folder)
-    return store.key_of(source.content, source.contains)
+            source = RunFolder(folder)
+            store.keep(store.key_of(source.content, *source.contains()), _verified(kept, tasks))
 
 
 def keep_written(folder: Path, run: RunRecord, store: RunStore) -> None:
     """Keep the scored run under the content of the directory to which it was written, too."""
     if not run.mode and run.notes == (*verification_notes(run.verification),):  # else it reads otherwise
-        store.keep(_key_of_folder(folder, store), replace(run.rescored, changes=()))
+        source = RunFolder(folder)
+        store.keep(store.key_of(source.content, *source.contains()), replace(run.rescored, changes=()))

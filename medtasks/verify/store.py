@@ -1,5 +1,4 @@
-"""Kept tables and scored runs: archives of Arrow files in the user's cache, under a hash of everything that they depend
-on.
+"""Kept tables and scored runs: archives in the user's cache, under a hash of everything that they depend on.
 
 They are not kept in result directories, because a recipient could not tell whether a table was really computed from
 the samples. A damaged entry counts as absent, and is built again.
@@ -10,17 +9,15 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import zlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from io import BytesIO
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa  # type: ignore[import-untyped]
 from pydantic import TypeAdapter
 
 import medtasks
@@ -29,17 +26,15 @@ from medtasks.catalog.prompts import template_folders
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_specs
 from medtasks.core.cache import cache_root
-from medtasks.core.files import canonical_json, replaced
+from medtasks.core.files import canonical_json, file_sha256, replaced
 from medtasks.data.prepared import data_root, is_mini
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.manifest import versions
-from medtasks.runs.record import RunRecord, contents_hash
+from medtasks.runs.record import RunRecord
 from medtasks.runs.table import Column, ItemTable, Lazy, RunTables, shared
 
 _CODE = (".py", ".yaml", ".j2", ".js", ".css", ".svg")
 _RUNS = TypeAdapter(RunRecord)
-Contains = Callable[[], tuple[Collection[str], Mapping[str, bool]]]
-"""Gives the names of the tasks of a run, and by benchmark whose data it names whether they are miniature data."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +50,7 @@ class TableStore:
         try:
             with ZipFile(self.folder / f"{key}.zip") as archive:  # which has checksums
                 content, names = json.loads(archive.read("content.json"))
-                return content, {name: _table(archive.read(f"{name}.arrow")) for name in names}
+                return content, {name: _table(archive.read(f"{name}.npz")) for name in names}
         except Exception:  # absent, or damaged in any way
             return None
 
@@ -69,7 +64,7 @@ class TableStore:
                 # keys are not sorted: metrics are shown in this order
                 archive.writestr("content.json", json.dumps([content, [*tables]]))
                 for name, table in tables.items():
-                    archive.writestr(f"{name}.arrow", _file(table))
+                    archive.writestr(f"{name}.npz", _file(table))
 
     def keep_newest(self, count: int) -> None:
         """Remove all but the newest ``count`` entries."""
@@ -110,11 +105,11 @@ class RunStore(TableStore):
         """A hash of the texts and of all that scores depend on except results."""
         return hashlib.sha256("\0".join((self._rules, *texts)).encode("utf-8", "surrogatepass")).hexdigest()
 
-    def key_of(self, content: str, contains: Contains) -> str:
-        """The key of a run, from a hash of everything in it that scores depend on; empty if nothing is kept."""
+    def key_of(self, content: str, tasks: Collection[str], miniature: Mapping[str, bool]) -> str:
+        """The key of a run, from a hash of everything in it that scores depend on, the names of its tasks, and by
+        benchmark whose data it names whether they are miniature data; empty if nothing is kept."""
         if self.folder is None:
             return ""
-        tasks, miniature = contains()
         specs = [spec for name, spec in load_specs().items() if spec.kind == "task" and name in tasks]
         metrics = {name: get_metric(name) for spec in specs for name in (*spec.scores, *spec.metadata.learned)}
         state = {name: (one.signature, one.unavailable()) for name, one in sorted(metrics.items())}
@@ -124,7 +119,7 @@ class RunStore(TableStore):
             if not is_mini() and not miniature.get(name):
                 path = data_root() / name / "manifest.json"
                 known = path.parent.parent == data_root() and path.is_file()
-                data[name] = contents_hash({path.name: path}) if known else ""
+                data[name] = file_sha256(path) if known else ""
         return self.key(content, canonical_json([state, data]))
 
     def knows(self, key: str) -> bool:
@@ -153,6 +148,10 @@ def user_store() -> RunStore:
 
 # --- the file of a table ---
 
+_FIELDS = "fields.json"
+_KINDS = ("statistics", "state")
+_ROWS = ("items", "tasks", "clusters", "samples")
+
 
 def compressed(run: RunRecord) -> RunRecord:
     """The run as it is read from the cache, with compressed columns."""
@@ -160,71 +159,37 @@ def compressed(run: RunRecord) -> RunRecord:
 
 
 def _file(table: ItemTable) -> bytes:
-    """The table as an Arrow IPC file, without what is only needed for scoring; columns have statistics and states."""
-    keys = [*((metric, "") for metric in table.columns), *table.parts]
-    arrays: dict[str, Any] = {}
-    for number, key in enumerate(keys):
-        column = table.column(*key)
-        rows = _array(column.statistics)
-        arrays[f"statistics {number}"] = pa.FixedSizeListArray.from_arrays(rows, column.statistics.shape[1])
-        arrays[f"state {number}"] = _array(column.state)
+    """The table as a NumPy archive, without what is only needed for scoring; columns have statistics and states."""
     fields = {
         "benchmark": table.benchmark.name,
         "complete": int(np.count_nonzero(table.complete)),  # the others are the last ones
-        "columns": keys,
-        **{name: getattr(table, name) for name in _FIELDS},
+        "columns": [*table.columns],
+        **{name: getattr(table, name) for name in ("metrics", "breakdowns", "groups", *_ROWS)},
     }
-    metadata = {"fields": zlib.compress(json.dumps(fields).encode(), 1)}
-    whole = pa.table(arrays).replace_schema_metadata(metadata)
-    stream = pa.BufferOutputStream()
-    with pa.ipc.new_file(stream, whole.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
-        writer.write_table(whole)
-    content: bytes = stream.getvalue().to_pybytes()
-    return content
+    stream = BytesIO()
+    with ZipFile(stream, "w", ZIP_DEFLATED, compresslevel=1) as archive:  # four times as fast as `np.savez_compressed`
+        archive.writestr(_FIELDS, json.dumps(fields))
+        for number, column in enumerate(table.columns.values()):
+            for kind in _KINDS:
+                with archive.open(f"{kind} {number}.npy", "w") as file:
+                    np.save(file, getattr(column, kind))
+    return stream.getvalue()
 
 
 def _table(content: bytes) -> ItemTable:
-    """The table in an Arrow IPC file, whose compressed columns are decoded on each access."""
-    schema = pa.ipc.open_file(content).schema
-    fields: dict[str, Any] = json.loads(zlib.decompress(schema.metadata[b"fields"]))
-    numbers = {(metric, part): number for number, (metric, part) in enumerate(fields["columns"])}
-
-    def column(metric: str, part: str = "") -> Column:
-        names = [f"{kind} {numbers[metric, part]}" for kind in ("statistics", "state")]
-        options = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(name) for name in names])
-        decoded = pa.ipc.open_file(content, options=options).read_all()
-        statistics, state = (decoded[name].combine_chunks() for name in names)
-        rows = _numbers(statistics.flatten()).reshape(len(state), statistics.type.list_size)
-        return Column(rows, _numbers(state))
-
+    """The table in such an archive, whose columns are decompressed on each access."""
+    archive = np.load(BytesIO(content))
+    fields: dict[str, Any] = json.loads(archive.zip.read(_FIELDS))
+    names = {(metric, part): str(number) for number, (metric, part) in enumerate(fields["columns"])}
     return ItemTable(
         get_benchmark(fields["benchmark"]),
-        complete=np.arange(len(fields["items"])) < fields["complete"],
-        groups={name: _tuples(keys) for name, keys in fields["groups"].items()},
-        columns=Lazy([metric for metric, part in numbers if not part], column),
-        parts=Lazy([key for key in numbers if key[1]], lambda key: column(*key)),
         metrics=tuple(fields["metrics"]),
         breakdowns=tuple(fields["breakdowns"]),
-        items=_tuples(fields["items"]),
-        tasks=_tuples(fields["tasks"]),
-        clusters=_tuples(fields["clusters"]),
-        samples=_tuples(fields["samples"]),
+        complete=np.arange(len(fields["items"])) < fields["complete"],
+        groups={name: _tuples(keys) for name, keys in fields["groups"].items()},
+        columns=Lazy(names, lambda key: Column(*(archive[f"{kind} {names[key]}"] for kind in _KINDS))),
+        **{name: _tuples(fields[name]) for name in _ROWS},
     )
-
-
-_FIELDS = ("metrics", "breakdowns", "items", "tasks", "clusters", "samples", "groups")
-
-# pyarrow's own conversions from and to Python and NumPy import pandas, a fifth of a second
-
-
-def _array(numbers: npt.NDArray[Any]) -> pa.Array:
-    """The numbers, row by row."""
-    flat = np.ascontiguousarray(numbers).ravel()
-    return pa.Array.from_buffers(pa.from_numpy_dtype(flat.dtype), len(flat), [None, pa.py_buffer(flat)])
-
-
-def _numbers(array: pa.Array) -> npt.NDArray[Any]:
-    return np.frombuffer(array.buffers()[1], array.type.to_pandas_dtype(), len(array), array.offset)
 
 
 def _tuples(texts: Sequence[Any]) -> tuple[Any, ...]:

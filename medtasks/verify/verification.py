@@ -7,7 +7,6 @@ functions as in a run. So nothing can be forged but responses and verdicts.
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.rubric import load_rubric, rubric_files, rubric_hash
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError, MedtasksError, NotPreparedError, first_line
-from medtasks.core.files import canonical_json
+from medtasks.core.files import canonical_json, short_hash
 from medtasks.core.settings import Settings, current_settings, read_subset, using
 from medtasks.data.store import open_prepared
 from medtasks.metrics.base import Array
@@ -75,7 +74,7 @@ class SubmittedTask:
             return
         given = {sample.sample_id: sample.responses for sample in samples}
         if len(given) >= 20 and len({*given.values()}) >= 4:  # else equal ones may be chance
-            self.responses = text_hash(canonical_json(sorted(given.items()))).hex()[:16]
+            self.responses = short_hash(canonical_json(sorted(given.items())))
         self._use_local_documents()
 
         learned = {*self.spec.metadata.learned}
@@ -120,7 +119,7 @@ class SubmittedTask:
         """Take documents from the data, and compare the prompts with those that they give."""
         facts, samples = self._facts, self._samples
         try:
-            known = known_documents(self.spec.name, self._manifest)
+            known = _from_data_here(_known, self.spec.name, self._manifest)
         except MedtasksError as error:
             self.outcome = Verification("unverifiable", first_line(error).rstrip("."))
             return
@@ -135,7 +134,7 @@ class SubmittedTask:
                 one.sample_id
                 for one in samples
                 if (one.prompt or one.status != FAILED)  # else it was never asked: the run was not finished
-                and text_hash(one.prompt) != known[one.sample_id][1]
+                and short_hash(one.prompt) != known[one.sample_id][1]
             ]
             if others:
                 text = f"{len(others):,} of {len(samples):,} prompts differ from the template"
@@ -181,19 +180,16 @@ class SubmittedTask:
 
     def _unscorable(self, samples: Sequence[Sample], error: Exception) -> DataError:
         """The error that names the first sample that cannot be scored."""
-        text = first_line(error).rstrip(".")
-        text = text if isinstance(error, MedtasksError) else f"{type(error).__name__}: {text}"
-        if len(samples) == 1:
-            return DataError(
-                f"{self._place}: sample {samples[0].sample_id}: fields `responses`, `verdicts` and `document` "
-                f"cannot be scored ({text}); restore the file."
-            )
-        for sample in samples:
+        for sample in samples if len(samples) > 1 else ():
             try:
                 self._scored([sample])
             except Exception as its_own:
                 return self._unscorable([sample], its_own)
-        return DataError(f"{self._place}: its samples cannot be scored ({text}); restore it.")
+        what = "its samples"
+        if len(samples) == 1:
+            what = f"sample {samples[0].sample_id}: fields `responses`, `verdicts` and `document`"
+        why = first_line(error).rstrip(".")
+        return DataError(f"{self._place}: {what} cannot be scored ({why}); restore the file.")
 
     @property
     def is_plain(self) -> bool:
@@ -293,12 +289,6 @@ def local_documents(task: str, manifest: RunManifest) -> Mapping[str, Document]:
     return _from_data_here(_documents, task, manifest)
 
 
-def known_documents(task: str, manifest: RunManifest) -> Mapping[str, tuple[Mapping[str, Any], bytes]]:
-    """By sample id what a sample has of the task's document, and the hash of the prompt that it gives; empty if it
-    gives none. Made once: all runs of a board answer the same questions."""
-    return _from_data_here(_known, task, manifest)
-
-
 def _from_data_here(make: Callable[[str, str, Settings], T], task: str, manifest: RunManifest) -> T:
     facts, here = manifest.tasks[task], current_settings().mini
     data = manifest.data[facts.benchmark]
@@ -325,13 +315,15 @@ def _documents(task: str, fingerprint: str, settings: Settings) -> Mapping[str, 
 
 
 @functools.cache
-def _known(task: str, fingerprint: str, settings: Settings) -> Mapping[str, tuple[Mapping[str, Any], bytes]]:
+def _known(task: str, fingerprint: str, settings: Settings) -> Mapping[str, tuple[Mapping[str, Any], str]]:
+    """By sample id what a sample has of the task's document, and the hash of the prompt that it gives, if it gives one;
+    made once, because all runs of a board answer the same questions."""
     known = {}
     for name, document in _documents(task, fingerprint, settings).items():
         try:
-            prompt = text_hash(asked_prompt(load_spec(task), document))
+            prompt = short_hash(asked_prompt(load_spec(task), document))
         except (MedtasksError, KeyError):  # the document does not give one
-            prompt = b""
+            prompt = ""
         fields = {field: document[field] for field in ("cluster", "target")}
         fields["media"] = tuple(document["media"])
         others = {field: value for field, value in document.items() if field not in {"sample_id", *fields}}
@@ -343,11 +335,6 @@ def forget_documents() -> None:
     """Free the memory that the documents take."""
     _known.cache_clear()
     _documents.cache_clear()
-
-
-def text_hash(text: str) -> bytes:
-    """SHA-256 of a text."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def is_miniature(benchmark: str, facts: DataFacts) -> bool:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from lmms_eval.api.instance import Instance
 
+from medtasks.core.errors import UsageError
 from medtasks.harness.requests import GIVE_UP, NOT_SENT, Requests, isolated
 from medtasks.runs.replies import Answer, Reply, Slot
 from medtasks.runs.run import AnswerStore, read_answers, read_work
@@ -89,7 +92,7 @@ def test_a_failure_replaces_no_response_and_a_line_cut_off_is_no_answer(tmp_path
         store.add([Answer(first, reply)])
         store.close()
     with (tmp_path / "task.rank0.jsonl").open("ab") as stream:
-        stream.write(b'{"slot": {"task"')  # the process was killed
+        stream.write(b'\n{"slot": {"task"')  # the process was killed
     again = AnswerStore(tmp_path)
     assert again.reply(first) == Reply("A")
     assert (again.is_answered(first), again.is_answered(second)) == (True, False)
@@ -97,3 +100,10 @@ def test_a_failure_replaces_no_response_and_a_line_cut_off_is_no_answer(tmp_path
     assert again.reply(second) == Reply("B")
     again.close()
     assert [one.reply.text for one in read_answers(tmp_path)] == ["A", "B"]
+
+
+def test_the_same_command_is_run_by_one_process_at_a_time(tmp_path: Path) -> None:
+    with (tmp_path / ".rank0.lock").open("ab") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(UsageError, match="rank0: is being filled with replies to the same command by another proc"):
+            AnswerStore(tmp_path)

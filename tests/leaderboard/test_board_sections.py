@@ -29,7 +29,7 @@ from medtasks.runs.record import RunRecord, write_run
 from medtasks.runs.replies import Reply
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import scored_samples
-from medtasks.runs.scores import RotatedLetters, Scores
+from medtasks.runs.scores import Scores
 
 CONFIDENT = (
     Invented("invented/Calibrated-7B", "calibrated", seed=1),
@@ -149,7 +149,8 @@ def test_rotations_are_in_a_table_a_figure_latex_and_json(published: Callable[[s
 
     # the page has each letter with its interval
     letters = Scores.model_validate(made.scores("Guess-1B", ROTATED)).letters
-    assert isinstance(letters, RotatedLetters)
+    assert letters is not None
+    assert letters.preference is not None
     (counts,) = (one for one in made.benchmark().letters if one.model.startswith("guess"))
     assert counts.preference == letters.preference
     value, low, high = (end if end is not None else float("nan") for end in letters.preference["A"])

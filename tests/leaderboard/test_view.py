@@ -35,7 +35,7 @@ from medtasks.benchmarks.documents import all_pictures, task_documents
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.runs.record import RunFolder
 from medtasks.runs.run import score_unfinished
-from medtasks.runs.samples import Sample, read_samples
+from medtasks.runs.samples import Sample, sample_lines
 
 pytestmark = pytest.mark.slow
 
@@ -59,7 +59,7 @@ def server(results: Path) -> Iterator[Server]:
 
 def samples_of(results: Path, model: str, task: str) -> dict[str, Sample]:
     (path,) = results.glob(f"{model}/*_medtasks/samples/{task}.jsonl")
-    return {sample.sample_id: sample for sample in read_samples(path)}
+    return {sample.sample_id: sample for *_, sample in sample_lines(path)}
 
 
 def key_of(server: Server, model: str) -> str:

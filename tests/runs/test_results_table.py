@@ -29,9 +29,9 @@ from medtasks.runs.table import (
     ItemTable,
     RunTables,
     column_of,
+    columns_of,
     in_parts,
     item_table,
-    part_columns,
     pooled_table,
 )
 from medtasks.verify.store import TableStore, code_hash
@@ -48,7 +48,7 @@ VALUES = [
 
 
 def parts_of(values: Sequence[Value | None]) -> Mapping[tuple[str, str], Column]:
-    return part_columns({"accuracy": column_of("accuracy", values)}, {"accuracy": values})
+    return columns_of({"accuracy": values})
 
 
 def sample(task: str, number: int) -> Sample:
@@ -135,7 +135,7 @@ def check_same(one: ItemTable, other: ItemTable, arrays: Sequence[str]) -> None:
     """The tables are equal, of each column these arrays."""
     for name in (field.name for field in fields(ItemTable)):
         made, expected = getattr(one, name), getattr(other, name)
-        if name in ("columns", "parts"):
+        if name == "columns":
             assert list(made) == list(expected)
             for key, part in itertools.product(made, arrays):
                 np.testing.assert_array_equal(getattr(made[key], part), getattr(expected[key], part))
@@ -200,8 +200,7 @@ def test_what_is_written_is_read(samples: dict[str, list[Sample]], tmp_path: Pat
     values = [*VALUES, *[None] * 15]
     table = replace(
         made,
-        columns={**made.columns, "accuracy": column_of("accuracy", values)},
-        parts=parts_of(values),
+        columns={**made.columns, **parts_of(values)},
     )
     store = TableStore(tmp_path / "kept")
     store.write("key", {"some": [1.5, None]}, {"t": table})
