@@ -110,6 +110,14 @@ class RunRecord:
         """The scores of tasks, then of groups."""
         return {**self.tasks, **self.groups}
 
+    def intervals(self) -> dict[str, dict[str, Any]]:
+        """Value and interval by task or group and metric, as plain JSON."""
+        shown = {"value", "interval", "reason"}
+        return {
+            name: {metric: score.model_dump(include=shown) for metric, score in one.metrics.items()}
+            for name, one in self.scores.items()
+        }
+
     @cached_property
     def tables(self) -> RunTables:
         """The tables of the run's tasks and groups."""

@@ -26,7 +26,7 @@ from medtasks.runs.samples import Sample
 from medtasks.runs.scores import COVERAGE, Scores
 from medtasks.runs.table import AWAITING, PENDING, Column, ItemTable, Rows, RunTables, item_table, stacked
 from medtasks.runs.table import FAILED as NO_RESPONSE
-from medtasks.stats.bootstrap import Score, cluster_totals, joint_intervals
+from medtasks.stats.bootstrap import Score, cluster_totals, clustered_standard_error, joint_intervals
 from medtasks.stats.paired import student_interval
 
 RESAMPLES = 1000
@@ -82,6 +82,20 @@ def score_tables(
         else:
             fields |= {"interval": None if one.low is None else (one.low, one.high), "reason": one.reason}
     return {name: Scores.model_validate(fields) for name, fields in scores.items()}
+
+
+def standard_errors(tables: RunTables, groups: Mapping[str, Sequence[str]]) -> dict[str, dict[str, float | None]]:
+    """Clustered standard errors by task and group, for the mean-type metrics whose items all have a value."""
+    found: dict[str, dict[str, float | None]] = {}
+    for name, members in {**dict.fromkeys(tables.tasks, ()), **groups}.items():
+        table = tables.of(name, members)
+        for metric in table.metrics:
+            column = table.column(metric)
+            rows = np.flatnonzero(column.present)
+            errors = found.setdefault(name, {})
+            if column.statistics.shape[1] == 2 and column.known[rows].all() and column.applies[rows].any():
+                errors[metric] = clustered_standard_error(column.statistics[rows], table.codes[rows])
+    return found
 
 
 _Drawn: TypeAlias = tuple[dict[str, Any], str, Array, Score]

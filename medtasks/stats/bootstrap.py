@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -99,6 +100,22 @@ def cluster_totals(statistics: Array, clusters: Clusters) -> Array:
     check_finite(statistics)
     order = np.argsort(codes, kind="stable")
     return segment_sums(statistics[order], np.flatnonzero(np.diff(codes[order], prepend=-1)))
+
+
+def clustered_standard_error(statistics: Array, clusters: Clusters) -> float | None:
+    """Standard error of a mean-type score with clustered samples; None for fewer than two clusters.
+
+    For statistics ``(sum, count)``: the linearized ratio estimator, ``sqrt(k/(k-1) · Σ (S_c - m·N_c)²) / N``
+    over the k clusters (Cochran 1977, section 6). Errors are those of :func:`cluster_totals`.
+    """
+    sums = cluster_totals(statistics, clusters)
+    count = len(sums)
+    samples = math.fsum(sums[:, 1])
+    if count < 2 or samples <= 0:
+        return None
+    mean = math.fsum(sums[:, 0]) / samples
+    residuals = math.fsum((sums[:, 0] - mean * sums[:, 1]) ** 2)
+    return math.sqrt(count / (count - 1) * residuals) / samples
 
 
 def joint_resamples(entries: Sequence[tuple[Array, Score]], *, resamples: int = 1000, seed: int = 0) -> Array:

@@ -93,6 +93,8 @@ def agree(folder: Path) -> None:
         for metric, score in one["metrics"].items():
             value = "not computed" if score["value"] is None else score["value"]
             assert results["results"][name][f"{metric},medtasks"] == value, (name, metric)
+            interval = results["medtasks"]["intervals"][name][metric]["interval"]
+            assert interval == score["interval"], (name, metric)
 
 
 def test_a_judge_that_cannot_be_reached_costs_no_inference(

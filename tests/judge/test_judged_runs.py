@@ -261,9 +261,9 @@ def test_a_directory_that_has_all_verdicts_is_left_as_it_is(
         judged(folder, settings_of(stub), store=tmp_path / "empty")
         assert "nothing is left to ask" in capsys.readouterr().out
         assert (content(folder), stub.counts["ok"]) == (first, asked)
-        harness.write_text('{"results": {}}')  # as if it had been killed before the last step
+        harness.write_bytes(numbers.replace(b'"intervals"', b'"else"'))  # as if it had been killed before the last step
         judged(folder, settings_of(stub), store=tmp_path / "v")
-        assert json.loads(harness.read_bytes())["results"] == json.loads(numbers)["results"]
+        assert json.loads(harness.read_bytes())["medtasks"]["intervals"] == json.loads(numbers)["medtasks"]["intervals"]
         assert stub.counts["ok"] == asked
         judged(folder, settings_of(stub, model="another"), store=tmp_path / "v")
         assert stub.counts["ok"] == 2 * asked

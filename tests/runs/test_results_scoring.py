@@ -201,6 +201,12 @@ def test_intervals_are_those_of_the_bootstrap_of_the_patients() -> None:
         )
         assert scores.metrics["accuracy"].interval == (alone.low, alone.high)
         assert scores.clusters == len({one.cluster for one in rows})
+    told = RunRecord(NO_RUN, {}, drawn, {}).intervals()["again"]["accuracy"]
+    assert told == {
+        "value": drawn["again"].metrics["accuracy"].value,
+        "interval": drawn["again"].metrics["accuracy"].interval,
+        "reason": None,
+    }
 
 
 def test_one_cluster_has_no_interval_and_says_why() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy import stats as scipy_stats
 from medtasks.core.errors import DataError, UsageError
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric, lexical_statistics
-from medtasks.stats.bootstrap import TAILS, cluster_totals, joint_intervals, joint_resamples
+from medtasks.stats.bootstrap import TAILS, cluster_totals, clustered_standard_error, joint_intervals, joint_resamples
 
 MEAN = get_metric("accuracy").score
 
@@ -83,6 +84,7 @@ def test_without_an_interval_there_is_a_reason(rows: Array, clusters: list[str],
     found = cluster_bootstrap(rows, clusters, MEAN)
     assert (found.low, found.high) == (None, None)
     assert reason in str(found.reason)
+    assert len(set(clusters)) > 1 or clustered_standard_error(rows, clusters) is None
 
 
 def test_wrong_arguments_are_refused() -> None:
@@ -94,6 +96,16 @@ def test_wrong_arguments_are_refused() -> None:
     ):
         with pytest.raises(error, match=said):
             cluster_bootstrap(*given)
+
+
+def test_standard_error_is_the_textbook_one_for_single_samples_and_agrees_with_the_bootstrap() -> None:
+    values = np.array([0.0, 1.0, 1.0, 0.0, 1.0])
+    found = clustered_standard_error(np.column_stack([values, np.ones(5)]), list("abcde"))
+    assert found == pytest.approx(values.std(ddof=1) / math.sqrt(5))
+    statistics, clusters = answers(clusters=200, each=6, seed=4)
+    interval = cluster_bootstrap(statistics, clusters, MEAN, resamples=4000)
+    width = interval.high - interval.low  # type: ignore[operator]
+    assert clustered_standard_error(statistics, clusters) == pytest.approx(width / (2 * 1.96), rel=0.06)
 
 
 STUDIES, CLUSTERS, RATE, ICC = 600, 250, 0.6, 0.3
