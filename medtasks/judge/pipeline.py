@@ -79,11 +79,6 @@ class Verdicts:
         """Number of questions whose verdict needed a repair, now or before."""
         return sum(verdict.repaired for verdict in self.by_question.values())
 
-    @property
-    def extra_keys(self) -> int:
-        """Number of unknown keys in the verdicts; a verdict that several questions share counts once."""
-        return sum({verdict.key: verdict.extra_keys for verdict in self.valid.values()}.values())
-
 
 def verdict_key(settings: JudgeSettings, rubric: str, prompt: str, images: Sequence[str] = ()) -> str:
     """SHA-256 over all that determines a verdict: the judge's identity, the rubric's hash, the prompt, the images."""
@@ -212,7 +207,6 @@ class _Run:
             repaired=reason is None and case.answers[-1].key.endswith(REPAIR),
             prompt_tokens=sum(answer.prompt_tokens for answer in case.answers),
             completion_tokens=sum(answer.completion_tokens for answer in case.answers),
-            extra_keys=verdict.extra_keys,
         )
 
     async def _ask(self, case: _Case, key: str, *more: dict[str, Any]) -> Verdict | Invalid | None:

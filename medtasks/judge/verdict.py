@@ -34,7 +34,6 @@ class Verdict(Compact):
     repaired: bool = False
     prompt_tokens: int = 0  # of both answers, as stored
     completion_tokens: int = 0
-    extra_keys: int = Field(default=0, exclude=True)  # unknown keys of the answer
 
 
 class Invalid(Exception):
@@ -68,7 +67,6 @@ def parse_verdict(text: str, rubric: Rubric, document: Mapping[str, Any]) -> Ver
 def _validated(answer: dict[str, Any], aspects: tuple[Aspect, ...]) -> Verdict | Invalid:
     scores: dict[str, int] = {}
     reasons: dict[str, str] = {}
-    extra = len(answer.keys() - {aspect.name for aspect in aspects})
     for aspect in aspects:
         if aspect.name not in answer:
             return Invalid(f"aspect {aspect.name!r} is missing")
@@ -78,7 +76,6 @@ def _validated(answer: dict[str, Any], aspects: tuple[Aspect, ...]) -> Verdict |
             if isinstance(reason, str):
                 # lone surrogates, which JSON can carry and UTF-8 cannot, are written out
                 reasons[aspect.name] = reason.encode("utf-8", "backslashreplace").decode("utf-8")
-            extra += len(value.keys() - {"reason", "score"})
             if "score" not in value:
                 return Invalid(f"aspect {aspect.name!r} has no score")
             value = value["score"]
@@ -90,7 +87,7 @@ def _validated(answer: dict[str, Any], aspects: tuple[Aspect, ...]) -> Verdict |
                 f"the score of aspect {aspect.name!r} is not a whole number from {aspect.minimum} to {aspect.maximum}"
             )
         scores[aspect.name] = int(value)
-    return Verdict(scores=scores, reasons=reasons, extra_keys=extra)
+    return Verdict(scores=scores, reasons=reasons)
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:

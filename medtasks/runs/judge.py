@@ -313,8 +313,8 @@ def report_lines(judged: Judged, config: JudgeConfig) -> list[str]:
             lines.append("  judged by a stub, which compares words: a demonstration, not a judgement")
         lines += [f"  unjudged: {count:,} ({reason})" for reason, count in facts.unjudged.items()]
         lines += [f"  {printable(problem)}" for problem in outcome.problems]
-        if facts.repaired or facts.extra_keys:
-            lines.append(f"  {facts.repaired:,} answers repaired; {facts.extra_keys:,} unknown keys")
+        if facts.repaired:
+            lines.append(f"  {facts.repaired:,} answers repaired")
         for judge, verdicts in outcome.verdicts.items():
             spent = verdicts.spent
             cost = config.judges[judge].cost(spent.prompt_tokens, spent.completion_tokens)

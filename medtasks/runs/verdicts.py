@@ -124,7 +124,6 @@ def judged_samples(
         judged=len(responses) - unjudged.total(),
         unjudged=dict(sorted(unjudged.items())),
         repaired=sum(given.repaired for given in verdicts.values()),
-        extra_keys=sum(given.extra_keys for given in verdicts.values()),
         prompt_tokens=sum(verdict.prompt_tokens for verdict in distinct),
         completion_tokens=sum(verdict.completion_tokens for verdict in distinct),
         warnings=warnings,
