@@ -16,7 +16,6 @@ from medtasks.core.files import canonical_json, check_regular, file_sha256
 from medtasks.core.settings import current_settings
 from medtasks.importers.matching import Joined, Prediction, join
 from medtasks.importers.prediction_files import read_predictions
-from medtasks.judge.pipeline import Verdicts
 from medtasks.judge.verdict import Verdict, parse_verdict, same_family
 from medtasks.runs.manifest import (
     UNKNOWN_PROMPT,
@@ -171,7 +170,7 @@ def _with_given_verdicts(
     for name, tasks in tasks_of.items():
         rubric = load_rubric(name)
         questions = questions_of(judged, tasks, rubric)
-        verdicts = {judge: Verdicts()}
+        verdicts: dict[str, Verdict] = {}
         for question in questions:
             document = question.document
             told = [row.verdict for row in given.get(document["sample_id"], ()) if row.verdict is not None]
@@ -182,7 +181,7 @@ def _with_given_verdicts(
                 found = Verdict(scores=valid[0].scores, reasons=valid[0].reasons)
             if any(one.scores != valid[0].scores for one in valid):
                 found = Verdict(unjudged="the file has contradicting verdicts")
-            verdicts[judge].by_question[question.name] = found
+            verdicts[question.name] = found
         judged, known[name] = judged_samples(
             judged,
             known,
@@ -190,7 +189,7 @@ def _with_given_verdicts(
             tuple(tasks),
             {judge: described},
             questions,
-            verdicts,
+            {judge: verdicts},
             warnings=() if warning is None else (warning,),
         )
     return judged, known

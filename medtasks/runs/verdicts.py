@@ -5,21 +5,24 @@ No judge is called here (see :mod:`medtasks.runs.judge`): the same verdicts give
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from math import fsum
 from typing import Any, TypeAlias
 
+from medtasks.benchmarks.documents import all_pictures
 from medtasks.catalog.benchmark import FAILED
 from medtasks.catalog.prompts import template_hash
 from medtasks.catalog.rubric import Rubric, aspects_of, load_rubric, occurrences_of, rubric_hash, total
 from medtasks.catalog.spec import TaskSpec, load_spec
 from medtasks.core.files import canonical_json, short_hash
-from medtasks.judge.agreement import AgreementReport, Unit, agreement_report
-from medtasks.judge.pipeline import ImageSource, Question, Verdicts
+from medtasks.judge.agreement import AgreementReport
+from medtasks.judge.pipeline import ImageSource, Question
 from medtasks.judge.settings import STUB
-from medtasks.judge.verdict import Rule, bounds, combine
+from medtasks.judge.verdict import Rule, Verdict, bounds, combine
 from medtasks.runs.manifest import RubricFacts, RunManifest
 from medtasks.runs.samples import JudgedResponse, JudgedScore, Limits, Sample
 from medtasks.runs.scored import ideal_response
@@ -45,9 +48,10 @@ def questions_of(
     samples: Mapping[str, Sequence[Sample]],
     tasks: Sequence[str],
     rubric: Rubric,
-    images: Callable[[str, Sample], tuple[ImageSource, ...]] = lambda _task, _sample: (),
+    shown: Mapping[str, str] | None = None,
 ) -> list[Question]:
-    """A question for every response of ``tasks`` that ``rubric`` asks about, with the images of its task and sample."""
+    """A question for every response of ``tasks`` that ``rubric`` asks about; with its images or frames if the
+    fingerprint of its benchmark's prepared data is in ``shown``."""
     questions = []
     for task in tasks:
         asks = load_spec(task).benchmark.to_judge.get(rubric.name)
@@ -55,19 +59,22 @@ def questions_of(
             if sample.status == FAILED:
                 continue
             document = sample.whole_document()
+            images = _images(document, shown[document["benchmark"]]) if shown else ()
             questions += [
-                Question(
-                    name=f"{task}/{sample.sample_id}#{number}",
-                    document=document,
-                    response=text,
-                    images=images(task, sample),
-                    cluster=sample.cluster,
-                    unit=(task, sample.sample_id) if number == 0 else None,
-                )
+                Question(f"{task}/{sample.sample_id}#{number}", document, text, images)
                 for number, text in enumerate(judged_responses(sample))
                 if asks is None or asks(document, text)
             ]
     return questions
+
+
+def _images(document: Mapping[str, Any], fingerprint: str) -> tuple[ImageSource, ...]:
+    def picture(place: int) -> Any:
+        return all_pictures(document)[place]  # also in a blind run: its judge is not blind
+
+    names = [f"{document['media'][0]}@{frame}" for frame in document.get("frames") or ()] or document["media"]
+    keys = [hashlib.sha256(f"{fingerprint}/{name}".encode()).hexdigest() for name in names]
+    return tuple(ImageSource(key, partial(picture, place)) for place, key in enumerate(keys))
 
 
 def judged_samples(
@@ -77,7 +84,7 @@ def judged_samples(
     tasks: tuple[str, ...],
     judges: Mapping[str, dict[str, Any]],
     questions: Sequence[Question],
-    verdicts: Mapping[str, Verdicts],
+    verdicts: Mapping[str, Mapping[str, Verdict]],
     *,
     rule: Rule = "majority",
     threshold: float = COVERAGE,
@@ -86,13 +93,13 @@ def judged_samples(
 ) -> tuple[dict[str, list[Sample]], RubricFacts]:
     """``samples`` with the verdicts and scores of ``rubric`` in its ``tasks``, and the facts about them.
 
-    ``known`` are the facts of other rubrics, ``judges`` the settings that identify each judge. A response that is not
-    judged gets an empty verdict.
+    ``known`` are the facts of other rubrics, ``judges`` the settings that identify each judge, ``verdicts`` those of
+    each judge by question. A response that is not judged gets an empty verdict.
     """
     responses: dict[str, JudgedResponse] = {}
     unjudged = Counter[str]()  # by reason, without the details that differ between responses
     for question in questions:
-        given = {judge: one.by_question[question.name] for judge, one in verdicts.items()}
+        given = {judge: by_question[question.name] for judge, by_question in verdicts.items()}
         scores = {judge: verdict.scores for judge, verdict in given.items()}
         if any(scores.values()):
             undecided = combine(scores, aspects_of(rubric, question.document), rule).open
@@ -106,9 +113,8 @@ def judged_samples(
                     kind = _SAMPLE.sub("", reason)[:120] if _SAMPLE.match(reason) else reason.partition(":")[0]
                     kinds.append(f"{judge}: {kind}" if len(verdicts) > 1 else kind)
             unjudged["; ".join(kinds) or "judges disagree"] += 1
-    distinct = {
-        (verdict.key, judge): verdict for judge, given in verdicts.items() for verdict in given.by_question.values()
-    }.values()
+    every = [(judge, verdict) for judge, by_question in verdicts.items() for verdict in by_question.values()]
+    distinct = {(judge, verdict.key): verdict for judge, verdict in every}.values()
     imported = any(IMPORTED in one for one in judges.values())
     template = IMPORTED if imported else template_hash(rubric.template)
     facts = RubricFacts(
@@ -123,7 +129,7 @@ def judged_samples(
         asked=len(responses),
         judged=len(responses) - unjudged.total(),
         unjudged=dict(sorted(unjudged.items())),
-        repaired=sum(given.repaired for given in verdicts.values()),
+        repaired=sum(verdict.repaired for _, verdict in every),
         prompt_tokens=sum(verdict.prompt_tokens for verdict in distinct),
         completion_tokens=sum(verdict.completion_tokens for verdict in distinct),
         warnings=warnings,
@@ -293,23 +299,3 @@ def judge_hash(rubric: Rubric, template: str, judges: Mapping[str, Mapping[str, 
     if len(judges) > 1:
         parts.append(rule)
     return short_hash(canonical_json(parts))
-
-
-def agreement_of(
-    rubric: Rubric,
-    questions: Sequence[Question],
-    verdicts: Mapping[str, Verdicts],
-    labels: Mapping[str, Mapping[Unit, Mapping[str, float]]],
-) -> AgreementReport | None:
-    """Agreement of the judges with each other and with human annotations (``labels``, by rater), which are about a
-    sample's first response; None for a single rater."""
-    ratings: dict[str, dict[str, Mapping[str, float]]] = {
-        judge: {name: verdict.scores or {} for name, verdict in given.valid.items()}
-        for judge, given in verdicts.items()
-    }
-    first = {question.unit: question.name for question in questions if question.unit is not None}
-    for rater, scores in labels.items():
-        name = rater if rater not in verdicts else f"{rater} (labels)"
-        ratings[name] = {first[unit]: given for unit, given in scores.items() if unit in first}
-    clusters = {question.name: question.cluster for question in questions}
-    return agreement_report(rubric, ratings, clusters) if len(ratings) > 1 else None

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from PIL import Image
 from rubric_cases import case
+from test_judge_pipeline import Verdicts
 from test_judge_pipeline import judge as judge_all
 
 from medtasks.catalog.rubric import Rubric, judge_prompt, load_rubric
 from medtasks.core.errors import MediaError
-from medtasks.judge.pipeline import ImageSource, Question, Verdicts, user_message
+from medtasks.judge.pipeline import ImageSource, Question, user_message
 from medtasks.judge.stub import StubJudge
 
 SEEING, BLIND = load_rubric("med_cmr_medreason"), load_rubric("med_cmr_open")

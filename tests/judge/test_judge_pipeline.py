@@ -7,7 +7,7 @@ import functools
 import json
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,11 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.rubric import Rubric, load_rubric, total
 from medtasks.core.errors import UsageError
 from medtasks.judge.client import JudgeClient, Spent
-from medtasks.judge.pipeline import Question, Verdicts, judge_questions
+from medtasks.judge.pipeline import Question, judge_questions
 from medtasks.judge.settings import Budget, JudgeSettings
 from medtasks.judge.store import VerdictStore
 from medtasks.judge.stub import StubJudge, rule_based
+from medtasks.judge.verdict import Verdict
 
 RUBRIC = load_rubric("med_cmr_open")
 
@@ -39,12 +40,26 @@ def questions(right: Callable[[int], bool] = lambda number: number % 2 == 0) -> 
     ]
 
 
+@dataclass
+class Verdicts:
+    """What became of the questions, by name, and what was spent on them."""
+
+    by_question: dict[str, Verdict]
+    spent: Spent
+
+    def __post_init__(self) -> None:
+        self.valid = {name: one for name, one in self.by_question.items() if one.scores is not None}
+        self.unjudged = {name: one.unjudged for name, one in self.by_question.items() if one.unjudged is not None}
+        self.repaired = sum(one.repaired for one in self.by_question.values())
+
+
 def judge(
     stub: StubJudge, store: Path, asked: list[Question] | None = None, rubric: Rubric = RUBRIC, **settings: Any
 ) -> Verdicts:
     client = JudgeClient(JudgeSettings(base_url=stub.url, model="stub", backoff=0.01, **settings))
     with VerdictStore(store) as opened:
-        return asyncio.run(judge_questions(questions() if asked is None else asked, rubric, client, opened))
+        asking = judge_questions(questions() if asked is None else asked, rubric, client, opened)
+        return Verdicts(asyncio.run(asking), client.spent)
 
 
 def test_every_response_gets_the_verdict_that_it_deserves_whatever_fails_once_and_a_rubric_s_stranger_none(
@@ -229,8 +244,9 @@ def test_what_had_arrived_is_stored_where_judging_ends_early(tmp_path: Path) -> 
         settings = JudgeSettings(base_url=stub.url, model="stub", concurrency=1)
         with pytest.raises(KeyError, match="enough"):
             asyncio.run(run(store))
-        stopped = asyncio.run(judge_questions(questions(), RUBRIC, JudgeClient(settings), store)).spent.requests
-        assert stopped <= len(documents()) - 3  # an answer may arrive while the others are cancelled
+        again = JudgeClient(settings)
+        asyncio.run(judge_questions(questions(), RUBRIC, again, store))
+        assert again.spent.requests <= len(documents()) - 3  # an answer may arrive while the others are cancelled
 
 
 def test_no_more_is_prepared_than_is_asked_soon(tmp_path: Path) -> None:

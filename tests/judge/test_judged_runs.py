@@ -159,9 +159,8 @@ def test_two_judges_decide_where_they_agree(kvasir: Path, tmp_path: Path, capsys
     facts = manifest_of(kvasir)["judge"]["kvasir_aspects"]
     assert set(facts["judges"]) == {"stub-judge", "other"}
     assert set(facts["unjudged"]) == {"other: invalid after one repair"}
-    pooled = facts["agreement"]["pooled"]
-    (pair,) = pooled["pairs"]
-    assert (pair["raw"]["value"], pair["kappa"]["value"]) == (1.0, 1.0)  # they follow one rule
+    pooled = [one for one in facts["agreement"]["measures"] if one["aspect"] is None]
+    assert {one["found"]["value"] for one in pooled} == {1.0}  # they follow one rule
     assert "Cohen's kappa" in capsys.readouterr().out
 
     def generous(request: Mapping[str, Any]) -> str:
@@ -192,8 +191,12 @@ def test_people_s_labels_are_compared_with_the_judge(folder: Path, tmp_path: Pat
         judged(folder, settings_of(stub), store=tmp_path / "v", human=path, rubrics=["med_cmr_open"])
     agreement = manifest_of(folder)["judge"]["med_cmr_open"]["agreement"]
     assert agreement["raters"] == ["ann", "stub-judge"]
-    (coherence,) = [one for one in agreement["aspects"] if one["aspect"] == "coherence"]
-    assert coherence["pairs"][0]["units"] == 1
+    (found,) = [
+        one["found"]
+        for one in agreement["measures"]
+        if (one["aspect"], one["measure"]) == ("coherence", "raw agreement")
+    ]
+    assert found["units"] == 1
 
 
 def test_the_summary_warns_of_a_judge_of_the_model_s_family_and_of_a_stub(
