@@ -17,7 +17,6 @@ import threading
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from fractions import Fraction
 from typing import Annotated, Any, NamedTuple
 
@@ -125,39 +124,35 @@ class StubJudge:
         self._failure: Exception | None = None
 
     def __enter__(self) -> StubJudge:
-        started: Future[int] = Future()
-        self._thread = threading.Thread(target=self._run, args=(started,), name="medtasks-stub-judge", daemon=True)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="medtasks-stub-judge", daemon=True)
         self._thread.start()
-        self.url = f"http://127.0.0.1:{started.result()}/v1"
+        try:
+            self.url = asyncio.run_coroutine_threadsafe(self._serve(), self._loop).result()
+        except BaseException:  # for example a port in use
+            self._end()
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
+        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result()
+        self._end()
         failure, self._failure = self._failure, None
         if failure is not None and kind is None:
             raise failure
 
-    def _run(self, started: Future[int]) -> None:
-        try:
-            asyncio.run(self._serve(started))
-        except BaseException as error:  # for example a port in use: raised in the caller's thread
-            if started.done():
-                raise
-            started.set_exception(error)
+    def _end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
 
-    async def _serve(self, started: Future[int]) -> None:
-        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+    async def _serve(self) -> str:
         app = web.Application(client_max_size=LARGEST_REQUEST)
         app.add_routes(self._routes())
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.01)  # 0 would wait for ever
-        await runner.setup()
-        try:
-            await web.TCPSite(runner, "127.0.0.1", self._wanted_port, backlog=1024).start()
-            started.set_result(runner.addresses[0][1])
-            await self._stop.wait()
-        finally:
-            await runner.cleanup()
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.01)  # 0 would wait for ever
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", self._wanted_port, backlog=1024).start()
+        return f"http://127.0.0.1:{self._runner.addresses[0][1]}/v1"
 
     def _routes(self) -> list[web.RouteDef]:
         return [web.post("/v1/chat/completions", self._chat), web.get("/v1/models", self._models)]
