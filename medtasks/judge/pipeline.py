@@ -151,9 +151,15 @@ async def _judge(
 
         # images are read when the request is sent; text alone needs no thread
         answer = await client.answer(key, messages if images else messages(), schema)
-        reading = None if answer.refusal else parse_verdict(answer.text, rubric, document)
-        parsed = _as_json(reading) if isinstance(reading, Verdict) else None
-        reason = REFUSED if reading is None else str(reading) if isinstance(reading, Invalid) else None
+        parsed, reason = None, REFUSED if answer.refusal else None
+        if not answer.refusal:
+            reading = parse_verdict(answer.text, rubric, document)
+            if isinstance(reading, Invalid):
+                reason = str(reading)
+            else:
+                scores = reading.scores or {}
+                explained = {name: {"reason": why, "score": scores[name]} for name, why in reading.reasons.items()}
+                parsed = json.dumps(scores | explained, sort_keys=True)
         row = StoredVerdict(key, prompt, answer.text, parsed, reason, answer.prompt_tokens, answer.completion_tokens)
         # another process may have stored a verdict earlier
         answers.append(row if store.put(row) else store.get([key])[key])
@@ -163,7 +169,7 @@ async def _judge(
         stored = answers[-1]
         if stored.reason == REFUSED:
             return None
-        return parse_verdict(stored.answer if stored.parsed is None else json.dumps(stored.parsed), rubric, document)
+        return parse_verdict(stored.parsed or stored.answer, rubric, document)
 
     reading: Verdict | Invalid | None = None
     try:
@@ -188,11 +194,6 @@ async def _judge(
         prompt_tokens=sum(answer.prompt_tokens for answer in answers),
         completion_tokens=sum(answer.completion_tokens for answer in answers),
     )
-
-
-def _as_json(verdict: Verdict) -> dict[str, Any]:
-    reasons = {name: {"reason": reason} for name, reason in verdict.reasons.items()}
-    return {name: {**reasons.get(name, {}), "score": score} for name, score in (verdict.scores or {}).items()}
 
 
 async def all_or_none(work: Sequence[Coroutine[None, None, T]]) -> list[T]:

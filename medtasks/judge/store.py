@@ -34,12 +34,12 @@ _PUT = f"""REPLACE INTO verdicts ({_COLUMNS}) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7,
 
 
 class StoredVerdict(NamedTuple):
-    """One answered request: ``parsed`` is the valid verdict, or None, with the ``reason``."""
+    """One answered request: ``parsed`` is the valid verdict as JSON, or None, with the ``reason``."""
 
     key: str
     prompt: str
     answer: str
-    parsed: dict[str, Any] | None
+    parsed: str | None
     reason: str | None
     prompt_tokens: int
     completion_tokens: int
@@ -96,9 +96,6 @@ class VerdictStore:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
         self._connection.close()
 
     def get(self, keys: Iterable[str]) -> dict[str, StoredVerdict]:
@@ -112,14 +109,12 @@ class VerdictStore:
                 *values, digest = row
                 if digest != _digest(values):
                     raise self._damaged(f"row {key!r} does not match its digest")
-                verdict = StoredVerdict(*values)
-                stored[key] = verdict._replace(parsed=values[3] and json.loads(values[3]))
+                stored[key] = StoredVerdict(*values)
         return stored
 
     def put(self, verdict: StoredVerdict) -> bool:
         """Store at once; False if a valid verdict of the key was already stored, which stays."""
-        parsed = verdict.parsed and json.dumps(verdict.parsed, sort_keys=True, allow_nan=False)
-        row = [well_formed(one) if isinstance(one, str) else one for one in (*verdict[:3], parsed, *verdict[4:])]
+        row = [well_formed(one) if isinstance(one, str) else one for one in verdict]
         with self._errors_named():
             return self._connection.execute(_PUT, (*row, _digest(row))).rowcount > 0
 
@@ -127,15 +122,14 @@ class VerdictStore:
     def _errors_named(self) -> Iterator[None]:
         try:
             yield
-        except (OSError, sqlite3.OperationalError, sqlite3.ProgrammingError) as error:
-            reason = str(error).partition(" with text ")[0]  # what follows is a prompt or an answer
-            if "malformed" in reason or "decode" in reason:
-                raise self._damaged(reason) from None
-            raise UsageError(f"{self.path}: the verdict store cannot be used ({reason})") from error
         except UnicodeDecodeError:  # raised by sqlite3 while it reports text that is not UTF-8
             raise self._damaged("a text is not UTF-8") from None
-        except sqlite3.DatabaseError as error:
-            raise self._damaged(error) from error
+        except (OSError, sqlite3.Error) as error:
+            reason = str(error).partition(" with text ")[0]  # what follows is a prompt or an answer
+            unusable = isinstance(error, OSError | sqlite3.OperationalError | sqlite3.ProgrammingError)
+            if unusable and "malformed" not in reason and "decode" not in reason:
+                raise UsageError(f"{self.path}: the verdict store cannot be used ({reason})") from error
+            raise self._damaged(reason) from None
 
     def _damaged(self, problem: object) -> DataError:
         return DataError(

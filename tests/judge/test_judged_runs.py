@@ -237,7 +237,7 @@ def test_several_judges_that_fail_together_say_it_once(
     def put(store: VerdictStore, verdict: StoredVerdict) -> bool:
         stored.append(verdict.key)
         if len(stored) > 5:
-            store.close()
+            store._connection.close()
         return puts(store, verdict)
 
     monkeypatch.setattr(VerdictStore, "put", put)
