@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from medtasks.benchmarks.documents import all_pictures
 from medtasks.catalog.benchmark import FAILED
 from medtasks.catalog.prompts import template_hash
-from medtasks.catalog.rubric import Rubric, aspects_of, load_rubric, occurrences_of, rubric_hash, total
+from medtasks.catalog.rubric import Rubric, aspects_of, load_rubric, rubric_hash
 from medtasks.catalog.spec import TaskSpec, load_spec
 from medtasks.core.files import canonical_json, short_hash
 from medtasks.judge.agreement import AgreementReport
@@ -32,7 +32,7 @@ IMPORTED = "imported"
 """Used in place of the hashes of rubric and template for imported verdicts: their judge's prompt is not known."""
 _BY_ASPECT = frozenset({"aspects", "occurrences"})
 """Values of a rubric's metrics that are sums over the aspects of a sample."""
-_NOTHING: Limits = ((0.0, 0.0), (0.0, 0.0))
+_NOTHING: tuple[Limits, dict[str, Limits]] = ((0.0, 0.0), (0.0, 0.0)), {}
 _SAMPLE = re.compile(r"^sample \S+: ")
 
 
@@ -219,19 +219,18 @@ def _scores(
     key = rubric.name, asked, failed, names, votes
     if key in computed:
         return computed[key]
-    rows: list[dict[str, tuple[Limits, dict[str, Limits]]]] = [
-        _limits(rubric, document, facts, found[number] if found and not failed else None)
-        if is_asked
-        else {metric: (_NOTHING, {}) for metric in rubric.metrics}
+    rows = [
+        _limits(rubric, document, facts, found[number] if found and not failed else None) if is_asked else {}
         for number, is_asked in enumerate(asked)
     ]
     judge = facts.judge_hash if facts is not None and any(one.judges for one in found) else None
     scores = {}
     for metric in rubric.metrics:
-        limits = _sum([row[metric][0] for row in rows])
-        parts = {key: _sum([row[metric][1][key] for row in rows]) for key in rows[0][metric][1]}
-        repeats = tuple(row[metric][0] for row in rows) if len(rows) > 1 else ()
-        scores[metric] = JudgedScore(rubric=rubric.name, judge=judge, limits=limits, repeats=repeats, parts=parts)
+        given = [row.get(metric, _NOTHING) for row in rows]
+        whole = tuple(limits for limits, _ in given)
+        parts = {key: _sum([of_aspect[key] for _, of_aspect in given]) for key in given[0][1]}
+        repeats = whole if len(rows) > 1 else ()
+        scores[metric] = JudgedScore(rubric=rubric.name, judge=judge, limits=_sum(whole), repeats=repeats, parts=parts)
     computed[key] = scores
     return scores
 
@@ -244,21 +243,19 @@ def _limits(
     high: Mapping[str, float] = defaultdict(lambda: rubric.best)
     if found is not None and facts is not None:
         given = {name: found.judges[name].scores if name in found.judges else None for name in facts.judges}
-        combined = combine(given, aspects_of(rubric, document), facts.combine)
-        if combined.open:
-            low, high = bounds(rubric, document, combined.scores)
-        else:
-            low = high = total(rubric, document, combined.scores)
+        low, high = bounds(rubric, document, combine(given, aspects_of(rubric, document), facts.combine).scores)
     limits: dict[str, tuple[Limits, dict[str, Limits]]] = {}
     for metric, key in rubric.metrics.items():
         if key not in _BY_ASPECT:
             limits[metric] = ((low[key], 1.0), (high[key], 1.0)), {}
             continue
         names = [aspect.name for aspect in aspects_of(rubric, document)]
-        counts = occurrences_of(rubric, document) if key == "occurrences" else (1,) * len(names)
+        times = Counter(names)
+        if key == "occurrences" and rubric.aspects_from is not None:
+            times = Counter(document[rubric.aspects_from])
         parts: dict[str, Limits] = {
-            name: ((times * low[name], times), (times * high[name], times))
-            for name, times in zip(names, map(float, counts), strict=True)
+            name: ((times[name] * low[name], float(times[name])), (times[name] * high[name], float(times[name])))
+            for name in names
         }
         limits[metric] = _sum([*parts.values()]), parts
     return limits
