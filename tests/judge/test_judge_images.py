@@ -78,7 +78,7 @@ def test_a_judge_that_can_see_is_shown_the_images_of_a_rubric_that_allows_it(tmp
         seeing = judge(stub, tmp_path / "v", TWO, images=True)
         unseen = judge(stub, tmp_path / "v", (), images=True)
         other_rubric = judge(stub, tmp_path / "v", TWO, BLIND, images=True)
-        asked = [one.body["messages"][0]["content"] for one in stub.requests]
+        asked = [body["messages"][0]["content"] for body in stub.requests]
     prompt = judge_prompt(SEEING, document(), "It is so.")
     assert asked[0] == prompt
     assert [part["type"] for part in asked[1]] == ["image_url", "image_url", "text"]

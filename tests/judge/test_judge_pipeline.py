@@ -68,7 +68,7 @@ def test_every_response_gets_the_verdict_that_it_deserves_whatever_fails_once_an
     stranger = Question("other", {"sample_id": "other", "question": "?"}, "yes")
     with FaultyJudge(seed=5, too_many=0.1, server_error=0.1, cut=0.1, prose=0.2) as stub:
         result = judge(stub, tmp_path / "verdicts.sqlite", [*questions(), stranger], retries=9)
-        assert len(stub.counts) > 3
+        assert len(stub.counts) > 2
     totals = [total(RUBRIC, document, result.valid[document["sample_id"]].scores)["total"] for document in documents()]
     assert totals == [100.0 if number % 2 == 0 else 0.0 for number in range(len(documents()))]
     assert (list(result.unjudged), result.repaired) == (["other"], 0)
@@ -85,7 +85,7 @@ def test_a_restart_asks_nothing_that_was_answered_and_another_judge_or_response_
         assert set(budgeted.unjudged.values()) == {"budget"}
         whole = judge(stub, tmp_path / "v")
         again = judge(stub, tmp_path / "v")
-        bodies = [json.dumps(received.body) for received in stub.requests]
+        bodies = [json.dumps(body) for body in stub.requests]
         assert judge(stub, tmp_path / "v", questions(lambda _: True)).spent.requests == len(documents()) // 2
         assert judge(stub, tmp_path / "v", max_tokens=77).spent.requests == len(documents())
     assert len(bodies) == len(set(bodies)) == len(documents())
@@ -179,7 +179,7 @@ def test_a_restart_between_answer_and_repair_asks_only_for_the_repair(tmp_path: 
         stopped = judge(stub, tmp_path / "v", [one_question()], budget=Budget(max_requests=1))
         resumed = judge(stub, tmp_path / "v", [one_question()])
         kept = judge(stub, tmp_path / "v", [one_question()])
-        assert [len(received.body["messages"]) for received in stub.requests] == [1, 3]
+        assert [len(body["messages"]) for body in stub.requests] == [1, 3]
     (before,), (after,), (again,) = (list(one.by_question.values()) for one in (stopped, resumed, kept))
     assert (before.unjudged, after.repaired) == ("budget", True)
     assert 0 < before.prompt_tokens < after.prompt_tokens

@@ -147,7 +147,7 @@ def test_what_has_no_verdict_is_named_and_bounds_the_score(folder: Path, tmp_pat
     assert unjudged == "invalid after one repair"
     with StubJudge(sometimes(0.4)) as stub:
         scores = judged(folder, settings_of(stub), store=tmp_path / "v", threshold=0.1)
-        assert stub.counts["ok"] == 0  # all of that is in the store
+        assert stub.requests == []  # all of that is in the store
     assert scores["med_cmr_open"]["metrics"]["open_total"]["incomplete"] is False
 
 
@@ -257,19 +257,19 @@ def test_a_directory_that_has_all_verdicts_is_left_as_it_is(
     (folder / "notes.txt").write_text("mine")
     with StubJudge() as stub:
         judged(folder, settings_of(stub), store=tmp_path / "v")
-        first, asked, numbers = content(folder), stub.counts["ok"], harness.read_bytes()
+        first, asked, numbers = content(folder), len(stub.requests), harness.read_bytes()
         assert first["notes.txt"] == b"mine"
         assert [path.name for path in folder.parent.iterdir() if path.name.startswith(".")] == []
         capsys.readouterr()
         judged(folder, settings_of(stub), store=tmp_path / "empty")
         assert "nothing is left to ask" in capsys.readouterr().out
-        assert (content(folder), stub.counts["ok"]) == (first, asked)
+        assert (content(folder), len(stub.requests)) == (first, asked)
         harness.write_bytes(numbers.replace(b'"intervals"', b'"else"'))  # as if it had been killed before the last step
         judged(folder, settings_of(stub), store=tmp_path / "v")
         assert json.loads(harness.read_bytes())["medtasks"]["intervals"] == json.loads(numbers)["medtasks"]["intervals"]
-        assert stub.counts["ok"] == asked
+        assert len(stub.requests) == asked
         judged(folder, settings_of(stub, model="another"), store=tmp_path / "v")
-        assert stub.counts["ok"] == 2 * asked
+        assert len(stub.requests) == 2 * asked
 
 
 def test_scoring_again_keeps_the_verdicts_but_those_on_another_text(folder: Path, tmp_path: Path) -> None:
@@ -300,7 +300,7 @@ def test_a_judge_that_can_see_is_shown_the_images_even_of_a_blind_run(
     monkeypatch.setenv("MEDTASKS_BLIND", "1")
     with StubJudge() as stub:
         judged(folder, settings_of(stub, images="true"), store=tmp_path / "v", rubrics=["med_cmr_medreason"])
-        parts = [request.body["messages"][0]["content"] for request in stub.requests]
+        parts = [body["messages"][0]["content"] for body in stub.requests]
         numbers = {
             len(sample["media"]) for task in ("ltg", "msi") for sample in samples_of(folder, f"med_cmr_open_{task}")
         }
