@@ -188,16 +188,10 @@ def _tasks_by_rubric(tasks: Collection[str], named: Sequence[str]) -> list[tuple
 
 def _family_warnings(config: JudgeConfig, manifest: RunManifest) -> tuple[str, ...]:
     """A warning for each judge of the same family as the judged model, which may have several names."""
-    arguments = manifest.settings.get("model_args")
-    if isinstance(arguments, Mapping):
-        given = [*arguments.values()]
-    else:
-        given = [entry.partition("=")[2] for entry in str(arguments or "").split(",")]
-    names = [*(manifest.model.get(key) for key in ("checkpoint", "pretrained", "model")), *given]
-    named = [name for name in names if isinstance(name, str) and name]
+    names = [str(manifest.model[key]) for key in ("checkpoint", "pretrained", "model") if manifest.model.get(key)]
     warnings = set()
     for settings in config.judges.values():
-        warnings |= {*[text for name in named if (text := same_family(settings.model, name)) is not None][:1]}
+        warnings |= {*[text for name in names if (text := same_family(settings.model, name)) is not None][:1]}
     return tuple(sorted(warnings))
 
 

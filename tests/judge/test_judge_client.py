@@ -117,7 +117,7 @@ def test_a_refusing_endpoint_gets_fewer_requests_at_once() -> None:
 
 def test_the_limit_halves_once_per_round_of_refusals_and_grows_back() -> None:
     async def main() -> list[int]:
-        limiter = RateLimiter(8)
+        limiter = RateLimiter(8, 8)
         limits = []
         for _ in range(2):  # all of a round were sent before its first refusal
             entered = [await limiter.enter() for _ in range(limiter.limit)]
@@ -135,7 +135,7 @@ def test_the_limit_halves_once_per_round_of_refusals_and_grows_back() -> None:
 
 def test_a_refusing_endpoint_is_left_alone_for_as_long_as_it_asks() -> None:
     async def main() -> float:
-        loop, limiter = asyncio.get_running_loop(), RateLimiter(4)
+        loop, limiter = asyncio.get_running_loop(), RateLimiter(4, 4)
         for _ in range(2):  # nothing was answered in between
             limiter.refused(await limiter.enter(), 0.2)
             refused = loop.time()
