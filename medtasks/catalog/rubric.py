@@ -34,6 +34,7 @@ from medtasks.core.schema import Frozen, first_problem
 # raised when prompts or verdicts change for a reason outside the YAML and the template
 FORMAT = 1
 ASPECT_LENGTH = 100
+_NUMBER = re.compile(r"\s*([+-]?[0-9]{1,4})(?:\.0{1,4})?\s*")
 _BARE_RANGE = re.compile(r"\s*\d+\s*(?:-|–|to)\s*\d+\s*")
 
 DELIMITER = "CANDIDATE TEXT"
@@ -88,6 +89,13 @@ class Aspect(BaseModel, frozen=True, extra="forbid"):
     @property
     def binary(self) -> bool:
         return (self.minimum, self.maximum) == (0, 1)
+
+    def score_of(self, value: Any) -> int | None:
+        """The score that a number or a text such as ``1.0`` states; None if it is not on the scale."""
+        if isinstance(value, str) and (written := _NUMBER.fullmatch(value)):
+            value = int(written[1])
+        is_number = isinstance(value, int | float) and (self.binary or not isinstance(value, bool))
+        return int(value) if is_number and value in self.scale else None  # 2.0 is in a range of whole numbers
 
 
 class CapStep(Frozen):

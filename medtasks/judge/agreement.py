@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -119,9 +118,6 @@ def rows(report: AgreementReport) -> list[tuple[str, ...]]:
 
 HUMAN = "human"  # the rater of rows without one
 
-# spreadsheets write a column of whole numbers with gaps as 1.0
-_NUMBER = re.compile(r"([0-9]{1,4})(?:\.0{1,4})?")
-
 Unit = tuple[str, str]  # task and sample id: two tasks may ask about one sample
 Labels = dict[str, dict[Unit, dict[str, int]]]  # scores by rater, unit and aspect
 
@@ -162,9 +158,18 @@ def read_labels(path: Path, rubric: Rubric, documents: Mapping[Unit, Mapping[str
             )
         unit = label.get("task") or tasks[0], sample_id
         document = documents.get(unit)
-        aspect = _aspect(label["aspect"], where, rubric, document)
-        number = _NUMBER.fullmatch(written)
-        if number is None or int(number[1]) not in aspect.scale:
+        if document is not None:
+            aspects = aspects_of(rubric, document)
+        elif rubric.aspects_from is None:
+            aspects = rubric.aspects
+        else:  # the sample would name the aspects, but it is not known
+            aspects = (Aspect(name=label["aspect"]),) if label["aspect"] else ()
+        aspect = next((one for one in aspects if one.name == label["aspect"]), None)
+        if aspect is None:
+            expected = first_names((repr(one.name) for one in aspects), 12) or "a name"
+            raise wrong(where, "aspect", label["aspect"], f"an aspect of rubric {rubric.name}: {expected}")
+        score = aspect.score_of(written)
+        if score is None:
             raise wrong(where, "score", written, f"a whole number from {aspect.minimum} to {aspect.maximum}")
         rater = label.get("rater") or HUMAN
         before = first.setdefault((rater, unit, aspect.name), where)
@@ -176,21 +181,7 @@ def read_labels(path: Path, rubric: Rubric, documents: Mapping[Unit, Mapping[str
         if document is None:
             unmatched.add(sample_id)
         else:
-            ratings.setdefault(rater, {}).setdefault(unit, {})[aspect.name] = int(number[1])
+            ratings.setdefault(rater, {}).setdefault(unit, {})[aspect.name] = score
     if not first:
         raise DataError(f"{path}: found no score, expected at least one; fill in the scores.")
     return ratings, sorted(unmatched)
-
-
-def _aspect(name: str, where: Where, rubric: Rubric, document: Mapping[str, Any] | None) -> Aspect:
-    if document is not None:
-        aspects = aspects_of(rubric, document)
-    elif rubric.aspects_from is None:
-        aspects = rubric.aspects
-    else:  # the sample would name the aspects, but it is not known
-        aspects = (Aspect(name=name),) if name else ()
-    for aspect in aspects:
-        if aspect.name == name:
-            return aspect
-    expected = first_names((repr(one.name) for one in aspects), 12) or "a name"
-    raise wrong(where, "aspect", name, f"an aspect of rubric {rubric.name}: {expected}")

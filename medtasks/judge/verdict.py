@@ -21,7 +21,6 @@ from medtasks.core.errors import MedtasksError
 from medtasks.core.schema import Compact
 
 _BRACE = re.compile(r"[{}]")
-_NUMBER = re.compile(r"\s*([+-]?[0-9]{1,4})(?:\.0{1,4})?\s*")
 
 
 class Verdict(Compact):
@@ -79,21 +78,19 @@ def _validated(answer: dict[str, Any], aspects: tuple[Aspect, ...]) -> Verdict |
             if "score" not in value:
                 return Invalid(f"aspect {aspect.name!r} has no score")
             value = value["score"]
-        if isinstance(value, str) and (written := _NUMBER.fullmatch(value)):
-            value = int(written[1])
-        is_number = isinstance(value, int | float) and (aspect.binary or not isinstance(value, bool))
-        if not is_number or value not in aspect.scale:  # 2.0 is in a range of whole numbers
+        score = aspect.score_of(value)
+        if score is None:
             return Invalid(
                 f"the score of aspect {aspect.name!r} is not a whole number from {aspect.minimum} to {aspect.maximum}"
             )
-        scores[aspect.name] = int(value)
+        scores[aspect.name] = score
     return Verdict(scores=scores, reasons=reasons)
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
     """The JSON objects of ``text``: the whole text, or those outside all other braces. Raises :class:`Invalid`."""
     # the whole text comes before thinking is stripped: a reason may mention a thinking tag
-    whole = _decoded(text.strip(), 0) if text.lstrip().startswith("{") else None  # prose may begin with "Infinity"
+    whole = _decoded(text.strip(), 0)
     if whole is not None and whole[1] == len(text.strip()):
         yield whole[0]
         return
@@ -131,12 +128,8 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _refuse_constant(name: str) -> None:
-    raise Invalid(f"it has {name}, which is not JSON")
-
-
 # strict=False: judges write line breaks into their reasons
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_refuse_constant, strict=False)
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, strict=False)
 
 
 def repair_request(text: str, invalid: Invalid, schema: Mapping[str, Any]) -> str:
