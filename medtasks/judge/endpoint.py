@@ -8,11 +8,9 @@ import functools
 import json
 import re
 import ssl
-import time
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
@@ -140,7 +138,8 @@ class Endpoint:
             detail = f"redirects to {headers.get('Location', 'nowhere')}, which is not followed; name the "
             detail += "address of the API as base_url"
         again = status in (408, 409, 429) or status >= 500
-        wait = _retry_after(headers)
+        asked = headers.get("Retry-After", "")
+        wait = float(asked) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]+)?", asked) else None
         if again and wait is not None and wait > LONGEST_WAIT:
             again, detail = False, f"asks for a wait of {wait:.0f} s, more than {LONGEST_WAIT:.0f}: {detail}"
         return replace(self._failed_attempt(f"http {status}", detail, again=again), status=status, wait=wait)
@@ -188,17 +187,6 @@ def _problem(text: str) -> str:
         # encoded again: escapes in the original might hide the key
         return message if isinstance(message, str) and message.strip() else json.dumps(document, ensure_ascii=False)
     return text.strip() or "the answer is empty"
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that the endpoint asks to wait, from ``retry-after-ms`` or ``Retry-After`` (seconds or a date)."""
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        if re.fullmatch(r"[0-9]{1,9}(\.[0-9]+)?", headers.get(name, "")):
-            return float(headers[name]) * unit
-    try:
-        return max(0.0, parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time())
-    except (ValueError, TypeError, OverflowError):
-        return None
 
 
 QUIET = 2.0  # seconds without a further request after which a batch is sent

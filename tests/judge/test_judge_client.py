@@ -32,7 +32,6 @@ from tiny_endpoint import (
 
 from medtasks.core.errors import UsageError
 from medtasks.judge.client import JudgeAnswer, JudgeClient, JudgeSettings, RateLimiter, Spent
-from medtasks.judge.endpoint import _retry_after
 from medtasks.judge.settings import Budget
 from medtasks.judge.store import StoredVerdict, VerdictStore
 
@@ -83,14 +82,6 @@ def test_refusals_and_empty_answers_are_told_apart_and_no_text_breaks_the_exchan
     assert asked.outcomes["refused"] == JudgeAnswer("I cannot", 10, 3, True)
     assert asked.outcomes["empty"] == JudgeAnswer("", 10, 3, False)
     assert (asked.text("lone \ud800"), asked.text("long")) == ("a\ufffdb", long)
-
-
-def test_retry_after_forms() -> None:
-    assert _retry_after({"retry-after": "2"}) == 2.0
-    assert _retry_after({"retry-after-ms": "250", "retry-after": "9"}) == 0.25
-    assert _retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0.0
-    for headers in ({"retry-after": "soon"}, {"retry-after": "-1"}, {"retry-after": "nan"}, {}):
-        assert _retry_after(headers) is None
 
 
 def test_retry_after_is_obeyed() -> None:
