@@ -32,6 +32,7 @@ from medtasks.runs.replies import Reply
 from medtasks.runs.run import data_facts
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import scored_samples, with_learned_metrics
+from medtasks.runs.scores import COVERAGE
 from medtasks.runs.table import RunTables
 from medtasks.runs.verdicts import IMPORTED, judged_samples, questions_of, with_judged_scores
 from medtasks.verify.store import RunStore
@@ -190,6 +191,7 @@ def _with_given_verdicts(
             {judge: described},
             questions,
             {judge: verdicts},
+            threshold=COVERAGE,
             warnings=() if warning is None else (warning,),
         )
     return judged, known

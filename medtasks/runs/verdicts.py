@@ -19,14 +19,12 @@ from medtasks.catalog.prompts import template_hash
 from medtasks.catalog.rubric import Rubric, aspects_of, load_rubric, rubric_hash
 from medtasks.catalog.spec import TaskSpec, load_spec
 from medtasks.core.files import canonical_json, short_hash
-from medtasks.judge.agreement import AgreementReport
 from medtasks.judge.pipeline import ImageSource, Question
 from medtasks.judge.settings import STUB
 from medtasks.judge.verdict import Rule, Verdict, bounds, combine
 from medtasks.runs.manifest import RubricFacts, RunManifest
 from medtasks.runs.samples import JudgedResponse, JudgedScore, Limits, Sample
 from medtasks.runs.scored import ideal_response
-from medtasks.runs.scores import COVERAGE
 
 IMPORTED = "imported"
 """Used in place of the hashes of rubric and template for imported verdicts: their judge's prompt is not known."""
@@ -87,14 +85,12 @@ def judged_samples(
     verdicts: Mapping[str, Mapping[str, Verdict]],
     *,
     rule: Rule = "majority",
-    threshold: float = COVERAGE,
-    warnings: tuple[str, ...] = (),
-    agreement: AgreementReport | None = None,
+    **more: Any,
 ) -> tuple[dict[str, list[Sample]], RubricFacts]:
     """``samples`` with the verdicts and scores of ``rubric`` in its ``tasks``, and the facts about them.
 
     ``known`` are the facts of other rubrics, ``judges`` the settings that identify each judge, ``verdicts`` those of
-    each judge by question. A response that is not judged gets an empty verdict.
+    each judge by question, ``more`` further fields of the facts. A response that is not judged gets an empty verdict.
     """
     responses: dict[str, JudgedResponse] = {}
     unjudged = Counter[str]()  # by reason, without the details that differ between responses
@@ -125,15 +121,13 @@ def judged_samples(
         judges=dict(judges),
         combine=rule,
         judge_hash=judge_hash(rubric, template, judges, rule),
-        threshold=threshold,
         asked=len(responses),
         judged=len(responses) - unjudged.total(),
         unjudged=dict(sorted(unjudged.items())),
         repaired=sum(verdict.repaired for _, verdict in every),
         prompt_tokens=sum(verdict.prompt_tokens for verdict in distinct),
         completion_tokens=sum(verdict.completion_tokens for verdict in distinct),
-        warnings=warnings,
-        agreement=agreement,
+        **more,
     )
     judged = dict(samples)
     for task in tasks:
