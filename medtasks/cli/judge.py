@@ -120,9 +120,9 @@ def _progress(config: JudgeConfig) -> Iterator[Progress]:
     """
     from rich.progress import TaskID, TextColumn
 
-    from medtasks.runs.judge import PlainProgress
+    from medtasks.runs.judge import plain_progress
 
-    plain, shown = PlainProgress(), bars(TextColumn("{task.fields[rate]}"), TextColumn("{task.fields[tokens]}"))
+    plain, shown = plain_progress(), bars(TextColumn("{task.fields[rate]}"), TextColumn("{task.fields[tokens]}"))
     tasks: dict[tuple[str, str], TaskID] = {}
 
     def update(rubric: str, judge: str, done: int, total: int, spent: Spent, trouble: str | None) -> None:

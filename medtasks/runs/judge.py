@@ -166,23 +166,20 @@ def _tasks_by_rubric(tasks: Collection[str], named: Sequence[str]) -> list[tuple
     """The rubrics in ``named``, with all tasks that name them or whose benchmark they name; by default those that are
     the first of a task."""
     of = {task: load_spec(task).metadata for task in tasks}
-    first = [rubric for metadata in of.values() for rubric in metadata.rubrics[:1]]
-    if not named and not first:
+    names = named or [rubric for metadata in of.values() for rubric in metadata.rubrics[:1]]
+    if not names:
         raise UsageError(f"no task of this run is judged ({', '.join(tasks)}); its scores are complete without.")
     judged = []
-    for rubric in [load_rubric(name) for name in dict.fromkeys(named or first)]:
-        members = tuple(
-            task
-            for task, metadata in of.items()
-            if rubric.name in (metadata.rubrics if named else metadata.rubrics[:1])
-            or (named and metadata.benchmark in rubric.benchmarks)
-        )
+    for rubric in map(load_rubric, dict.fromkeys(names)):
+        members = [task for task, metadata in of.items() if rubric.name in metadata.rubrics[: None if named else 1]]
+        if named:
+            members = [task for task in of if task in members or of[task].benchmark in rubric.benchmarks]
         if not members:
             raise UsageError(
                 f"rubric {rubric.name} is for no task of this run ({', '.join(tasks)}); a task names its rubrics in "
                 "its metadata."
             )
-        judged.append((rubric, members))
+        judged.append((rubric, tuple(members)))
     return judged
 
 
@@ -256,24 +253,21 @@ def _problems(
     return lines
 
 
-class PlainProgress:
-    """Prints progress on standard error: every 30 seconds, and immediately when a judge starts to fail."""
+def plain_progress() -> Progress:
+    """Progress printed on standard error: every 30 seconds, and immediately when a judge starts to fail."""
+    printed, known = time.monotonic(), set[tuple[str, str]]()
 
-    def __init__(self) -> None:
-        self._printed = time.monotonic()
-        self._known: set[tuple[str, str]] = set()
-
-    def __call__(self, rubric: str, judge: str, done: int, total: int, spent: Spent, trouble: str | None) -> None:
-        kind = (judge, "" if trouble is None else trouble.partition(":")[0])
-        fresh = trouble is not None and kind not in self._known
-        if not fresh and time.monotonic() - self._printed < EVERY:
+    def show(rubric: str, judge: str, done: int, total: int, spent: Spent, trouble: str | None) -> None:
+        nonlocal printed
+        kind, waiting = (judge, (trouble or "").partition(":")[0]), f"; waiting: {trouble}" if trouble else ""
+        if (not trouble or kind in known) and time.monotonic() - printed < EVERY:
             return
-        self._known.add(kind)
-        self._printed = time.monotonic()
-        state = f"{done:,} of {total:,} responses done, {spent.requests:,} requests"
-        if trouble is not None:
-            state += f"; waiting: {trouble}"
+        known.add(kind)
+        printed = time.monotonic()
+        state = f"{done:,} of {total:,} responses done, {spent.requests:,} requests{waiting}"
         print(printable(f"medtasks: {rubric}, {judge}: {state}"), file=sys.stderr, flush=True)
+
+    return show
 
 
 def _report(
