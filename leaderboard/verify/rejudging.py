@@ -117,7 +117,7 @@ def _scores(
                 name = f"{task}/{sample.sample_id}#{number}"
                 panel = {judge: response.judges[judge].scores for judge in facts.judges if judge in response.judges}
                 aspects = aspects_of(facts.rubric, sample.whole_document()) if any(panel.values()) else ()
-                scores[name] = combine(panel, aspects, facts.combine).scores if aspects else {}
+                scores[name], _ = combine(panel, aspects, facts.combine)
                 clusters[name] = sample.cluster
     return scores, clusters
 

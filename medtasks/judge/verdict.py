@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import fsum
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -144,15 +144,10 @@ def repair_request(text: str, invalid: Invalid, schema: Mapping[str, Any]) -> st
 Rule = Literal["majority", "mean"]
 
 
-class Combined(NamedTuple):
-    """The decided scores, and for every other aspect the reason why it is open."""
-
-    scores: dict[str, float]
-    open: dict[str, str]
-
-
-def combine(verdicts: Mapping[str, Mapping[str, int] | None], aspects: Sequence[Aspect], rule: Rule) -> Combined:
-    """The decisions of a panel, aspect by aspect; the order of judges does not matter.
+def combine(
+    verdicts: Mapping[str, Mapping[str, int] | None], aspects: Sequence[Aspect], rule: Rule
+) -> tuple[dict[str, float], dict[str, str]]:
+    """The scores that a panel decided, and why every other aspect is open; the order of judges does not matter.
 
     ``majority``: the score that more than half of the whole panel gave, those without a verdict included. ``mean``: the
     mean score, if all have a verdict. ``verdicts`` are the scores of each judge by name, or None if it has no verdict.
@@ -166,7 +161,8 @@ def combine(verdicts: Mapping[str, Mapping[str, int] | None], aspects: Sequence[
                 f"judge {judge} gave {dict(given)}, expected one score for each of {names}; combine verdicts on the "
                 "same response under the same rubric."
             )
-    combined = Combined({}, {})
+    decided: dict[str, float] = {}
+    undecided: dict[str, str] = {}
     for name in names:
         votes = {judge: given[name] for judge, given in sorted(verdicts.items()) if given is not None}
         missing = sorted(verdicts.keys() - votes.keys())
@@ -175,17 +171,17 @@ def combine(verdicts: Mapping[str, Mapping[str, int] | None], aspects: Sequence[
         absent = f"{', '.join(missing)} {'has' if len(missing) == 1 else 'have'} no verdict"
         present = ", ".join(f"{judge} gave {score}" for judge, score in votes.items())
         if rule == "mean" and not missing:
-            combined.scores[name] = fsum(votes.values()) / len(votes)
+            decided[name] = fsum(votes.values()) / len(votes)
         elif rule == "majority" and 2 * most > len(verdicts):
-            combined.scores[name] = float(ranked[0][0])
+            decided[name] = float(ranked[0][0])
         elif rule == "mean" or not votes:
-            combined.open[name] = absent
+            undecided[name] = absent
         elif 2 * (most + len(missing)) > len(verdicts):  # a missing judge could have decided
-            combined.open[name] = f"{absent}; {present}"
+            undecided[name] = f"{absent}; {present}"
         else:
             tied = len(ranked) > 1 and ranked[1][1] == most
-            combined.open[name] = f"{'tie' if tied else 'no majority'}: {present}" + (f"; {absent}" if missing else "")
-    return combined
+            undecided[name] = f"{'tie' if tied else 'no majority'}: {present}" + (f"; {absent}" if missing else "")
+    return decided, undecided
 
 
 def bounds(

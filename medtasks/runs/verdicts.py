@@ -98,7 +98,7 @@ def judged_samples(
         given = {judge: by_question[question.name] for judge, by_question in verdicts.items()}
         scores = {judge: verdict.scores for judge, verdict in given.items()}
         if any(scores.values()):
-            undecided = combine(scores, aspects_of(rubric, question.document), rule).open
+            _, undecided = combine(scores, aspects_of(rubric, question.document), rule)
         else:  # the document itself may be invalid, so its aspects are not read
             undecided = {"(all)": "; ".join(f"{judge}: {one.unjudged}" for judge, one in given.items())}
         responses[question.name] = JudgedResponse(text=short_hash(question.response), judges=given, open=undecided)
@@ -237,7 +237,8 @@ def _limits(
     high: Mapping[str, float] = defaultdict(lambda: rubric.best)
     if found is not None and facts is not None:
         given = {name: found.judges[name].scores if name in found.judges else None for name in facts.judges}
-        low, high = bounds(rubric, document, combine(given, aspects_of(rubric, document), facts.combine).scores)
+        decided, _ = combine(given, aspects_of(rubric, document), facts.combine)
+        low, high = bounds(rubric, document, decided)
     limits: dict[str, tuple[Limits, dict[str, Limits]]] = {}
     for metric, key in rubric.metrics.items():
         if key not in _BY_ASPECT:

@@ -47,8 +47,8 @@ def test_more_than_half_of_the_panel_decides_and_what_is_open_says_why(
 
 
 def test_a_mean_needs_every_judge_and_scores_of_another_rubric_are_refused() -> None:
-    assert combine(votes(1, 2), ONE, "mean").scores == {"score_of_it": 1.5}
-    assert combine(votes(1, 2, None), ONE, "mean").open == {"score_of_it": "c has no verdict"}
+    assert combine(votes(1, 2), ONE, "mean") == ({"score_of_it": 1.5}, {})
+    assert combine(votes(1, 2, None), ONE, "mean") == ({}, {"score_of_it": "c has no verdict"})
     off_the_scale = [{"score_of_it": score} for score in (5, -1, 0.5, float("nan"), float("inf"), "1", None)]
     for wrong in ({}, {"score_of_it": 1, "more": 1}, *off_the_scale):
         with pytest.raises(MedtasksError, match="judge b gave"):
@@ -59,15 +59,15 @@ def test_a_mean_needs_every_judge_and_scores_of_another_rubric_are_refused() -> 
 def test_every_aspect_is_decided_or_open_whatever_the_order_of_judges_or_the_missing_would_say(
     panel: dict[str, Any], rule: Rule, missing: int
 ) -> None:
-    found = combine(panel, ONE, rule)
-    assert combine(dict(reversed(panel.items())), ONE, rule) == found
-    assert {*found.scores} ^ {*found.open} == {"score_of_it"}
-    full = combine({judge: given or {"score_of_it": missing} for judge, given in panel.items()}, ONE, rule)
-    if found.scores:
-        assert full.scores == found.scores
-        assert rule == "mean" or 2 * list(panel.values()).count(found.scores) > len(panel)
-    elif found.open["score_of_it"].startswith(("tie", "no majority")):
-        assert not full.scores
+    decided, undecided = combine(panel, ONE, rule)
+    assert combine(dict(reversed(panel.items())), ONE, rule) == (decided, undecided)
+    assert {*decided} ^ {*undecided} == {"score_of_it"}
+    full, _ = combine({judge: given or {"score_of_it": missing} for judge, given in panel.items()}, ONE, rule)
+    if decided:
+        assert full == decided
+        assert rule == "mean" or 2 * list(panel.values()).count(decided) > len(panel)
+    elif undecided["score_of_it"].startswith(("tie", "no majority")):
+        assert not full
 
 
 def test_total_of_means_by_hand() -> None:
