@@ -26,7 +26,7 @@ from aiohttp import web
 from medtasks.catalog.rubric import DELIMITER
 from medtasks.judge.settings import STUB
 
-MODEL = STUB  # the one that ``/v1/models`` lists; a request may name any
+MODEL = STUB  # a request may name any
 LARGEST_REQUEST = 64 * 2**20  # bytes; a window of frames as base64 stays well below
 SPARE = 40  # extra words allowed in a candidate that contains the reference
 _ARTICLES = frozenset({"a", "an", "the"})
@@ -143,11 +143,7 @@ class StubJudge:
         return f"http://127.0.0.1:{self._runner.addresses[0][1]}/v1"
 
     def _routes(self) -> list[web.RouteDef]:
-        return [web.post("/v1/chat/completions", self._chat), web.get("/v1/models", self._models)]
-
-    async def _models(self, _: web.Request) -> web.Response:
-        model = {"id": MODEL, "object": "model", "created": 0, "owned_by": "medtasks"}
-        return web.json_response({"object": "list", "data": [model]})
+        return [web.post("/v1/chat/completions", self._chat)]
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
