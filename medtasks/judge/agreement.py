@@ -26,14 +26,13 @@ SEED = 0
 COLUMNS = ("aspect", "raters", "measure", "units", "value", "interval")  # headings of `rows`
 
 
-class Agreement(Frozen):
+class Agreement(stats.Coefficient):
     """Agreement of ``raters`` on one aspect; None pools the aspects of every sample. A pair is measured on the units
     that both rated, all raters on those that all rated, or for Krippendorff's alpha at least two."""
 
     aspect: str | None
     raters: str
     measure: str
-    found: stats.Coefficient
 
 
 class AgreementReport(Frozen):
@@ -68,7 +67,7 @@ def agreement_report(
     if rubric.aspects_from is not None:
         parts.insert(0, (None, True, [item for _, _, items in parts for item in items]))
     measures = [
-        Agreement(aspect=aspect, raters=names, measure=measure, found=found)
+        Agreement(aspect=aspect, raters=names, measure=measure, **dict(found))
         for aspect, is_binary, items in parts
         for names, measure, found in _measured(is_binary, raters, items, resamples)
     ]
@@ -109,10 +108,9 @@ def rows(report: AgreementReport) -> list[tuple[str, ...]]:
     """The report as strings, a row per measure, for a table with `COLUMNS`."""
     table: list[tuple[str, ...]] = []
     for one in report.measures:
-        found = one.found
-        value = "undefined" if found.value is None else f"{found.value:.3f}"
-        bounds = found.reason or "" if found.low is None else f"{found.low:.3f} to {found.high:.3f}"
-        table.append((one.aspect or "(pooled)", one.raters, one.measure, f"{found.units:,}", value, bounds))
+        value = "undefined" if one.value is None else f"{one.value:.3f}"
+        bounds = one.reason or "" if one.low is None else f"{one.low:.3f} to {one.high:.3f}"
+        table.append((one.aspect or "(pooled)", one.raters, one.measure, f"{one.units:,}", value, bounds))
     return table
 
 

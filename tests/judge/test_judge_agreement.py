@@ -55,7 +55,10 @@ def simulated(units: int) -> tuple[dict[str, Any], dict[str, str]]:
 
 def measured(report: AgreementReport) -> dict[tuple[str | None, str, str], Coefficient]:
     """The coefficients by aspect, raters and measure."""
-    return {(one.aspect, one.raters, one.measure): one.found for one in report.measures}
+    return {
+        (one.aspect, one.raters, one.measure): Coefficient(**one.model_dump(include={*Coefficient.model_fields}))
+        for one in report.measures
+    }
 
 
 def test_two_judges_by_hand() -> None:

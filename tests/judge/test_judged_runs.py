@@ -160,7 +160,7 @@ def test_two_judges_decide_where_they_agree(kvasir: Path, tmp_path: Path, capsys
     assert set(facts["judges"]) == {"stub-judge", "other"}
     assert set(facts["unjudged"]) == {"other: invalid after one repair"}
     pooled = [one for one in facts["agreement"]["measures"] if one["aspect"] is None]
-    assert {one["found"]["value"] for one in pooled} == {1.0}  # they follow one rule
+    assert {one["value"] for one in pooled} == {1.0}  # they follow one rule
     assert "Cohen's kappa" in capsys.readouterr().out
 
     def generous(request: Mapping[str, Any]) -> str:
@@ -191,12 +191,8 @@ def test_people_s_labels_are_compared_with_the_judge(folder: Path, tmp_path: Pat
         judged(folder, settings_of(stub), store=tmp_path / "v", human=path, rubrics=["med_cmr_open"])
     agreement = manifest_of(folder)["judge"]["med_cmr_open"]["agreement"]
     assert agreement["raters"] == ["ann", "stub-judge"]
-    (found,) = [
-        one["found"]
-        for one in agreement["measures"]
-        if (one["aspect"], one["measure"]) == ("coherence", "raw agreement")
-    ]
-    assert found["units"] == 1
+    units = {(one["aspect"], one["measure"]): one["units"] for one in agreement["measures"]}
+    assert units["coherence", "raw agreement"] == 1
 
 
 def test_the_summary_warns_of_a_judge_of_the_model_s_family_and_of_a_stub(

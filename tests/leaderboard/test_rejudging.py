@@ -76,7 +76,7 @@ def test_honest_verdicts_are_given_again_and_the_page_says_so(
     tasks = {task: len(samples) for task, samples in read_run(submitted)[1].items() if task.startswith("med_cmr")}
     assert one.samples == sum(-(-2 * number // 5) for number in tasks.values()) == asked > 0
     assert (one.equal, one.unanswered, one.same_judge) == (one.scores, 0, True)
-    raw = [measure.found.value for measure in one.agreement.measures if measure.measure == "raw agreement"]
+    raw = [measure.value for measure in one.agreement.measures if measure.measure == "raw agreement"]
     assert one.scores == one.samples * len(raw)
     assert {*raw} == {1.0}
     assert done.returncode == 0
