@@ -17,7 +17,7 @@ from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.judge.client import JudgeClient, Spent, Unanswered
 from medtasks.judge.endpoint import Messages
 from medtasks.judge.settings import JudgeSettings, judge_identity
-from medtasks.judge.store import StoredVerdict, VerdictStore
+from medtasks.judge.store import REPAIR, StoredVerdict, VerdictStore
 from medtasks.judge.verdict import Invalid, Verdict, parse_verdict, repair_request
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ Progress = Callable[[int, int, Spent, "str | None"], None]
 
 REFUSED = "refused"
 INVALID = "invalid after one repair"
-REPAIR = ":repair"  # suffix of the key of a repair request
 OPEN_PER_SLOT = 3  # open questions per request in flight: some are rendered, some wait before a retry
 TICK = 1.0  # seconds between reports
 JPEG_QUALITY = 95
@@ -143,7 +142,7 @@ async def _judge(
 ) -> Verdict:
     """The verdict on all questions with this key: of the stored answer, or of the judge, asked once more if invalid."""
     schema = verdict_schema(rubric, document)
-    answers = [*store.get([key, key + REPAIR]).values()]
+    answers = store.get(key)
 
     async def ask(key: str, *more: dict[str, Any]) -> None:
         def messages() -> Messages:
@@ -162,7 +161,7 @@ async def _judge(
                 parsed = json.dumps(scores | explained, sort_keys=True)
         row = StoredVerdict(key, prompt, answer.text, parsed, reason, answer.prompt_tokens, answer.completion_tokens)
         # another process may have stored a verdict earlier
-        answers.append(row if store.put(row) else store.get([key])[key])
+        answers.append(row if store.put(row) else store.get(key)[0])
 
     def read() -> Verdict | Invalid | None:
         """The latest answer, parsed again because the parser may have improved; a verdict stays what it was."""

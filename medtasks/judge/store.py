@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from tenacity import retry, retry_if_exception_message, stop_after_delay, wait_f
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.text import well_formed
 
+REPAIR = ":repair"  # suffix of the key of a repair request
 SCHEMA_VERSION = 1
 APPLICATION_ID = 0x6D745644  # "mtVD" in the file's header: marks a verdict store
 LOCK_SECONDS = 60.0  # how long to wait for another process's transaction
@@ -29,6 +30,7 @@ PRAGMA user_version = {SCHEMA_VERSION};
 PRAGMA application_id = {APPLICATION_ID};
 COMMIT"""
 _COLUMNS = "key, prompt, answer, parsed, reason, prompt_tokens, completion_tokens, digest"
+_GET = f"SELECT {_COLUMNS} FROM verdicts WHERE key IN (?, ?) ORDER BY key"
 _PUT = f"""REPLACE INTO verdicts ({_COLUMNS}) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8
     WHERE NOT EXISTS (SELECT 1 FROM verdicts WHERE key = ?1 AND parsed IS NOT NULL)"""
 
@@ -98,18 +100,14 @@ class VerdictStore:
     def __exit__(self, *_: object) -> None:
         self._connection.close()
 
-    def get(self, keys: Iterable[str]) -> dict[str, StoredVerdict]:
-        """The stored verdicts of ``keys``, in their order; keys without one are left out."""
-        stored = {}
+    def get(self, key: str) -> list[StoredVerdict]:
+        """What is stored of a question: the answer to its prompt, then that to its repair request."""
+        stored = []
         with self._errors_named():
-            for key in keys:
-                row = self._connection.execute(f"SELECT {_COLUMNS} FROM verdicts WHERE key = ?", (key,)).fetchone()
-                if row is None:
-                    continue
-                *values, digest = row
+            for *values, digest in self._connection.execute(_GET, (key, key + REPAIR)):
                 if digest != _digest(values):
-                    raise self._damaged(f"row {key!r} does not match its digest")
-                stored[key] = StoredVerdict(*values)
+                    raise self._damaged(f"row {values[0]!r} does not match its digest")
+                stored.append(StoredVerdict(*values))
         return stored
 
     def put(self, verdict: StoredVerdict) -> bool:

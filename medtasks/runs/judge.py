@@ -22,7 +22,7 @@ from medtasks.core.text import first_names, one_line, printable, shortened
 from medtasks.data.store import open_prepared
 from medtasks.judge.agreement import AgreementReport, Labels, agreement_report, read_labels
 from medtasks.judge.client import JudgeClient, Spent
-from medtasks.judge.pipeline import INVALID, REPAIR, Question, all_or_none, judge_questions
+from medtasks.judge.pipeline import INVALID, Question, all_or_none, judge_questions
 from medtasks.judge.settings import STUB, JudgeConfig, JudgeSettings, default_store, judge_identity
 from medtasks.judge.store import VerdictStore
 from medtasks.judge.verdict import Verdict, same_family
@@ -245,7 +245,7 @@ def _problems(
                 without_key = f" (asked without a key: the environment variable {variable} is not set)"
             lines.append(one_line(f"{judge} at {judges[judge].base_url}: {failure}{without_key}"))
         for question, key in ((name, key) for name, (why, key) in unjudged.items() if why == INVALID):
-            (*_, last) = store.get([key, key + REPAIR]).values()
+            last = store.get(key)[-1]
             answer = shortened(last.answer, SHOWN) or "(nothing)"
             why = f"not a verdict, because {last.reason}; it answered: {answer}"
             lines.append(one_line(f"{judge} on {question}: {why}"))
@@ -315,7 +315,7 @@ def export_verdicts(judged: Judged, config: JudgeConfig, path: Path) -> int:
             )
             for sample, number, response in responses:
                 for judge, entry in sorted(response.judges.items()):
-                    stored = [] if entry.key is None else [*store.get([entry.key, entry.key + REPAIR]).values()]
+                    stored = [] if entry.key is None else store.get(entry.key)
                     line = {
                         "rubric": rubric,
                         "task": sample.task,

@@ -141,7 +141,7 @@ def test_verdicts_are_in_the_order_of_the_questions_with_their_keys_and_tokens(t
     assert first.by_question.pop("stranger").key is None
     with VerdictStore(tmp_path / "v") as store:
         for verdict in first.by_question.values():
-            (held,) = store.get([str(verdict.key)]).values()
+            (held,) = store.get(str(verdict.key))
             assert (verdict.prompt_tokens, verdict.completion_tokens) == (held.prompt_tokens, held.completion_tokens)
             assert held.prompt_tokens > 0
 
