@@ -16,7 +16,7 @@ from medtasks.core.files import canonical_json, check_regular, file_sha256
 from medtasks.core.settings import current_settings
 from medtasks.importers.matching import Joined, Prediction, join
 from medtasks.importers.prediction_files import read_predictions
-from medtasks.judge.verdict import Verdict, parse_verdict, same_family
+from medtasks.judge.verdict import Verdict, family_warnings, parse_verdict
 from medtasks.runs.manifest import (
     UNKNOWN_PROMPT,
     RubricFacts,
@@ -165,7 +165,6 @@ def _with_given_verdicts(
         raise UsageError(f"no task of {', '.join(samples)} is judged; leave --verdicts-of out.")
     if not any(prediction.verdict for several in given.values() for prediction in several):
         raise UsageError("no prediction of the file has a verdict (`eval_json`); leave --verdicts-of out.")
-    warning = same_family(judge, file.model)
     described = {"model": judge, IMPORTED: file.layout}
     judged, known = dict(samples), dict[str, RubricFacts]()
     for name, tasks in tasks_of.items():
@@ -192,6 +191,6 @@ def _with_given_verdicts(
             questions,
             {judge: verdicts},
             threshold=COVERAGE,
-            warnings=() if warning is None else (warning,),
+            warnings=family_warnings([judge], [file.model]),
         )
     return judged, known

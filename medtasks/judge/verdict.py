@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import fsum
 from typing import Any, Literal
 
@@ -218,12 +218,16 @@ def family_of(name: str) -> tuple[str, ...]:
     return tuple(family for family, pattern in _FAMILIES.items() if re.search(pattern, name, re.IGNORECASE))
 
 
-def same_family(judge: str, judged: str) -> str | None:
-    """A warning in one sentence if the judge is the judged model or of its family."""
-    if judge.strip().casefold() != judged.strip().casefold() and not {*family_of(judge)} & {*family_of(judged)}:
-        return None
-    return (
-        f"judge {judge[-80:]!a} and model {judged[-80:]!a} are of the same family: judges tend to favour answers of "
-        "their own kind (homogeneity bias: the Kvasir-VQA-x1 paper asks for judges of another architecture); use a "
-        "judge from another family, or several judges."
-    )
+def family_warnings(judges: Iterable[str], names: Sequence[str]) -> tuple[str, ...]:
+    """A warning in one sentence for each judge that is the model with these ``names``, or of its family."""
+    warnings: dict[str, str] = {}
+    for judge in sorted(judges):
+        for name in names:
+            if judge.strip().casefold() == name.strip().casefold() or {*family_of(judge)} & {*family_of(name)}:
+                warnings.setdefault(
+                    judge,
+                    f"judge {judge[-80:]!a} and model {name[-80:]!a} are of the same family: judges tend to favour "
+                    "answers of their own kind (homogeneity bias: the Kvasir-VQA-x1 paper asks for judges of another "
+                    "architecture); use a judge from another family, or several judges.",
+                )
+    return tuple(warnings.values())

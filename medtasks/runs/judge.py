@@ -23,9 +23,9 @@ from medtasks.data.store import open_prepared
 from medtasks.judge.agreement import AgreementReport, Labels, agreement_report, read_labels
 from medtasks.judge.client import JudgeClient, Spent
 from medtasks.judge.pipeline import INVALID, Question, all_or_none, judge_questions
-from medtasks.judge.settings import STUB, JudgeConfig, JudgeSettings, default_store, judge_identity
+from medtasks.judge.settings import STUB, JudgeConfig, JudgeSettings, judge_identity
 from medtasks.judge.store import VerdictStore
-from medtasks.judge.verdict import Verdict, same_family
+from medtasks.judge.verdict import Verdict, family_warnings
 from medtasks.runs.manifest import RubricFacts, RunManifest
 from medtasks.runs.record import RunRecord
 from medtasks.runs.samples import Sample, rare_garbage_collection, without_garbage_collection
@@ -105,7 +105,7 @@ def judge_all(
     judged = Judged(dict(samples), dict(manifest.judge))
     clients = {name: JudgeClient(one) for name, one in config.judges.items()}  # all rubrics share their budgets
     warnings = _family_warnings(config, manifest)
-    with using(miniature=manifest.miniature), VerdictStore(config.store or default_store()) as store:
+    with using(miniature=manifest.miniature), VerdictStore(config.store) as store:
         for rubric, tasks in tasks_by_rubric:
             name, identities = rubric.name, _identities(rubric, config)
             labels: Labels = {}
@@ -184,12 +184,8 @@ def _tasks_by_rubric(tasks: Collection[str], named: Sequence[str]) -> list[tuple
 
 
 def _family_warnings(config: JudgeConfig, manifest: RunManifest) -> tuple[str, ...]:
-    """A warning for each judge of the same family as the judged model, which may have several names."""
     names = [str(manifest.model[key]) for key in ("checkpoint", "pretrained", "model") if manifest.model.get(key)]
-    warnings = set()
-    for settings in config.judges.values():
-        warnings |= {*[text for name in names if (text := same_family(settings.model, name)) is not None][:1]}
-    return tuple(sorted(warnings))
+    return family_warnings((one.model for one in config.judges.values()), names)
 
 
 def _identities(rubric: Rubric, config: JudgeConfig) -> dict[str, dict[str, Any]]:
@@ -302,7 +298,7 @@ def export_verdicts(judged: Judged, config: JudgeConfig, path: Path) -> int:
     sources = {name: (judged.samples, facts) for name, facts in judged.facts.items()} | judged.unused
     written = 0
     with (
-        VerdictStore(config.store or default_store()) as store,
+        VerdictStore(config.store) as store,
         replaced(path) as partial,
         partial.open("w", encoding="utf-8") as stream,
     ):
