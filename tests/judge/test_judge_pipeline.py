@@ -22,7 +22,7 @@ from medtasks.judge.pipeline import Question, judge_questions
 from medtasks.judge.settings import Budget, JudgeSettings
 from medtasks.judge.store import VerdictStore
 from medtasks.judge.stub import StubJudge, rule_based
-from medtasks.judge.verdict import Verdict
+from medtasks.judge.verdict import Invalid, Verdict, parse_verdict
 
 RUBRIC = load_rubric("med_cmr_open")
 
@@ -163,6 +163,20 @@ def test_progress_begins_with_what_is_stored_and_ends_with_all(tmp_path: Path) -
     assert {(total, trouble) for _, total, _, trouble in reported} == {(count, None)}
     assert all(max(0, done - 3) <= spent.answered <= count - 3 for done, _, spent, _ in reported)
     assert reported[0][2] == Spent()
+
+
+def test_a_stored_verdict_stays_what_it_was_where_answers_are_read_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def strict(text: str, *more: Any) -> Verdict | Invalid:
+        return parse_verdict(text, *more) if text.startswith("{") else Invalid("it begins with prose")
+
+    with StubJudge(lambda request: f"Here it is: {rule_based(request)}") as stub:
+        first = judge(stub, tmp_path / "v")
+        monkeypatch.setattr("medtasks.judge.pipeline.parse_verdict", strict)
+        again = judge(stub, tmp_path / "v")
+    assert (again.valid, again.spent.requests) == (first.valid, 0)
+    assert len(first.valid) == len(documents())
 
 
 def one_question(number: int = 0) -> Question:

@@ -215,13 +215,15 @@ def test_the_summary_warns_of_a_judge_of_the_model_s_family_and_of_a_stub(
     assert {"med_cmr_open", "med_cmr_open_sod"} <= set(names)
 
 
-def test_a_budget_is_for_all_rubrics_together(folder: Path, tmp_path: Path) -> None:
+def test_a_budget_is_for_all_rubrics_together(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with StubJudge() as stub:
         rubrics = ["med_cmr_open", "med_cmr_medreason"]
         judged(folder, settings_of(stub, concurrency=2), store=tmp_path / "v", rubrics=rubrics[:1])
         asked = len(stub.requests)
         judged(folder, settings_of(stub, concurrency=2), store=tmp_path / "w", rubrics=rubrics, max_requests=asked + 3)
         assert len(stub.requests) == 2 * asked + 3
+    now = [line.split()[1] for line in capsys.readouterr().out.splitlines() if "requests now" in line]
+    assert now == [f"{asked}", f"{asked}", "3"]  # of each rubric
 
 
 def test_several_judges_that_fail_together_say_it_once(
