@@ -72,6 +72,7 @@ def test_medstream_content_joins_rules_and_verdicts(medstream: Path, tmp_path: P
     for task in manifest_of(medstream)["tasks"]:
         for sample in samples_of(medstream, task):
             document = sample["document"]
+            assert sample["pending"] == []  # also where a judge is not asked
             if document["question_type"] == "open":
                 # before an alert is due, both states without one are right (the protocol card, content C)
                 silent = ("no_alert", "uncertain") if document["temporal_mode"] == "proactive" else ()
