@@ -15,7 +15,6 @@ from pydantic import TypeAdapter, ValidationError
 from medtasks.catalog.rubric import aspects_of
 from medtasks.core.errors import DataError, reading
 from medtasks.core.schema import Frozen, first_problem
-from medtasks.core.settings import using
 from medtasks.judge.agreement import AgreementReport, agreement_report
 from medtasks.judge.settings import JudgeConfig
 from medtasks.judge.verdict import combine
@@ -81,20 +80,20 @@ def rejudge(
                 chosen[task] = random.sample(judged, ceil(Fraction(str(share)) * len(judged)))
         if not chosen:
             continue
-        with tempfile.TemporaryDirectory() as directory, using(miniature=manifest.miniature):
+        with tempfile.TemporaryDirectory() as directory:
             fresh = config.model_copy(update={"rubrics": (rubric,), "store": Path(directory) / "verdicts.sqlite"})
             again = judge_all(chosen, fresh, manifest.model_copy(update={"judge": {}}), progress=progress)
         if again.error is not None:
             raise again.error
-        new = again.outcomes[rubric]
-        (before, clusters), (after, _) = _scores(chosen, facts), _scores(new.samples, new.facts)
+        new = again.facts[rubric]
+        (before, clusters), (after, _) = _scores(chosen, facts), _scores(again.samples, new)
         given = [(score, after[name].get(aspect)) for name, one in before.items() for aspect, score in one.items()]
         yield Rejudged(
             run=run.digest,
             folder=run.public.folder,
             rubric=rubric,
-            judge=judges_of(new.facts),
-            same_judge=facts.judge_hash == new.facts.judge_hash,
+            judge=judges_of(new),
+            same_judge=facts.judge_hash == new.judge_hash,
             date=datetime.now(timezone.utc).date().isoformat(),
             share=share,
             seed=seed,
@@ -118,7 +117,7 @@ def _scores(
                 name = f"{task}/{sample.sample_id}#{number}"
                 panel = {judge: response.judges[judge].scores for judge in facts.judges if judge in response.judges}
                 aspects = aspects_of(facts.rubric, sample.whole_document()) if any(panel.values()) else ()
-                scores[name] = combine(panel, aspects, facts.combine).scores if aspects else {}
+                scores[name], _ = combine(panel, aspects, facts.combine)
                 clusters[name] = sample.cluster
     return scores, clusters
 

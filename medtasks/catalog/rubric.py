@@ -15,11 +15,9 @@ import json
 import math
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from math import fsum
-from numbers import Real
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -36,6 +34,7 @@ from medtasks.core.schema import Frozen, first_problem
 # raised when prompts or verdicts change for a reason outside the YAML and the template
 FORMAT = 1
 ASPECT_LENGTH = 100
+_NUMBER = re.compile(r"\s*([+-]?[0-9]{1,4})(?:\.0{1,4})?\s*")
 _BARE_RANGE = re.compile(r"\s*\d+\s*(?:-|–|to)\s*\d+\s*")
 
 DELIMITER = "CANDIDATE TEXT"
@@ -90,6 +89,13 @@ class Aspect(BaseModel, frozen=True, extra="forbid"):
     @property
     def binary(self) -> bool:
         return (self.minimum, self.maximum) == (0, 1)
+
+    def score_of(self, value: Any) -> int | None:
+        """The score that a number or a text such as ``1.0`` states; None if it is not on the scale."""
+        if isinstance(value, str) and (written := _NUMBER.fullmatch(value)):
+            value = int(written[1])
+        is_number = isinstance(value, int | float) and (self.binary or not isinstance(value, bool))
+        return int(value) if is_number and value in self.scale else None  # 2.0 is in a range of whole numbers
 
 
 class CapStep(Frozen):
@@ -306,15 +312,6 @@ def _is_aspect_name(name: Any) -> bool:
     return 0 < len(name) <= ASPECT_LENGTH and name.isprintable() and name == neutral(name).strip()
 
 
-def occurrences_of(rubric: Rubric, document: Mapping[str, Any]) -> tuple[int, ...]:
-    """How often the document names each of :func:`aspects_of`; fixed aspects count once."""
-    aspects = aspects_of(rubric, document)
-    if rubric.aspects_from is None:
-        return (1,) * len(aspects)
-    named = Counter(document[rubric.aspects_from])
-    return tuple(named[aspect.name] for aspect in aspects)
-
-
 def verdict_schema(rubric: Rubric, document: Mapping[str, Any]) -> dict[str, Any]:
     """JSON schema of a verdict on ``document``, in the strict form that structured output requires."""
     return _schema(aspects_of(rubric, document), rubric.reasons)
@@ -427,25 +424,19 @@ def total(rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, floa
     ``weighted_total``: ``total`` = 100 · Σ w s / Σ w max, and each aspect as 100 · s / max.
     ``mean_of_maximum``: ``total`` = Σ s / Σ max in 0..1, and each aspect as s / max.
     ``per_aspect``: each aspect as s / max, ``strict`` (1 if all have their maximum) and ``partial`` (Σ s / Σ max).
-    Raises `MedtasksError` if ``scores`` are not one number within the scale for each aspect.
+    ``scores`` are one number within the scale for each aspect (:func:`medtasks.judge.verdict.combine`).
     """
     aspects = aspects_of(rubric, document)
-    within = set(scores) == {aspect.name for aspect in aspects} and all(
-        isinstance(scores[one.name], Real) and one.minimum <= scores[one.name] <= one.maximum for one in aspects
-    )
-    if not within:
-        raise MedtasksError(f"scores {dict(scores)} are not a valid verdict under rubric {rubric.name}.")
     counted = dict(scores)
     if rubric.cap is not None:
         limits = (step.limit for step in rubric.cap.steps if scores[rubric.cap.by] <= step.at_most)
         counted[rubric.cap.aspect] = min(scores[rubric.cap.aspect], next(limits, math.inf))
-    unit = 100 if rubric.aggregation == "weighted_total" else 1
+    weighted = rubric.aggregation == "weighted_total"
+    unit, weights = 100 if weighted else 1, [aspect.weight if weighted else 1 for aspect in aspects]
     values = {aspect.name: unit * counted[aspect.name] / aspect.maximum for aspect in aspects}
-    if rubric.aggregation == "weighted_total":
-        most = fsum(aspect.weight * aspect.maximum for aspect in aspects)
-        return {**values, "total": 100 * fsum(aspect.weight * counted[aspect.name] for aspect in aspects) / most}
-    share = fsum(counted[aspect.name] for aspect in aspects) / sum(aspect.maximum for aspect in aspects)
-    if rubric.aggregation == "mean_of_maximum":
+    points = fsum(weight * counted[aspect.name] for weight, aspect in zip(weights, aspects, strict=True))
+    share = unit * points / fsum(weight * aspect.maximum for weight, aspect in zip(weights, aspects, strict=True))
+    if rubric.aggregation != "per_aspect":
         return {**values, "total": share}
     right = all(counted[aspect.name] == aspect.maximum for aspect in aspects)
     return {**values, "strict": float(right), "partial": share}

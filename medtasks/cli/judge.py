@@ -18,7 +18,7 @@ from medtasks.core.text import counted
 if TYPE_CHECKING:
     from medtasks.judge.client import Spent
     from medtasks.judge.settings import JudgeConfig
-    from medtasks.runs.judge import Judged, Progress
+    from medtasks.runs.judge import Progress
 
 LONGEST_LINE = 2**26  # bytes of a line in an export
 
@@ -42,8 +42,8 @@ def judge(
     from medtasks.judge.settings import read_judges
     from medtasks.leaderboard.verify.scored_run import scored_run
     from medtasks.runs.find import one_run
-    from medtasks.runs.judge import is_judged, judge_run, report_lines
-    from medtasks.runs.record import read_manifest, read_run, replace_run
+    from medtasks.runs.judge import export_verdicts, is_judged, judge_all
+    from medtasks.runs.record import RunRecord, read_manifest, read_run, replace_run
     from medtasks.runs.samples import without_garbage_collection
     from medtasks.runs.summary import summary
     from medtasks.verify.scored import keep_finished
@@ -80,18 +80,20 @@ def judge(
         with without_garbage_collection(afterwards=False):
             manifest, samples = read_run(results)
         with _progress(config) as progress:
-            run, judged = judge_run(manifest, samples, config, human=human, progress=progress)
+            judged = judge_all(samples, config, manifest, human=human, progress=progress)
         if export is not None:
-            _export(judged, config, export)
-        if judged.succeeded:
+            lines = export_verdicts(judged, config, export)
+            write(f"  {counted(lines, 'response')} exported, judged and unjudged: {export}")
+        if judged.report:
             with without_garbage_collection(afterwards=False):
+                run = RunRecord.scored(manifest.model_copy(update={"judge": judged.facts}), judged.samples)
                 replace_run(results, run)
                 keep_finished(results, run, user_store())
                 renewed = renew_numbers(results, run)
             write(summary(run, results))
             if renewed is not None:
                 write(f"  the harness's results file has the same scores: {renewed}")
-            write("\n".join(report_lines(judged, config)))
+            write("\n".join(judged.report))
             for name, facts in judged.facts.items():
                 if facts.agreement is not None:
                     # measures of raters without common units are only in the manifest
@@ -100,21 +102,6 @@ def judge(
                         table(COLUMNS, shown, title=f"\n{name}: agreement")
     if judged.error is not None:
         raise judged.error
-
-
-def _export(judged: Judged, config: JudgeConfig, path: Path) -> None:
-    from medtasks.core.files import replaced
-    from medtasks.judge.settings import default_store
-    from medtasks.judge.store import VerdictStore
-    from medtasks.runs.judge import exported_lines
-
-    with (
-        VerdictStore(config.store or default_store()) as store,
-        replaced(path) as partial,
-        partial.open("w", encoding="utf-8") as stream,
-    ):
-        lines = sum(stream.write(line + "\n") > 0 for line in exported_lines(judged, store))
-    write(f"  {counted(lines, 'response')} exported, judged and unjudged: {path}")
 
 
 def _is_export(path: Path) -> bool:
@@ -134,9 +121,9 @@ def _progress(config: JudgeConfig) -> Iterator[Progress]:
     """
     from rich.progress import TaskID, TextColumn
 
-    from medtasks.runs.judge import PlainProgress
+    from medtasks.runs.judge import plain_progress
 
-    plain, shown = PlainProgress(), bars(TextColumn("{task.fields[rate]}"), TextColumn("{task.fields[tokens]}"))
+    plain, shown = plain_progress(), bars(TextColumn("{task.fields[rate]}"), TextColumn("{task.fields[tokens]}"))
     tasks: dict[tuple[str, str], TaskID] = {}
 
     def update(rubric: str, judge: str, done: int, total: int, spent: Spent, trouble: str | None) -> None:

@@ -33,7 +33,7 @@ from medtasks.data.media.images import IMAGES
 from medtasks.data.media.video import FRAMES
 from medtasks.data.store import open_prepared
 from medtasks.judge.settings import configured_judges
-from medtasks.runs.judge import PlainProgress, judge_all, report_lines
+from medtasks.runs.judge import judge_all, plain_progress
 from medtasks.runs.manifest import RunManifest, local_stamp, now, task_facts, versions
 from medtasks.runs.record import RunRecord, write_run
 from medtasks.runs.replies import RunUsage, run_usage
@@ -223,10 +223,10 @@ class Evaluation:
         def judged(samples: Any) -> Any:
             if judges is None or not any(load_spec(name).metadata.rubrics for name in samples):
                 return samples, {}
-            verdicts = judge_all(samples, judges, planned, progress=PlainProgress())
-            if verdicts.error is not None and not verdicts.succeeded:
+            verdicts = judge_all(samples, judges, planned, progress=plain_progress())
+            if verdicts.error is not None and not verdicts.report:
                 raise verdicts.error
-            print("\n".join(report_lines(verdicts, judges)), flush=True)
+            print("\n".join(verdicts.report), flush=True)
             return verdicts.samples, verdicts.facts
 
         judging = None if judges is None else judged

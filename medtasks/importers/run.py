@@ -16,8 +16,7 @@ from medtasks.core.files import canonical_json, check_regular, file_sha256
 from medtasks.core.settings import current_settings
 from medtasks.importers.matching import Joined, Prediction, join
 from medtasks.importers.prediction_files import read_predictions
-from medtasks.judge.pipeline import Verdicts
-from medtasks.judge.verdict import Verdict, parse_verdict, same_family
+from medtasks.judge.verdict import Verdict, family_warnings, parse_verdict
 from medtasks.runs.manifest import (
     UNKNOWN_PROMPT,
     RubricFacts,
@@ -33,6 +32,7 @@ from medtasks.runs.replies import Reply
 from medtasks.runs.run import data_facts
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import scored_samples, with_learned_metrics
+from medtasks.runs.scores import COVERAGE
 from medtasks.runs.table import RunTables
 from medtasks.runs.verdicts import IMPORTED, judged_samples, questions_of, with_judged_scores
 from medtasks.verify.store import RunStore
@@ -165,13 +165,12 @@ def _with_given_verdicts(
         raise UsageError(f"no task of {', '.join(samples)} is judged; leave --verdicts-of out.")
     if not any(prediction.verdict for several in given.values() for prediction in several):
         raise UsageError("no prediction of the file has a verdict (`eval_json`); leave --verdicts-of out.")
-    warning = same_family(judge, file.model)
     described = {"model": judge, IMPORTED: file.layout}
     judged, known = dict(samples), dict[str, RubricFacts]()
     for name, tasks in tasks_of.items():
         rubric = load_rubric(name)
         questions = questions_of(judged, tasks, rubric)
-        verdicts = {judge: Verdicts()}
+        verdicts: dict[str, Verdict] = {}
         for question in questions:
             document = question.document
             told = [row.verdict for row in given.get(document["sample_id"], ()) if row.verdict is not None]
@@ -182,7 +181,7 @@ def _with_given_verdicts(
                 found = Verdict(scores=valid[0].scores, reasons=valid[0].reasons)
             if any(one.scores != valid[0].scores for one in valid):
                 found = Verdict(unjudged="the file has contradicting verdicts")
-            verdicts[judge].by_question[question.name] = found
+            verdicts[question.name] = found
         judged, known[name] = judged_samples(
             judged,
             known,
@@ -190,7 +189,8 @@ def _with_given_verdicts(
             tuple(tasks),
             {judge: described},
             questions,
-            verdicts,
-            warnings=() if warning is None else (warning,),
+            {judge: verdicts},
+            threshold=COVERAGE,
+            warnings=family_warnings([judge], [file.model]),
         )
     return judged, known

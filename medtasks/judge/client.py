@@ -61,27 +61,23 @@ class JudgeClient:
         self.settings = settings
         self.spent = Spent()
         self.structured = settings.structured
-        self._limiter = RateLimiter(settings.in_flight)
-        self._endpoint: Endpoint | None = None
-        self._trouble: str | None = None
-        self._failed_in_a_row = 0
-        self._outage: str | None = None
+        self._limiter = RateLimiter(settings.in_flight, settings.in_flight)
 
     @property
     def waiting_for(self) -> str | None:
         """Batches under way, or why the latest attempt failed if it is tried again and nothing was answered since."""
-        return (self._endpoint and self._endpoint.state) or self._trouble
+        return self._endpoint.state or self._trouble
 
     async def __aenter__(self) -> JudgeClient:
         self._endpoint = BatchEndpoint(self.settings) if self.settings.batch else Endpoint(self.settings)
-        self._failed_in_a_row, self._outage, self._trouble = 0, None, None
-        self._limiter.open()
+        self._limiter = RateLimiter(self.settings.in_flight, self._limiter.limit)  # of this event loop
+        self._failed_in_a_row = 0
+        self._outage: str | None = None
+        self._trouble: str | None = None
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        endpoint, self._endpoint = self._endpoint, None
-        if endpoint is not None:
-            await endpoint.close()
+        await self._endpoint.close()
 
     async def answer(self, key: str, messages: MessagesOf, schema: dict[str, Any] | None = None) -> JudgeAnswer:
         """Ask until there is an answer, or no further attempt is useful or allowed; then raise :class:`Unanswered`.
@@ -124,7 +120,6 @@ class JudgeClient:
         self, given: MessagesOf, schema: dict[str, Any] | None, *, again: bool
     ) -> JudgeAnswer | FailedAttempt:
         """One attempt in a slot, or two if the first may have been refused for its ``response_format``."""
-        assert self._endpoint is not None, "use `async with` around it"
         entered = await self._limiter.enter()
         try:
             self._refuse_closed()
@@ -168,13 +163,9 @@ class RateLimiter:
     and adds one every `GROWTH` answers. If nothing was answered between two halvings, no request enters until the
     endpoint may be asked again."""
 
-    def __init__(self, ceiling: int) -> None:
-        self.limit = self._ceiling = ceiling
-        self.open()
-
-    def open(self) -> None:
-        """Bind the limiter to the running event loop; the limit stays."""
-        self._slots = asyncio.Semaphore(self.limit)
+    def __init__(self, ceiling: int, limit: int) -> None:
+        self.limit, self._ceiling = limit, ceiling
+        self._slots = asyncio.Semaphore(limit)
         self._withheld = 0  # slots that are not reused when they are released
         self._opens = 0.0  # on the loop's clock
         self._halvings = 0

@@ -8,14 +8,14 @@ import functools
 import json
 import re
 import ssl
-import time
 import urllib.request
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
+
+import certifi
 
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import UsageError
@@ -97,12 +97,8 @@ class Endpoint:
             headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
             if self._key is not None:
                 headers["Authorization"] = f"Bearer {self._key}"
-            tls: ssl.SSLContext | bool = True
-            if self._address.startswith("https:"):
-                import certifi
-
-                tls = ssl.create_default_context()
-                tls.load_verify_locations(certifi.where())  # too, as some Python installations find no others
+            tls = ssl.create_default_context()
+            tls.load_verify_locations(certifi.where())  # too, as some Python installations find no others
             # the rate limiter decides how many requests are in flight; the time limit covers an attempt as a whole
             self._session = aiohttp.ClientSession(
                 headers=headers,
@@ -142,7 +138,8 @@ class Endpoint:
             detail = f"redirects to {headers.get('Location', 'nowhere')}, which is not followed; name the "
             detail += "address of the API as base_url"
         again = status in (408, 409, 429) or status >= 500
-        wait = _retry_after(headers)
+        asked = headers.get("Retry-After", "")
+        wait = float(asked) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]+)?", asked) else None
         if again and wait is not None and wait > LONGEST_WAIT:
             again, detail = False, f"asks for a wait of {wait:.0f} s, more than {LONGEST_WAIT:.0f}: {detail}"
         return replace(self._failed_attempt(f"http {status}", detail, again=again), status=status, wait=wait)
@@ -192,17 +189,6 @@ def _problem(text: str) -> str:
     return text.strip() or "the answer is empty"
 
 
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that the endpoint asks to wait, from ``retry-after-ms`` or ``Retry-After`` (seconds or a date)."""
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        if re.fullmatch(r"[0-9]{1,9}(\.[0-9]+)?", headers.get(name, "")):
-            return float(headers[name]) * unit
-    try:
-        return max(0.0, parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time())
-    except (ValueError, TypeError, OverflowError):
-        return None
-
-
 QUIET = 2.0  # seconds without a further request after which a batch is sent
 LARGEST = 100 * 2**20  # bytes of a batch; OpenAI allows 200 MB and 50,000 requests
 POLLS = (1.0, 60.0)  # seconds between two looks at a batch, first and longest
@@ -220,8 +206,8 @@ class BatchEndpoint(Endpoint):
         self._records = cache_root() / "batches" / short_hash(settings.base_url)
         self._resumed = False
         self._futures: dict[str, asyncio.Future[Attempt]] = {}  # by the hash of the request
-        self._lines: dict[str, bytes] = {}
-        self._size = 0  # bytes of these lines
+        self._names: list[str] = []  # of the requests that wait to be sent
+        self._lines = bytearray()
         self._timer: asyncio.TimerHandle | None = None
         self._running: set[asyncio.Task[None]] = set()
         self._progress: dict[str, str] = {}
@@ -249,8 +235,7 @@ class BatchEndpoint(Endpoint):
             self._resumed = True
             for record in sorted(self._records.glob("*.json")):  # batches of an earlier process
                 with contextlib.suppress(OSError, ValueError, KeyError):
-                    known = json.loads(record.read_text(encoding="utf-8"))
-                    self._start([str(name) for name in known["names"]], self._old_batch(record, known))
+                    self._start(json.loads(record.read_text(encoding="utf-8")))
         body = self._body(messages, schema)
         name = short_hash(body)
         result = self._futures.get(name)
@@ -258,10 +243,10 @@ class BatchEndpoint(Endpoint):
             loop = asyncio.get_running_loop()
             result = self._futures[name] = loop.create_future()
             line = f'{{"custom_id":"{name}","method":"POST","url":"/v1/chat/completions","body":{body}}}\n'.encode()
-            if self._size + len(line) > LARGEST:
+            if len(self._lines) + len(line) > LARGEST:
                 self._send()
-            self._lines[name] = line
-            self._size += len(line)
+            self._names.append(name)
+            self._lines += line
             if self._timer is not None:
                 self._timer.cancel()
             self._timer = loop.call_later(QUIET, self._send)
@@ -280,17 +265,19 @@ class BatchEndpoint(Endpoint):
         )
 
     def _send(self) -> None:
-        lines, self._lines, self._size = self._lines, {}, 0
-        if lines:
-            self._start(list(lines), self._new_batch(lines))
+        names, self._names = self._names, []
+        lines, self._lines = self._lines, bytearray()
+        if names:
+            self._start({"names": names}, lines)
 
-    def _start(self, names: list[str], work: Awaitable[Mapping[str, Attempt]]) -> None:
+    def _start(self, known: dict[str, Any], lines: bytearray | None = None) -> None:
+        names: list[str] = known["names"]
         for name in names:
             self._futures.setdefault(name, asyncio.get_running_loop().create_future())
 
         async def run() -> None:
             try:
-                results = await work
+                results = await self._results(known, lines)
             except Exception as error:  # whatever the client raises: a connection, a status, an unreadable reply
                 status = getattr(error, "status_code", None)
                 kind = "connection" if status is None else f"http {status}"
@@ -304,44 +291,40 @@ class BatchEndpoint(Endpoint):
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
-    async def _new_batch(self, lines: dict[str, bytes]) -> Mapping[str, Attempt]:
-        names = list(lines)
-        uploaded = await self._client.files.create(file=("medtasks.jsonl", b"".join(lines.values())), purpose="batch")
-        lines.clear()  # up to 100 MB, and the batch may take a day
-        record = self._records / f"{short_hash(uploaded.id)}.json"
-        known = {"names": names, "file": uploaded.id}
-        record.parent.mkdir(parents=True, exist_ok=True)
-        _write(record, known)
-        return await self._results(record, names, await self._create(record, known))
-
-    async def _create(self, record: Path, known: Mapping[str, Any]) -> Batch:
-        batch = await self._client.batches.create(
-            input_file_id=known["file"], endpoint="/v1/chat/completions", completion_window="24h"
-        )
-        _write(record, {**known, "batch": batch.id})
-        return batch
-
-    async def _old_batch(self, record: Path, known: Mapping[str, Any]) -> Mapping[str, Attempt]:
-        """The results of a recorded batch, created now if the earlier process was stopped before that."""
+    async def _results(self, known: dict[str, Any], lines: bytearray | None) -> Mapping[str, Attempt]:
+        """The results of a new batch of ``lines``, or of one that an earlier process recorded: created now if that
+        process was stopped before it was."""
         import openai
 
+        if lines is not None:
+            uploaded = await self._client.files.create(file=("medtasks.jsonl", bytes(lines)), purpose="batch")
+            lines.clear()  # up to 100 MB, and the batch may take a day
+            known["file"] = uploaded.id
+        record = self._records / f"{short_hash(known['file'])}.json"
         try:
             if "batch" in known:
                 batch = await self._client.batches.retrieve(known["batch"])
             else:
-                found = [one async for one in self._client.batches.list() if one.input_file_id == known["file"]]
-                batch = found[0] if found else await self._create(record, known)
+                _write(record, known)
+                batches = [] if lines is not None else [one async for one in self._client.batches.list()]
+                made = next((one for one in batches if one.input_file_id == known["file"]), None)
+                batch = made or await self._client.batches.create(
+                    input_file_id=known["file"], endpoint="/v1/chat/completions", completion_window="24h"
+                )
+                _write(record, {**known, "batch": batch.id})
         except (openai.NotFoundError, openai.BadRequestError):
+            if lines is not None:
+                raise
             record.unlink(missing_ok=True)
             return dict.fromkeys(known["names"], FailedAttempt("a batch of an earlier run is gone", again=True))
-        return await self._results(record, known["names"], batch)
-
-    async def _results(self, record: Path, names: Iterable[str], batch: Batch) -> Mapping[str, Attempt]:
         found: dict[str, Attempt] = {}
         try:
             batch = await self._final(batch)
             for file in filter(None, (batch.output_file_id, batch.error_file_id)):
-                found |= await self._read_file(file)
+                content = await self._client.files.content(file)
+                for line in content.read().split(b"\n"):  # a damaged one has no result
+                    with contextlib.suppress(ValueError, LookupError, TypeError, AttributeError, RecursionError):
+                        found |= self._result(json.loads(line))
         finally:
             self._progress.pop(batch.id, None)
         self._ended.append(record)
@@ -351,7 +334,7 @@ class BatchEndpoint(Endpoint):
         else:
             again = batch.status != "cancelled"
             why = FailedAttempt(f"batch {batch.status}: it has no result for this request", again)
-        return {name: found.get(name, why) for name in names}
+        return {name: found.get(name, why) for name in known["names"]}
 
     async def _final(self, batch: Batch) -> Batch:
         """The batch once it has ended; the network may be away in the meantime."""
@@ -373,24 +356,17 @@ class BatchEndpoint(Endpoint):
                     raise
         return batch
 
-    async def _read_file(self, file: str) -> dict[str, Attempt]:
-        """The results in a file, one a line; a damaged line has none."""
-        results: dict[str, Attempt] = {}
-        content = await self._client.files.content(file)
-        for text in content.read().split(b"\n"):
-            with contextlib.suppress(ValueError, LookupError, TypeError, AttributeError, RecursionError):
-                line = json.loads(text)
-                name, response, error = str(line["custom_id"]), line.get("response"), line.get("error") or {}
-                if response is not None:
-                    body = canonical_json(response["body"])
-                    results[name] = self._outcome(int(response["status_code"]), {}, body)
-                    continue
-                code = str(error.get("code"))
-                again = code in ("batch_expired", "server_error")
-                results[name] = self._failed_attempt("batch", error.get("message") or code, again=again)
-        return results
+    def _result(self, line: dict[str, Any]) -> dict[str, Attempt]:
+        """The result in a line of a file, by its request."""
+        name, response, error = str(line["custom_id"]), line.get("response"), line.get("error") or {}
+        if response is not None:
+            return {name: self._outcome(int(response["status_code"]), {}, canonical_json(response["body"]))}
+        code = str(error.get("code"))
+        again = code in ("batch_expired", "server_error")
+        return {name: self._failed_attempt("batch", error.get("message") or code, again=again)}
 
 
 def _write(record: Path, known: Mapping[str, Any]) -> None:
+    record.parent.mkdir(parents=True, exist_ok=True)
     with replaced(record) as partial:
         partial.write_text(canonical_json(known), encoding="utf-8")

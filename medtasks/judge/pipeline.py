@@ -9,7 +9,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from medtasks.catalog.rubric import Rubric, judge_prompt, rubric_hash, verdict_schema
@@ -17,7 +17,7 @@ from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.judge.client import JudgeClient, Spent, Unanswered
 from medtasks.judge.endpoint import Messages
 from medtasks.judge.settings import JudgeSettings, judge_identity
-from medtasks.judge.store import StoredVerdict, VerdictStore
+from medtasks.judge.store import REPAIR, StoredVerdict, VerdictStore
 from medtasks.judge.verdict import Invalid, Verdict, parse_verdict, repair_request
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ Progress = Callable[[int, int, Spent, "str | None"], None]
 
 REFUSED = "refused"
 INVALID = "invalid after one repair"
-REPAIR = ":repair"  # suffix of the key of a repair request
 OPEN_PER_SLOT = 3  # open questions per request in flight: some are rendered, some wait before a retry
 TICK = 1.0  # seconds between reports
 JPEG_QUALITY = 95
@@ -47,42 +46,12 @@ class ImageSource(NamedTuple):
 
 @dataclass(frozen=True)
 class Question:
-    """One response to judge; ``name`` is unique. ``document`` is the sample as rubrics see it (with ``target``).
-    ``unit`` is task and sample id, if this is the sample's first response: human annotations are about that one."""
+    """One response to judge; ``name`` is unique. ``document`` is the sample as rubrics see it (with ``target``)."""
 
     name: str
     document: Mapping[str, Any]
     response: str
     images: tuple[ImageSource, ...] = ()
-    cluster: str = ""
-    unit: tuple[str, str] | None = None
-
-
-@dataclass
-class Verdicts:
-    """One judge's verdict on every question, by name in the order of the questions, and the tokens spent."""
-
-    # not in the repr: asyncio.run computes one of its result, which is slow for thousands of verdicts
-    by_question: dict[str, Verdict] = field(default_factory=dict, repr=False)
-    spent: Spent = field(default_factory=Spent)
-
-    @property
-    def valid(self) -> dict[str, Verdict]:
-        return {name: verdict for name, verdict in self.by_question.items() if verdict.scores is not None}
-
-    @property
-    def unjudged(self) -> dict[str, str]:
-        return {name: one.unjudged for name, one in self.by_question.items() if one.unjudged is not None}
-
-    @property
-    def repaired(self) -> int:
-        """Number of questions whose verdict needed a repair, now or before."""
-        return sum(verdict.repaired for verdict in self.by_question.values())
-
-    @property
-    def extra_keys(self) -> int:
-        """Number of unknown keys in the verdicts; a verdict that several questions share counts once."""
-        return sum({verdict.key: verdict.extra_keys for verdict in self.valid.values()}.values())
 
 
 def verdict_key(settings: JudgeSettings, rubric: str, prompt: str, images: Sequence[str] = ()) -> str:
@@ -99,8 +68,9 @@ async def judge_questions(
     client: JudgeClient,
     store: VerdictStore,
     progress: Progress | None = None,
-) -> Verdicts:
-    """Judge every question under ``rubric``; each answer is stored before anything else happens.
+) -> dict[str, Verdict]:
+    """The verdict on every question under ``rubric``, by name in their order; each answer is stored before anything
+    else happens.
 
     An invalid answer gets one repair request at once. A question that cannot be judged (refused, still invalid, failed,
     out of budget, images missing, or a document that does not fit the rubric) is unjudged, with its reason. Stored
@@ -112,142 +82,117 @@ async def judge_questions(
         DataError: as :class:`VerdictStore`.
         MedtasksError: the rubric's template cannot be rendered.
     """
-    run = _Run(questions, rubric, client, store, progress)
-    async with client:
-        ticking = asyncio.ensure_future(run.tick())
-        try:
-            workers = min(len(questions), OPEN_PER_SLOT * client.settings.in_flight)  # a batch API has 30,000 slots
-            await all_or_none([run.work() for _ in range(workers)])
-        finally:
-            ticking.cancel()
-    return Verdicts({question.name: run.done[question.name] for question in questions}, client.spent.since(run.before))
+    for name, count in Counter(question.name for question in questions).items():
+        if count > 1:
+            raise UsageError(f"question {name!r} is duplicated; judge each response once")
+    rubric_key, before, waiting = rubric_hash(rubric), replace(client.spent), iter(questions)
+    done: dict[str, Verdict] = {}
+    cases: dict[str, list[str] | Verdict] = {}  # by key the verdict, or the names of the questions that await it
 
+    def report() -> None:
+        if progress is not None:
+            progress(len(done), len(questions), client.spent.since(before), client.waiting_for)
 
-class _Case(NamedTuple):
-    """One request to the judge, for all questions with the same prompt, and the answers so far."""
-
-    key: str
-    prompt: str
-    document: Mapping[str, Any]
-    images: tuple[ImageSource, ...]
-    answers: list[StoredVerdict]
-
-
-@dataclass
-class _Run:
-    """The state of `judge_questions`: ``cases`` has by key the verdict, or the names of the questions that await it."""
-
-    questions: Sequence[Question]
-    rubric: Rubric
-    client: JudgeClient
-    store: VerdictStore
-    progress: Progress | None
-    done: dict[str, Verdict] = field(default_factory=dict)
-    cases: dict[str, list[str] | Verdict] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for name, count in Counter(question.name for question in self.questions).items():
-            if count > 1:
-                raise UsageError(f"question {name!r} is duplicated; judge each response once")
-        self.rubric_hash = rubric_hash(self.rubric)
-        self.before = replace(self.client.spent)
-        self.waiting = iter(self.questions)
-
-    async def work(self) -> None:
-        """Judge waiting questions, one at a time, unless another one has the verdict, or awaits it."""
-        for question in self.waiting:
-            await asyncio.sleep(0)  # thousands of stored verdicts must not delay arriving answers
-            try:
-                prompt = judge_prompt(self.rubric, question.document, question.response)
-            except DataError as error:
-                self._finish([question.name], Verdict(unjudged=str(error)))
-                continue
-            images = question.images if self.rubric.media and self.client.settings.images else ()
-            key = verdict_key(self.client.settings, self.rubric_hash, prompt, [image.key for image in images])
-            names = self.cases.setdefault(key, [])
-            if isinstance(names, Verdict):
-                self._finish([question.name], names)
-                continue
-            names.append(question.name)
-            if len(names) == 1:
-                stored = self.store.get([key, key + REPAIR]).values()
-                verdict = await self._judge(_Case(key, prompt, question.document, images, [*stored]))
-                self.cases[key] = verdict
-                self._finish(names, verdict)
-
-    def _finish(self, names: list[str], verdict: Verdict) -> None:
-        self.done.update(dict.fromkeys(names, verdict))
-        self._report()
-
-    async def tick(self) -> None:
+    async def tick() -> None:
         while True:
             await asyncio.sleep(TICK)
-            self._report()
+            report()
 
-    def _report(self) -> None:
-        if self.progress is not None:
-            spent = self.client.spent.since(self.before)
-            self.progress(len(self.done), len(self.questions), spent, self.client.waiting_for)
-
-    async def _judge(self, case: _Case) -> Verdict:
-        verdict, reason = Verdict(), None
-        try:
-            reading = self._reading(case) if case.answers else await self._ask(case, case.key)
-            answer = case.answers[-1]
-            if isinstance(reading, Invalid) and not answer.key.endswith(REPAIR):
-                repair = repair_request(answer.answer, reading, verdict_schema(self.rubric, case.document))
-                previous = {"role": "assistant", "content": answer.answer}
-                reading = await self._ask(case, case.key + REPAIR, previous, {"role": "user", "content": repair})
-            if isinstance(reading, Verdict):
-                verdict = reading
+    async def work() -> None:
+        """Judge waiting questions, one at a time, unless another one has the verdict, or awaits it."""
+        for question in waiting:
+            await asyncio.sleep(0)  # thousands of stored verdicts must not delay arriving answers
+            names = [question.name]
+            try:
+                prompt = judge_prompt(rubric, question.document, question.response)
+            except DataError as error:
+                verdict = Verdict(unjudged=str(error))
             else:
-                reason = REFUSED if reading is None else INVALID
-        except Unanswered as failure:
-            reason = str(failure)
-        return Verdict(
-            key=case.key,
-            scores=verdict.scores,
-            reasons=verdict.reasons,
-            unjudged=reason,
-            repaired=reason is None and case.answers[-1].key.endswith(REPAIR),
-            prompt_tokens=sum(answer.prompt_tokens for answer in case.answers),
-            completion_tokens=sum(answer.completion_tokens for answer in case.answers),
-            extra_keys=verdict.extra_keys,
-        )
+                images = question.images if rubric.media and client.settings.images else ()
+                key = verdict_key(client.settings, rubric_key, prompt, [image.key for image in images])
+                case = cases.setdefault(key, names)
+                if isinstance(case, Verdict):
+                    verdict = case
+                elif case is names:
+                    verdict = cases[key] = await _judge(key, prompt, images, question.document, rubric, client, store)
+                else:
+                    case.append(question.name)
+                    continue
+            done.update(dict.fromkeys(names, verdict))
+            report()
 
-    async def _ask(self, case: _Case, key: str, *more: dict[str, Any]) -> Verdict | Invalid | None:
-        """Ask, parse the answer and store it; None is a refusal."""
+    async with client:
+        ticking = asyncio.ensure_future(tick())
+        try:
+            workers = min(len(questions), OPEN_PER_SLOT * client.settings.in_flight)  # a batch API has 30,000 slots
+            await all_or_none([work() for _ in range(workers)])
+        finally:
+            ticking.cancel()
+    return {question.name: done[question.name] for question in questions}
 
+
+async def _judge(
+    key: str,
+    prompt: str,
+    images: Sequence[ImageSource],
+    document: Mapping[str, Any],
+    rubric: Rubric,
+    client: JudgeClient,
+    store: VerdictStore,
+) -> Verdict:
+    """The verdict on all questions with this key: of the stored answer, or of the judge, asked once more if invalid."""
+    schema = verdict_schema(rubric, document)
+    answers = store.get(key)
+
+    async def ask(key: str, *more: dict[str, Any]) -> None:
         def messages() -> Messages:
-            return user_message(case.prompt, case.images, self.client.settings.image_side), *more
+            return user_message(prompt, images, client.settings.image_side), *more
 
         # images are read when the request is sent; text alone needs no thread
-        schema = verdict_schema(self.rubric, case.document)
-        answer = await self.client.answer(key, messages if case.images else messages(), schema)
-        reading = None if answer.refusal else parse_verdict(answer.text, self.rubric, case.document)
-        parsed = _as_json(reading) if isinstance(reading, Verdict) else None
-        reason = REFUSED if reading is None else str(reading) if isinstance(reading, Invalid) else None
-        tokens = answer.prompt_tokens, answer.completion_tokens
-        row = StoredVerdict(key, case.prompt, answer.text, parsed, reason, *tokens)
-        if not self.store.put(row):  # another process stored a verdict earlier
-            row = self.store.get([key])[key]
-        case.answers.append(row)
-        return self._reading(case)
+        answer = await client.answer(key, messages if images else messages(), schema)
+        parsed, reason = None, REFUSED if answer.refusal else None
+        if not answer.refusal:
+            reading = parse_verdict(answer.text, rubric, document)
+            if isinstance(reading, Invalid):
+                reason = str(reading)
+            else:
+                scores = reading.scores or {}
+                explained = {name: {"reason": why, "score": scores[name]} for name, why in reading.reasons.items()}
+                parsed = json.dumps(scores | explained, sort_keys=True)
+        row = StoredVerdict(key, prompt, answer.text, parsed, reason, answer.prompt_tokens, answer.completion_tokens)
+        # another process may have stored a verdict earlier
+        answers.append(row if store.put(row) else store.get(key)[0])
 
-    def _reading(self, case: _Case) -> Verdict | Invalid | None:
-        """The latest stored answer, parsed again because the parser may have improved; a verdict stays what it was."""
-        stored = case.answers[-1]
+    def read() -> Verdict | Invalid | None:
+        """The latest answer, parsed again because the parser may have improved; a verdict stays what it was."""
+        stored = answers[-1]
         if stored.reason == REFUSED:
             return None
-        reading = parse_verdict(stored.answer, self.rubric, case.document)
-        if stored.parsed is None or (isinstance(reading, Verdict) and _as_json(reading) == stored.parsed):
-            return reading
-        return parse_verdict(json.dumps(stored.parsed), self.rubric, case.document)
+        return parse_verdict(stored.parsed or stored.answer, rubric, document)
 
-
-def _as_json(verdict: Verdict) -> dict[str, Any]:
-    scores = verdict.scores or {}
-    return {name: {"reason": verdict.reasons.get(name, ""), "score": score} for name, score in scores.items()}
+    reading: Verdict | Invalid | None = None
+    try:
+        if not answers:
+            await ask(key)
+        reading, answer = read(), answers[-1]
+        if isinstance(reading, Invalid) and answer.key == key:
+            repair = repair_request(answer.answer, reading, schema)
+            previous = {"role": "assistant", "content": answer.answer}
+            await ask(key + REPAIR, previous, {"role": "user", "content": repair})
+            reading = read()
+        reason = REFUSED if reading is None else INVALID
+    except Unanswered as failure:
+        reason = str(failure)
+    verdict = reading if isinstance(reading, Verdict) else Verdict(unjudged=reason)
+    return Verdict(
+        key=key,
+        scores=verdict.scores,
+        reasons=verdict.reasons,
+        unjudged=verdict.unjudged,
+        repaired=verdict.scores is not None and answers[-1].key != key,
+        prompt_tokens=sum(answer.prompt_tokens for answer in answers),
+        completion_tokens=sum(answer.completion_tokens for answer in answers),
+    )
 
 
 async def all_or_none(work: Sequence[Coroutine[None, None, T]]) -> list[T]:

@@ -116,11 +116,7 @@ class JudgeConfig(BaseModel):
     combine: Rule = "majority"
     threshold: float = Field(0.99, ge=0, le=1)
     rubrics: tuple[str, ...] = ()
-    store: Path | None = None
-
-
-def default_store() -> Path:
-    return cache_root() / "verdicts.sqlite"
+    store: Path = Field(default_factory=lambda: cache_root() / "verdicts.sqlite")
 
 
 def configured_judges() -> JudgeConfig | None:

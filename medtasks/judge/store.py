@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from tenacity import retry, retry_if_exception_message, stop_after_delay, wait_f
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.text import well_formed
 
+REPAIR = ":repair"  # suffix of the key of a repair request
 SCHEMA_VERSION = 1
 APPLICATION_ID = 0x6D745644  # "mtVD" in the file's header: marks a verdict store
 LOCK_SECONDS = 60.0  # how long to wait for another process's transaction
@@ -29,17 +30,18 @@ PRAGMA user_version = {SCHEMA_VERSION};
 PRAGMA application_id = {APPLICATION_ID};
 COMMIT"""
 _COLUMNS = "key, prompt, answer, parsed, reason, prompt_tokens, completion_tokens, digest"
+_GET = f"SELECT {_COLUMNS} FROM verdicts WHERE key IN (?, ?) ORDER BY key"
 _PUT = f"""REPLACE INTO verdicts ({_COLUMNS}) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8
     WHERE NOT EXISTS (SELECT 1 FROM verdicts WHERE key = ?1 AND parsed IS NOT NULL)"""
 
 
 class StoredVerdict(NamedTuple):
-    """One answered request: ``parsed`` is the valid verdict, or None, with the ``reason``."""
+    """One answered request: ``parsed`` is the valid verdict as JSON, or None, with the ``reason``."""
 
     key: str
     prompt: str
     answer: str
-    parsed: dict[str, Any] | None
+    parsed: str | None
     reason: str | None
     prompt_tokens: int
     completion_tokens: int
@@ -96,30 +98,21 @@ class VerdictStore:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
         self._connection.close()
 
-    def get(self, keys: Iterable[str]) -> dict[str, StoredVerdict]:
-        """The stored verdicts of ``keys``, in their order; keys without one are left out."""
-        stored = {}
+    def get(self, key: str) -> list[StoredVerdict]:
+        """What is stored of a question: the answer to its prompt, then that to its repair request."""
+        stored = []
         with self._errors_named():
-            for key in keys:
-                row = self._connection.execute(f"SELECT {_COLUMNS} FROM verdicts WHERE key = ?", (key,)).fetchone()
-                if row is None:
-                    continue
-                *values, digest = row
+            for *values, digest in self._connection.execute(_GET, (key, key + REPAIR)):
                 if digest != _digest(values):
-                    raise self._damaged(f"row {key!r} does not match its digest")
-                verdict = StoredVerdict(*values)
-                stored[key] = verdict._replace(parsed=values[3] and json.loads(values[3]))
+                    raise self._damaged(f"row {values[0]!r} does not match its digest")
+                stored.append(StoredVerdict(*values))
         return stored
 
     def put(self, verdict: StoredVerdict) -> bool:
         """Store at once; False if a valid verdict of the key was already stored, which stays."""
-        parsed = verdict.parsed and json.dumps(verdict.parsed, sort_keys=True, allow_nan=False)
-        row = [well_formed(one) if isinstance(one, str) else one for one in (*verdict[:3], parsed, *verdict[4:])]
+        row = [well_formed(one) if isinstance(one, str) else one for one in verdict]
         with self._errors_named():
             return self._connection.execute(_PUT, (*row, _digest(row))).rowcount > 0
 
@@ -127,15 +120,14 @@ class VerdictStore:
     def _errors_named(self) -> Iterator[None]:
         try:
             yield
-        except (OSError, sqlite3.OperationalError, sqlite3.ProgrammingError) as error:
-            reason = str(error).partition(" with text ")[0]  # what follows is a prompt or an answer
-            if "malformed" in reason or "decode" in reason:
-                raise self._damaged(reason) from None
-            raise UsageError(f"{self.path}: the verdict store cannot be used ({reason})") from error
         except UnicodeDecodeError:  # raised by sqlite3 while it reports text that is not UTF-8
             raise self._damaged("a text is not UTF-8") from None
-        except sqlite3.DatabaseError as error:
-            raise self._damaged(error) from error
+        except (OSError, sqlite3.Error) as error:
+            reason = str(error).partition(" with text ")[0]  # what follows is a prompt or an answer
+            unusable = isinstance(error, OSError | sqlite3.OperationalError | sqlite3.ProgrammingError)
+            if unusable and "malformed" not in reason and "decode" not in reason:
+                raise UsageError(f"{self.path}: the verdict store cannot be used ({reason})") from error
+            raise self._damaged(reason) from None
 
     def _damaged(self, problem: object) -> DataError:
         return DataError(

@@ -17,9 +17,8 @@ import threading
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from fractions import Fraction
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 from aiohttp import web
@@ -27,7 +26,7 @@ from aiohttp import web
 from medtasks.catalog.rubric import DELIMITER
 from medtasks.judge.settings import STUB
 
-MODEL = STUB  # the one that ``/v1/models`` lists; a request may name any
+MODEL = STUB  # a request may name any
 LARGEST_REQUEST = 64 * 2**20  # bytes; a window of frames as base64 stays well below
 SPARE = 40  # extra words allowed in a candidate that contains the reference
 _ARTICLES = frozenset({"a", "an", "the"})
@@ -99,16 +98,9 @@ def _text_of(message: Mapping[str, Any]) -> str:
     return content if isinstance(content, str) else ""
 
 
-class Received(NamedTuple):
-    """One chat request, without the API key."""
-
-    body: Mapping[str, Any]
-    with_key: bool
-
-
 class StubJudge:
     """The server, as a context manager; it runs in a thread with its own event loop. ``decide`` turns a request's body
-    into the content of the answer; its first error is raised when the context is left. ``port`` 0 takes a free one."""
+    into the content of the answer; ``requests`` are the bodies, if they are kept. ``port`` 0 takes a free one."""
 
     def __init__(
         self,
@@ -118,72 +110,51 @@ class StubJudge:
         port: int = 0,
         keep_requests: bool = True,
     ) -> None:
-        self.requests: list[Received] = []
-        self.counts: Counter[str] = Counter()
+        self.requests: list[Mapping[str, Any]] = []
         self._decide, self._latency = decide, latency
         self._wanted_port, self._keep_requests = port, keep_requests
-        self._failure: Exception | None = None
 
     def __enter__(self) -> StubJudge:
-        started: Future[int] = Future()
-        self._thread = threading.Thread(target=self._run, args=(started,), name="medtasks-stub-judge", daemon=True)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="medtasks-stub-judge", daemon=True)
         self._thread.start()
-        self.url = f"http://127.0.0.1:{started.result()}/v1"
+        try:
+            self.url = asyncio.run_coroutine_threadsafe(self._serve(), self._loop).result()
+        except BaseException:  # for example a port in use
+            self._end()
+            raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
+    def __exit__(self, *_: object) -> None:
+        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result()
+        self._end()
+
+    def _end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        failure, self._failure = self._failure, None
-        if failure is not None and kind is None:
-            raise failure
+        self._loop.close()
 
-    def _run(self, started: Future[int]) -> None:
-        try:
-            asyncio.run(self._serve(started))
-        except BaseException as error:  # for example a port in use: raised in the caller's thread
-            if started.done():
-                raise
-            started.set_exception(error)
-
-    async def _serve(self, started: Future[int]) -> None:
-        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+    async def _serve(self) -> str:
         app = web.Application(client_max_size=LARGEST_REQUEST)
         app.add_routes(self._routes())
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.01)  # 0 would wait for ever
-        await runner.setup()
-        try:
-            await web.TCPSite(runner, "127.0.0.1", self._wanted_port, backlog=1024).start()
-            started.set_result(runner.addresses[0][1])
-            await self._stop.wait()
-        finally:
-            await runner.cleanup()
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.01)  # 0 would wait for ever
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", self._wanted_port, backlog=1024).start()
+        return f"http://127.0.0.1:{self._runner.addresses[0][1]}/v1"
 
     def _routes(self) -> list[web.RouteDef]:
-        return [web.post("/v1/chat/completions", self._chat), web.get("/v1/models", self._models)]
-
-    async def _models(self, _: web.Request) -> web.Response:
-        model = {"id": MODEL, "object": "model", "created": 0, "owned_by": "medtasks"}
-        return web.json_response({"object": "list", "data": [model]})
+        return [web.post("/v1/chat/completions", self._chat)]
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
-        raw = await request.read()
-        body = json.loads(raw)
+        body = await request.json()
         if self._keep_requests:
-            self.requests.append(Received(body, "Authorization" in request.headers))
-        return await self._respond(request, raw, body)
+            self.requests.append(body)
+        return await self._respond(request, body)
 
-    async def _respond(self, request: web.Request, raw: bytes, body: Mapping[str, Any]) -> web.StreamResponse:  # noqa: ARG002
+    async def _respond(self, request: web.Request, body: Mapping[str, Any]) -> web.StreamResponse:  # noqa: ARG002
         """The response to a chat request, after the latency; tests override it to make it misbehave."""
         await asyncio.sleep(self._latency)
-        try:
-            document = completion(body, self._decide(body))
-        except Exception as error:  # the caller's function may raise anything
-            self._failure = self._failure or error
-            self.counts["decide_failed"] += 1
-            return web.json_response({"error": {"message": "stub judge: decide raised an error"}}, status=500)
-        self.counts["ok"] += 1
-        return web.json_response(document)
+        return web.json_response(completion(body, self._decide(body)))
 
 
 def completion(body: Mapping[str, Any], content: str | None, refusal: str | None = None) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import fsum
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -21,7 +21,6 @@ from medtasks.core.errors import MedtasksError
 from medtasks.core.schema import Compact
 
 _BRACE = re.compile(r"[{}]")
-_NUMBER = re.compile(r"\s*([+-]?[0-9]{1,4})(?:\.0{1,4})?\s*")
 
 
 class Verdict(Compact):
@@ -34,7 +33,6 @@ class Verdict(Compact):
     repaired: bool = False
     prompt_tokens: int = 0  # of both answers, as stored
     completion_tokens: int = 0
-    extra_keys: int = Field(default=0, exclude=True)  # unknown keys of the answer
 
 
 class Invalid(Exception):
@@ -68,7 +66,6 @@ def parse_verdict(text: str, rubric: Rubric, document: Mapping[str, Any]) -> Ver
 def _validated(answer: dict[str, Any], aspects: tuple[Aspect, ...]) -> Verdict | Invalid:
     scores: dict[str, int] = {}
     reasons: dict[str, str] = {}
-    extra = len(answer.keys() - {aspect.name for aspect in aspects})
     for aspect in aspects:
         if aspect.name not in answer:
             return Invalid(f"aspect {aspect.name!r} is missing")
@@ -78,25 +75,22 @@ def _validated(answer: dict[str, Any], aspects: tuple[Aspect, ...]) -> Verdict |
             if isinstance(reason, str):
                 # lone surrogates, which JSON can carry and UTF-8 cannot, are written out
                 reasons[aspect.name] = reason.encode("utf-8", "backslashreplace").decode("utf-8")
-            extra += len(value.keys() - {"reason", "score"})
             if "score" not in value:
                 return Invalid(f"aspect {aspect.name!r} has no score")
             value = value["score"]
-        if isinstance(value, str) and (written := _NUMBER.fullmatch(value)):
-            value = int(written[1])
-        is_number = isinstance(value, int | float) and (aspect.binary or not isinstance(value, bool))
-        if not is_number or value not in aspect.scale:  # 2.0 is in a range of whole numbers
+        score = aspect.score_of(value)
+        if score is None:
             return Invalid(
                 f"the score of aspect {aspect.name!r} is not a whole number from {aspect.minimum} to {aspect.maximum}"
             )
-        scores[aspect.name] = int(value)
-    return Verdict(scores=scores, reasons=reasons, extra_keys=extra)
+        scores[aspect.name] = score
+    return Verdict(scores=scores, reasons=reasons)
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
     """The JSON objects of ``text``: the whole text, or those outside all other braces. Raises :class:`Invalid`."""
     # the whole text comes before thinking is stripped: a reason may mention a thinking tag
-    whole = _decoded(text.strip(), 0) if text.lstrip().startswith("{") else None  # prose may begin with "Infinity"
+    whole = _decoded(text.strip(), 0)
     if whole is not None and whole[1] == len(text.strip()):
         yield whole[0]
         return
@@ -134,12 +128,8 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _refuse_constant(name: str) -> None:
-    raise Invalid(f"it has {name}, which is not JSON")
-
-
 # strict=False: judges write line breaks into their reasons
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_refuse_constant, strict=False)
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, strict=False)
 
 
 def repair_request(text: str, invalid: Invalid, schema: Mapping[str, Any]) -> str:
@@ -154,15 +144,10 @@ def repair_request(text: str, invalid: Invalid, schema: Mapping[str, Any]) -> st
 Rule = Literal["majority", "mean"]
 
 
-class Combined(NamedTuple):
-    """The decided scores, and for every other aspect the reason why it is open."""
-
-    scores: dict[str, float]
-    open: dict[str, str]
-
-
-def combine(verdicts: Mapping[str, Mapping[str, int] | None], aspects: Sequence[Aspect], rule: Rule) -> Combined:
-    """The decisions of a panel, aspect by aspect; the order of judges does not matter.
+def combine(
+    verdicts: Mapping[str, Mapping[str, int] | None], aspects: Sequence[Aspect], rule: Rule
+) -> tuple[dict[str, float], dict[str, str]]:
+    """The scores that a panel decided, and why every other aspect is open; the order of judges does not matter.
 
     ``majority``: the score that more than half of the whole panel gave, those without a verdict included. ``mean``: the
     mean score, if all have a verdict. ``verdicts`` are the scores of each judge by name, or None if it has no verdict.
@@ -176,7 +161,8 @@ def combine(verdicts: Mapping[str, Mapping[str, int] | None], aspects: Sequence[
                 f"judge {judge} gave {dict(given)}, expected one score for each of {names}; combine verdicts on the "
                 "same response under the same rubric."
             )
-    combined = Combined({}, {})
+    decided: dict[str, float] = {}
+    undecided: dict[str, str] = {}
     for name in names:
         votes = {judge: given[name] for judge, given in sorted(verdicts.items()) if given is not None}
         missing = sorted(verdicts.keys() - votes.keys())
@@ -185,17 +171,17 @@ def combine(verdicts: Mapping[str, Mapping[str, int] | None], aspects: Sequence[
         absent = f"{', '.join(missing)} {'has' if len(missing) == 1 else 'have'} no verdict"
         present = ", ".join(f"{judge} gave {score}" for judge, score in votes.items())
         if rule == "mean" and not missing:
-            combined.scores[name] = fsum(votes.values()) / len(votes)
+            decided[name] = fsum(votes.values()) / len(votes)
         elif rule == "majority" and 2 * most > len(verdicts):
-            combined.scores[name] = float(ranked[0][0])
+            decided[name] = float(ranked[0][0])
         elif rule == "mean" or not votes:
-            combined.open[name] = absent
+            undecided[name] = absent
         elif 2 * (most + len(missing)) > len(verdicts):  # a missing judge could have decided
-            combined.open[name] = f"{absent}; {present}"
+            undecided[name] = f"{absent}; {present}"
         else:
             tied = len(ranked) > 1 and ranked[1][1] == most
-            combined.open[name] = f"{'tie' if tied else 'no majority'}: {present}" + (f"; {absent}" if missing else "")
-    return combined
+            undecided[name] = f"{'tie' if tied else 'no majority'}: {present}" + (f"; {absent}" if missing else "")
+    return decided, undecided
 
 
 def bounds(
@@ -232,12 +218,16 @@ def family_of(name: str) -> tuple[str, ...]:
     return tuple(family for family, pattern in _FAMILIES.items() if re.search(pattern, name, re.IGNORECASE))
 
 
-def same_family(judge: str, judged: str) -> str | None:
-    """A warning in one sentence if the judge is the judged model or of its family."""
-    if judge.strip().casefold() != judged.strip().casefold() and not {*family_of(judge)} & {*family_of(judged)}:
-        return None
-    return (
-        f"judge {judge[-80:]!a} and model {judged[-80:]!a} are of the same family: judges tend to favour answers of "
-        "their own kind (homogeneity bias: the Kvasir-VQA-x1 paper asks for judges of another architecture); use a "
-        "judge from another family, or several judges."
-    )
+def family_warnings(judges: Iterable[str], names: Sequence[str]) -> tuple[str, ...]:
+    """A warning in one sentence for each judge that is the model with these ``names``, or of its family."""
+    warnings: dict[str, str] = {}
+    for judge in sorted(judges):
+        for name in names:
+            if judge.strip().casefold() == name.strip().casefold() or {*family_of(judge)} & {*family_of(name)}:
+                warnings.setdefault(
+                    judge,
+                    f"judge {judge[-80:]!a} and model {name[-80:]!a} are of the same family: judges tend to favour "
+                    "answers of their own kind (homogeneity bias: the Kvasir-VQA-x1 paper asks for judges of another "
+                    "architecture); use a judge from another family, or several judges.",
+                )
+    return tuple(warnings.values())

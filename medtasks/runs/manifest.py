@@ -124,7 +124,6 @@ class RubricFacts(BaseModel, frozen=True):
     judged: int
     unjudged: dict[str, int] = {}
     repaired: int = 0
-    extra_keys: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
     warnings: tuple[str, ...] = ()

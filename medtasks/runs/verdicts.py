@@ -5,31 +5,32 @@ No judge is called here (see :mod:`medtasks.runs.judge`): the same verdicts give
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from math import fsum
 from typing import Any, TypeAlias
 
+from medtasks.benchmarks.documents import all_pictures
 from medtasks.catalog.benchmark import FAILED
 from medtasks.catalog.prompts import template_hash
-from medtasks.catalog.rubric import Rubric, aspects_of, load_rubric, occurrences_of, rubric_hash, total
+from medtasks.catalog.rubric import Rubric, aspects_of, load_rubric, rubric_hash
 from medtasks.catalog.spec import TaskSpec, load_spec
 from medtasks.core.files import canonical_json, short_hash
-from medtasks.judge.agreement import AgreementReport, Unit, agreement_report
-from medtasks.judge.pipeline import ImageSource, Question, Verdicts
+from medtasks.judge.pipeline import ImageSource, Question
 from medtasks.judge.settings import STUB
-from medtasks.judge.verdict import Rule, bounds, combine
+from medtasks.judge.verdict import Rule, Verdict, bounds, combine
 from medtasks.runs.manifest import RubricFacts, RunManifest
 from medtasks.runs.samples import JudgedResponse, JudgedScore, Limits, Sample
 from medtasks.runs.scored import ideal_response
-from medtasks.runs.scores import COVERAGE
 
 IMPORTED = "imported"
 """Used in place of the hashes of rubric and template for imported verdicts: their judge's prompt is not known."""
 _BY_ASPECT = frozenset({"aspects", "occurrences"})
 """Values of a rubric's metrics that are sums over the aspects of a sample."""
-_NOTHING: Limits = ((0.0, 0.0), (0.0, 0.0))
+_NOTHING: tuple[Limits, dict[str, Limits]] = ((0.0, 0.0), (0.0, 0.0)), {}
 _SAMPLE = re.compile(r"^sample \S+: ")
 
 
@@ -45,9 +46,10 @@ def questions_of(
     samples: Mapping[str, Sequence[Sample]],
     tasks: Sequence[str],
     rubric: Rubric,
-    images: Callable[[str, Sample], tuple[ImageSource, ...]] = lambda _task, _sample: (),
+    shown: Mapping[str, str] | None = None,
 ) -> list[Question]:
-    """A question for every response of ``tasks`` that ``rubric`` asks about, with the images of its task and sample."""
+    """A question for every response of ``tasks`` that ``rubric`` asks about; with its images or frames if the
+    fingerprint of its benchmark's prepared data is in ``shown``."""
     questions = []
     for task in tasks:
         asks = load_spec(task).benchmark.to_judge.get(rubric.name)
@@ -55,19 +57,22 @@ def questions_of(
             if sample.status == FAILED:
                 continue
             document = sample.whole_document()
+            images = _images(document, shown[document["benchmark"]]) if shown else ()
             questions += [
-                Question(
-                    name=f"{task}/{sample.sample_id}#{number}",
-                    document=document,
-                    response=text,
-                    images=images(task, sample),
-                    cluster=sample.cluster,
-                    unit=(task, sample.sample_id) if number == 0 else None,
-                )
+                Question(f"{task}/{sample.sample_id}#{number}", document, text, images)
                 for number, text in enumerate(judged_responses(sample))
                 if asks is None or asks(document, text)
             ]
     return questions
+
+
+def _images(document: Mapping[str, Any], fingerprint: str) -> tuple[ImageSource, ...]:
+    def picture(place: int) -> Any:
+        return all_pictures(document)[place]  # also in a blind run: its judge is not blind
+
+    names = [f"{document['media'][0]}@{frame}" for frame in document.get("frames") or ()] or document["media"]
+    keys = [hashlib.sha256(f"{fingerprint}/{name}".encode()).hexdigest() for name in names]
+    return tuple(ImageSource(key, partial(picture, place)) for place, key in enumerate(keys))
 
 
 def judged_samples(
@@ -77,25 +82,23 @@ def judged_samples(
     tasks: tuple[str, ...],
     judges: Mapping[str, dict[str, Any]],
     questions: Sequence[Question],
-    verdicts: Mapping[str, Verdicts],
+    verdicts: Mapping[str, Mapping[str, Verdict]],
     *,
     rule: Rule = "majority",
-    threshold: float = COVERAGE,
-    warnings: tuple[str, ...] = (),
-    agreement: AgreementReport | None = None,
+    **more: Any,
 ) -> tuple[dict[str, list[Sample]], RubricFacts]:
     """``samples`` with the verdicts and scores of ``rubric`` in its ``tasks``, and the facts about them.
 
-    ``known`` are the facts of other rubrics, ``judges`` the settings that identify each judge. A response that is not
-    judged gets an empty verdict.
+    ``known`` are the facts of other rubrics, ``judges`` the settings that identify each judge, ``verdicts`` those of
+    each judge by question, ``more`` further fields of the facts. A response that is not judged gets an empty verdict.
     """
     responses: dict[str, JudgedResponse] = {}
     unjudged = Counter[str]()  # by reason, without the details that differ between responses
     for question in questions:
-        given = {judge: one.by_question[question.name] for judge, one in verdicts.items()}
+        given = {judge: by_question[question.name] for judge, by_question in verdicts.items()}
         scores = {judge: verdict.scores for judge, verdict in given.items()}
         if any(scores.values()):
-            undecided = combine(scores, aspects_of(rubric, question.document), rule).open
+            _, undecided = combine(scores, aspects_of(rubric, question.document), rule)
         else:  # the document itself may be invalid, so its aspects are not read
             undecided = {"(all)": "; ".join(f"{judge}: {one.unjudged}" for judge, one in given.items())}
         responses[question.name] = JudgedResponse(text=short_hash(question.response), judges=given, open=undecided)
@@ -106,9 +109,8 @@ def judged_samples(
                     kind = _SAMPLE.sub("", reason)[:120] if _SAMPLE.match(reason) else reason.partition(":")[0]
                     kinds.append(f"{judge}: {kind}" if len(verdicts) > 1 else kind)
             unjudged["; ".join(kinds) or "judges disagree"] += 1
-    distinct = {
-        (verdict.key, judge): verdict for judge, given in verdicts.items() for verdict in given.by_question.values()
-    }.values()
+    every = [(judge, verdict) for judge, by_question in verdicts.items() for verdict in by_question.values()]
+    distinct = {(judge, verdict.key): verdict for judge, verdict in every}.values()
     imported = any(IMPORTED in one for one in judges.values())
     template = IMPORTED if imported else template_hash(rubric.template)
     facts = RubricFacts(
@@ -119,16 +121,13 @@ def judged_samples(
         judges=dict(judges),
         combine=rule,
         judge_hash=judge_hash(rubric, template, judges, rule),
-        threshold=threshold,
         asked=len(responses),
         judged=len(responses) - unjudged.total(),
         unjudged=dict(sorted(unjudged.items())),
-        repaired=sum(given.repaired for given in verdicts.values()),
-        extra_keys=sum(given.extra_keys for given in verdicts.values()),
+        repaired=sum(verdict.repaired for _, verdict in every),
         prompt_tokens=sum(verdict.prompt_tokens for verdict in distinct),
         completion_tokens=sum(verdict.completion_tokens for verdict in distinct),
-        warnings=warnings,
-        agreement=agreement,
+        **more,
     )
     judged = dict(samples)
     for task in tasks:
@@ -214,19 +213,18 @@ def _scores(
     key = rubric.name, asked, failed, names, votes
     if key in computed:
         return computed[key]
-    rows: list[dict[str, tuple[Limits, dict[str, Limits]]]] = [
-        _limits(rubric, document, facts, found[number] if found and not failed else None)
-        if is_asked
-        else {metric: (_NOTHING, {}) for metric in rubric.metrics}
+    rows = [
+        _limits(rubric, document, facts, found[number] if found and not failed else None) if is_asked else {}
         for number, is_asked in enumerate(asked)
     ]
     judge = facts.judge_hash if facts is not None and any(one.judges for one in found) else None
     scores = {}
     for metric in rubric.metrics:
-        limits = _sum([row[metric][0] for row in rows])
-        parts = {key: _sum([row[metric][1][key] for row in rows]) for key in rows[0][metric][1]}
-        repeats = tuple(row[metric][0] for row in rows) if len(rows) > 1 else ()
-        scores[metric] = JudgedScore(rubric=rubric.name, judge=judge, limits=limits, repeats=repeats, parts=parts)
+        given = [row.get(metric, _NOTHING) for row in rows]
+        whole = tuple(limits for limits, _ in given)
+        parts = {key: _sum([of_aspect[key] for _, of_aspect in given]) for key in given[0][1]}
+        repeats = whole if len(rows) > 1 else ()
+        scores[metric] = JudgedScore(rubric=rubric.name, judge=judge, limits=_sum(whole), repeats=repeats, parts=parts)
     computed[key] = scores
     return scores
 
@@ -239,21 +237,20 @@ def _limits(
     high: Mapping[str, float] = defaultdict(lambda: rubric.best)
     if found is not None and facts is not None:
         given = {name: found.judges[name].scores if name in found.judges else None for name in facts.judges}
-        combined = combine(given, aspects_of(rubric, document), facts.combine)
-        if combined.open:
-            low, high = bounds(rubric, document, combined.scores)
-        else:
-            low = high = total(rubric, document, combined.scores)
+        decided, _ = combine(given, aspects_of(rubric, document), facts.combine)
+        low, high = bounds(rubric, document, decided)
     limits: dict[str, tuple[Limits, dict[str, Limits]]] = {}
     for metric, key in rubric.metrics.items():
         if key not in _BY_ASPECT:
             limits[metric] = ((low[key], 1.0), (high[key], 1.0)), {}
             continue
         names = [aspect.name for aspect in aspects_of(rubric, document)]
-        counts = occurrences_of(rubric, document) if key == "occurrences" else (1,) * len(names)
+        times = Counter(names)
+        if key == "occurrences" and rubric.aspects_from is not None:
+            times = Counter(document[rubric.aspects_from])
         parts: dict[str, Limits] = {
-            name: ((times * low[name], times), (times * high[name], times))
-            for name, times in zip(names, map(float, counts), strict=True)
+            name: ((times[name] * low[name], float(times[name])), (times[name] * high[name], float(times[name])))
+            for name in names
         }
         limits[metric] = _sum([*parts.values()]), parts
     return limits
@@ -294,23 +291,3 @@ def judge_hash(rubric: Rubric, template: str, judges: Mapping[str, Mapping[str, 
     if len(judges) > 1:
         parts.append(rule)
     return short_hash(canonical_json(parts))
-
-
-def agreement_of(
-    rubric: Rubric,
-    questions: Sequence[Question],
-    verdicts: Mapping[str, Verdicts],
-    labels: Mapping[str, Mapping[Unit, Mapping[str, float]]],
-) -> AgreementReport | None:
-    """Agreement of the judges with each other and with human annotations (``labels``, by rater), which are about a
-    sample's first response; None for a single rater."""
-    ratings: dict[str, dict[str, Mapping[str, float]]] = {
-        judge: {name: verdict.scores or {} for name, verdict in given.valid.items()}
-        for judge, given in verdicts.items()
-    }
-    first = {question.unit: question.name for question in questions if question.unit is not None}
-    for rater, scores in labels.items():
-        name = rater if rater not in verdicts else f"{rater} (labels)"
-        ratings[name] = {first[unit]: given for unit, given in scores.items() if unit in first}
-    clusters = {question.name: question.cluster for question in questions}
-    return agreement_report(rubric, ratings, clusters) if len(ratings) > 1 else None

@@ -30,14 +30,16 @@ class FaultyJudge(StubJudge):
         super().__init__()
         self._rates, self._seed, self._retry_after = rates, seed, retry_after
         self._attempts: Counter[bytes] = Counter()
+        self.counts: Counter[str] = Counter()  # of faults
 
-    async def _respond(self, request: web.Request, raw: bytes, body: Mapping[str, Any]) -> web.StreamResponse:
+    async def _respond(self, request: web.Request, body: Mapping[str, Any]) -> web.StreamResponse:
+        raw = await request.read()
         self._attempts[raw] += 1
         drawn = random.Random(f"{self._seed}:{raw!r}:{self._attempts[raw]}").random()
         sums = itertools.accumulate(self._rates.values())
         fault = next((fault for fault, most in zip(self._rates, sums, strict=True) if drawn < most), None)
         if fault is None:
-            return await super()._respond(request, raw, body)
+            return await super()._respond(request, body)
         self.counts[fault] += 1
         if fault == "too_many":
             return web.Response(status=429, headers={"Retry-After": f"{self._retry_after:g}"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import random
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from medtasks.catalog.rubric import load_rubric
 from medtasks.judge.agreement import COLUMNS, AgreementReport, agreement_report, rows
 from medtasks.stats.agreement import (
+    Coefficient,
     Ratings,
     agreement_interval,
     cohen_kappa,
@@ -51,59 +53,68 @@ def simulated(units: int) -> tuple[dict[str, Any], dict[str, str]]:
     return ratings, {f"u{unit:03}": f"image{unit // 4}" for unit in range(units)}
 
 
+def measured(report: AgreementReport) -> dict[tuple[str | None, str, str], Coefficient]:
+    """The coefficients by aspect, raters and measure."""
+    return {
+        (one.aspect, one.raters, one.measure): Coefficient(**one.model_dump(include={*Coefficient.model_fields}))
+        for one in report.measures
+    }
+
+
 def test_two_judges_by_hand() -> None:
     ratings = binary(one="1111000011", two="1110001011")
-    report = agreement_report(KVASIR, ratings, own_clusters(ratings), FEW)
-    (aspect,) = report.aspects
-    (pair,) = aspect.pairs
-    assert (pair.first, pair.second, pair.units) == ("one", "two", 10)
+    found = measured(agreement_report(KVASIR, ratings, own_clusters(ratings), FEW))
     # 8 of 10 agree; both say 1 in 6 of 10, so chance is 0.36 + 0.16
-    assert pair.raw.value == 0.8
-    assert pair.kappa.value == pytest.approx((0.8 - 0.52) / 0.48)
-    assert aspect.fleiss.value == pytest.approx((0.8 - 0.52) / 0.48)
     # alpha: 1 - (n - 1) * disagreeing / chance = 1 - 19 * 4 / (2 * 12 * 8)
-    assert aspect.alpha.value == pytest.approx(1 - 19 * 4 / 192)
-    assert (pair.quadratic, pair.spearman, aspect.level) == (None, None, "nominal")
-    assert report.pooled is not None
-    assert report.pooled.pairs == aspect.pairs
+    expected = {
+        ("one, two", "raw agreement"): 0.8,
+        ("one, two", "Cohen's kappa"): (0.8 - 0.52) / 0.48,
+        ("all", "Fleiss' kappa"): (0.8 - 0.52) / 0.48,
+        ("all", "Krippendorff's alpha, nominal"): 1 - 19 * 4 / 192,
+    }
+    assert {one.units for one in found.values()} == {10}
+    for aspect in (None, "a"):
+        values = {(raters, measure): one.value for (of, raters, measure), one in found.items() if of == aspect}
+        assert values == pytest.approx(expected)
 
 
 def test_pooled_counts_every_aspect_of_every_unit() -> None:
     one = {"u1": {"a": 1, "b": 0}, "u2": {"a": 1}, "u3": {"b": 1}}
     two = {"u1": {"a": 1, "b": 1}, "u2": {"a": 0}, "u3": {"b": 1}}
-    report = agreement_report(KVASIR, {"one": one, "two": two}, {"u1": "x", "u2": "y", "u3": "z"}, FEW)
-    assert report.pooled is not None
-    assert (report.pooled.aspect, report.pooled.pairs[0].units, report.pooled.pairs[0].raw.value) == (None, 4, 0.5)
-    assert [(part.aspect, part.pairs[0].units) for part in report.aspects] == [("a", 2), ("b", 2)]
+    found = measured(agreement_report(KVASIR, {"one": one, "two": two}, {"u1": "x", "u2": "y", "u3": "z"}, FEW))
+    raw = {aspect: one for (aspect, _, measure), one in found.items() if measure == "raw agreement"}
+    assert {aspect: one.units for aspect, one in raw.items()} == {None: 4, "a": 2, "b": 2}
+    assert raw[None].value == 0.5
 
 
 def test_values_and_intervals_are_those_that_each_statistic_has_alone() -> None:
     ratings, clusters = simulated(60)
     report = agreement_report(REASON, ratings, clusters, FEW)
-    assert report.pooled is None
-    assert [(part.aspect, part.level) for part in report.aspects] == [(one.name, "ordinal") for one in REASON.aspects]
-    part = report.aspects[0]
+    found, aspect = measured(report), REASON.aspects[0].name
+    assert list(dict.fromkeys(one.aspect for one in report.measures)) == [one.name for one in REASON.aspects]
 
     def alone(statistic: Any, raters: list[str], units: list[str]) -> Any:
-        scores = [[ratings[rater].get(unit, {}).get(part.aspect) for unit in units] for rater in raters]
+        scores = [[ratings[rater].get(unit, {}).get(aspect) for unit in units] for rater in raters]
         return agreement_interval(Ratings.of(scores), statistic, [clusters[unit] for unit in units], FEW)
 
-    everything, of_all = sorted(clusters), sorted(ratings["human"])
+    of_pairs = {
+        "raw agreement": raw_agreement,
+        "Cohen's kappa": cohen_kappa,
+        "Cohen's kappa, quadratic": functools.partial(cohen_kappa, quadratic=True),
+        "Spearman's rho": spearman,
+    }
+    everyone, everything, of_all = sorted(ratings), sorted(clusters), sorted(ratings["human"])
     ordinal = functools.partial(krippendorff_alpha, level="ordinal")
-    expected = [
-        (part.alpha, alone(ordinal, sorted(ratings), everything)),
-        (part.fleiss, alone(fleiss_kappa, sorted(ratings), of_all)),
-    ]
-    for pair in part.pairs:
-        raters, common = [pair.first, pair.second], sorted(ratings[pair.first].keys() & ratings[pair.second].keys())
-        assert pair.units == len(common)
-        expected.append((pair.raw, alone(raw_agreement, raters, common)))
-        expected.append((pair.kappa, alone(cohen_kappa, raters, common)))
-        expected.append((pair.quadratic, alone(functools.partial(cohen_kappa, quadratic=True), raters, common)))
-        expected.append((pair.spearman, alone(spearman, raters, common)))
-    for found, single in expected:
-        assert found == single
-        assert found.low < found.value < found.high
+    expected = {
+        ("all", "Krippendorff's alpha, ordinal"): alone(ordinal, everyone, everything),
+        ("all", "Fleiss' kappa"): alone(fleiss_kappa, everyone, of_all),
+    }
+    for one, other in itertools.combinations(everyone, 2):
+        common = sorted(ratings[one].keys() & ratings[other].keys())
+        for measure, statistic in of_pairs.items():
+            expected[f"{one}, {other}", measure] = alone(statistic, [one, other], common)
+    assert expected == {(raters, measure): one for (of, raters, measure), one in found.items() if of == aspect}
+    assert all(one.low < one.value < one.high for one in expected.values())
 
 
 def test_no_order_changes_a_byte() -> None:
@@ -117,13 +128,12 @@ def test_no_order_changes_a_byte() -> None:
 def test_what_is_undefined_says_why_also_in_the_table() -> None:
     ratings = binary(one="11--", two="11--", three="--01")
     report = agreement_report(KVASIR, ratings, own_clusters(ratings), FEW)
-    (part,) = report.aspects
-    pairs = {(pair.first, pair.second): pair for pair in part.pairs}
-    agreed, apart = pairs["one", "two"], pairs["one", "three"]
-    assert (agreed.raw.value, agreed.kappa.value) == (1, None)
-    assert (apart.units, apart.kappa.value, apart.kappa.reason) == (0, None, "no unit was rated by both")
-    assert part.fleiss.reason == "no unit was rated by all raters"
-    assert part.alpha.units == 2
+    found = measured(report)
+    assert (found["a", "one, two", "raw agreement"].value, found["a", "one, two", "Cohen's kappa"].value) == (1, None)
+    apart, every = found["a", "one, three", "Cohen's kappa"], found["a", "all", "Fleiss' kappa"]
+    assert (apart.units, apart.value, apart.reason) == (0, None, "no unit was rated by both")
+    assert every.reason == "no unit was rated by all raters"
+    assert found["a", "all", "Krippendorff's alpha, nominal"].units == 2
     table = rows(report)
     assert all(len(row) == len(COLUMNS) for row in table)
     assert [row[0] for row in table] == ["(pooled)"] * 8 + ["a"] * 8

@@ -47,8 +47,7 @@ def test_verdicts_are_those_of_the_chat_api(tmp_path: Path) -> None:
     assert by_batch.by_question == by_chat.by_question
     assert len(stub.batches) == 1
     assert len(stub.lines(0)) == len(documents())
-    sent = [request.body for request in stub.requests]
-    assert sorted(map(str, sent)) == sorted(str(line["body"]) for line in stub.lines(0))  # the same requests
+    assert sorted(map(str, stub.requests)) == sorted(str(line["body"]) for line in stub.lines(0))  # the same requests
     assert {line["url"] for line in stub.lines(0)} == {"/v1/chat/completions"}
     assert (by_batch.spent.answered, by_batch.spent.tokens) == (by_chat.spent.answered, by_chat.spent.tokens)
 

@@ -32,7 +32,6 @@ from tiny_endpoint import (
 
 from medtasks.core.errors import UsageError
 from medtasks.judge.client import JudgeAnswer, JudgeClient, JudgeSettings, RateLimiter, Spent
-from medtasks.judge.endpoint import _retry_after
 from medtasks.judge.settings import Budget
 from medtasks.judge.store import StoredVerdict, VerdictStore
 
@@ -85,14 +84,6 @@ def test_refusals_and_empty_answers_are_told_apart_and_no_text_breaks_the_exchan
     assert (asked.text("lone \ud800"), asked.text("long")) == ("a\ufffdb", long)
 
 
-def test_retry_after_forms() -> None:
-    assert _retry_after({"retry-after": "2"}) == 2.0
-    assert _retry_after({"retry-after-ms": "250", "retry-after": "9"}) == 0.25
-    assert _retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0.0
-    for headers in ({"retry-after": "soon"}, {"retry-after": "-1"}, {"retry-after": "nan"}, {}):
-        assert _retry_after(headers) is None
-
-
 def test_retry_after_is_obeyed() -> None:
     server = TinyEndpoint(lambda arrival: problem(429, Retry_After="0.3") if arrival.nth == 1 else said("yes"))
     asked = run(server, questions(6), concurrency=3)
@@ -117,7 +108,7 @@ def test_a_refusing_endpoint_gets_fewer_requests_at_once() -> None:
 
 def test_the_limit_halves_once_per_round_of_refusals_and_grows_back() -> None:
     async def main() -> list[int]:
-        limiter = RateLimiter(8)
+        limiter = RateLimiter(8, 8)
         limits = []
         for _ in range(2):  # all of a round were sent before its first refusal
             entered = [await limiter.enter() for _ in range(limiter.limit)]
@@ -135,7 +126,7 @@ def test_the_limit_halves_once_per_round_of_refusals_and_grows_back() -> None:
 
 def test_a_refusing_endpoint_is_left_alone_for_as_long_as_it_asks() -> None:
     async def main() -> float:
-        loop, limiter = asyncio.get_running_loop(), RateLimiter(4)
+        loop, limiter = asyncio.get_running_loop(), RateLimiter(4, 4)
         for _ in range(2):  # nothing was answered in between
             limiter.refused(await limiter.enter(), 0.2)
             refused = loop.time()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from medtasks.core.errors import UsageError
 from medtasks.judge.settings import read_judges
-from medtasks.judge.verdict import family_of, same_family
+from medtasks.judge.verdict import family_of, family_warnings
 
 JUDGE = "model=m,base_url=http://127.0.0.1:9/v1"
 KEY = "sk-planted-0123456789"
@@ -79,17 +79,16 @@ def test_families_by_name(name: str, families: tuple[str, ...]) -> None:
     assert family_of(name) == family_of(name.upper()) == families
 
 
-def test_a_judge_of_the_same_family_is_warned_of() -> None:
-    warning = same_family("Qwen/Qwen3-30B-A3B", "lingshu-medical-mllm/Lingshu-7B")
-    assert warning is not None
-    assert "homogeneity bias" in warning
-    assert same_family("our-model", "Our-Model") is not None
-    assert same_family("claude-sonnet-4-5", "Qwen/Qwen2.5-VL-7B-Instruct") is None
-    assert same_family("unknown-a", "unknown-b") is None
+def test_judges_of_the_same_family_are_warned_of() -> None:
+    judges = ("Qwen/Qwen3-30B-A3B", "our-model", "claude-sonnet-4-5", "unknown-a")
+    names = ("lingshu-medical-mllm/Lingshu-7B", "Our-Model", "unknown-b", "qwen-vl")
+    first, second = family_warnings(judges, names)
+    assert first.startswith("judge 'Qwen/Qwen3-30B-A3B' and model 'lingshu-medical-mllm/Lingshu-7B' are of the same")
+    assert "homogeneity bias" in first
+    assert second.startswith("judge 'our-model' and model 'Our-Model'")
 
 
 @given(judge=st.text(), judged=st.text())
 def test_the_warning_is_one_printable_line(judge: str, judged: str) -> None:
-    warning = same_family("qwen" + judge, judged + "qwen")
-    assert warning is not None
+    (warning,) = family_warnings(["qwen" + judge], [judged + "qwen"])
     assert warning.isprintable()

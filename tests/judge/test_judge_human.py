@@ -9,7 +9,7 @@ import pytest
 
 from medtasks.catalog.rubric import load_rubric
 from medtasks.core.errors import DataError
-from medtasks.judge.agreement import HUMAN, HumanLabels, read_labels
+from medtasks.judge.agreement import HUMAN, Labels, read_labels
 
 KVASIR = load_rubric("kvasir_aspects")
 MED_CMR = load_rubric("med_cmr_medreason")
@@ -23,7 +23,7 @@ LONG = "sample_id,aspect,score\n"
 
 @pytest.fixture
 def read(tmp_path: Path) -> Any:
-    def reader(text: str | bytes, rubric: Any = KVASIR, documents: Any = DOCUMENTS) -> HumanLabels:
+    def reader(text: str | bytes, rubric: Any = KVASIR, documents: Any = DOCUMENTS) -> tuple[Labels, list[str]]:
         path = tmp_path / "labels.csv"
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
         return read_labels(path, rubric, documents)
@@ -36,9 +36,9 @@ def test_labels_are_read_and_those_of_unknown_samples_returned(read: Any) -> Non
     found = read(text + "s2,bo,,polyp_count,1.0\r\n\r\ns2,,,polyp_count,0\r\ns9,,,other,1\r\ns8,,,other,0\r\n,,,,\r\n")
     ann, bo, nobody = {"polyp_count": 1, "polyp_size": 0}, {"polyp_count": 1}, {"polyp_count": 0}
     expected = {"ann": {S1: ann}, "bo": {S2: bo}, HUMAN: {S2: nobody}}
-    assert found == HumanLabels(expected, ("s8", "s9"))
+    assert found == (expected, ["s8", "s9"])
     fixed = read(LONG + "open-0,visual,2\nopen-0,faithfulness,\n", MED_CMR, {("t", "open-0"): {}})
-    assert fixed.ratings == {HUMAN: {("t", "open-0"): {"visual": 2}}}
+    assert fixed[0] == {HUMAN: {("t", "open-0"): {"visual": 2}}}
 
 
 def test_a_sample_of_two_tasks_needs_its_task(read: Any) -> None:
@@ -46,13 +46,10 @@ def test_a_sample_of_two_tasks_needs_its_task(read: Any) -> None:
     both = {**DOCUMENTS, ("other", "s1"): DOCUMENTS[S1]}
     text = "task,sample_id,aspect,score\nt,s1,polyp_count,1\nother,s1,polyp_count,0\n,s2,polyp_count,0\n"
     found = read(text, KVASIR, both)
-    assert found.ratings == {
-        HUMAN: {S1: {"polyp_count": 1}, ("other", "s1"): {"polyp_count": 0}, S2: {"polyp_count": 0}}
-    }
+    assert found[0] == {HUMAN: {S1: {"polyp_count": 1}, ("other", "s1"): {"polyp_count": 0}, S2: {"polyp_count": 0}}}
     with pytest.raises(DataError, match=r"line 2: sample 's1' is in the tasks 'other', 't', .* column `task`"):
         read(LONG + "s1,polyp_count,1\n", KVASIR, both)
-    elsewhere = read("task,sample_id,aspect,score\nthird,s1,polyp_count,1\n")
-    assert (elsewhere.ratings, elsewhere.unmatched) == ({}, ("s1",))
+    assert read("task,sample_id,aspect,score\nthird,s1,polyp_count,1\n") == ({}, ["s1"])
 
 
 @pytest.mark.parametrize(

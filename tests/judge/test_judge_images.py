@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from PIL import Image
 from rubric_cases import case
+from test_judge_pipeline import Verdicts
 from test_judge_pipeline import judge as judge_all
 
 from medtasks.catalog.rubric import Rubric, judge_prompt, load_rubric
 from medtasks.core.errors import MediaError
-from medtasks.judge.pipeline import ImageSource, Question, Verdicts, user_message
+from medtasks.judge.pipeline import ImageSource, Question, user_message
 from medtasks.judge.stub import StubJudge
 
 SEEING, BLIND = load_rubric("med_cmr_medreason"), load_rubric("med_cmr_open")
@@ -77,7 +78,7 @@ def test_a_judge_that_can_see_is_shown_the_images_of_a_rubric_that_allows_it(tmp
         seeing = judge(stub, tmp_path / "v", TWO, images=True)
         unseen = judge(stub, tmp_path / "v", (), images=True)
         other_rubric = judge(stub, tmp_path / "v", TWO, BLIND, images=True)
-        asked = [one.body["messages"][0]["content"] for one in stub.requests]
+        asked = [body["messages"][0]["content"] for body in stub.requests]
     prompt = judge_prompt(SEEING, document(), "It is so.")
     assert asked[0] == prompt
     assert [part["type"] for part in asked[1]] == ["image_url", "image_url", "text"]

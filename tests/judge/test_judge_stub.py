@@ -15,7 +15,7 @@ from openai.types.chat import ChatCompletion
 from rubric_cases import TASKS, case
 
 from medtasks.catalog.rubric import aspects_of, delimited, judge_prompt, verdict_schema
-from medtasks.judge.stub import MODEL, StubJudge, rule_based
+from medtasks.judge.stub import StubJudge, rule_based
 from medtasks.judge.verdict import Verdict, parse_verdict
 
 
@@ -39,25 +39,10 @@ def test_the_server_answers_and_counts_as_openai_s_client_expects() -> None:
         assert answer.choices[0].message.content == "seen one two three"
         assert answer.usage is not None
         assert (answer.usage.prompt_tokens, answer.usage.completion_tokens, answer.usage.total_tokens) == (3, 4, 7)
-        [received] = stub.requests
-        assert (received.body["messages"][0]["content"], received.with_key) == ("one two three", True)
+        assert [body["messages"][0]["content"] for body in stub.requests] == ["one two three"]
         assert "sk-planted" not in repr(vars(stub)) + repr(stub.requests)
-        with openai.OpenAI(base_url=stub.url, api_key="none") as client:
-            assert [model.id for model in client.models.list()] == [MODEL] == ["stub-judge"]
-        assert stub.counts == {"ok": 1}
-    stub = StubJudge()
-    with pytest.raises(LookupError, match="cannot fill"), stub, pytest.raises(openai.InternalServerError):
+    with StubJudge() as stub, pytest.raises(openai.InternalServerError):
         ask(stub, "x", {"type": "number"})
-
-
-def test_an_error_of_decide_reaches_client_and_caller() -> None:
-    def decide(request: Mapping[str, Any]) -> str:
-        raise LookupError(request["model"])
-
-    stub = StubJudge(decide)
-    with pytest.raises(LookupError, match="any"), stub, pytest.raises(openai.InternalServerError):
-        ask(stub, "x")
-    assert stub.counts == {"decide_failed": 1}
 
 
 def test_in_the_foreground_it_prints_its_address_and_stops_at_a_signal() -> None:

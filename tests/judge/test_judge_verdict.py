@@ -55,7 +55,7 @@ def test_verdicts_are_read(text: str) -> None:
     assert scores(text) == SCORES
 
 
-def test_reasons_and_extra_keys() -> None:
+def test_reasons_are_read_and_unknown_keys_are_not() -> None:
     answer = {
         "correctness": {"reason": "Same words. \ud800", "score": 2, "sure": True},
         "evidence_grounding": 0,
@@ -63,9 +63,7 @@ def test_reasons_and_extra_keys() -> None:
         "total": 3,
         "note": {"a": [1]},
     }
-    assert read(json.dumps(answer)) == Verdict(
-        scores=SCORES, reasons={"correctness": "Same words. \\ud800"}, extra_keys=3
-    )
+    assert read(json.dumps(answer)) == Verdict(scores=SCORES, reasons={"correctness": "Same words. \\ud800"})
 
 
 @pytest.mark.parametrize(
@@ -88,9 +86,7 @@ def test_reasons_and_extra_keys() -> None:
             for score in (-1, True, 1.5, None, [2], "2/2", "٢", "1+1")
         ),
         (FLAT[:-1] + ', "safety": 1}', "duplicate key"),
-        (FLAT.replace("2", "NaN"), "NaN"),
-        (FLAT.replace("2", "-Infinity"), "Infinity"),
-        (FLAT.replace("2", "1e999"), "whole number from 0 to 2"),
+        *((FLAT.replace("2", score), "whole number from 0 to 2") for score in ("NaN", "-Infinity", "1e999")),
         (FLAT.replace("2", "2" * 5000), "no complete JSON object"),
         (FLAT[:-1] + ', "deep": ' + "[" * 100_000 + "]" * 100_000 + "}", "nested too deeply"),
         ('{"a":' * 100_000, "nested too deeply"),

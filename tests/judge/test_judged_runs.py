@@ -72,6 +72,7 @@ def test_medstream_content_joins_rules_and_verdicts(medstream: Path, tmp_path: P
     for task in manifest_of(medstream)["tasks"]:
         for sample in samples_of(medstream, task):
             document = sample["document"]
+            assert sample["pending"] == []  # also where a judge is not asked
             if document["question_type"] == "open":
                 # before an alert is due, both states without one are right (the protocol card, content C)
                 silent = ("no_alert", "uncertain") if document["temporal_mode"] == "proactive" else ()
@@ -147,7 +148,7 @@ def test_what_has_no_verdict_is_named_and_bounds_the_score(folder: Path, tmp_pat
     assert unjudged == "invalid after one repair"
     with StubJudge(sometimes(0.4)) as stub:
         scores = judged(folder, settings_of(stub), store=tmp_path / "v", threshold=0.1)
-        assert stub.counts["ok"] == 0  # all of that is in the store
+        assert stub.requests == []  # all of that is in the store
     assert scores["med_cmr_open"]["metrics"]["open_total"]["incomplete"] is False
 
 
@@ -159,9 +160,8 @@ def test_two_judges_decide_where_they_agree(kvasir: Path, tmp_path: Path, capsys
     facts = manifest_of(kvasir)["judge"]["kvasir_aspects"]
     assert set(facts["judges"]) == {"stub-judge", "other"}
     assert set(facts["unjudged"]) == {"other: invalid after one repair"}
-    pooled = facts["agreement"]["pooled"]
-    (pair,) = pooled["pairs"]
-    assert (pair["raw"]["value"], pair["kappa"]["value"]) == (1.0, 1.0)  # they follow one rule
+    pooled = [one for one in facts["agreement"]["measures"] if one["aspect"] is None]
+    assert {one["value"] for one in pooled} == {1.0}  # they follow one rule
     assert "Cohen's kappa" in capsys.readouterr().out
 
     def generous(request: Mapping[str, Any]) -> str:
@@ -192,8 +192,8 @@ def test_people_s_labels_are_compared_with_the_judge(folder: Path, tmp_path: Pat
         judged(folder, settings_of(stub), store=tmp_path / "v", human=path, rubrics=["med_cmr_open"])
     agreement = manifest_of(folder)["judge"]["med_cmr_open"]["agreement"]
     assert agreement["raters"] == ["ann", "stub-judge"]
-    (coherence,) = [one for one in agreement["aspects"] if one["aspect"] == "coherence"]
-    assert coherence["pairs"][0]["units"] == 1
+    units = {(one["aspect"], one["measure"]): one["units"] for one in agreement["measures"]}
+    assert units["coherence", "raw agreement"] == 1
 
 
 def test_the_summary_warns_of_a_judge_of_the_model_s_family_and_of_a_stub(
@@ -216,13 +216,15 @@ def test_the_summary_warns_of_a_judge_of_the_model_s_family_and_of_a_stub(
     assert {"med_cmr_open", "med_cmr_open_sod"} <= set(names)
 
 
-def test_a_budget_is_for_all_rubrics_together(folder: Path, tmp_path: Path) -> None:
+def test_a_budget_is_for_all_rubrics_together(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with StubJudge() as stub:
         rubrics = ["med_cmr_open", "med_cmr_medreason"]
         judged(folder, settings_of(stub, concurrency=2), store=tmp_path / "v", rubrics=rubrics[:1])
         asked = len(stub.requests)
         judged(folder, settings_of(stub, concurrency=2), store=tmp_path / "w", rubrics=rubrics, max_requests=asked + 3)
         assert len(stub.requests) == 2 * asked + 3
+    now = [line.split()[1] for line in capsys.readouterr().out.splitlines() if "requests now" in line]
+    assert now == [f"{asked}", f"{asked}", "3"]  # of each rubric
 
 
 def test_several_judges_that_fail_together_say_it_once(
@@ -234,7 +236,7 @@ def test_several_judges_that_fail_together_say_it_once(
     def put(store: VerdictStore, verdict: StoredVerdict) -> bool:
         stored.append(verdict.key)
         if len(stored) > 5:
-            store.close()
+            store._connection.close()
         return puts(store, verdict)
 
     monkeypatch.setattr(VerdictStore, "put", put)
@@ -254,19 +256,19 @@ def test_a_directory_that_has_all_verdicts_is_left_as_it_is(
     (folder / "notes.txt").write_text("mine")
     with StubJudge() as stub:
         judged(folder, settings_of(stub), store=tmp_path / "v")
-        first, asked, numbers = content(folder), stub.counts["ok"], harness.read_bytes()
+        first, asked, numbers = content(folder), len(stub.requests), harness.read_bytes()
         assert first["notes.txt"] == b"mine"
         assert [path.name for path in folder.parent.iterdir() if path.name.startswith(".")] == []
         capsys.readouterr()
         judged(folder, settings_of(stub), store=tmp_path / "empty")
         assert "nothing is left to ask" in capsys.readouterr().out
-        assert (content(folder), stub.counts["ok"]) == (first, asked)
+        assert (content(folder), len(stub.requests)) == (first, asked)
         harness.write_bytes(numbers.replace(b'"intervals"', b'"else"'))  # as if it had been killed before the last step
         judged(folder, settings_of(stub), store=tmp_path / "v")
         assert json.loads(harness.read_bytes())["medtasks"]["intervals"] == json.loads(numbers)["medtasks"]["intervals"]
-        assert stub.counts["ok"] == asked
+        assert len(stub.requests) == asked
         judged(folder, settings_of(stub, model="another"), store=tmp_path / "v")
-        assert stub.counts["ok"] == 2 * asked
+        assert len(stub.requests) == 2 * asked
 
 
 def test_scoring_again_keeps_the_verdicts_but_those_on_another_text(folder: Path, tmp_path: Path) -> None:
@@ -297,7 +299,7 @@ def test_a_judge_that_can_see_is_shown_the_images_even_of_a_blind_run(
     monkeypatch.setenv("MEDTASKS_BLIND", "1")
     with StubJudge() as stub:
         judged(folder, settings_of(stub, images="true"), store=tmp_path / "v", rubrics=["med_cmr_medreason"])
-        parts = [request.body["messages"][0]["content"] for request in stub.requests]
+        parts = [body["messages"][0]["content"] for body in stub.requests]
         numbers = {
             len(sample["media"]) for task in ("ltg", "msi") for sample in samples_of(folder, f"med_cmr_open_{task}")
         }

@@ -21,7 +21,7 @@ from medtasks.benchmarks.documents import asked_prompt, task_documents
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.judge.settings import JudgeConfig, JudgeSettings
 from medtasks.judge.stub import MODEL, StubJudge
-from medtasks.runs.judge import judge_run
+from medtasks.runs.judge import judge_all
 from medtasks.runs.manifest import RunManifest, task_facts, versions
 from medtasks.runs.record import RunRecord, write_run
 from medtasks.runs.replies import Reply
@@ -135,7 +135,8 @@ def make_run(model: Invented, groups: Sequence[str] = GROUPS, **options: Any) ->
 def judged_by_stub(manifest: RunManifest, samples: dict[str, list[Sample]], url: str, store: Path) -> RunRecord:
     """The finished run with the verdicts of the stub judge at ``url``."""
     settings = JudgeSettings(base_url=url, model=MODEL, api_key_env="MEDTASKS_STUB_KEY")
-    return judge_run(manifest, samples, JudgeConfig(judges={MODEL: settings}, store=store))[0]
+    judged = judge_all(samples, JudgeConfig(judges={MODEL: settings}, store=store), manifest)
+    return RunRecord.scored(manifest.model_copy(update={"judge": judged.facts}), judged.samples)
 
 
 def write_run_of(root: Path, model: Invented, groups: Sequence[str] = GROUPS, **options: Any) -> Path:

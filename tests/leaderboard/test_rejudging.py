@@ -76,8 +76,9 @@ def test_honest_verdicts_are_given_again_and_the_page_says_so(
     tasks = {task: len(samples) for task, samples in read_run(submitted)[1].items() if task.startswith("med_cmr")}
     assert one.samples == sum(-(-2 * number // 5) for number in tasks.values()) == asked > 0
     assert (one.equal, one.unanswered, one.same_judge) == (one.scores, 0, True)
-    assert one.scores == one.samples * len(one.agreement.aspects)
-    assert all(aspect.pairs[0].raw.value == 1.0 for aspect in one.agreement.aspects)
+    raw = [measure.value for measure in one.agreement.measures if measure.measure == "raw agreement"]
+    assert one.scores == one.samples * len(raw)
+    assert {*raw} == {1.0}
     assert done.returncode == 0
     assert f"{one.equal:,} of {one.scores:,} scores equal (100.0%)" in done.stdout
     assert "raw agreement" in done.stdout

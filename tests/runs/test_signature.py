@@ -22,7 +22,7 @@ from medtasks.core.files import canonical_json
 from medtasks.judge.settings import JudgeConfig, JudgeSettings
 from medtasks.judge.stub import StubJudge
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.judge import judge_run
+from medtasks.runs.judge import judge_all
 from medtasks.runs.manifest import RunManifest, protocol_hash, task_facts, versions
 from medtasks.runs.replies import Reply
 from medtasks.runs.run import data_facts
@@ -229,8 +229,8 @@ def judged(stub: StubJudge, store: Path, **settings: Any) -> RunManifest:
     judge = JudgeSettings(**{"base_url": stub.url, "model": "stub-judge", **settings})
     config = JudgeConfig(judges={"any name": judge}, store=store)
     run = manifest(JUDGED).model_copy(update={"groups": {}})
-    record, _ = judge_run(run, {JUDGED: with_judged_scores(spec, answered)}, config)
-    return record.manifest
+    judged = judge_all({JUDGED: with_judged_scores(spec, answered)}, config, run)
+    return run.model_copy(update={"judge": judged.facts})
 
 
 def test_what_moves_a_verdict_changes_the_signature_of_judged_metrics_alone(tmp_path: Path) -> None:
