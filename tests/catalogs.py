@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from medtasks.catalog import contents
-from medtasks.catalog.packages import TaskPackage
+from medtasks.catalog.contents import TaskPackage
 
 
 @contextmanager

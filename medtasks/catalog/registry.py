@@ -17,8 +17,16 @@ from typing import Any
 
 from medtasks.catalog.benchmark import Benchmark, Metric
 from medtasks.catalog.board_layout import BoardLayout
-from medtasks.catalog.contents import once, packages_found, raised_at, raised_in, task_packages
-from medtasks.catalog.packages import OURS, LeftOut, TaskPackage
+from medtasks.catalog.contents import (
+    OURS,
+    LeftOut,
+    TaskPackage,
+    once,
+    packages_found,
+    raised_at,
+    raised_in,
+    task_packages,
+)
 from medtasks.core.errors import GuestCodeError, MedtasksError, UsageError, first_line
 from medtasks.core.findings import Place
 from medtasks.core.schema import shown, unknown

@@ -10,8 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.contents import kind_of, once, owner_of, resolve, task_files
-from medtasks.catalog.packages import LeftOut
+from medtasks.catalog.contents import LeftOut, kind_of, once, owner_of, resolve, task_files
 from medtasks.catalog.prompts import template_hash
 from medtasks.catalog.registry import FilterInfo, code_left_out, filter_name, get_benchmark, get_filter
 from medtasks.catalog.task_model import ORDER_METRICS, Metadata, prompt_metrics, read_task

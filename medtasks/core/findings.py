@@ -132,7 +132,7 @@ _RULES = (
     Rule("MT502", "error", "score does not separate answers from none", "check metric and answers"),
     Rule("MT503", "error", "shuffled answers score no lower", "check `process_results`"),
     Rule("MT504", "error", "value is out of the metric's range", "fix the metric"),
-    Rule("MT507", "error", "scoring fails", "fix it"),
+    Rule("MT507", "error", "scoring fails", "fix the code that scores it"),
     Rule("MT508", "error", "statistics are missing, or of another width", "correct `width` or `statistics`"),
     Rule("MT509", "error", "unusual response breaks the scoring", "return a status instead"),
     Rule("MT512", "error", "cases of errors depend on the response", "list cases by the gold answer alone"),

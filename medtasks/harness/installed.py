@@ -11,8 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from medtasks.catalog.contents import task_packages
-from medtasks.catalog.packages import LeftOut
+from medtasks.catalog.contents import LeftOut, task_packages
 from medtasks.core.errors import UsageError, first_line
 from medtasks.core.findings import Place
 from medtasks.core.schema import suggestion

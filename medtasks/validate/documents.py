@@ -1,5 +1,5 @@
 """Rules for prepared data, and for the documents made of them: complete, consistently typed, distinct, no hints at the
-answer, no leakage of the future into windows of streams."""
+answer, no leakage of the future into windows of streams; and the report of what breaks them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from medtasks.benchmarks.documents import doc_to_messages, doc_to_visual
 from medtasks.benchmarks.variants import question_of
 from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.registry import get_benchmark
+from medtasks.catalog.task_source import TaskSource
 from medtasks.core.errors import MediaError, MedtasksError, first_line
-from medtasks.core.findings import Finding, failed, finding
+from medtasks.core.findings import Finding, Place, failed, finding
 from medtasks.core.schema import shown
-from medtasks.core.text import first_names
+from medtasks.core.text import first_names, shortened
 from medtasks.data.media.video import read_index
 from medtasks.data.media.windows import exact
 from medtasks.data.prepared import Prepared
-from medtasks.validate.report import TaskReport
 
 Document = Mapping[str, Any]
 Documents = Sequence[Document]
@@ -57,6 +57,42 @@ UNLIKELY = 0.001
 """p value below which an uneven distribution of the correct positions is reported."""
 LONGEST_SHARE = 0.6
 """Share of questions whose correct answer is the longest, above which length gives it away."""
+
+
+class TaskReport:
+    """Findings about a task with so many ``documents``: about its file, each document, or all of them."""
+
+    def __init__(self, source: TaskSource, documents: int = 0) -> None:
+        self.source, self.documents, self.place = source, documents, source.place("process_docs")
+        self._findings: list[Finding] = []
+        self._general: dict[tuple[str, str], Finding] = {}
+        self.counts: dict[tuple[str, str], tuple[str, Place, dict[str, None]]] = {}
+
+    def add(self, *findings: Finding) -> None:
+        self._findings += findings
+
+    def key(self, code: str, message: str, *keys: str | int, **changed: Any) -> None:
+        """Report something about the value at ``keys`` of the task file; ``changed`` are its `fix` or `severity`."""
+        self._findings.append(self.source.finding(code, message, *keys, **changed))
+
+    def say(self, code: str, message: str, field: str = "", place: Place | None = None, **changed: Any) -> None:
+        """Report something about ``field`` in all documents; only the first report per code and field is kept."""
+        one = finding(code, self.source.name, message, place or self.place, field, **changed)
+        self._general.setdefault((code, field), one)
+
+    def count(self, code: str, document: Document, message: str, field: str = "", place: Place | None = None) -> None:
+        """Count one document that breaks the rule ``code``; the ``message`` and ``place`` of the first are kept."""
+        _, _, documents = self.counts.setdefault((code, field), (message, place or self.place, {}))
+        documents[str(document.get("sample_id", "(no id)"))] = None
+
+    def findings(self) -> list[Finding]:
+        """All findings; a defect of documents that were all reported for another task is not among them."""
+        counted = []
+        for (code, field), (message, place, documents) in self.counts.items():
+            first = shortened(next(iter(documents)), 120)
+            sentence = f"{len(documents):,} of {self.documents:,} documents, first {first!r}: {message}"
+            counted.append(finding(code, self.source.name, sentence, place, field))
+        return [*self._findings, *counted, *self._general.values()]
 
 
 def check_documents(documents: Documents, benchmark: Benchmark, report: TaskReport) -> None:

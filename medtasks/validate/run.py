@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.contents import kind_of, owner_of, raised_at, task_files, task_packages
-from medtasks.catalog.packages import TaskPackage
+from medtasks.catalog.contents import TaskPackage, kind_of, owner_of, raised_at, task_files, task_packages
 from medtasks.catalog.prompts import template_variables
 from medtasks.catalog.registry import all_benchmarks, place_of, plugin_of
 from medtasks.catalog.spec import load_spec
@@ -25,9 +25,8 @@ from medtasks.data.store import open_prepared
 from medtasks.harness.installed import harness_names
 from medtasks.validate import tasks
 from medtasks.validate.behaviour import check_behaviour
-from medtasks.validate.documents import Documents, MediaCheck, check_data, check_documents
+from medtasks.validate.documents import Documents, MediaCheck, TaskReport, check_data, check_documents
 from medtasks.validate.rendered import check_giveaways, check_judged, check_prompts, check_templates
-from medtasks.validate.report import TaskReport
 from medtasks.validate.tasks import Files, task_rows
 
 _COUNTED = re.compile(r"[\d,]+ of [\d,]+ documents, first .*?: ")
@@ -43,7 +42,7 @@ class Findings:
 
     @property
     def all(self) -> list[Finding]:
-        return [*(one for findings in self.data.values() for one in findings), *self.tasks]
+        return [*chain.from_iterable(self.data.values()), *self.tasks]
 
 
 def validate(
@@ -61,33 +60,31 @@ def validate(
     files = Files()
     benchmarks, given, paths = _chosen(what, files)
     checks = _Checks(files, quick)
-    found = Findings(len(paths), {name: checks.check_prepared(name) for name in benchmarks})
-    first: dict[str, Path] = {}
-    for path in given:
-        if path.suffix != ".yaml":
-            message = "the file is never read, expected the suffix .yaml"
-            found.tasks.append(finding("MT116", path.stem, message, Place(path, 1)))
-        elif not _is_shared(path) and first.setdefault(path.stem, path) != path:
-            message = f"{first[path.stem]} has the same name, expected one file per task"
-            found.tasks.append(finding("MT119", path.stem, message, Place(path, 1)))
-    included, faulty = set[Path](), set[TaskPackage]()
+    data = {name: checks.check_prepared(name) for name in benchmarks}
+    found, included, faulty = list[Finding](), set[Path](), set[TaskPackage]()
     for number, path in enumerate(paths, start=1):
         if not _is_shared(path):
             findings = checks.check(path)
-            found.tasks += findings
+            found += findings
             included |= {file.resolve() for file in files.read(path).files}
             if failed([one for one in findings if one.code < "MT500"]):
                 faulty.add(owner_of(path))
         if progress is not None:
             progress(number, len(paths))
-    for path in (one for one in given if _is_shared(one) and one.resolve() not in included):
-        found.tasks += read_source(path).defects
-        message = "no task file that was checked includes this shared part"
-        found.tasks.append(finding("MT118", path.stem, message, Place(path, 1)))
+    first: dict[str, Path] = {}
+    for path in given:
+        if path.suffix != ".yaml":
+            code, message = "MT116", "the file is never read, expected the suffix .yaml"
+        elif _is_shared(path) and path.resolve() not in included:
+            found += read_source(path).defects
+            code, message = "MT118", "no task file that was checked includes this shared part"
+        elif not _is_shared(path) and first.setdefault(path.stem, path) != path:
+            code, message = "MT119", f"{first[path.stem]} has the same name, expected one file per task"
+        else:
+            continue
+        found.append(finding(code, path.stem, message, Place(path, 1)))
     packages = dict.fromkeys(owner_of(path) for path in paths if path in files.known.values())
-    found.tasks += tasks.check_packages(packages, faulty)
-    found.tasks = _once(found.tasks)
-    return found
+    return Findings(len(paths), data, _once([*found, *tasks.check_packages(packages, faulty)]))
 
 
 def _once(findings: Sequence[Finding]) -> list[Finding]:
@@ -115,38 +112,30 @@ def _once(findings: Sequence[Finding]) -> list[Finding]:
 
 def _chosen(what: Sequence[str], files: Files) -> tuple[list[str], list[Path], list[Path]]:
     """The benchmarks whose data are checked, the files given by a path, and all files."""
-    only_files = bool(what) and all(Path(name).is_file() for name in what)
-    names, named, of = list(what), list[str](), dict[str, str]()
-    if not only_files:
-        of = {name: files.benchmark_of(name) for name in files.known}
-        packages = {name: one for one in task_packages() if not one.ours for name in (one.distribution, one.module)}
-        names = []
-        for name in what:  # a package stands for its benchmarks
-            brought = plugin_of(packages[name]).benchmarks if name in packages else ()
-            names += [one.name for one in brought] or [name]
-        named = [name for name in names if name in {*all_benchmarks(), *filter(None, of.values())}]
-    if not what:
-        for name in all_benchmarks():
-            try:
-                open_prepared(name)
-            except NotPreparedError:
-                continue
-            except (MedtasksError, OSError):  # the checks report what is wrong with data that cannot be opened
-                pass
-            named.append(name)
-        if not named:
-            raise NotPreparedError("no benchmark is prepared; run: medtasks prepare --help")
-    # the directory of a benchmark's files: some may be too faulty to name it
-    folders = {name: path.parents[kind_of(path) == "group"] for name, path in files.known.items()}
-    theirs = {folders[name] for name in of if of[name] in named}
-    members = [name for name in of if of[name] in named or (not of[name] and folders[name] in theirs)]
-    members += [name for name in names if name in files.known]
+    packages = {name: one for one in task_packages() if not one.ours for name in (one.distribution, one.module)}
+    names: list[str] = []
+    for name in what:  # a package stands for its benchmarks
+        brought = plugin_of(packages[name]).benchmarks if name in packages else ()
+        names += [benchmark.name for benchmark in brought] or [name]
+    # a benchmark's files are in a directory of its name, also where the code that describes it is broken
+    of = {name: path.parents[kind_of(path) == "group"].name for name, path in files.known.items()}
+    named = [name for name in names if name in {*all_benchmarks(), *of.values()}]
+    for name in all_benchmarks() if not what else ():
+        try:
+            open_prepared(name)
+        except NotPreparedError:
+            continue
+        except (MedtasksError, OSError):  # the checks report what is wrong with data that cannot be opened
+            pass
+        named.append(name)
+    if not what and not named:
+        raise NotPreparedError("no benchmark is prepared; run: medtasks prepare --help")
     paths = [name for name in names if name not in named and name not in files.known]
     given = [file for path in paths for file in _files_at(Path(path), files.known)]
+    members = [*(name for name in of if of[name] in named), *(name for name in names if name in files.known)]
     everything = [files.known[name] for name in files.everything_in(members)]
     files.known |= {path.stem: path for path in given if not _is_shared(path)}
-    benchmarks = [name for name in named if name in all_benchmarks()]
-    return benchmarks, given, list(dict.fromkeys([*given, *everything]))
+    return [name for name in named if name in all_benchmarks()], given, list(dict.fromkeys([*given, *everything]))
 
 
 def _is_shared(path: Path) -> bool:

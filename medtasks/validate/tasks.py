@@ -14,8 +14,7 @@ from medtasks.benchmarks.errors import gold_text, name_problem
 from medtasks.benchmarks.layouts import layouts_left_out
 from medtasks.benchmarks.variants import varied_rows
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.contents import kind_of, owner_of, resolve, task_files, task_packages
-from medtasks.catalog.packages import TaskPackage
+from medtasks.catalog.contents import TaskPackage, kind_of, owner_of, resolve, task_files, task_packages
 from medtasks.catalog.registry import all_benchmarks, code_left_out, everything_left_out, filter_name, get_filter
 from medtasks.catalog.rubric import load_rubric, rubric_files
 from medtasks.catalog.spec import read_installed
@@ -29,8 +28,7 @@ from medtasks.metrics.base import Metric
 from medtasks.metrics.closed_answer import normalise
 from medtasks.metrics.learned import LEARNED
 from medtasks.metrics.registry import get_metric
-from medtasks.validate.documents import GOLD_FIELDS, Documents, options_of
-from medtasks.validate.report import TaskReport
+from medtasks.validate.documents import GOLD_FIELDS, Documents, TaskReport, options_of
 
 
 class Files:

@@ -26,8 +26,7 @@ from medtasks.catalog.task_source import TaskSource
 from medtasks.core.findings import Finding
 from medtasks.data.prepared import fingerprint
 from medtasks.data.store import open_prepared
-from medtasks.validate.documents import MediaCheck
-from medtasks.validate.report import TaskReport
+from medtasks.validate.documents import MediaCheck, TaskReport
 
 TEMPLATE = "medstreambench/window.j2"
 VIDEOS = {

@@ -16,7 +16,7 @@ from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.task_model import GroupFile, TaskFile
 from medtasks.catalog.task_source import TaskSource
 from medtasks.core.findings import Finding
-from medtasks.validate.report import TaskReport
+from medtasks.validate.documents import TaskReport
 from medtasks.validate.run import validate
 from medtasks.validate.tasks import check_description
 
