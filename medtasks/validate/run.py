@@ -175,7 +175,7 @@ class _Checks:
         except NotPreparedError:
             raise
         except (MedtasksError, OSError) as error:
-            findings = [finding("MT401", name, str(error), _source_place(all_benchmarks()[name]))]
+            findings = [finding("MT401", name, str(error), _source_place(all_benchmarks()[name], error))]
         if failed(findings):
             self._unusable.add(name)
         return findings
@@ -232,18 +232,12 @@ class _Checks:
         try:
             open_prepared(benchmark.name)
             opened = True
-            made = rows.documents()
-            if not all(isinstance(document, dict) for document in made):
-                raise MedtasksError("`documents` must return mappings; return one per question.")
-            return made
+            return rows.documents()
         except NotPreparedError as error:
             report.key("MT300", str(error), "process_docs")
         except NoRowsError as error:  # a release may leave them out, miniature data must not
-            left_out = ", ".join(f"{count:,} {reason}" for reason, count in rows.excluded().items())
-            if varied is not None and left_out:
-                why = "has options to rotate" if varied == "options" else "has one answer that can be compared"
-                message = f"no row of {file.metadata.compare_with} {why} ({left_out}); remove `{varied}`"
-                report.key("MT143", message, "metadata", varied)
+            if varied is not None and rows.excluded():
+                report.key("MT143", f"{str(error).partition(';')[0]}; remove `{varied}`", "metadata", varied)
             else:
                 report.key("MT303", str(error), "process_docs", severity=None if is_mini() else "note")
         except (Exception, SystemExit) as error:  # another package's code may raise anything
@@ -253,17 +247,15 @@ class _Checks:
             elif varied is not None and isinstance(error, UsageError):
                 report.key("MT143", str(error), "metadata", varied)
             else:
-                place = raised_at(error.__cause__) if error.__cause__ else None
-                report.say("MT301", first_line(error), "process_docs", place)
+                report.say("MT301", first_line(error), "process_docs", raised_at(error.__cause__ or error))
         if not opened:
             self._unusable.add(benchmark.name)
         return []
 
 
-def _source_place(benchmark: Benchmark, error: BaseException | None = None) -> Place | None:
+def _source_place(benchmark: Benchmark, error: BaseException) -> Place | None:
     """Where ``error`` was raised in a package's code, or else where the function is that reads its data."""
-    raised = None if error is None else raised_at(error.__cause__ or error)
-    return raised or place_of(benchmark.read or benchmark.mini)
+    return raised_at(error.__cause__ or error) or place_of(benchmark.read or benchmark.mini)
 
 
 def check_rows(

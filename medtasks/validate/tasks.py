@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
@@ -48,11 +48,6 @@ class Files:
             found += [one for one in members if isinstance(one, str) and one in self.known and one not in found]
         return list(dict.fromkeys(found))
 
-    def benchmark_of(self, name: str) -> str:
-        """The benchmark that a task or group names; empty if it is faulty and names none."""
-        named = self.read(self.known[name]).block("metadata").get("benchmark")
-        return named if isinstance(named, str) else ""
-
 
 def check_packages(packages: Collection[TaskPackage], faulty: Collection[TaskPackage]) -> list[Finding]:
     """Findings about ``packages``, or parts of them, that are left out; those with ``faulty`` files may show in their
@@ -69,37 +64,35 @@ def check_packages(packages: Collection[TaskPackage], faulty: Collection[TaskPac
 
 def check_metadata(file: TaskFile | GroupFile, known: Mapping[str, Path], report: TaskReport) -> None:
     """Report the names in ``metadata`` that are unknown or cannot be used; ``known`` are all tasks and groups."""
-    metadata, task = file.metadata, report.source
+    metadata, task, package = file.metadata, report.source, owner_of(report.source.path)
     benchmark = all_benchmarks().get(metadata.benchmark)
-    if benchmark is None and not code_left_out(owner_of(task.path)):
-        message = unknown("benchmark", metadata.benchmark, sorted(all_benchmarks()))
-        report.key("MT130", message, "metadata", "benchmark")
-    if metadata.compare_with is not None and metadata.compare_with not in known:
-        message = unknown("task or group", metadata.compare_with, sorted(known))
-        report.key("MT131", message, "metadata", "compare_with")
-    lists: list[tuple[str, str, Collection[str]]] = [
-        ("MT126", "rubrics", rubric_files()),
-        ("MT129", "learned", LEARNED),
+    lists: list[tuple[str, str, str, Collection[str]]] = [
+        ("MT131", "task or group", "compare_with", known),
+        ("MT126", "rubric", "rubrics", rubric_files()),
+        ("MT129", "learned", "learned", LEARNED),
     ]
     if benchmark is not None:
         rates = [] if benchmark.errors is None else [rate.name for rate in benchmark.errors.rates]
         pooled = [name for name in (*benchmark.pooled, *rates) if _metric(name)]
-        lists += [("MT127", "breakdowns", benchmark.breakdowns), ("MT128", "pooled", pooled)]
-    for code, key, names in lists:
-        for number, name in enumerate(getattr(metadata, key)):
+        lists += [("MT127", "breakdown", "breakdowns", benchmark.breakdowns), ("MT128", "pooled", "pooled", pooled)]
+    elif not code_left_out(package):
+        lists.append(("MT130", "benchmark", "benchmark", all_benchmarks()))
+    for code, what, key, names in lists:
+        named = getattr(metadata, key) or ()
+        for number, name in enumerate([named] if isinstance(named, str) else named):
+            keys: Keys = ("metadata", key) if isinstance(named, str) else ("metadata", key, number)
             if name not in names:
-                message = unknown(key.removesuffix("s"), name, sorted(names))
-                report.key(code, message, "metadata", key, number)
-            elif key == "rubrics":
+                report.key(code, unknown(what, name, sorted(names)), *keys)
+            elif what == "rubric":
                 try:
                     load_rubric(name)
                 except MedtasksError as error:
-                    report.key(code, str(error), "metadata", key, number, fix="")
+                    report.key(code, str(error), *keys, fix="")
     if metadata.compare_with == task.name:
         message = f"`metadata.compare_with` is {shown(task.name)}, this {task.kind} itself"
         report.key("MT131", message, "metadata", "compare_with", fix="name the plain one")
     for number, error_kind in enumerate(metadata.errors):
-        if problem := name_problem(task.name, error_kind, owner_of(task.path)):
+        if problem := name_problem(task.name, error_kind, package):
             message = f"error {shown(error_kind.name)} cannot be counted: {problem}"
             report.key("MT145", message, "metadata", "errors", number, "name")
 
@@ -144,7 +137,7 @@ def check_functions(file: TaskFile, report: TaskReport) -> None:
         return
     for key, name in file:
         if isinstance(name, FunctionName) and (key != "process_docs" or file.metadata.varied is None):
-            _resolved(report, name, (key,), "a callable", callable)
+            _resolved(report, name, key)
     rows = task_rows(file)
     if rows is not None and rows.benchmark != file.metadata.benchmark in all_benchmarks():
         message = f"`process_docs` takes rows of {shown(rows.benchmark)}, expected {shown(file.metadata.benchmark)}"
@@ -152,10 +145,7 @@ def check_functions(file: TaskFile, report: TaskReport) -> None:
     (pipeline,) = file.filter_list
     for position, step in enumerate(pipeline.filter):
         name, keys = step.function, ("filter_list", 0, "filter", position, "function")
-        expected = "a filter class with the method apply(responses, documents)"
-        if not isinstance(name, FunctionName) or _resolved(
-            report, name, keys, expected, lambda kind: callable(getattr(kind, "apply", None))
-        ):
+        if not isinstance(name, FunctionName) or _resolved(report, name, *keys, method="apply"):
             try:
                 get_filter(filter_name(name))
             except MedtasksError as error:
@@ -172,43 +162,43 @@ def check_functions(file: TaskFile, report: TaskReport) -> None:
 def task_rows(file: TaskFile) -> Rows | None:
     """The rows that ``process_docs`` names; None if it cannot be imported, or is a plain function."""
     try:
-        rows = imported(file.process_docs)
-        rows = varied_rows(file.task, file.metadata) or rows  # as this file says, not the installed one of this name
+        # as this file says, not the installed one of this name
+        rows = varied_rows(file.task, file.metadata) or imported(file.process_docs)
     except (LookupError, MedtasksError):
         return None
     return rows if isinstance(rows, Rows) else None
 
 
-def _resolved(report: TaskReport, name: str, keys: Keys, expected: str, fits: Callable[[Any], bool]) -> Any:
-    """The object called ``name``; None if it is not what is ``expected``, which is reported."""
+def _resolved(report: TaskReport, name: str, *keys: str | int, method: str = "__call__") -> Any:
+    """The object called ``name``; None if there is none, or it has no such method, which is reported."""
     try:
         found = imported(name)
     except LookupError as error:
         report.key("MT120", f"{shown(str(name))} cannot be imported ({error})", *keys)
         return None
-    if fits(found):
+    if callable(getattr(found, method, None)):
         return found
+    expected = "a filter class with the method apply(responses, documents)" if method == "apply" else "a callable"
     report.key("MT121", f"{shown(str(name))} is not {expected}", *keys)
     return None
 
 
 def _check_metric(entry: MetricEntry, keys: Keys, report: TaskReport) -> None:
-    metric, name = _metric(entry.metric), entry.metric
+    metric, name, aggregation = _metric(entry.metric), entry.metric, entry.aggregation
     if metric is None:
         report.key("MT124", f"metric {shown(name)} is unknown", *keys, "metric")
     elif entry.higher_is_better != metric.higher_is_better:
         message = f"`higher_is_better` of {name} is {entry.higher_is_better}, expected {metric.higher_is_better}"
         report.key("MT135", message, *keys, "higher_is_better")
-    aggregation, keys = entry.aggregation, (*keys, "aggregation")
-    function = _resolved(report, aggregation, keys, "a callable", callable)
+    function = _resolved(report, aggregation, *keys, "aggregation")
     called = str(getattr(function, "__name__", ""))
     if function is None or called == name:
         return
-    if metric is not None and _metric(called) is not None:
+    if _metric(called) is None and aggregation.startswith("medtasks.benchmarks.aggregations."):
+        report.key("MT125", f"aggregation {shown(str(aggregation))} belongs to no known metric", *keys, "aggregation")
+    elif metric is not None and _metric(called) is not None:
         message = f"metric {shown(name)} is aggregated as {called!r}, expected its own aggregation"
-        report.key("MT134", message, *keys)
-    elif _metric(called) is None and aggregation.startswith("medtasks.benchmarks.aggregations."):
-        report.key("MT125", f"aggregation {shown(str(aggregation))} belongs to no known metric", *keys)
+        report.key("MT134", message, *keys, "aggregation")
 
 
 def check_members(file: GroupFile, files: Files, report: TaskReport) -> None:
@@ -217,8 +207,8 @@ def check_members(file: GroupFile, files: Files, report: TaskReport) -> None:
         if member not in files.known:
             report.key("MT132", unknown("member", member, sorted(files.known)), "task", number)
             continue
-        theirs = files.benchmark_of(member)
-        if theirs and theirs != file.metadata.benchmark:
+        theirs = files.read(files.known[member]).block("metadata").get("benchmark")
+        if isinstance(theirs, str) and theirs != file.metadata.benchmark:
             message = f"member {shown(member)} belongs to {shown(theirs)}, expected {shown(file.metadata.benchmark)} "
             report.key("MT136", f"{message}like the group, since scores are pooled", "task", number)
         if file.group in files.everything_in([member]):
