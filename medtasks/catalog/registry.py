@@ -15,8 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from medtasks.catalog.benchmark import Benchmark, Metric
-from medtasks.catalog.board_layout import BoardLayout
+from medtasks.catalog.benchmark import Benchmark, BoardLayout, Metric
 from medtasks.catalog.contents import (
     OURS,
     LeftOut,

@@ -22,6 +22,7 @@ from lmms_eval.filters import build_filter_ensemble
 from lmms_eval.utils import create_iterator
 
 from medtasks.benchmarks.documents import SYSTEM_IN_TEXT
+from medtasks.catalog.benchmark import sample_items
 from medtasks.catalog.rubric import load_rubric
 from medtasks.catalog.spec import TaskSpec, leaf_tasks, load_spec
 from medtasks.core.cache import cache_root
@@ -142,7 +143,7 @@ class Evaluation:
             spec = load_spec(name)
             refuse_unknown_names(spec, spec.benchmark)
         for name, (spec, task) in self._ours.items():
-            if not spec.benchmark.repeatable and (task.config.repeats or 1) > 1:
+            if spec.benchmark.join is not sample_items and (task.config.repeats or 1) > 1:
                 raise UsageError(
                     f"{name}: repeats is {task.config.repeats}, expected 1: streaming items are scored once; run it "
                     "again with another seed instead."
