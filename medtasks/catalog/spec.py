@@ -131,21 +131,21 @@ def load_spec(name: str) -> TaskSpec:
         first = errors[0]
         more = f" ({len(errors) - 1} more: medtasks validate {path})" if len(errors) > 1 else ""
         raise MedtasksError(f"{first.file}, line {first.line}: {first.message}{more}")
-    settings = source.block("lmms_eval_specific_kwargs")
-    pipelines = source.entries("filter_list")
+    content = source.content
+    settings, pipelines = content.get("lmms_eval_specific_kwargs", {}), content.get("filter_list", ())
     return TaskSpec(
         name=name,
         kind=source.kind,
         path=path,
         metadata=source.file.metadata,
-        members=tuple(source.entries("task")),
+        members=tuple(content["task"] if source.kind == "group" else ()),
         template=settings.get("template"),
         stage1_template=settings.get("stage1_template"),
         system_template=settings.get("system_template"),
-        metrics=tuple(entry["metric"] for entry in source.entries("metric_list")),
+        metrics=tuple(entry["metric"] for entry in content.get("metric_list", ())),
         filters=tuple(filter_name(step["function"]) for pipeline in pipelines for step in pipeline["filter"]),
-        generation=source.block("generation_kwargs"),
-        resolved={key: value for key, value in source.content.items() if key != "dataset_kwargs"},
+        generation=content.get("generation_kwargs", {}),
+        resolved={key: value for key, value in content.items() if key != "dataset_kwargs"},
     )
 
 

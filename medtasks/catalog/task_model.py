@@ -247,12 +247,6 @@ class Templates(BaseModel):
         return self
 
 
-def _one_pipeline(value: tuple[Pipeline, ...]) -> tuple[Pipeline, ...]:
-    if len(value) > 1:
-        raise PydanticCustomError("MT112", "a response is filtered once, expected one pipeline", {"at": 1})
-    return value
-
-
 class TaskFile(_Keys):
     """A task."""
 
@@ -269,7 +263,7 @@ class TaskFile(_Keys):
     output_type: Literal["generate_until", "generate_until_multi_round", "generate_until_agentic"]
     generation_kwargs: Generation
     metric_list: Annotated[tuple[MetricEntry, ...], Field(strict=False, min_length=1), AfterValidator(_distinct)]
-    filter_list: Annotated[tuple[Pipeline, ...], Field(strict=False, min_length=1), AfterValidator(_one_pipeline)]
+    filter_list: Annotated[tuple[Pipeline, ...], Field(strict=False, min_length=1, max_length=1)]
     lmms_eval_specific_kwargs: Templates
     metadata: Metadata
     repeats: Count = 1
@@ -331,7 +325,6 @@ class GroupFile(_Keys):
 
 
 _CODES = {"extra_forbidden": "MT107", "missing": "MT110", "literal_error": "MT112"}
-_METADATA_CODES = {"extra_forbidden": "MT108", "missing": "MT111"}
 _UNREADABLE = {"MT101", "MT102", "MT104", "MT105"}
 
 
@@ -367,12 +360,11 @@ def read_task(path: Path) -> TaskSource:
                 keys[:-1] == one.keys[:-1] and suggestion(keys[-1], [str(one.keys[-1])]) for keys in unknown_keys
             ):
                 continue  # misspelt: the unknown key is reported, with this one as its suggestion
-            codes = _METADATA_CODES if one.keys[0] == "metadata" and len(one.keys) > 1 else _CODES
-            code = one.kind if one.kind.startswith("MT") else codes.get(one.kind, "MT109")
+            code = one.kind if one.kind.startswith("MT") else _CODES.get(one.kind, "MT109")
             defects.append(source.finding(code, one.message, *one.keys))
         return source
     known = Generation.model_fields
-    for key in [key for key in source.block("generation_kwargs") if key not in known]:
+    for key in [key for key in source.content.get("generation_kwargs", ()) if key not in known]:
         message = f"field `generation_kwargs.{key[:80]}` is not a setting that back-ends share"
         message += f"{suggestion(key, known)}, expected one of {first_names(known, 8)}"
         defects.append(source.finding("MT117", message, "generation_kwargs", key))

@@ -58,16 +58,6 @@ class TaskSource:
         """The finding of rule ``code`` about the value at ``keys``."""
         return finding(code, self.name, message, self.place(*keys), field_name(keys), fix=fix, severity=severity)
 
-    def block(self, key: str) -> dict[str, Any]:
-        """The mapping under ``key``; empty if there is none."""
-        value = self.content.get(key)
-        return value if isinstance(value, dict) else {}
-
-    def entries(self, key: str) -> list[Any]:
-        """The items of the list under ``key``; none if there is no list."""
-        value = self.content.get(key)
-        return value if isinstance(value, list) else []
-
 
 def read_source(path: Path) -> TaskSource:
     """The file at ``path`` with all that it includes, not yet compared with the schema. Never raises."""

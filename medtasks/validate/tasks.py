@@ -14,7 +14,7 @@ from medtasks.benchmarks.errors import gold_text, name_problem
 from medtasks.benchmarks.layouts import layouts_left_out
 from medtasks.benchmarks.variants import varied_rows
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.contents import TaskPackage, kind_of, owner_of, resolve, task_files, task_packages
+from medtasks.catalog.contents import TaskPackage, owner_of, resolve, task_files, task_packages
 from medtasks.catalog.registry import all_benchmarks, code_left_out, everything_left_out, filter_name, get_filter
 from medtasks.catalog.rubric import load_rubric, rubric_files
 from medtasks.catalog.spec import read_installed
@@ -43,9 +43,9 @@ class Files:
         """The tasks and groups ``names``, and those in the groups, at any depth; files may be faulty."""
         found = [name for name in names if name in self.known]
         for name in found:
-            path = self.known[name]
-            members = self.read(path).entries("task") if kind_of(path) == "group" else []
-            found += [one for one in members if isinstance(one, str) and one in self.known and one not in found]
+            members = self.read(self.known[name]).content.get("task")
+            for member in members if isinstance(members, list) else ():
+                found += [member] if isinstance(member, str) and member in self.known and member not in found else []
         return list(dict.fromkeys(found))
 
 
@@ -66,31 +66,31 @@ def check_metadata(file: TaskFile | GroupFile, known: Mapping[str, Path], report
     """Report the names in ``metadata`` that are unknown or cannot be used; ``known`` are all tasks and groups."""
     metadata, task, package = file.metadata, report.source, owner_of(report.source.path)
     benchmark = all_benchmarks().get(metadata.benchmark)
-    lists: list[tuple[str, str, str, Collection[str]]] = [
-        ("MT131", "task or group", "compare_with", known),
-        ("MT126", "rubric", "rubrics", rubric_files()),
-        ("MT129", "learned", "learned", LEARNED),
-    ]
+    known_names: dict[str, tuple[str, Collection[str]]] = {
+        "compare_with": ("task or group", known),
+        "rubrics": ("rubric", rubric_files()),
+        "learned": ("learned metric", LEARNED),
+    }
     if benchmark is not None:
         rates = [] if benchmark.errors is None else [rate.name for rate in benchmark.errors.rates]
         pooled = [name for name in (*benchmark.pooled, *rates) if _metric(name)]
-        lists += [("MT127", "breakdown", "breakdowns", benchmark.breakdowns), ("MT128", "pooled", "pooled", pooled)]
+        known_names |= {"breakdowns": ("breakdown", benchmark.breakdowns), "pooled": ("pooled metric", pooled)}
     elif not code_left_out(package):
-        lists.append(("MT130", "benchmark", "benchmark", all_benchmarks()))
-    for code, what, key, names in lists:
+        known_names["benchmark"] = ("benchmark", all_benchmarks())
+    for key, (what, names) in known_names.items():
         named = getattr(metadata, key) or ()
         for number, name in enumerate([named] if isinstance(named, str) else named):
             keys: Keys = ("metadata", key) if isinstance(named, str) else ("metadata", key, number)
             if name not in names:
-                report.key(code, unknown(what, name, sorted(names)), *keys)
+                report.key("MT124", unknown(what, name, sorted(names)), *keys)
             elif what == "rubric":
                 try:
                     load_rubric(name)
                 except MedtasksError as error:
-                    report.key(code, str(error), *keys, fix="")
+                    report.key("MT124", str(error), *keys, fix="")
     if metadata.compare_with == task.name:
         message = f"`metadata.compare_with` is {shown(task.name)}, this {task.kind} itself"
-        report.key("MT131", message, "metadata", "compare_with", fix="name the plain one")
+        report.key("MT113", message, "metadata", "compare_with", fix="name the plain one")
     for number, error_kind in enumerate(metadata.errors):
         if problem := name_problem(task.name, error_kind, package):
             message = f"error {shown(error_kind.name)} cannot be counted: {problem}"
@@ -149,7 +149,7 @@ def check_functions(file: TaskFile, report: TaskReport) -> None:
             try:
                 get_filter(filter_name(name))
             except MedtasksError as error:
-                report.key("MT123", str(error), *keys)
+                report.key("MT124", str(error), *keys)
     for number, entry in enumerate(file.metric_list):
         _check_metric(entry, ("metric_list", number), report)
     if not failed(report.findings()):  # else an error that this file shares with the task may be the cause
@@ -195,7 +195,7 @@ def _check_metric(entry: MetricEntry, keys: Keys, report: TaskReport) -> None:
     if function is None or called == name:
         return
     if _metric(called) is None and aggregation.startswith("medtasks.benchmarks.aggregations."):
-        report.key("MT125", f"aggregation {shown(str(aggregation))} belongs to no known metric", *keys, "aggregation")
+        report.key("MT124", f"aggregation {shown(str(aggregation))} belongs to no known metric", *keys, "aggregation")
     elif metric is not None and _metric(called) is not None:
         message = f"metric {shown(name)} is aggregated as {called!r}, expected its own aggregation"
         report.key("MT134", message, *keys, "aggregation")
@@ -205,11 +205,12 @@ def check_members(file: GroupFile, files: Files, report: TaskReport) -> None:
     """Report members of a group that are unknown, of another benchmark, or contain this group."""
     for number, member in enumerate(file.task):
         if member not in files.known:
-            report.key("MT132", unknown("member", member, sorted(files.known)), "task", number)
+            report.key("MT124", unknown("member", member, sorted(files.known)), "task", number)
             continue
-        theirs = files.read(files.known[member]).block("metadata").get("benchmark")
-        if isinstance(theirs, str) and theirs != file.metadata.benchmark:
-            message = f"member {shown(member)} belongs to {shown(theirs)}, expected {shown(file.metadata.benchmark)} "
+        theirs = files.read(files.known[member]).file
+        if theirs is not None and theirs.metadata.benchmark != file.metadata.benchmark:
+            belongs = f"member {shown(member)} belongs to {shown(theirs.metadata.benchmark)}"
+            message = f"{belongs}, expected {shown(file.metadata.benchmark)} "
             report.key("MT136", f"{message}like the group, since scores are pooled", "task", number)
         if file.group in files.everything_in([member]):
             message = f"member {shown(member)} contains {file.group!r}, expected groups that end in tasks"
