@@ -222,7 +222,7 @@ class _Behaviour:
         scored = score_samples(samples, self._benchmark, by, pooled, resamples=_RESAMPLES).metrics
         scores = {metric: score.value for metric, score in scored.items() if score.value is not None}
         for metric in filter(self._metrics.__contains__, scores):
-            self._is_in_range(self._metrics[metric], scores[metric], f"{name}: the score of all samples")
+            self._check_range(self._metrics[metric], scores[metric], f"{name}: the score of all samples")
         return scores
 
     def _check_cases(self, name: str, items: Sequence[Item]) -> None:
@@ -245,38 +245,26 @@ class _Behaviour:
             message = f"{where}: there are no statistics, expected {metric.width}"
             self._about("MT508", metric.name, message, fix="return them from `process_results`")
             return False
-        for row in rows:
-            if fault := _fault_of(metric, row):
-                self._about("MT504" if len(row) == metric.width else "MT508", metric.name, f"{where}: {fault}")
-                return False
-            if metric.width == 2 and row[1] == 0:  # the metric does not apply to this item
-                continue
-            with np.errstate(all="ignore"):
-                score = float(metric.score(np.array(row, dtype=np.float64)))
-            # metrics other than means may have no value for a single sample
-            has_none = metric.width != 2 and math.isnan(score)
-            if not has_none and not self._is_in_range(metric, score, f"{where}: the score"):
-                return False
+        for fault in filter(None, (_fault_of(metric, row) for row in rows)):
+            code = "MT508" if any(len(row) != metric.width for row in rows) else "MT504"
+            self._about(code, metric.name, f"{where}: {fault}")
+            return False
         return True
 
-    def _is_in_range(self, metric: Metric, value: float, what: str) -> bool:
-        """Whether the value is finite; a value that is only out of range is reported but accepted.
+    def _check_range(self, metric: Metric, value: float, what: str) -> None:
+        """Report a score that is not finite, or out of the metric's range.
 
         Our ranges are known by name; another package's is the metric's attribute ``bounds``, or assumed: 0 to 1.
         """
-        if not math.isfinite(value):
-            self._about("MT504", metric.name, f"{what} is {value}, expected a finite number")
-            return False
         bounds: Any = _RANGES.get(metric.name) or getattr(metric, "bounds", None)
         stated = isinstance(bounds, (tuple, list)) and len(bounds) == 2
         low, high = map(float, bounds) if stated else (0.0, 1.0)
         slack = _TOLERANCE * max(1.0, abs(value))
-        if not low - slack <= value <= high + slack:
+        if not (math.isfinite(value) and low - slack <= value <= high + slack):
             changed: dict[str, Any] = {}
             if not stated and type(metric).__module__.partition(".")[0] != OURS:
                 changed = {"fix": "add `bounds` to the metric, or fix it", "severity": "warning"}
             self._about("MT504", metric.name, f"{what} is {value:g}, expected {low:g} to {high:g}", **changed)
-        return True
 
     def _check_top(self, oracle: _Trial) -> set[str]:
         """Report, and return, metrics that the reference answers do not bring to their best score, where it is known.
@@ -345,7 +333,7 @@ class _Behaviour:
                         self._about("MT504", name, f"of a response that is {kind} {fault}")
                 for name, score in sample.scores.items():
                     if score is not None and name in self._metrics:
-                        self._is_in_range(self._metrics[name], score, f"of a response that is {kind} the score")
+                        self._check_range(self._metrics[name], score, f"of a response that is {kind} the score")
         return unbearable
 
 
