@@ -166,10 +166,7 @@ def find_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
     left_out: list[LeftOut] = []
     taken = {path.stem: package.known_as for package in used for path in package.task_files()}
     for point in sorted(entry_points(group=GROUP), key=_installation):
-        assert point.dist is not None  # as for all that `entry_points` returns
-        metadata = dict(point.dist.metadata.items())  # type: ignore[attr-defined]
-        distribution, version = metadata.get("Name", point.name), metadata.get("Version", "unknown")
-        place = None
+        distribution, version, place = _named(point, "name", point.name), _named(point, "version", "unknown"), None
         try:
             package = _read(point.value, distribution, version)
             names = {path.stem: path for path in package.task_files()}
@@ -195,13 +192,17 @@ def _installation(point: EntryPoint) -> tuple[float, str, str]:
     The time is that of the metadata, which installers write last.
     """
     installed = 0.0
-    for file in (point.dist and point.dist.files) or ():
+    assert point.dist is not None  # as for all that `entry_points` returns
+    for file in point.dist.files or ():
         if file.name in ("METADATA", "PKG-INFO"):
             with suppress(OSError):  # a list of sources has it twice, one of them not installed
                 installed = Path(str(file.locate())).parent.stat().st_mtime
                 break
-    name = (point.dist and point.dist.metadata["Name"]) or point.name
-    return installed, name.lower().replace("_", "-"), point.name
+    return installed, _named(point, "name", point.name).lower().replace("_", "-"), point.name
+
+
+def _named(point: EntryPoint, key: str, default: str) -> str:
+    return str(point.dist.metadata.json.get(key, default)) if point.dist is not None else default
 
 
 def _read(value: str, distribution: str, version: str) -> TaskPackage:
@@ -211,8 +212,6 @@ def _read(value: str, distribution: str, version: str) -> TaskPackage:
     """
     module = value.partition(":")[0].partition("[")[0].strip()
     names = module.split(".")
-    if not all(map(str.isidentifier, names)):
-        raise LookupError(f"its entry point is {value[:80]!r}, expected the name of a module; correct it.")
     try:
         spec = find_spec(names[0])
         for number in range(2, len(names) + 1):

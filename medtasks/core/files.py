@@ -37,21 +37,13 @@ MAX_JSON_BYTES = 2**30
 MAX_LINE_BYTES = 256 * 2**20
 """Maximum bytes of one line of a JSONL file."""
 
-_KINDS = {
-    stat.S_IFDIR: "a directory",
-    stat.S_IFIFO: "a named pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFBLK: "a device",
-    stat.S_IFCHR: "a device",
-}
-
 
 def check_regular(path: Path) -> int:
     """The size in bytes of the regular file ``path``, or of that which it links to; raises `OSError` if it is none."""
     status = path.stat()
-    kind = stat.S_IFMT(status.st_mode)
-    if kind != stat.S_IFREG:
-        raise OSError(errno.EINVAL, f"{_KINDS.get(kind, 'not a file')}, expected a regular file", str(path))
+    if not stat.S_ISREG(status.st_mode):
+        found = "a directory" if stat.S_ISDIR(status.st_mode) else "a named pipe, socket or device"
+        raise OSError(errno.EINVAL, f"{found}, expected a regular file", str(path))
     return status.st_size
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from medtasks.adapters.policies import Question, abstain, constant, early, oracle
+from medtasks.adapters.policies import Question, abstain, constant, oracle
 from medtasks.answers.option_letter import join_stages
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.benchmark import Benchmark, Item, Value
@@ -95,8 +95,8 @@ def policy_answers(documents: Documents) -> tuple[list[str], dict[str, list[str]
     """The reference answers in the form that the task asks for, and answers that ignore the question, by name.
 
     ``constant`` and ``commonest`` are the same for every question, ``abstain`` is the abstention that the task defines
-    (left out if a document lacks one), ``early`` answers streams before there is anything to see. ``shuffled`` are the
-    reference answers of other documents, for as many as possible (left out if all are equal).
+    (left out if a document lacks one). ``shuffled`` are the reference answers of other documents, for as many as
+    possible (left out if all are equal).
     """
     references = sorted(str(document["target"]) for document in documents)
     questions = [Question.of(document, str(document["sample_id"]), references) for document in documents]
@@ -110,8 +110,6 @@ def policy_answers(documents: Documents) -> tuple[list[str], dict[str, list[str]
     }
     if all(question.abstention is not None for question in questions):
         others["abstain"] = [*map(abstain, questions)]
-    if any(question.positive is not None for question in questions):
-        others["early"] = [*map(early, questions)]
     if len(counts) > 1:
         ordered = sorted(range(len(perfect)), key=perfect.__getitem__)
         shift = counts[commonest]  # no group of equal answers is longer, so none is moved within itself
