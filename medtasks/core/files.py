@@ -112,21 +112,11 @@ def temporary_beside(target: Path) -> Iterator[Path]:
     behind and it may hold rows that must not be shared. The next call there removes what is no longer locked.
     """
     remove_abandoned(target.parent)
-    while True:  # until no other process removed it as abandoned before it was locked
-        folder, ours = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=_TEMPORARY)), True
-        try:
-            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        except FileNotFoundError:
-            continue
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            ours = False
-        except OSError:  # no locks here, so no other process removes it
-            pass
-        if ours and folder.is_dir():
-            break
-        os.close(handle)
+    made = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+    handle = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
+    with contextlib.suppress(OSError):  # no locks here, so no other process removes it
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    folder = made.rename(f"{made}{_TEMPORARY}")  # locked before it has a name by which others may remove it
     try:
         (folder / target.name).mkdir()
         yield folder / target.name
