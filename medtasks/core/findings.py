@@ -79,7 +79,6 @@ _RULES = (
     Rule("MT214", "error", "option is not in the prompt", "show every option as it is"),
     Rule("MT215", "error", "benchmark lets prompts show the answer", "remove it"),
     Rule("MT216", "warning", "question is not in the prompt", "show `question` as it is"),
-    Rule("MT217", "error", "documents lack a field that the judge is shown", "add it, or remove it from the rubric"),
     Rule("MT218", "error", "judge's prompt cannot be rendered", "fix rubric, template or document"),
     Rule("MT219", "error", "prompt contains the gold answer", "remove the answer from it"),
     Rule("MT220", "error", "two templates render the same prompt", "rephrase it"),
@@ -110,7 +109,6 @@ _RULES = (
     # prepared data
     Rule("MT401", "error", "records cannot be read"),
     Rule("MT402", "error", "media file is missing or does not decode"),
-    Rule("MT403", "error", "document cannot be rendered"),
     Rule("MT404", "note", "counts differ from the published ones"),
     Rule("MT405", "note", "records were left out"),
     # behaviour

@@ -245,7 +245,7 @@ class MediaCheck:
             report.count("MT402", document, str(error), str(error))
         except Exception as error:  # documents may be another package's
             message = f"its window cannot be read ({first_line(error)})" if is_window else first_line(error)
-            report.count("MT330" if is_window else "MT403", document, message)
+            report.count("MT330" if is_window else "MT402", document, message)
 
     def _window(self, doc: Document, template: str) -> Iterator[str]:
         end = exact(doc["window_end"])

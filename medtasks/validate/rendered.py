@@ -235,16 +235,10 @@ def check_judged(file: TaskFile, documents: Documents, benchmark: Benchmark, rep
         except MedtasksError:  # the check of the names reports it
             continue
         at, asks = report.source.place("metadata", "rubrics", number), benchmark.to_judge.get(name)
-        places, _ = read_template(rubric.template, at)
         for document in documents:
             fields = {key: value for key, value in document.items() if key not in _NOT_SHOWN}
             try:
-                asked = asks is None or asks(fields, _RESPONSE)
-                lacking = [field for field in rubric.sees if field not in fields]
-                for field in lacking:
-                    message = f"there is no {shown(field)}{suggestion(field, fields)}, which rubric {name} shows"
-                    report.count("MT217", document, message, field, places.get(field, at))
-                if asked and not lacking:
+                if asks is None or asks(fields, _RESPONSE):
                     judge_prompt(rubric, fields, _RESPONSE)
             except Exception as error:  # `to_judge` and template may be another package's
                 report.count("MT218", document, f"rubric {name}: {shortened(first_line(error), 300)}", name, at)

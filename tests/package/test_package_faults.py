@@ -158,7 +158,7 @@ TARGET = "Reference answer: {{ target }}"
 @pytest.mark.parametrize(
     ("old", "new", "code", "said"),
     [
-        ("sees: [target]", "sees: [target, caption]", "MT217", "6 of 6 documents, first 'dots-1': there is no 'capt"),
+        ("sees: [target]", "sees: [target, caption]", "MT218", "6 of 6 documents, first 'dots-1': "),
         (TARGET, "{{ 1 / (target | length - 17) }} {{ target }}", "MT218", "6 of 6 documents, first 'dots-1': "),
         (
             'name = "otherlab_bench_brevity"',
