@@ -16,16 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.catalog.benchmark import Benchmark, BoardLayout, Metric
-from medtasks.catalog.contents import (
-    OURS,
-    LeftOut,
-    TaskPackage,
-    once,
-    packages_found,
-    raised_at,
-    raised_in,
-    task_packages,
-)
+from medtasks.catalog.contents import OURS, LeftOut, TaskPackage, once, packages_found, raised_at, task_packages
 from medtasks.core.errors import GuestCodeError, MedtasksError, UsageError, first_line
 from medtasks.core.findings import Place
 from medtasks.core.schema import shown, unknown
@@ -87,7 +78,7 @@ def _loaded(package: TaskPackage) -> tuple[Plugin, LeftOut | None]:
                 module = import_module(package.module)
         except (Exception, SystemExit) as error:
             why = f"{first_line(error)[:300].rstrip('.')}; fix or uninstall it"
-            raise MedtasksError(f"{package.module} cannot be imported {raised_in(error)}: {why}.") from error
+            raise MedtasksError(f"{package.module} cannot be imported: {why}.") from error
         plugin = getattr(module, "PLUGIN", None)
         named = [name for name, value in vars(module).items() if isinstance(value, Plugin)]
         if plugin is None and named:

@@ -12,7 +12,7 @@ from typing import Any
 from medtasks.benchmarks.documents import doc_to_messages, doc_to_visual
 from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.registry import get_benchmark
-from medtasks.catalog.task_source import TaskSource
+from medtasks.catalog.spec import TaskSource
 from medtasks.core.errors import MediaError, MedtasksError, first_line
 from medtasks.core.findings import Finding, Place, failed, finding
 from medtasks.core.schema import shown

@@ -12,9 +12,8 @@ from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.contents import TaskPackage, kind_of, owner_of, raised_at, task_files, task_packages
 from medtasks.catalog.prompts import template_variables
 from medtasks.catalog.registry import all_benchmarks, place_of, plugin_of
-from medtasks.catalog.spec import load_spec
+from medtasks.catalog.spec import load_spec, read_source
 from medtasks.catalog.task_model import GroupFile, TaskFile
-from medtasks.catalog.task_source import read_source
 from medtasks.core.errors import MedtasksError, NoRowsError, NotPreparedError, UsageError, first_line
 from medtasks.core.findings import Finding, Place, failed, finding
 from medtasks.core.schema import suggestion

@@ -17,9 +17,8 @@ from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.contents import TaskPackage, owner_of, resolve, task_files, task_packages
 from medtasks.catalog.registry import all_benchmarks, code_left_out, everything_left_out, filter_name, get_filter
 from medtasks.catalog.rubric import load_rubric, rubric_files
-from medtasks.catalog.spec import read_installed
-from medtasks.catalog.task_model import GroupFile, MetricEntry, TaskFile, read_task
-from medtasks.catalog.task_source import FunctionName
+from medtasks.catalog.spec import read_installed, read_task
+from medtasks.catalog.task_model import FunctionName, GroupFile, MetricEntry, TaskFile
 from medtasks.core.errors import MedtasksError
 from medtasks.core.findings import Finding, failed, finding
 from medtasks.core.schema import Keys, shown, suggestion, unknown
