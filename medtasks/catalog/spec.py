@@ -213,7 +213,7 @@ def read_task(path: Path) -> TaskSource:
             code = one.kind if one.kind.startswith("MT") else _CODES.get(one.kind, "MT109")
             defects.append(source.finding(code, one.message, *one.keys))
         return source
-    generation = getattr(source.file, "generation_kwargs", None)  # a group has none
+    generation: Any = getattr(source.file, "generation_kwargs", None)  # a group has none
     for key in generation.model_extra or () if generation is not None else ():
         known = type(generation).model_fields
         message = f"field `generation_kwargs.{key[:80]}` is not a setting that back-ends share"
