@@ -103,7 +103,6 @@ _RULES = (
     Rule("MT319", "warning", "same question, different answers", "keep the right one"),
     Rule("MT321", "error", "document cannot be written as JSON", "use strings, finite numbers, lists and mappings"),
     Rule("MT322", "error", "field has several types", "use one type in `documents`"),
-    Rule("MT323", "warning", "question contains its answer", "reword the question"),
     Rule("MT325", "warning", "gold answer is doubtful", "read scores on such documents with care"),
     Rule("MT330", "error", "temporal contract is violated", "prepare the data again"),
     # prepared data

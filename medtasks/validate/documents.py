@@ -30,8 +30,6 @@ _GOLD_FIELDS = """
 """
 GOLD_FIELDS = frozenset(_GOLD_FIELDS.split())
 """Document fields that contain or give away the expected answer."""
-LONG = 12
-"""Minimum length of a text whose occurrence in a question or prompt is no coincidence."""
 
 _FIELDS: Mapping[str, tuple[str, str, str]] = {
     "sample_id": ("a string", "MT304", "MT304"),
@@ -58,7 +56,7 @@ class TaskReport:
         self.source, self.documents, self.place = source, documents, source.place("process_docs")
         self._findings: list[Finding] = []
         self._general: dict[tuple[str, str], Finding] = {}
-        self.counts: dict[tuple[str, str], tuple[str, Place, dict[str, None]]] = {}
+        self._counts: dict[tuple[str, str], tuple[str, Place, dict[str, None]]] = {}
 
     def add(self, *findings: Finding) -> None:
         self._findings += findings
@@ -74,13 +72,13 @@ class TaskReport:
 
     def count(self, code: str, document: Document, message: str, field: str = "", place: Place | None = None) -> None:
         """Count one document that breaks the rule ``code``; the ``message`` and ``place`` of the first are kept."""
-        _, _, documents = self.counts.setdefault((code, field), (message, place or self.place, {}))
+        _, _, documents = self._counts.setdefault((code, field), (message, place or self.place, {}))
         documents[str(document.get("sample_id", "(no id)"))] = None
 
     def findings(self) -> list[Finding]:
         """All findings; a defect of documents that were all reported for another task is not among them."""
         counted = []
-        for (code, field), (message, place, documents) in self.counts.items():
+        for (code, field), (message, place, documents) in self._counts.items():
             first = shortened(next(iter(documents)), 120)
             sentence = f"{len(documents):,} of {self.documents:,} documents, first {first!r}: {message}"
             counted.append(finding(code, self.source.name, sentence, place, field))
@@ -109,10 +107,6 @@ def _check_fields(document: Document, benchmark: Benchmark, report: TaskReport) 
     question, target = document.get("question"), document.get("target")
     if "question" in document and (not isinstance(question, str) or not question.strip()):
         report.count("MT310", document, f"`question` is {shown(question)}, expected a non-empty string", "question")
-    elif isinstance(question, str) and isinstance(target, str) and len(target.strip()) >= LONG:
-        is_open = target != document.get("abstention") and not options_of(document)
-        if is_open and folded(target).rstrip(".") in folded(question):
-            report.count("MT323", document, f"the question contains its answer ({shown(target)})", "question")
     if isinstance(target, str) and benchmark.doubt is not None and (why := benchmark.doubt(document)):
         report.count("MT325", document, why, "target")
     try:
