@@ -72,13 +72,10 @@ class Plugin:
 @once
 def _loaded(package: TaskPackage) -> tuple[Plugin, LeftOut | None]:
     """The parts of a package, or why none of them can be used."""
+    module = None
     try:
-        try:
-            with redirect_stdout(sys.stderr):  # what it prints must not get into a command's output
-                module = import_module(package.module)
-        except (Exception, SystemExit) as error:
-            why = f"{first_line(error)[:300].rstrip('.')}; fix or uninstall it"
-            raise MedtasksError(f"{package.module} cannot be imported: {why}.") from error
+        with redirect_stdout(sys.stderr):  # what it prints must not get into a command's output
+            module = import_module(package.module)
         plugin = getattr(module, "PLUGIN", None)
         named = [name for name, value in vars(module).items() if isinstance(value, Plugin)]
         if plugin is None and named:
@@ -92,7 +89,10 @@ def _loaded(package: TaskPackage) -> tuple[Plugin, LeftOut | None]:
     except (Exception, SystemExit) as error:  # another package's code may raise anything, even when only inspected
         if package.ours:
             raise
-        left_out = LeftOut(package.owner, "", first_line(error), raised_at(error.__cause__ or error))
+        why = first_line(error)
+        if module is None:
+            why = f"{package.module} cannot be imported: {why[:300].rstrip('.')}; fix or uninstall it."
+        left_out = LeftOut(package.owner, "", why, raised_at(error))
         left_out.warn()
         return Plugin(), left_out
 
