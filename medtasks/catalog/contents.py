@@ -8,8 +8,8 @@ stays fast; their code is described in :mod:`medtasks.catalog.registry`.
 Task names share one namespace, the harness's: if two packages have a task of the same name, the package installed later
 is left out. All other names start with the package's module, so that packages cannot collide.
 
-A function decorated with :func:`once` computes its value once for the current catalog. Such functions return
-benchmarks, filters and metrics (``registry``), templates (``prompts``), rubrics (``rubric``) and tasks (``spec``).
+Functions decorated with `once` return benchmarks, filters and metrics (``registry``), templates (``prompts``), rubrics
+(``rubric``) and tasks (``spec``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from importlib.machinery import PathFinder
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, ParamSpec, TypeVar, cast
+from typing import Any, Literal
 
 import medtasks.templates
 from medtasks.core.errors import GuestCodeError, first_line
@@ -38,24 +38,10 @@ OURS = "medtasks"
 SHARED = ("medtasks.answers", "medtasks.metrics.registry")
 """The modules of the filters and metrics that benchmarks share."""
 
-P = ParamSpec("P")
-R = TypeVar("R")
+once = functools.cache
+"""Computes a function once per process for the same arguments, which must be hashable; errors are not kept."""
 
-_KEPT: list[Any] = []
 _QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
-
-
-def once(function: Callable[P, R]) -> Callable[P, R]:
-    """Compute ``function`` once per catalog for the same arguments, which must be hashable; errors are not kept."""
-    kept = functools.cache(function)
-    _KEPT.append(kept)
-    return cast(Callable[P, R], kept)
-
-
-def forget() -> None:
-    """Begin another catalog: look for packages again when one is next asked for, and read them again."""
-    for kept in _KEPT:
-        kept.cache_clear()
 
 
 @dataclass(frozen=True)
