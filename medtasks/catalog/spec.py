@@ -34,14 +34,13 @@ _UNREADABLE = {"MT101", "MT102", "MT104", "MT105"}
 
 @dataclass
 class TaskSource:
-    """One task or group file: ``content`` is empty if it cannot be read, ``files`` are itself and those it includes,
-    and ``file`` is the content as `TaskFile` or `GroupFile`, None if it does not match that schema."""
+    """One task or group file: ``content`` is empty if it cannot be read, ``file`` is the content as `TaskFile` or
+    `GroupFile`, None if it does not match that schema."""
 
     path: Path
     content: dict[str, Any] = field(default_factory=dict)
     places: dict[Keys, Place] = field(default_factory=dict)
     defects: list[Finding] = field(default_factory=list)
-    files: list[Path] = field(default_factory=list)
     file: Any = None
 
     @property
@@ -66,20 +65,12 @@ class TaskSource:
         return finding(code, self.name, message, self.place(*keys), field_name(keys), fix=fix, severity=severity)
 
 
-def read_source(path: Path) -> TaskSource:
-    """The file at ``path`` with all that it includes, not yet compared with the schema. Never raises."""
-    source = TaskSource(path)
-    source.content = _read_into(source, path, ())
-    return source
-
-
 def _read_into(source: TaskSource, path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
     """The content of ``path``, which the files ``above`` include, over that of the file that it includes."""
 
     def refuse(code: str, message: str, line: int = 1, field: str = "", fix: str | None = None) -> None:
         source.defects.append(finding(code, path.stem, message, Place(path, line), field, fix=fix))
 
-    source.files.append(path)
     try:
         text = path.read_bytes().decode("utf-8")
     except (OSError, ValueError) as error:  # UnicodeDecodeError and embedded null bytes are ValueErrors
@@ -183,8 +174,8 @@ def read_task(path: Path) -> TaskSource:
 
     Nothing is said about the keys of a file if a part of it cannot be read.
     """
-    source = read_source(path)
-    defects, kind = source.defects, source.kind
+    source = TaskSource(path)
+    source.content, defects, kind = _read_into(source, path, ()), source.defects, source.kind
     if any(defect.code in _UNREADABLE or defect.field == "include" for defect in defects):
         return source
     if ("group" in source.content) != (kind == "group"):

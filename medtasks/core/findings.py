@@ -50,7 +50,6 @@ _RULES = (
     Rule("MT115", "error", "task in groups/, or group outside of it"),
     Rule("MT116", "warning", "file is never read", "rename it"),
     Rule("MT117", "warning", "unknown generation setting", "check it"),
-    Rule("MT118", "note", "shared part that nothing includes", "include or remove it"),
     Rule("MT119", "error", "two files have the same task name", "rename one of them"),
     Rule("MT120", "error", "function cannot be imported", "correct the name, or install its package"),
     Rule("MT121", "error", "imported object is not of the expected kind", "name one"),

@@ -12,7 +12,7 @@ from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.contents import TaskPackage, kind_of, owner_of, raised_at, task_files, task_packages
 from medtasks.catalog.prompts import template_variables
 from medtasks.catalog.registry import all_benchmarks, place_of, plugin_of
-from medtasks.catalog.spec import load_spec, read_source
+from medtasks.catalog.spec import load_spec
 from medtasks.catalog.task_model import GroupFile, TaskFile
 from medtasks.core.errors import MedtasksError, NoRowsError, NotPreparedError, UsageError, first_line
 from medtasks.core.findings import Finding, Place, failed, finding
@@ -60,28 +60,22 @@ def validate(
     benchmarks, given, paths = _chosen(what, files)
     checks = _Checks(files, quick)
     data = {name: checks.check_prepared(name) for name in benchmarks}
-    found, included, faulty = list[Finding](), set[Path](), set[TaskPackage]()
+    found, faulty = list[Finding](), set[TaskPackage]()
     for number, path in enumerate(paths, start=1):
-        if not _is_shared(path):
-            findings = checks.check(path)
-            found += findings
-            included |= {file.resolve() for file in files.read(path).files}
-            if failed([one for one in findings if one.code < "MT500"]):
-                faulty.add(owner_of(path))
+        findings = checks.check(path)
+        found += findings
+        if failed([one for one in findings if one.code < "MT500"]):
+            faulty.add(owner_of(path))
         if progress is not None:
             progress(number, len(paths))
     first: dict[str, Path] = {}
     for path in given:
         if path.suffix != ".yaml":
-            code, message = "MT116", "the file is never read, expected the suffix .yaml"
-        elif _is_shared(path) and path.resolve() not in included:
-            found += read_source(path).defects
-            code, message = "MT118", "no task file that was checked includes this shared part"
-        elif not _is_shared(path) and first.setdefault(path.stem, path) != path:
-            code, message = "MT119", f"{first[path.stem]} has the same name, expected one file per task"
-        else:
-            continue
-        found.append(finding(code, path.stem, message, Place(path, 1)))
+            message = "the file is never read, expected the suffix .yaml"
+            found.append(finding("MT116", path.stem, message, Place(path, 1)))
+        elif first.setdefault(path.stem, path) != path:
+            message = f"{first[path.stem]} has the same name, expected one file per task"
+            found.append(finding("MT119", path.stem, message, Place(path, 1)))
     packages = dict.fromkeys(owner_of(path) for path in paths if path in files.known.values())
     return Findings(len(paths), data, _once([*found, *tasks.check_packages(packages, faulty)]))
 
@@ -131,14 +125,11 @@ def _chosen(what: Sequence[str], files: Files) -> tuple[list[str], list[Path], l
         raise NotPreparedError("no benchmark is prepared; run: medtasks prepare --help")
     paths = [name for name in names if name not in named and name not in files.known]
     given = [file for path in paths for file in _files_at(Path(path), files.known)]
+    given = [file for file in given if not file.name.startswith("_")]  # a shared part, read with what includes it
     members = [*(name for name in of if of[name] in named), *(name for name in names if name in files.known)]
     everything = [files.known[name] for name in files.everything_in(members)]
-    files.known |= {path.stem: path for path in given if not _is_shared(path)}
+    files.known |= {path.stem: path for path in given}
     return [name for name in named if name in all_benchmarks()], given, list(dict.fromkeys([*given, *everything]))
-
-
-def _is_shared(path: Path) -> bool:
-    return path.name.startswith("_")
 
 
 def _files_at(path: Path, known: Mapping[str, Path]) -> list[Path]:
