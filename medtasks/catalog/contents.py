@@ -120,15 +120,10 @@ class TaskPackage:
     def rubric_files(self) -> list[Path]:
         return [path for path in sorted(self.rubrics.glob("*.yaml")) if self.owns(path.stem)]
 
-    @property
-    def template_folder(self) -> Path:
-        """The directory of its templates, whose names start with that of the directory."""
-        return self.templates / self.prefix
-
     def foreign_files(self) -> Iterator[LeftOut]:
         """Files that are ignored because their names could collide with another package's."""
         for path in sorted(self.templates.rglob("*.j2")) if self.prefix else ():
-            if not path.is_relative_to(self.template_folder):
+            if not path.is_relative_to(self.templates / self.prefix):
                 name = path.relative_to(self.templates).as_posix()
                 why = f"it is outside templates/{self.prefix}/; move it there."
                 yield LeftOut(self.owner, f"template {name}", why, Place(path, 1))

@@ -32,16 +32,12 @@ def overlay() -> tuple[Path, ...]:
     return (folder,)
 
 
-def prompt_environment() -> ImmutableSandboxedEnvironment:
-    """The sandbox in which prompts are rendered."""
-    return _environment(overlay())
-
-
 @once
-def _environment(overlay: tuple[Path, ...]) -> ImmutableSandboxedEnvironment:
+def prompt_environment(overlay: tuple[Path, ...]) -> ImmutableSandboxedEnvironment:
+    """The sandbox in which prompts are rendered; ``overlay`` are the directories whose templates come first."""
     ours, *others = task_packages()
     # another package's template only if its name starts with the package's module
-    brought = {one.prefix: jinja2.FileSystemLoader(one.template_folder) for one in others if not one.ours}
+    brought = {one.prefix: jinja2.FileSystemLoader(one.templates / one.prefix) for one in others if not one.ours}
     made = _Environment(
         loader=jinja2.ChoiceLoader([jinja2.FileSystemLoader([*overlay, ours.templates]), jinja2.PrefixLoader(brought)]),
         undefined=jinja2.StrictUndefined,  # an unknown variable is an error instead of empty text
@@ -67,7 +63,7 @@ def render(template: str, **variables: Any) -> str:
     """
     kept, size = [], 0
     try:
-        for part in prompt_environment().get_template(template).generate(variables):
+        for part in prompt_environment(overlay()).get_template(template).generate(variables):
             kept.append(part)
             size += len(part)
             if size > MOST_TEXT:
@@ -84,7 +80,7 @@ def render(template: str, **variables: Any) -> str:
 
 def template_path(template: str) -> Path:
     """The file of ``template``, that of the overlay first; raises :class:`UsageError` if there is none."""
-    environment = prompt_environment()
+    environment = prompt_environment(overlay())
     assert environment.loader is not None
     try:
         _, path, _ = environment.loader.get_source(environment, template)
@@ -102,7 +98,7 @@ def template_source(template: str) -> str:
 
 def _absent(template: str) -> UsageError:
     packages = task_packages()
-    folders = (*overlay(), packages[0].templates, *(one.template_folder for one in packages if not one.ours))
+    folders = (*overlay(), packages[0].templates, *(one.templates / one.prefix for one in packages if not one.ours))
     looked = ", ".join(map(str, folders))
     return UsageError(f"template {template!r} is in none of {looked}; check the task's `template`.")
 
@@ -146,7 +142,7 @@ def template_variables(template: str) -> set[str]:
 
 @functools.lru_cache(maxsize=256)  # a few dozen texts, which the hashes of some two hundred tasks need
 def _parsed(template: str, source: str) -> nodes.Template:
-    environment = prompt_environment()
+    environment = prompt_environment(overlay())
     try:
         tree = environment.parse(source)
         meta.find_undeclared_variables(tree)  # compiles the template, which finds errors that the parser misses

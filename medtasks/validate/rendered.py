@@ -14,7 +14,7 @@ from jinja2 import TemplateSyntaxError, meta, nodes
 
 from medtasks.benchmarks.documents import WITHHELD, first_prompt, prompt_text
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.prompts import prompt_environment, template_parts, template_path
+from medtasks.catalog.prompts import overlay, prompt_environment, template_parts, template_path
 from medtasks.catalog.rubric import judge_prompt, load_rubric
 from medtasks.catalog.task_model import TaskFile
 from medtasks.core.errors import MedtasksError, UsageError, first_line
@@ -92,9 +92,10 @@ def read_template(name: str, named_at: Place) -> tuple[dict[str, Place], list[Fi
         return {}, [finding(code, name, str(error).partition(";")[0], place)]
     findings: list[Finding] = []
     variables: dict[str, Place] = {}
+    environment = prompt_environment(overlay())
     for included, (_, tree) in parts.items():
         # in conditions, Jinja finds unknown filters and tests only while rendering, hours into a run
-        for kind, known in ((nodes.Filter, prompt_environment().filters), (nodes.Test, prompt_environment().tests)):
+        for kind, known in ((nodes.Filter, environment.filters), (nodes.Test, environment.tests)):
             for node in tree.find_all(kind):
                 if node.name not in known:
                     word = f"{kind.__name__.lower()} named {node.name!r}"
