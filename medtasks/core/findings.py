@@ -70,8 +70,7 @@ _RULES = (
     # templates
     Rule("MT201", "error", "template is missing", "correct the name, or add the file"),
     Rule("MT202", "error", "template cannot be parsed", "fix the line"),
-    Rule("MT203", "error", "template uses an unknown variable", "correct the name"),
-    Rule("MT204", "error", "template uses a hidden field", "remove it"),
+    Rule("MT203", "error", "template uses what prompts cannot show", "correct the name, or remove it"),
     Rule("MT208", "error", "prompt cannot be rendered", "fix template or document"),
     Rule("MT209", "error", "hidden text in a prompt", "remove it"),
     Rule("MT212", "error", "prompt is empty", "show the question"),

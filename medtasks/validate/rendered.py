@@ -21,7 +21,7 @@ from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.findings import Finding, Place, failed, finding
 from medtasks.core.schema import Keys, shown, suggestion
 from medtasks.core.text import first_names, shortened
-from medtasks.validate.documents import GOLD_FIELDS, Documents, TaskReport, folded, options_of
+from medtasks.validate.documents import Documents, TaskReport, folded, options_of
 
 GIVEN_BY_STAGE_1 = {"observations": "what stage 1 said"}
 LONG = 12
@@ -42,9 +42,7 @@ _HARMLESS = frozenset({"abstention", "benchmark", "cluster", "item_id", "media",
 """Fields that a prompt may contain without giving the answer away."""
 
 
-def check_templates(
-    file: TaskFile, benchmark: Benchmark | None, documents: Documents, report: TaskReport
-) -> dict[str, str]:
+def check_templates(file: TaskFile, benchmark: Benchmark | None, report: TaskReport) -> dict[str, str]:
     """Report the defects of all templates of a task; returns its own by key, if every document can be rendered."""
     settings = file.lmms_eval_specific_kwargs
     visible = benchmark.visible_fields if benchmark is not None else frozenset()
@@ -61,18 +59,11 @@ def check_templates(
     for key, name, keys in named:
         variables, problems = read_template(name, report.source.place(*keys))
         findings += problems
-        if benchmark is not None:
-            hidden = {*(field for document in documents for field in document), *benchmark.record.model_fields}
-            expected = f"expected one of {first_names(sorted(allowed[key]), 8) or 'nothing at all'}"
-            for variable, place in sorted(variables.items()):
-                used = f"template {name!r} uses {shown(variable)}"
-                if variable in allowed[key]:
-                    continue
-                if variable in hidden | GOLD_FIELDS | visible:
-                    code, message = "MT204", f"{used}, which prompts must not show, {expected}"
-                else:
-                    code, message = "MT203", f"{used}{suggestion(variable, allowed[key])}, {expected}"
-                findings.append(finding(code, name, message, place, variable))
+        expected = f"expected one of {first_names(sorted(allowed[key]), 8) or 'nothing at all'}"
+        for variable in sorted(variables.keys() - allowed[key]) if benchmark is not None else ():
+            used = f"template {name!r} uses {shown(variable)}{suggestion(variable, allowed[key])}"
+            message = f"{used}, which prompts cannot show, {expected}"
+            findings.append(finding("MT203", name, message, variables[variable], variable))
     report.add(*findings)
     # a template with an unknown variable fails on every document for the same reason
     return {} if failed(findings) else own

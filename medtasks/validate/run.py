@@ -193,7 +193,7 @@ class _Checks:
         if benchmark is not None and not any(one.field == "process_docs" for one in report.findings()):
             documents = self._made(file, benchmark, report)
         tasks.check_settings(file, documents, report)
-        templates = check_templates(file, benchmark, documents, report)
+        templates = check_templates(file, benchmark, report)
         if benchmark is None or not documents:
             return report.findings()
         report.documents = len(documents)
