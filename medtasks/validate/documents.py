@@ -24,12 +24,6 @@ from medtasks.data.prepared import Prepared
 Document = Mapping[str, Any]
 Documents = Sequence[Document]
 
-_GOLD_FIELDS = """
-    abstention answer answers evidence expected expected_output explanation gold guesses ideal_response judge_rubric
-    positive_response rationale reference reference_answer solution target visual_description
-"""
-GOLD_FIELDS = frozenset(_GOLD_FIELDS.split())
-"""Document fields that contain or give away the expected answer."""
 
 _FIELDS: Mapping[str, tuple[str, str, str]] = {
     "sample_id": ("a string", "MT304", "MT304"),

@@ -26,14 +26,8 @@ from medtasks.validate.documents import Documents, TaskReport, folded, options_o
 GIVEN_BY_STAGE_1 = {"observations": "what stage 1 said"}
 LONG = 12
 """Minimum length of a text whose occurrence in a prompt is no coincidence."""
-SHORT = 4
-"""Minimum length of an open question's answer for finding it as a separate word."""
 FEW = 5
 """With fewer documents, an answer may be in its question by chance."""
-MOST = 0.8
-"""Minimum share of documents with their own answer in a field for this to be no coincidence."""
-OTHERS = 0.2
-"""Maximum share of documents with another answer in the field: "red or blue?" does not tell which is right."""
 
 _SENTENCE_ENDS = re.compile(r"(?<=[.;!?])\s+")
 _NO_WORD = re.compile(r"\W+")
@@ -160,7 +154,7 @@ def leaks(document: Mapping[str, Any], visible: frozenset[str], prompt: str) -> 
             if len(text) >= LONG and (" " in text or answer):
                 leaked = text in prompt
             else:
-                leaked = answer and len(text) >= SHORT and any(map(str.isalpha, text)) and f" {text} " in f" {prompt} "
+                leaked = answer and len(text) >= 4 and any(map(str.isalpha, text)) and f" {text} " in f" {prompt} "
             if leaked and not any(text in one for one in shown_texts):
                 yield field, text
                 break
@@ -203,7 +197,8 @@ def check_giveaways(documents: Documents, fields: Set[str], report: TaskReport) 
         for kind, rows in pairs.items():
             leaking = [documents[number] for number, own, _ in rows if own in texts[number]]
             others = sum(other in texts[number] for number, _, other in rows)
-            if len(rows) < FEW or len(leaking) < MOST * len(rows) or others > OTHERS * len(rows):
+            # in many rows the other answer as well: "red or blue?" does not tell which is right
+            if len(rows) < FEW or len(leaking) < 0.8 * len(rows) or others > 0.2 * len(rows):
                 continue
             for document in leaking:
                 message = f"`{field}` contains the {kind} of the gold answer ({shown(document['target'])})"
