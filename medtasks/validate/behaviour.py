@@ -17,7 +17,7 @@ import numpy as np
 from medtasks.adapters.policies import Question, abstain, oracle
 from medtasks.answers.option_letter import join_stages
 from medtasks.benchmarks.variants import joined_items
-from medtasks.catalog.benchmark import Benchmark, Item, Value
+from medtasks.catalog.benchmark import Benchmark, Item
 from medtasks.catalog.contents import OURS, raised_at
 from medtasks.catalog.registry import place_of
 from medtasks.catalog.spec import TaskSpec, read_installed
@@ -204,12 +204,13 @@ class _Behaviour:
         for metric in lacking:
             message = f"`process_results` gives no {shown(metric)}, expected its statistics as in `metric_list`"
             self._about("MT507", metric, message, fix="add it, or remove it from the list")
-        checked = [
-            self._is_sound(f"{name}, sample {item.item_id}", self._metrics[metric], item.values[metric])
-            for item in items
-            for metric in filter(self._metrics.__contains__, item.values)
-        ]
-        if lacking or not all(checked):
+        sound = not lacking
+        for item in items:
+            for metric in filter(self._metrics.__contains__, item.values):
+                value = item.values[metric]
+                rows = [row for row in (value.statistics, value.low, value.high, *value.repeats) if row is not None]
+                sound &= self._is_sound(f"{name}, sample {item.item_id}", self._metrics[metric], rows)
+        if not sound:
             return None
         by, pooled = self._spec.metadata.breakdowns, self._spec.metadata.pooled
         scored = score_samples(samples, self._benchmark, by, pooled, resamples=20).metrics
@@ -231,18 +232,19 @@ class _Behaviour:
                 self._about("MT512", rate, f"{name}, item {item.item_id}: {cases} as for other responses")
                 return
 
-    def _is_sound(self, where: str, metric: Metric, value: Value) -> bool:
-        """Whether the statistics of an item can be scored; all that cannot are reported."""
-        rows = [row for row in (value.statistics, value.low, value.high, *value.repeats) if row is not None]
+    def _is_sound(self, where: str, metric: Metric, rows: Sequence[Sequence[float]]) -> bool:
+        """Whether statistics of an item can be scored; those that cannot are reported."""
+        code, fault = "MT508", ""
         if not rows and metric.unavailable() is None:
-            message = f"{where}: there are no statistics, expected {metric.width}"
-            self._about("MT508", metric.name, message, fix="return them from `process_results`")
-            return False
-        for fault in filter(None, (_fault_of(metric, row) for row in rows)):
-            code = "MT508" if any(len(row) != metric.width for row in rows) else "MT504"
+            fault = f"there are no statistics, expected {metric.width}"
+        for row in rows:
+            if len(row) != metric.width:
+                fault = f"there are {len(row)} statistics, expected {metric.width}, the metric's width"
+            elif not all(map(math.isfinite, row)):
+                code, fault = "MT504", f"the statistics are {list(row)[:6]}, expected finite numbers"
+        if fault:
             self._about(code, metric.name, f"{where}: {fault}")
-            return False
-        return True
+        return not fault
 
     def _check_range(self, metric: Metric, value: float, what: str) -> None:
         """Report a score that is not finite, or out of the metric's range.
@@ -322,20 +324,11 @@ class _Behaviour:
                     unbearable.add(kind)
                     continue
                 for name in filter(self._metrics.__contains__, sample.statistics):
-                    if fault := _fault_of(self._metrics[name], sample.statistics[name]):
-                        self._about("MT504", name, f"of a response that is {kind} {fault}")
+                    self._is_sound(f"a response that is {kind}", self._metrics[name], [sample.statistics[name]])
                 for name, score in sample.scores.items():
                     if score is not None and name in self._metrics:
                         self._check_range(self._metrics[name], score, f"of a response that is {kind} the score")
         return unbearable
-
-
-def _fault_of(metric: Metric, row: Sequence[float]) -> str | None:
-    """Why statistics cannot be scored; None if they can."""
-    if len(row) != metric.width:
-        return f"there are {len(row)} statistics, expected {metric.width}, the metric's width"
-    finite = all(map(math.isfinite, row))
-    return None if finite else f"the statistics are {list(row)[:6]}, expected finite numbers"
 
 
 def _reaches(metric: Metric, value: float, other: float) -> bool:
