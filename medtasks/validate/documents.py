@@ -16,7 +16,7 @@ from medtasks.catalog.spec import TaskSource
 from medtasks.core.errors import MediaError, MedtasksError, first_line
 from medtasks.core.findings import Finding, Place, failed, finding
 from medtasks.core.schema import shown
-from medtasks.core.text import first_names, shortened
+from medtasks.core.text import counted, first_names, shortened
 from medtasks.data.media.video import read_index
 from medtasks.data.media.windows import exact
 from medtasks.data.prepared import Prepared
@@ -24,23 +24,9 @@ from medtasks.data.prepared import Prepared
 Document = Mapping[str, Any]
 Documents = Sequence[Document]
 
-
-_FIELDS: Mapping[str, tuple[str, str, str]] = {
-    "sample_id": ("a string", "MT304", "MT304"),
-    "cluster": ("a string", "MT309", "MT309"),
-    "target": ("a string", "MT304", "MT308"),
-    "media": ("a list of strings", "MT304", "MT317"),
-    "abstention": ("a string", "MT304", ""),
-}
-"""Fields of every document: the type in words, and the codes of a wrong type and of an empty value."""
-
-_KINDS: Mapping[str, Any] = {
-    "truth value": bool,
-    "number": (int, float),
-    "text": str,
-    "mapping": Mapping,
-    "list": (list, tuple),
-}
+_TEXTS = ("sample_id", "cluster", "target", "abstention", "question")
+"""Text fields of every document; some documents have no question."""
+_KINDS = {"int": "number", "float": "number", "str": "text", "bool": "truth value", "dict": "mapping", "tuple": "list"}
 
 
 class TaskReport:
@@ -71,12 +57,12 @@ class TaskReport:
 
     def findings(self) -> list[Finding]:
         """All findings; a defect of documents that were all reported for another task is not among them."""
-        counted = []
+        counts = []
         for (code, field), (message, place, documents) in self._counts.items():
             first = shortened(next(iter(documents)), 120)
             sentence = f"{len(documents):,} of {self.documents:,} documents, first {first!r}: {message}"
-            counted.append(finding(code, self.source.name, sentence, place, field))
-        return [*self._findings, *counted, *self._general.values()]
+            counts.append(finding(code, self.source.name, sentence, place, field))
+        return [*self._findings, *counts, *self._general.values()]
 
 
 def check_documents(documents: Documents, benchmark: Benchmark, report: TaskReport) -> None:
@@ -88,19 +74,19 @@ def check_documents(documents: Documents, benchmark: Benchmark, report: TaskRepo
 
 
 def _check_fields(document: Document, benchmark: Benchmark, report: TaskReport) -> None:
-    for field, (words, wrong, empty) in _FIELDS.items():
-        value: Any = document.get(field)
-        fits = isinstance(value, (list, tuple) if field == "media" else str)
+    for field in (*_TEXTS, "media"):
+        value = document.get(field)
+        texts, expected = ([value], "text") if field in _TEXTS else (value, "a list of files")
         if field not in document:
-            report.count(wrong, document, f"`{field}` is missing, expected {words}", field)
-        elif not fits or not all(isinstance(text, str) for text in value):  # its characters, or the items of a list
-            report.count(wrong, document, f"`{field}` is {shown(value)}, expected {words}", field)
-        elif empty and not (value.strip() if isinstance(value, str) else value):
-            content = "a picture or video" if field == "media" else "text"
-            report.count(empty, document, f"`{field}` is empty, expected {content}", field)
-    question, target = document.get("question"), document.get("target")
-    if "question" in document and (not isinstance(question, str) or not question.strip()):
-        report.count("MT310", document, f"`question` is {shown(question)}, expected a non-empty string", "question")
+            state = "missing"
+        elif not isinstance(texts, (list, tuple)) or not all(isinstance(text, str) for text in texts):
+            state = shown(value)
+        else:
+            state = "" if field == "abstention" or "".join(texts).strip() else "empty"
+        if state and (field != "question" or field in document):
+            code = {"target": "MT308", "media": "MT317"}.get(field, "MT304") if state == "empty" else "MT304"
+            report.count(code, document, f"`{field}` is {state}, expected {expected}", field)
+    target = document.get("target")
     if isinstance(target, str) and benchmark.doubt is not None and (why := benchmark.doubt(document)):
         report.count("MT325", document, why, "target")
     try:
@@ -113,8 +99,7 @@ def _check_options(document: Document, benchmark: Benchmark, report: TaskReport)
     options, choices, target = options_of(document), document.get("choices"), document.get("target")
     texts = [folded(text) for _, text in options]
     if len(options) == 1 or (not options and isinstance(choices, Mapping)):
-        plural = "" if options else "s"
-        report.count("MT311", document, f"{len(options)} option{plural}, expected at least two")
+        report.count("MT311", document, f"{counted(len(options), 'option')}, expected at least two")
     empty = [name for (name, _), text in zip(options, texts, strict=True) if not text]
     if empty:
         report.count("MT316", document, f"option {empty[0]} is empty, expected text")
@@ -166,7 +151,7 @@ def _check_among_each_other(documents: Documents, benchmark: Benchmark, report: 
             report.count("MT319", document, f"{message}, the answer is not")
         for field, value in document.items():
             if value is not None:
-                kind = next((word for word, kinds in _KINDS.items() if isinstance(value, kinds)), type(value).__name__)
+                kind = _KINDS.get(type(value).__name__, type(value).__name__)
                 known, name = types.setdefault(field, (kind, document.get("sample_id")))
                 if known != kind:
                     message = f"`{field}` is a {kind}, but a {known} in {shown(name)}, expected one type"
