@@ -187,10 +187,8 @@ class Metadata(_Keys):
         return "options" if self.options is not None else "prompts" if self.prompts else None
 
 
-class Generation(BaseModel):
+class Generation(_Keys, extra="allow"):
     """``generation_kwargs``: the settings that most back-ends support; others are allowed, with a warning."""
-
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
 
     max_new_tokens: Count = _ABSENT
     temperature: Amount = _ABSENT
@@ -234,10 +232,8 @@ class Pipeline(_Keys):
     filter: Annotated[tuple[Step, ...], Field(strict=False, min_length=1)]
 
 
-class Templates(BaseModel):
+class Templates(_Keys, extra="allow"):
     """``lmms_eval_specific_kwargs``; a benchmark may add keys of its own."""
-
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
 
     template: Name
     stage1_template: Name = _ABSENT
