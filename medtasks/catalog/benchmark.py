@@ -107,9 +107,9 @@ class SampleView:
 def by_fields(*names: str, **renamed: str) -> dict[str, Callable[[SampleView], tuple[str, ...]]]:
     """Breakdowns by fields of the documents, with the names of the fields or keywords; each has one group per value.
 
-    >>> groups = by_fields("organ", kind="question_type")
-    >>> groups["organ"](SampleView("1", "p1", {"organ": ""}, "A", "ok"))
-    ('(not stated)',)
+    >>> view = SampleView("1", "p1", {"organ": "", "question_type": "closed"}, "A", "ok")
+    >>> {name: groups(view) for name, groups in by_fields("organ", kind="question_type").items()}
+    {'organ': ('(not stated)',), 'kind': ('closed',)}
     """
 
     def groups(field: str) -> Callable[[SampleView], tuple[str, ...]]:
