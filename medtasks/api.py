@@ -18,10 +18,15 @@ from medtasks.benchmarks.errors import Case, Errors
 from medtasks.benchmarks.layouts import error_columns, kinds_of_error
 from medtasks.benchmarks.streams import round_values
 from medtasks.catalog.benchmark import (
+    ALL_GROUPS,
     Benchmark,
+    BoardLayout,
+    Column,
     Document,
     Item,
     Joined,
+    LayoutTable,
+    Plot,
     PrepareCommand,
     SampleView,
     Turn,
@@ -30,7 +35,6 @@ from medtasks.catalog.benchmark import (
     round_items,
     sample_items,
 )
-from medtasks.catalog.board_layout import ALL_GROUPS, BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.records import Record, Where, build, distinct, text_field, texts_by_key, wrong
 from medtasks.catalog.registry import FilterInfo, Plugin
 from medtasks.catalog.rubric import Aspect, Rubric

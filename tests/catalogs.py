@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
 from medtasks.catalog import contents
-from medtasks.catalog.packages import TaskPackage
+from medtasks.catalog.contents import TaskPackage
+
+READ = ("medtasks.catalog.", "medtasks.metrics.registry", "medtasks.data.store")
+"""Modules that keep what they read."""
 
 
 @contextmanager
@@ -16,8 +20,16 @@ def fresh(packages: tuple[TaskPackage, ...] | None = None) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if packages is not None:
             patch.setattr(contents, "find_packages", lambda: (packages, ()))
-        contents.forget()
+        _forget()
         try:
             yield
         finally:
-            contents.forget()
+            _forget()
+
+
+def _forget() -> None:
+    """Packages are looked for, and read, again."""
+    for module in [module for name, module in sys.modules.items() if name.startswith(READ)]:
+        for function in vars(module).values():
+            if hasattr(function, "cache_clear"):
+                function.cache_clear()

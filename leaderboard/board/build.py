@@ -9,7 +9,7 @@ from typing import Any
 
 import medtasks
 from medtasks.benchmarks.layouts import HEADLINE, all_layouts, columns_of
-from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
+from medtasks.catalog.benchmark import BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.registry import benchmark_owner, get_benchmark
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
-from medtasks.catalog.board_layout import Column
+from medtasks.catalog.benchmark import Column
 from medtasks.core.files import short_hash
 
 from .board import Board, BoardColumn, BoardModel, Cell, Ranking, Unit

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from medtasks.catalog.board_layout import ALL_GROUPS, Column
+from medtasks.catalog.benchmark import ALL_GROUPS, Column
 from medtasks.catalog.spec import load_spec
 from medtasks.metrics.confidence import BINS, CONFIDENCE_NAMES, ECE
 from medtasks.metrics.item_metrics import SIGNED

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medtasks.benchmarks.layouts import all_layouts
-from medtasks.catalog.board_layout import Column
+from medtasks.catalog.benchmark import Column
 from medtasks.catalog.registry import get_benchmark
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, UsageError

@@ -10,8 +10,7 @@ from typing import Any
 from medtasks.benchmarks.errors import declared_metrics, pooled_metrics
 from medtasks.benchmarks.layouts import all_layouts, columns_of
 from medtasks.benchmarks.variants import joined_items
-from medtasks.catalog.benchmark import with_derived
-from medtasks.catalog.board_layout import BoardLayout
+from medtasks.catalog.benchmark import BoardLayout, with_derived
 from medtasks.catalog.spec import load_spec, load_specs
 from medtasks.core.errors import MedtasksError
 from medtasks.runs.find import one_run

@@ -16,8 +16,7 @@ import numpy as np
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.schema import suggestion
-from medtasks.core.tables import TextTable, grouped_notes, p_text, signed_interval
-from medtasks.core.text import first_names
+from medtasks.core.text import TextTable, first_names, grouped_notes, p_text, signed_interval
 from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.runs.comparisons import compare_statistics
 from medtasks.runs.find import NO_RUN, no_run

@@ -17,7 +17,7 @@ from medtasks.catalog.benchmark import Document
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.core.errors import NoRowsError, UsageError
 from medtasks.core.settings import Subset
-from medtasks.core.tables import TextTable
+from medtasks.core.text import TextTable
 from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.runs.table import without_value
 from medtasks.stats.paired import clustered_score, detectable_difference

@@ -11,12 +11,11 @@ from tqdm import tqdm
 
 from medtasks.analysis.runs import Run, Runs, open, scored_of
 from medtasks.benchmarks.layouts import all_layouts
-from medtasks.catalog.board_layout import BoardLayout, Column
+from medtasks.catalog.benchmark import BoardLayout, Column
 from medtasks.catalog.spec import load_spec
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, UsageError, first_line
-from medtasks.core.tables import TextTable
-from medtasks.core.text import first_names
+from medtasks.core.text import TextTable, first_names
 from medtasks.leaderboard.board.board import FORMATS, Ranking, Refused
 from medtasks.leaderboard.board.board import Board as BoardData
 from medtasks.leaderboard.board.build import build_board

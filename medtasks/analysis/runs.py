@@ -16,7 +16,7 @@ from medtasks.analysis.columns import ITEMS, SAMPLES, SCORES, STATES, TYPES, Tab
 from medtasks.catalog.spec import leaf_tasks
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import UsageError
-from medtasks.core.tables import TextTable
+from medtasks.core.text import TextTable
 from medtasks.leaderboard.board.models import model_name
 from medtasks.leaderboard.board.rows import part_signature
 from medtasks.leaderboard.rank.compare import read_one

@@ -1,6 +1,6 @@
 """Benchmarks, one directory each; the modules next to the directories are shared.
 
-A directory is laid out like an external package's module and discovered the same way (`medtasks.catalog.packages`).
+A directory is laid out like an external package's module and discovered the same way (`medtasks.catalog.contents`).
 """
 
 from __future__ import annotations

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 from medtasks.benchmarks.variants import selected_option, unlettered
 from medtasks.catalog.benchmark import FAILED, Benchmark, Derived, Item, Value
-from medtasks.catalog.contents import owner_of
-from medtasks.catalog.packages import TaskPackage
+from medtasks.catalog.contents import TaskPackage, owner_of
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.catalog.task_model import ErrorKind
 from medtasks.core.errors import DataError, MedtasksError

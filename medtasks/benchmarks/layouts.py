@@ -9,9 +9,8 @@ from dataclasses import replace
 from itertools import count
 
 from medtasks.benchmarks.errors import declared_rates
-from medtasks.catalog.board_layout import ALL_GROUPS, BoardLayout, Column, LayoutTable, Plot
-from medtasks.catalog.contents import task_packages
-from medtasks.catalog.packages import LeftOut, TaskPackage
+from medtasks.catalog.benchmark import ALL_GROUPS, BoardLayout, Column, LayoutTable, Plot
+from medtasks.catalog.contents import LeftOut, TaskPackage, task_packages
 from medtasks.catalog.registry import all_benchmarks, benchmark_owner, get_benchmark, plugin_of
 from medtasks.catalog.rubric import load_rubric
 from medtasks.catalog.spec import TaskSpec, leaf_tasks, load_spec, load_specs

@@ -1,16 +1,19 @@
-"""What a package describes: a benchmark, the items that its samples form, and metrics of them."""
+"""What a package describes: a benchmark, the items that its samples form, metrics of them, and its board layout: which
+scores a leaderboard shows, in which tables and plots."""
 
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from medtasks.catalog.records import Record
 from medtasks.core.errors import MedtasksError
+from medtasks.core.findings import Place
 
 if TYPE_CHECKING:
     import numpy as np
@@ -101,23 +104,18 @@ class SampleView:
     task: str = ""
 
 
-def by_field(name: str) -> Callable[[SampleView], tuple[str, ...]]:
-    """A breakdown by a document's field; empty values are one group, ``(not stated)``."""
+def by_fields(*names: str, **renamed: str) -> dict[str, Callable[[SampleView], tuple[str, ...]]]:
+    """Breakdowns by fields of the documents, with the names of the fields or keywords; each has one group per value.
 
-    def groups(view: SampleView) -> tuple[str, ...]:
-        return (view.document[name] or "(not stated)",)
-
-    return groups
-
-
-def by_fields(*names: str) -> dict[str, Callable[[SampleView], tuple[str, ...]]]:
-    """Breakdowns by fields of the documents: each has the field's name, and one group per value.
-
-    >>> groups = by_fields("organ")["organ"]
-    >>> groups(SampleView("1", "p1", {"organ": ""}, "A", "ok"))
-    ('(not stated)',)
+    >>> view = SampleView("1", "p1", {"organ": "", "question_type": "closed"}, "A", "ok")
+    >>> {name: groups(view) for name, groups in by_fields("organ", kind="question_type").items()}
+    {'organ': ('(not stated)',), 'kind': ('closed',)}
     """
-    return {name: by_field(name) for name in names}
+
+    def groups(field: str) -> Callable[[SampleView], tuple[str, ...]]:
+        return lambda view: (view.document[field] or "(not stated)",)
+
+    return {name: groups(field) for name, field in (*zip(names, names, strict=True), *renamed.items())}
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,3 +332,93 @@ class Benchmark:
     def repeatable(self) -> bool:
         """Whether a question may be asked several times (``repeats``)."""
         return self.join is sample_items
+
+
+ALL_GROUPS = "*"
+"""As a column's ``group``: one column per group of the breakdown in the results, sorted."""
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """A part of a layout; ``place`` is the file and line that made it, for messages."""
+
+    place: Place | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        caller = sys._getframe(2)  # 0 is this method, 1 the generated one
+        object.__setattr__(self, "place", Place(Path(caller.f_code.co_filename), caller.f_lineno))
+
+
+@dataclass(frozen=True)
+class Column(_Placed):
+    """One score: a metric of a task or group, over all of its items or over one group of a breakdown.
+
+    Args:
+        task: a task or group.
+        label: the heading; with ``group=ALL_GROUPS`` each group's name is used instead.
+        breakdown: name of one of the benchmark's breakdowns; None for all items.
+        group: a group of it, or `ALL_GROUPS`; None for all items.
+        remark: a few words below the heading, and in figures beside it.
+    """
+
+    task: str
+    metric: str
+    label: str
+    breakdown: str | None = None
+    group: str | None = None
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class LayoutTable(_Placed):
+    """A table with models as rows. ``name`` is part of URLs and file names: lower case, digits, hyphens."""
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Plot(_Placed):
+    """A figure over models; all of its numbers are also in a table.
+
+    Args:
+        name: part of URLs and file names: lower case, digits, hyphens.
+        kind: ``bars`` (columns × models, with intervals; ``chance`` draws the benchmark's chance level), ``heatmap``
+            (columns × models), ``radar`` (columns are the axes), ``paired`` (each column beside its counterpart in
+            ``against``), ``letters`` (how often each letter was chosen and correct in the columns' tasks), ``timeline``
+            (rounds of streaming items of the columns' tasks).
+        against: only for ``paired``; as many as ``columns``.
+        ranks: a heat map of (rank - 1) / (models - 1), best 0, ties averaged, instead of values.
+        note: one sentence below the figure.
+    """
+
+    name: str
+    title: str
+    kind: Literal["bars", "heatmap", "letters", "paired", "radar", "timeline"]
+    columns: tuple[Column, ...]
+    against: tuple[Column, ...] = ()
+    ranks: bool = False
+    chance: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class BoardLayout(_Placed):
+    """The board layout of a benchmark.
+
+    Args:
+        headline: the scores by which models are ranked and compared; the first one orders the board.
+        tables: all other scores.
+        shows: which part of a sample may be published: ``nothing`` (only ids, extracted options and scores), ``text``
+            (also questions, references and responses) or ``media``.
+        why: why no more than ``shows`` may be published, in a sentence.
+    """
+
+    benchmark: str
+    headline: tuple[Column, ...]
+    tables: tuple[LayoutTable, ...] = ()
+    plots: tuple[Plot, ...] = ()
+    shows: Literal["nothing", "text", "media"] = "nothing"
+    why: str = ""

@@ -9,17 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from jinja2 import (
-    ChoiceLoader,
-    FileSystemLoader,
-    PrefixLoader,
-    StrictUndefined,
-    TemplateError,
-    TemplateNotFound,
-    TemplateSyntaxError,
-    meta,
-    nodes,
-)
+import jinja2
+from jinja2 import meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from medtasks.catalog.contents import once, task_packages
@@ -29,11 +20,6 @@ from medtasks.core.settings import current_settings, using
 
 MOST_TEXT = 4_000_000
 """Maximum length of a prompt, in characters."""
-
-
-def template_folders() -> tuple[Path, ...]:
-    """The directories searched for templates, in this order: the overlay, if set; ours; other packages'."""
-    return (*overlay(), *dict.fromkeys(package.templates for package in task_packages() if package.templates.is_dir()))
 
 
 def overlay() -> tuple[Path, ...]:
@@ -46,19 +32,15 @@ def overlay() -> tuple[Path, ...]:
     return (folder,)
 
 
-def prompt_environment() -> ImmutableSandboxedEnvironment:
-    """The sandbox in which prompts are rendered."""
-    return _environment(overlay())
-
-
 @once
-def _environment(overlay: tuple[Path, ...]) -> ImmutableSandboxedEnvironment:
+def prompt_environment(overlay: tuple[Path, ...]) -> ImmutableSandboxedEnvironment:
+    """The sandbox in which prompts are rendered; ``overlay`` are the directories whose templates come first."""
     ours, *others = task_packages()
     # another package's template only if its name starts with the package's module
-    brought = {package.prefix: FileSystemLoader(package.template_folder) for package in others if not package.ours}
+    brought = {one.prefix: jinja2.FileSystemLoader(one.templates / one.prefix) for one in others if not one.ours}
     made = _Environment(
-        loader=ChoiceLoader([FileSystemLoader([*overlay, ours.templates]), PrefixLoader(brought)]),
-        undefined=StrictUndefined,  # an unknown variable is an error instead of empty text
+        loader=jinja2.ChoiceLoader([jinja2.FileSystemLoader([*overlay, ours.templates]), jinja2.PrefixLoader(brought)]),
+        undefined=jinja2.StrictUndefined,  # an unknown variable is an error instead of empty text
         trim_blocks=True,
         autoescape=False,
         auto_reload=False,  # would check the file for every prompt, and change prompts within a run
@@ -81,30 +63,30 @@ def render(template: str, **variables: Any) -> str:
     """
     kept, size = [], 0
     try:
-        for part in prompt_environment().get_template(template).generate(variables):
+        for part in prompt_environment(overlay()).get_template(template).generate(variables):
             kept.append(part)
             size += len(part)
             if size > MOST_TEXT:
-                raise TemplateError(f"it is longer than {MOST_TEXT:,} characters")
-    except TemplateNotFound as error:
+                raise jinja2.TemplateError(f"it is longer than {MOST_TEXT:,} characters")
+    except jinja2.TemplateNotFound as error:
         raise _absent(str(error.name)) from error
-    except TemplateSyntaxError as error:
+    except jinja2.TemplateSyntaxError as error:
         raise _malformed(error.name or template, error) from error
     except Exception as error:  # a template can divide by zero, or call a field as a function
-        problem = str(error) if isinstance(error, TemplateError) else first_line(error)
+        problem = str(error) if isinstance(error, jinja2.TemplateError) else first_line(error)
         raise MedtasksError(f"template {template!r} cannot be rendered: {problem}.") from error
     return "".join(kept).rstrip()
 
 
 def template_path(template: str) -> Path:
-    """The file of ``template``, the first in :func:`template_folders`; raises :class:`UsageError` if there is none."""
-    environment = prompt_environment()
+    """The file of ``template``, that of the overlay first; raises :class:`UsageError` if there is none."""
+    environment = prompt_environment(overlay())
     assert environment.loader is not None
     try:
         _, path, _ = environment.loader.get_source(environment, template)
     except UnicodeDecodeError as error:
         raise _malformed(template, error) from error
-    except (TemplateNotFound, OSError, ValueError) as error:
+    except (jinja2.TemplateNotFound, OSError, ValueError) as error:
         raise _absent(template) from error
     return Path(str(path))
 
@@ -116,7 +98,7 @@ def template_source(template: str) -> str:
 
 def _absent(template: str) -> UsageError:
     packages = task_packages()
-    folders = (*overlay(), packages[0].templates, *(one.template_folder for one in packages if not one.ours))
+    folders = (*overlay(), packages[0].templates, *(one.templates / one.prefix for one in packages if not one.ours))
     looked = ", ".join(map(str, folders))
     return UsageError(f"template {template!r} is in none of {looked}; check the task's `template`.")
 
@@ -160,7 +142,7 @@ def template_variables(template: str) -> set[str]:
 
 @functools.lru_cache(maxsize=256)  # a few dozen texts, which the hashes of some two hundred tasks need
 def _parsed(template: str, source: str) -> nodes.Template:
-    environment = prompt_environment()
+    environment = prompt_environment(overlay())
     try:
         tree = environment.parse(source)
         meta.find_undeclared_variables(tree)  # compiles the template, which finds errors that the parser misses
@@ -170,8 +152,8 @@ def _parsed(template: str, source: str) -> nodes.Template:
 
 
 def _malformed(template: str, error: Exception) -> MedtasksError:
-    problem = str(error) if isinstance(error, TemplateError) else first_line(error)
-    if isinstance(error, TemplateSyntaxError):
+    problem = str(error) if isinstance(error, jinja2.TemplateError) else first_line(error)
+    if isinstance(error, jinja2.TemplateSyntaxError):
         error.name = template  # Jinja does not know it
     return MedtasksError(f"template {template!r} is malformed ({problem.rstrip('.')}); fix it.")
 

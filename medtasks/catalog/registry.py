@@ -15,10 +15,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from medtasks.catalog.benchmark import Benchmark, Metric
-from medtasks.catalog.board_layout import BoardLayout
-from medtasks.catalog.contents import once, packages_found, raised_at, raised_in, task_packages
-from medtasks.catalog.packages import OURS, LeftOut, TaskPackage
+from medtasks.catalog.benchmark import Benchmark, BoardLayout, Metric
+from medtasks.catalog.contents import OURS, LeftOut, TaskPackage, once, packages_found, raised_at, task_packages
 from medtasks.core.errors import GuestCodeError, MedtasksError, UsageError, first_line
 from medtasks.core.findings import Place
 from medtasks.core.schema import shown, unknown
@@ -74,13 +72,10 @@ class Plugin:
 @once
 def _loaded(package: TaskPackage) -> tuple[Plugin, LeftOut | None]:
     """The parts of a package, or why none of them can be used."""
+    module = None
     try:
-        try:
-            with redirect_stdout(sys.stderr):  # what it prints must not get into a command's output
-                module = import_module(package.module)
-        except (Exception, SystemExit) as error:
-            why = f"{first_line(error)[:300].rstrip('.')}; fix or uninstall it"
-            raise MedtasksError(f"{package.module} cannot be imported {raised_in(error)}: {why}.") from error
+        with redirect_stdout(sys.stderr):  # what it prints must not get into a command's output
+            module = import_module(package.module)
         plugin = getattr(module, "PLUGIN", None)
         named = [name for name, value in vars(module).items() if isinstance(value, Plugin)]
         if plugin is None and named:
@@ -94,7 +89,10 @@ def _loaded(package: TaskPackage) -> tuple[Plugin, LeftOut | None]:
     except (Exception, SystemExit) as error:  # another package's code may raise anything, even when only inspected
         if package.ours:
             raise
-        left_out = LeftOut(package.owner, "", first_line(error), raised_at(error.__cause__ or error))
+        why = first_line(error)
+        if module is None:
+            why = f"{package.module} cannot be imported: {why[:300].rstrip('.')}; fix or uninstall it."
+        left_out = LeftOut(package.owner, "", why, raised_at(error))
         left_out.warn()
         return Plugin(), left_out
 

@@ -24,8 +24,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from medtasks.catalog.contents import once, task_packages
-from medtasks.catalog.packages import LeftOut, TaskPackage
+from medtasks.catalog.contents import LeftOut, TaskPackage, once, task_packages
 from medtasks.catalog.prompts import overlay, render, template_hash, template_variables
 from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.core.files import short_hash

@@ -6,15 +6,19 @@ Keys are those of lmms-eval's task and group configuration, and our ``metadata``
 from __future__ import annotations
 
 from math import inf
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, model_validator
 from pydantic_core import PydanticCustomError
 
-from medtasks.catalog.task_source import FunctionName, TaskSource, read_source
-from medtasks.core.schema import expects, problems, shown, suggestion
-from medtasks.core.text import first_names
+from medtasks.core.schema import expects, shown
+
+
+class FunctionName(str):
+    """The dotted name after ``!function``."""
+
+    __slots__ = ()
+
 
 _ABSENT: Any = None
 """Default of an optional key; an explicit null is refused."""
@@ -183,10 +187,8 @@ class Metadata(_Keys):
         return "options" if self.options is not None else "prompts" if self.prompts else None
 
 
-class Generation(BaseModel):
+class Generation(_Keys, extra="allow"):
     """``generation_kwargs``: the settings that most back-ends support; others are allowed, with a warning."""
-
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
 
     max_new_tokens: Count = _ABSENT
     temperature: Amount = _ABSENT
@@ -230,10 +232,8 @@ class Pipeline(_Keys):
     filter: Annotated[tuple[Step, ...], Field(strict=False, min_length=1)]
 
 
-class Templates(BaseModel):
+class Templates(_Keys, extra="allow"):
     """``lmms_eval_specific_kwargs``; a benchmark may add keys of its own."""
-
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
 
     template: Name
     stage1_template: Name = _ABSENT
@@ -245,12 +245,6 @@ class Templates(BaseModel):
         message = "system_template is set, but a task with stage1_template has no system prompt"
         _refuse(both, "system_template", message, "remove one")
         return self
-
-
-def _one_pipeline(value: tuple[Pipeline, ...]) -> tuple[Pipeline, ...]:
-    if len(value) > 1:
-        raise PydanticCustomError("MT112", "a response is filtered once, expected one pipeline", {"at": 1})
-    return value
 
 
 class TaskFile(_Keys):
@@ -269,7 +263,7 @@ class TaskFile(_Keys):
     output_type: Literal["generate_until", "generate_until_multi_round", "generate_until_agentic"]
     generation_kwargs: Generation
     metric_list: Annotated[tuple[MetricEntry, ...], Field(strict=False, min_length=1), AfterValidator(_distinct)]
-    filter_list: Annotated[tuple[Pipeline, ...], Field(strict=False, min_length=1), AfterValidator(_one_pipeline)]
+    filter_list: Annotated[tuple[Pipeline, ...], Field(strict=False, min_length=1, max_length=1)]
     lmms_eval_specific_kwargs: Templates
     metadata: Metadata
     repeats: Count = 1
@@ -328,52 +322,3 @@ class GroupFile(_Keys):
             message = f"metadata.{key} is set, but a group asks nothing itself"
             _refuse(getattr(self.metadata, key), "metadata", message, "set it in the group's tasks")
         return self
-
-
-_CODES = {"extra_forbidden": "MT107", "missing": "MT110", "literal_error": "MT112"}
-_METADATA_CODES = {"extra_forbidden": "MT108", "missing": "MT111"}
-_UNREADABLE = {"MT101", "MT102", "MT104", "MT105"}
-
-
-def read_task(path: Path) -> TaskSource:
-    """Read and check a task or group file. Never raises.
-
-    Nothing is said about the keys of a file if a part of it cannot be read.
-    """
-    source = read_source(path)
-    defects, kind = source.defects, source.kind
-    if any(defect.code in _UNREADABLE or defect.field == "include" for defect in defects):
-        return source
-    if ("group" in source.content) != (kind == "group"):
-        content, folder = ("a task", "the benchmark's directory") if kind == "group" else ("a group", "groups/")
-        message = f"this is {content}, expected a {kind} because of its directory"
-        defects.append(source.finding("MT115", message, "group", fix=f"move the file to {folder}"))
-        return source
-    name = source.content.get(kind)
-    if isinstance(name, str) and name != source.name:
-        message = f"field `{kind}` is {shown(name)}, expected {source.name!r}, the name of the file"
-        defects.append(source.finding("MT106", message, kind))
-    model: type[TaskFile | GroupFile] = GroupFile if kind == "group" else TaskFile
-    try:
-        source.file = model.model_validate(source.content)
-    except ValidationError as error:
-        found = list(problems(error, model))
-        lists = {one.keys[:length] for one in found for length in range(len(one.keys))}
-        unknown_keys = [one.keys for one in found if one.kind == "extra_forbidden"]
-        for one in found:
-            if one.kind == "too_short" and one.keys in lists:
-                continue  # without the items that are wrong, which are reported
-            if one.kind == "missing" and any(
-                keys[:-1] == one.keys[:-1] and suggestion(keys[-1], [str(one.keys[-1])]) for keys in unknown_keys
-            ):
-                continue  # misspelt: the unknown key is reported, with this one as its suggestion
-            codes = _METADATA_CODES if one.keys[0] == "metadata" and len(one.keys) > 1 else _CODES
-            code = one.kind if one.kind.startswith("MT") else codes.get(one.kind, "MT109")
-            defects.append(source.finding(code, one.message, *one.keys))
-        return source
-    known = Generation.model_fields
-    for key in [key for key in source.block("generation_kwargs") if key not in known]:
-        message = f"field `generation_kwargs.{key[:80]}` is not a setting that back-ends share"
-        message += f"{suggestion(key, known)}, expected one of {first_names(known, 8)}"
-        defects.append(source.finding("MT117", message, "generation_kwargs", key))
-    return source

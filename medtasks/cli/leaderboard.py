@@ -20,8 +20,7 @@ import typer
 from medtasks.cli.console import Json, Prices, Results, progress, table, write, write_json
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import UsageError
-from medtasks.core.tables import grouped_notes
-from medtasks.core.text import counted, printable
+from medtasks.core.text import counted, grouped_notes, printable
 
 if TYPE_CHECKING:
     from medtasks.leaderboard.board.board import Board

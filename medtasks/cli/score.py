@@ -13,8 +13,7 @@ import typer
 from medtasks.cli.console import Json, Prices, progress, table, write, write_json
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, UsageError
-from medtasks.core.tables import grouped_notes, p_text, signed_interval
-from medtasks.core.text import counted, first_names, printable
+from medtasks.core.text import counted, first_names, grouped_notes, p_text, printable, signed_interval
 
 if TYPE_CHECKING:
     from medtasks.leaderboard.verify.scored_run import ScoredRun

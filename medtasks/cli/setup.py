@@ -19,8 +19,7 @@ from rich.console import Console
 from typer.core import TyperGroup
 from typing_extensions import Unpack
 
-from medtasks.catalog.contents import task_packages
-from medtasks.catalog.packages import without_warnings
+from medtasks.catalog.contents import task_packages, without_warnings
 from medtasks.catalog.registry import all_benchmarks, everything_left_out, get_benchmark, plugin_of
 from medtasks.cli.console import Json, plain_help, progress, table, write, write_json
 from medtasks.core.errors import MedtasksError, NotPreparedError

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from medtasks.catalog.contents import owner_of, task_directory
-from medtasks.catalog.packages import without_warnings
+from medtasks.catalog.contents import owner_of, task_directory, without_warnings
 from medtasks.catalog.registry import everything_left_out
 from medtasks.catalog.spec import leaf_tasks
 from medtasks.cli.console import Json, progress, table, write, write_json

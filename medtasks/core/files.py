@@ -37,21 +37,13 @@ MAX_JSON_BYTES = 2**30
 MAX_LINE_BYTES = 256 * 2**20
 """Maximum bytes of one line of a JSONL file."""
 
-_KINDS = {
-    stat.S_IFDIR: "a directory",
-    stat.S_IFIFO: "a named pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFBLK: "a device",
-    stat.S_IFCHR: "a device",
-}
-
 
 def check_regular(path: Path) -> int:
     """The size in bytes of the regular file ``path``, or of that which it links to; raises `OSError` if it is none."""
     status = path.stat()
-    kind = stat.S_IFMT(status.st_mode)
-    if kind != stat.S_IFREG:
-        raise OSError(errno.EINVAL, f"{_KINDS.get(kind, 'not a file')}, expected a regular file", str(path))
+    if not stat.S_ISREG(status.st_mode):
+        found = "a directory" if stat.S_ISDIR(status.st_mode) else "a named pipe, socket or device"
+        raise OSError(errno.EINVAL, f"{found}, expected a regular file", str(path))
     return status.st_size
 
 
@@ -120,21 +112,11 @@ def temporary_beside(target: Path) -> Iterator[Path]:
     behind and it may hold rows that must not be shared. The next call there removes what is no longer locked.
     """
     remove_abandoned(target.parent)
-    while True:  # until no other process removed it as abandoned before it was locked
-        folder, ours = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=_TEMPORARY)), True
-        try:
-            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        except FileNotFoundError:
-            continue
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            ours = False
-        except OSError:  # no locks here, so no other process removes it
-            pass
-        if ours and folder.is_dir():
-            break
-        os.close(handle)
+    made = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+    handle = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
+    with contextlib.suppress(OSError):  # no locks here, so no other process removes it
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    folder = made.rename(f"{made}{_TEMPORARY}")  # locked before it has a name by which others may remove it
     try:
         (folder / target.name).mkdir()
         yield folder / target.name

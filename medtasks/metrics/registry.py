@@ -8,8 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from medtasks.catalog.contents import once
-from medtasks.catalog.packages import OURS
+from medtasks.catalog.contents import OURS, once
 from medtasks.catalog.registry import Plugin, package_metrics
 from medtasks.catalog.rubric import score_owners, usable_rubrics
 from medtasks.catalog.spec import load_specs

@@ -1,5 +1,5 @@
 """Rules for prepared data, and for the documents made of them: complete, consistently typed, distinct, no hints at the
-answer, no leakage of the future into windows of streams."""
+answer, no leakage of the future into windows of streams; and the report of what breaks them."""
 
 from __future__ import annotations
 
@@ -10,53 +10,59 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.benchmarks.documents import doc_to_messages, doc_to_visual
-from medtasks.benchmarks.variants import question_of
 from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.registry import get_benchmark
+from medtasks.catalog.spec import TaskSource
 from medtasks.core.errors import MediaError, MedtasksError, first_line
-from medtasks.core.findings import Finding, failed, finding
+from medtasks.core.findings import Finding, Place, failed, finding
 from medtasks.core.schema import shown
-from medtasks.core.text import first_names
+from medtasks.core.text import counted, first_names, shortened
 from medtasks.data.media.video import read_index
 from medtasks.data.media.windows import exact
 from medtasks.data.prepared import Prepared
-from medtasks.validate.report import TaskReport
 
 Document = Mapping[str, Any]
 Documents = Sequence[Document]
 
-_GOLD_FIELDS = """
-    abstention answer answers evidence expected expected_output explanation gold guesses ideal_response judge_rubric
-    positive_response rationale reference reference_answer solution target visual_description
-"""
-GOLD_FIELDS = frozenset(_GOLD_FIELDS.split())
-"""Document fields that contain or give away the expected answer."""
-LONG = 12
-"""Minimum length of a text whose occurrence in a question or prompt is no coincidence."""
+_TEXTS = ("sample_id", "cluster", "target", "abstention", "question")
+"""Text fields of every document; some documents have no question."""
+_KINDS = {"int": "number", "float": "number", "str": "text", "bool": "truth value", "dict": "mapping", "tuple": "list"}
 
-_FIELDS: Mapping[str, tuple[str, str, str]] = {
-    "sample_id": ("a string", "MT304", "MT304"),
-    "cluster": ("a string", "MT309", "MT309"),
-    "target": ("a string", "MT304", "MT308"),
-    "media": ("a list of strings", "MT304", "MT317"),
-    "abstention": ("a string", "MT304", ""),
-}
-"""Fields of every document: the type in words, and the codes of a wrong type and of an empty value."""
 
-_KINDS: Mapping[str, Any] = {
-    "truth value": bool,
-    "number": (int, float),
-    "text": str,
-    "mapping": Mapping,
-    "list": (list, tuple),
-}
+class TaskReport:
+    """Findings about a task with so many ``documents``: about its file, each document, or all of them."""
 
-ENOUGH = 50
-"""Minimum number of questions for checking the correct answers for bias."""
-UNLIKELY = 0.001
-"""p value below which an uneven distribution of the correct positions is reported."""
-LONGEST_SHARE = 0.6
-"""Share of questions whose correct answer is the longest, above which length gives it away."""
+    def __init__(self, source: TaskSource, documents: int = 0) -> None:
+        self.source, self.documents, self.place = source, documents, source.place("process_docs")
+        self._findings: list[Finding] = []
+        self._general: dict[tuple[str, str], Finding] = {}
+        self._counts: dict[tuple[str, str], tuple[str, Place, dict[str, None]]] = {}
+
+    def add(self, *findings: Finding) -> None:
+        self._findings += findings
+
+    def key(self, code: str, message: str, *keys: str | int, **changed: Any) -> None:
+        """Report something about the value at ``keys`` of the task file; ``changed`` are its `fix` or `severity`."""
+        self._findings.append(self.source.finding(code, message, *keys, **changed))
+
+    def say(self, code: str, message: str, field: str = "", place: Place | None = None, **changed: Any) -> None:
+        """Report something about ``field`` in all documents; only the first report per code and field is kept."""
+        one = finding(code, self.source.name, message, place or self.place, field, **changed)
+        self._general.setdefault((code, field), one)
+
+    def count(self, code: str, document: Document, message: str, field: str = "", place: Place | None = None) -> None:
+        """Count one document that breaks the rule ``code``; the ``message`` and ``place`` of the first are kept."""
+        _, _, documents = self._counts.setdefault((code, field), (message, place or self.place, {}))
+        documents[str(document.get("sample_id", "(no id)"))] = None
+
+    def findings(self) -> list[Finding]:
+        """All findings; a defect of documents that were all reported for another task is not among them."""
+        counts = []
+        for (code, field), (message, place, documents) in self._counts.items():
+            first = shortened(next(iter(documents)), 120)
+            sentence = f"{len(documents):,} of {self.documents:,} documents, first {first!r}: {message}"
+            counts.append(finding(code, self.source.name, sentence, place, field))
+        return [*self._findings, *counts, *self._general.values()]
 
 
 def check_documents(documents: Documents, benchmark: Benchmark, report: TaskReport) -> None:
@@ -65,27 +71,22 @@ def check_documents(documents: Documents, benchmark: Benchmark, report: TaskRepo
         _check_fields(document, benchmark, report)
         _check_options(document, benchmark, report)
     _check_among_each_other(documents, benchmark, report)
-    _check_bias(documents, report)
 
 
 def _check_fields(document: Document, benchmark: Benchmark, report: TaskReport) -> None:
-    for field, (words, wrong, empty) in _FIELDS.items():
-        value: Any = document.get(field)
-        fits = isinstance(value, (list, tuple) if field == "media" else str)
+    for field in (*_TEXTS, "media"):
+        value = document.get(field)
+        texts, expected = ([value], "text") if field in _TEXTS else (value, "a list of files")
         if field not in document:
-            report.count(wrong, document, f"`{field}` is missing, expected {words}", field)
-        elif not fits or not all(isinstance(text, str) for text in value):  # its characters, or the items of a list
-            report.count(wrong, document, f"`{field}` is {shown(value)}, expected {words}", field)
-        elif empty and not (value.strip() if isinstance(value, str) else value):
-            content = "a picture or video" if field == "media" else "text"
-            report.count(empty, document, f"`{field}` is empty, expected {content}", field)
-    question, target = document.get("question"), document.get("target")
-    if "question" in document and (not isinstance(question, str) or not question.strip()):
-        report.count("MT310", document, f"`question` is {shown(question)}, expected a non-empty string", "question")
-    elif isinstance(question, str) and isinstance(target, str) and len(target.strip()) >= LONG:
-        is_open = target != document.get("abstention") and not options_of(document)
-        if is_open and folded(target).rstrip(".") in folded(question):
-            report.count("MT323", document, f"the question contains its answer ({shown(target)})", "question")
+            state = "missing"
+        elif not isinstance(texts, (list, tuple)) or not all(isinstance(text, str) for text in texts):
+            state = shown(value)
+        else:
+            state = "" if field == "abstention" or "".join(texts).strip() else "empty"
+        if state and (field != "question" or field in document):
+            code = {"target": "MT308", "media": "MT317"}.get(field, "MT304") if state == "empty" else "MT304"
+            report.count(code, document, f"`{field}` is {state}, expected {expected}", field)
+    target = document.get("target")
     if isinstance(target, str) and benchmark.doubt is not None and (why := benchmark.doubt(document)):
         report.count("MT325", document, why, "target")
     try:
@@ -98,8 +99,7 @@ def _check_options(document: Document, benchmark: Benchmark, report: TaskReport)
     options, choices, target = options_of(document), document.get("choices"), document.get("target")
     texts = [folded(text) for _, text in options]
     if len(options) == 1 or (not options and isinstance(choices, Mapping)):
-        plural = "" if options else "s"
-        report.count("MT311", document, f"{len(options)} option{plural}, expected at least two")
+        report.count("MT311", document, f"{counted(len(options), 'option')}, expected at least two")
     empty = [name for (name, _), text in zip(options, texts, strict=True) if not text]
     if empty:
         report.count("MT316", document, f"option {empty[0]} is empty, expected text")
@@ -151,7 +151,7 @@ def _check_among_each_other(documents: Documents, benchmark: Benchmark, report: 
             report.count("MT319", document, f"{message}, the answer is not")
         for field, value in document.items():
             if value is not None:
-                kind = next((word for word, kinds in _KINDS.items() if isinstance(value, kinds)), type(value).__name__)
+                kind = _KINDS.get(type(value).__name__, type(value).__name__)
                 known, name = types.setdefault(field, (kind, document.get("sample_id")))
                 if known != kind:
                     message = f"`{field}` is a {kind}, but a {known} in {shown(name)}, expected one type"
@@ -166,39 +166,6 @@ def options_of(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     if isinstance(options, Sequence) and not isinstance(options, str):
         return [(str(number), str(text)) for number, text in enumerate(options, start=1)]
     return []
-
-
-def _check_bias(documents: Documents, report: TaskReport) -> None:
-    """Report if the position or length of the correct options gives them away.
-
-    Positions are tested for uniformity with Pearson's chi-square test; a streaming item counts once.
-    """
-    from scipy.stats import chisquare
-
-    once: dict[str, tuple[list[int], int]] = {}
-    for document in documents:
-        target, options = str(document.get("target")), options_of(document)
-        by_letter = isinstance(document.get("choices"), Mapping)
-        names = [name if by_letter else folded(text) for name, text in options]
-        answer = target if by_letter else folded(target)
-        if len(options) > 1 and answer in names:
-            question = question_of(document) or document.get("item_id", document.get("sample_id"))
-            once.setdefault(str(question), ([len(text) for _, text in options], names.index(answer)))
-    rows = list(once.values())
-    if len(rows) < ENOUGH:
-        return
-    positions = range(max(len(lengths) for lengths, _ in rows))
-    counts = [sum(right == position for _, right in rows) for position in positions]
-    expected = [sum(1 / len(lengths) for lengths, _ in rows if position < len(lengths)) for position in positions]
-    probability = float(chisquare(counts, expected).pvalue)
-    if probability < UNLIKELY:
-        spread = ", ".join(f"{count} at {position}" for position, count in enumerate(counts, start=1))
-        message = f"correct answers of {len(rows):,} questions are {spread}, p = {probability:.1g} for a uniform spread"
-        report.say("MT314", message)
-    longest = sum(own[right] == max(own) and own.count(max(own)) == 1 for own, right in rows)
-    if longest > LONGEST_SHARE * len(rows):
-        message = f"the correct answer is the longest option in {longest:,} of {len(rows):,} questions"
-        report.say("MT315", f"{message}, expected at most {LONGEST_SHARE:.0%}")
 
 
 def folded(text: str) -> str:
@@ -251,7 +218,7 @@ class MediaCheck:
             report.count("MT402", document, str(error), str(error))
         except Exception as error:  # documents may be another package's
             message = f"its window cannot be read ({first_line(error)})" if is_window else first_line(error)
-            report.count("MT330" if is_window else "MT403", document, message)
+            report.count("MT330" if is_window else "MT402", document, message)
 
     def _window(self, doc: Document, template: str) -> Iterator[str]:
         end = exact(doc["window_end"])

@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.contents import kind_of, owner_of, raised_at, task_files, task_packages
-from medtasks.catalog.packages import TaskPackage
+from medtasks.catalog.contents import TaskPackage, kind_of, owner_of, raised_at, task_files, task_packages
 from medtasks.catalog.prompts import template_variables
 from medtasks.catalog.registry import all_benchmarks, place_of, plugin_of
 from medtasks.catalog.spec import load_spec
 from medtasks.catalog.task_model import GroupFile, TaskFile
-from medtasks.catalog.task_source import read_source
 from medtasks.core.errors import MedtasksError, NoRowsError, NotPreparedError, UsageError, first_line
 from medtasks.core.findings import Finding, Place, failed, finding
 from medtasks.core.schema import suggestion
@@ -25,9 +24,8 @@ from medtasks.data.store import open_prepared
 from medtasks.harness.backends import harness_names
 from medtasks.validate import tasks
 from medtasks.validate.behaviour import check_behaviour
-from medtasks.validate.documents import Documents, MediaCheck, check_data, check_documents
+from medtasks.validate.documents import Documents, MediaCheck, TaskReport, check_data, check_documents
 from medtasks.validate.rendered import check_giveaways, check_judged, check_prompts, check_templates
-from medtasks.validate.report import TaskReport
 from medtasks.validate.tasks import Files, task_rows
 
 _COUNTED = re.compile(r"[\d,]+ of [\d,]+ documents, first .*?: ")
@@ -43,7 +41,7 @@ class Findings:
 
     @property
     def all(self) -> list[Finding]:
-        return [*(one for findings in self.data.values() for one in findings), *self.tasks]
+        return [*chain.from_iterable(self.data.values()), *self.tasks]
 
 
 def validate(
@@ -61,33 +59,25 @@ def validate(
     files = Files()
     benchmarks, given, paths = _chosen(what, files)
     checks = _Checks(files, quick)
-    found = Findings(len(paths), {name: checks.check_prepared(name) for name in benchmarks})
+    data = {name: checks.check_prepared(name) for name in benchmarks}
+    found, faulty = list[Finding](), set[TaskPackage]()
+    for number, path in enumerate(paths, start=1):
+        findings = checks.check(path)
+        found += findings
+        if failed([one for one in findings if one.code < "MT500"]):
+            faulty.add(owner_of(path))
+        if progress is not None:
+            progress(number, len(paths))
     first: dict[str, Path] = {}
     for path in given:
         if path.suffix != ".yaml":
             message = "the file is never read, expected the suffix .yaml"
-            found.tasks.append(finding("MT116", path.stem, message, Place(path, 1)))
-        elif not _is_shared(path) and first.setdefault(path.stem, path) != path:
+            found.append(finding("MT116", path.stem, message, Place(path, 1)))
+        elif first.setdefault(path.stem, path) != path:
             message = f"{first[path.stem]} has the same name, expected one file per task"
-            found.tasks.append(finding("MT119", path.stem, message, Place(path, 1)))
-    included, faulty = set[Path](), set[TaskPackage]()
-    for number, path in enumerate(paths, start=1):
-        if not _is_shared(path):
-            findings = checks.check(path)
-            found.tasks += findings
-            included |= {file.resolve() for file in files.read(path).files}
-            if failed([one for one in findings if one.code < "MT500"]):
-                faulty.add(owner_of(path))
-        if progress is not None:
-            progress(number, len(paths))
-    for path in (one for one in given if _is_shared(one) and one.resolve() not in included):
-        found.tasks += read_source(path).defects
-        message = "no task file that was checked includes this shared part"
-        found.tasks.append(finding("MT118", path.stem, message, Place(path, 1)))
+            found.append(finding("MT119", path.stem, message, Place(path, 1)))
     packages = dict.fromkeys(owner_of(path) for path in paths if path in files.known.values())
-    found.tasks += tasks.check_packages(packages, faulty)
-    found.tasks = _once(found.tasks)
-    return found
+    return Findings(len(paths), data, _once([*found, *tasks.check_packages(packages, faulty)]))
 
 
 def _once(findings: Sequence[Finding]) -> list[Finding]:
@@ -115,42 +105,31 @@ def _once(findings: Sequence[Finding]) -> list[Finding]:
 
 def _chosen(what: Sequence[str], files: Files) -> tuple[list[str], list[Path], list[Path]]:
     """The benchmarks whose data are checked, the files given by a path, and all files."""
-    only_files = bool(what) and all(Path(name).is_file() for name in what)
-    names, named, of = list(what), list[str](), dict[str, str]()
-    if not only_files:
-        of = {name: files.benchmark_of(name) for name in files.known}
-        packages = {name: one for one in task_packages() if not one.ours for name in (one.distribution, one.module)}
-        names = []
-        for name in what:  # a package stands for its benchmarks
-            brought = plugin_of(packages[name]).benchmarks if name in packages else ()
-            names += [one.name for one in brought] or [name]
-        named = [name for name in names if name in {*all_benchmarks(), *filter(None, of.values())}]
-    if not what:
-        for name in all_benchmarks():
-            try:
-                open_prepared(name)
-            except NotPreparedError:
-                continue
-            except (MedtasksError, OSError):  # the checks report what is wrong with data that cannot be opened
-                pass
-            named.append(name)
-        if not named:
-            raise NotPreparedError("no benchmark is prepared; run: medtasks prepare --help")
-    # the directory of a benchmark's files: some may be too faulty to name it
-    folders = {name: path.parents[kind_of(path) == "group"] for name, path in files.known.items()}
-    theirs = {folders[name] for name in of if of[name] in named}
-    members = [name for name in of if of[name] in named or (not of[name] and folders[name] in theirs)]
-    members += [name for name in names if name in files.known]
+    packages = {name: one for one in task_packages() if not one.ours for name in (one.distribution, one.module)}
+    names: list[str] = []
+    for name in what:  # a package stands for its benchmarks
+        brought = plugin_of(packages[name]).benchmarks if name in packages else ()
+        names += [benchmark.name for benchmark in brought] or [name]
+    # a benchmark's files are in a directory of its name, also where the code that describes it is broken
+    of = {name: path.parents[kind_of(path) == "group"].name for name, path in files.known.items()}
+    named = [name for name in names if name in {*all_benchmarks(), *of.values()}]
+    for name in all_benchmarks() if not what else ():
+        try:
+            open_prepared(name)
+        except NotPreparedError:
+            continue
+        except (MedtasksError, OSError):  # the checks report what is wrong with data that cannot be opened
+            pass
+        named.append(name)
+    if not what and not named:
+        raise NotPreparedError("no benchmark is prepared; run: medtasks prepare --help")
     paths = [name for name in names if name not in named and name not in files.known]
     given = [file for path in paths for file in _files_at(Path(path), files.known)]
+    given = [file for file in given if not file.name.startswith("_")]  # a shared part, read with what includes it
+    members = [*(name for name in of if of[name] in named), *(name for name in names if name in files.known)]
     everything = [files.known[name] for name in files.everything_in(members)]
-    files.known |= {path.stem: path for path in given if not _is_shared(path)}
-    benchmarks = [name for name in named if name in all_benchmarks()]
-    return benchmarks, given, list(dict.fromkeys([*given, *everything]))
-
-
-def _is_shared(path: Path) -> bool:
-    return path.name.startswith("_")
+    files.known |= {path.stem: path for path in given}
+    return [name for name in named if name in all_benchmarks()], given, list(dict.fromkeys([*given, *everything]))
 
 
 def _files_at(path: Path, known: Mapping[str, Path]) -> list[Path]:
@@ -186,7 +165,7 @@ class _Checks:
         except NotPreparedError:
             raise
         except (MedtasksError, OSError) as error:
-            findings = [finding("MT401", name, str(error), _source_place(all_benchmarks()[name]))]
+            findings = [finding("MT401", name, str(error), _source_place(all_benchmarks()[name], error))]
         if failed(findings):
             self._unusable.add(name)
         return findings
@@ -214,7 +193,7 @@ class _Checks:
         if benchmark is not None and not any(one.field == "process_docs" for one in report.findings()):
             documents = self._made(file, benchmark, report)
         tasks.check_settings(file, documents, report)
-        templates = check_templates(file, benchmark, documents, report)
+        templates = check_templates(file, benchmark, report)
         if benchmark is None or not documents:
             return report.findings()
         report.documents = len(documents)
@@ -243,18 +222,12 @@ class _Checks:
         try:
             open_prepared(benchmark.name)
             opened = True
-            made = rows.documents()
-            if not all(isinstance(document, dict) for document in made):
-                raise MedtasksError("`documents` must return mappings; return one per question.")
-            return made
+            return rows.documents()
         except NotPreparedError as error:
             report.key("MT300", str(error), "process_docs")
         except NoRowsError as error:  # a release may leave them out, miniature data must not
-            left_out = ", ".join(f"{count:,} {reason}" for reason, count in rows.excluded().items())
-            if varied is not None and left_out:
-                why = "has options to rotate" if varied == "options" else "has one answer that can be compared"
-                message = f"no row of {file.metadata.compare_with} {why} ({left_out}); remove `{varied}`"
-                report.key("MT143", message, "metadata", varied)
+            if varied is not None and rows.excluded():
+                report.key("MT143", f"{str(error).partition(';')[0]}; remove `{varied}`", "metadata", varied)
             else:
                 report.key("MT303", str(error), "process_docs", severity=None if is_mini() else "note")
         except (Exception, SystemExit) as error:  # another package's code may raise anything
@@ -264,17 +237,15 @@ class _Checks:
             elif varied is not None and isinstance(error, UsageError):
                 report.key("MT143", str(error), "metadata", varied)
             else:
-                place = raised_at(error.__cause__) if error.__cause__ else None
-                report.say("MT301", first_line(error), "process_docs", place)
+                report.say("MT301", first_line(error), "process_docs", raised_at(error.__cause__ or error))
         if not opened:
             self._unusable.add(benchmark.name)
         return []
 
 
-def _source_place(benchmark: Benchmark, error: BaseException | None = None) -> Place | None:
+def _source_place(benchmark: Benchmark, error: BaseException) -> Place | None:
     """Where ``error`` was raised in a package's code, or else where the function is that reads its data."""
-    raised = None if error is None else raised_at(error.__cause__ or error)
-    return raised or place_of(benchmark.read or benchmark.mini)
+    return raised_at(error.__cause__ or error) or place_of(benchmark.read or benchmark.mini)
 
 
 def check_rows(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,11 @@ from medtasks.benchmarks.errors import gold_text, name_problem
 from medtasks.benchmarks.layouts import layouts_left_out
 from medtasks.benchmarks.variants import varied_rows
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.contents import kind_of, owner_of, resolve, task_files, task_packages
-from medtasks.catalog.packages import TaskPackage
+from medtasks.catalog.contents import TaskPackage, owner_of, resolve, task_files, task_packages
 from medtasks.catalog.registry import all_benchmarks, code_left_out, everything_left_out, filter_name, get_filter
 from medtasks.catalog.rubric import load_rubric, rubric_files
-from medtasks.catalog.spec import read_installed
-from medtasks.catalog.task_model import GroupFile, MetricEntry, TaskFile, read_task
-from medtasks.catalog.task_source import FunctionName
+from medtasks.catalog.spec import read_installed, read_task
+from medtasks.catalog.task_model import FunctionName, GroupFile, MetricEntry, TaskFile
 from medtasks.core.errors import MedtasksError
 from medtasks.core.findings import Finding, failed, finding
 from medtasks.core.schema import Keys, shown, suggestion, unknown
@@ -29,8 +27,7 @@ from medtasks.metrics.base import Metric
 from medtasks.metrics.closed_answer import normalise
 from medtasks.metrics.learned import LEARNED
 from medtasks.metrics.registry import get_metric
-from medtasks.validate.documents import GOLD_FIELDS, Documents, options_of
-from medtasks.validate.report import TaskReport
+from medtasks.validate.documents import Documents, TaskReport, options_of
 
 
 class Files:
@@ -45,15 +42,10 @@ class Files:
         """The tasks and groups ``names``, and those in the groups, at any depth; files may be faulty."""
         found = [name for name in names if name in self.known]
         for name in found:
-            path = self.known[name]
-            members = self.read(path).entries("task") if kind_of(path) == "group" else []
-            found += [one for one in members if isinstance(one, str) and one in self.known and one not in found]
+            members = self.read(self.known[name]).content.get("task")
+            for member in members if isinstance(members, list) else ():
+                found += [member] if isinstance(member, str) and member in self.known and member not in found else []
         return list(dict.fromkeys(found))
-
-    def benchmark_of(self, name: str) -> str:
-        """The benchmark that a task or group names; empty if it is faulty and names none."""
-        named = self.read(self.known[name]).block("metadata").get("benchmark")
-        return named if isinstance(named, str) else ""
 
 
 def check_packages(packages: Collection[TaskPackage], faulty: Collection[TaskPackage]) -> list[Finding]:
@@ -71,37 +63,35 @@ def check_packages(packages: Collection[TaskPackage], faulty: Collection[TaskPac
 
 def check_metadata(file: TaskFile | GroupFile, known: Mapping[str, Path], report: TaskReport) -> None:
     """Report the names in ``metadata`` that are unknown or cannot be used; ``known`` are all tasks and groups."""
-    metadata, task = file.metadata, report.source
+    metadata, task, package = file.metadata, report.source, owner_of(report.source.path)
     benchmark = all_benchmarks().get(metadata.benchmark)
-    if benchmark is None and not code_left_out(owner_of(task.path)):
-        message = unknown("benchmark", metadata.benchmark, sorted(all_benchmarks()))
-        report.key("MT130", message, "metadata", "benchmark")
-    if metadata.compare_with is not None and metadata.compare_with not in known:
-        message = unknown("task or group", metadata.compare_with, sorted(known))
-        report.key("MT131", message, "metadata", "compare_with")
-    lists: list[tuple[str, str, Collection[str]]] = [
-        ("MT126", "rubrics", rubric_files()),
-        ("MT129", "learned", LEARNED),
-    ]
+    known_names: dict[str, tuple[str, Collection[str]]] = {
+        "compare_with": ("task or group", known),
+        "rubrics": ("rubric", rubric_files()),
+        "learned": ("learned metric", LEARNED),
+    }
     if benchmark is not None:
         rates = [] if benchmark.errors is None else [rate.name for rate in benchmark.errors.rates]
         pooled = [name for name in (*benchmark.pooled, *rates) if _metric(name)]
-        lists += [("MT127", "breakdowns", benchmark.breakdowns), ("MT128", "pooled", pooled)]
-    for code, key, names in lists:
-        for number, name in enumerate(getattr(metadata, key)):
+        known_names |= {"breakdowns": ("breakdown", benchmark.breakdowns), "pooled": ("pooled metric", pooled)}
+    elif not code_left_out(package):
+        known_names["benchmark"] = ("benchmark", all_benchmarks())
+    for key, (what, names) in known_names.items():
+        named = getattr(metadata, key) or ()
+        for number, name in enumerate([named] if isinstance(named, str) else named):
+            keys: Keys = ("metadata", key) if isinstance(named, str) else ("metadata", key, number)
             if name not in names:
-                message = unknown(key.removesuffix("s"), name, sorted(names))
-                report.key(code, message, "metadata", key, number)
-            elif key == "rubrics":
+                report.key("MT124", unknown(what, name, sorted(names)), *keys)
+            elif what == "rubric":
                 try:
                     load_rubric(name)
                 except MedtasksError as error:
-                    report.key(code, str(error), "metadata", key, number, fix="")
+                    report.key("MT124", str(error), *keys, fix="")
     if metadata.compare_with == task.name:
         message = f"`metadata.compare_with` is {shown(task.name)}, this {task.kind} itself"
-        report.key("MT131", message, "metadata", "compare_with", fix="name the plain one")
+        report.key("MT113", message, "metadata", "compare_with", fix="name the plain one")
     for number, error_kind in enumerate(metadata.errors):
-        if problem := name_problem(task.name, error_kind, owner_of(task.path)):
+        if problem := name_problem(task.name, error_kind, package):
             message = f"error {shown(error_kind.name)} cannot be counted: {problem}"
             report.key("MT145", message, "metadata", "errors", number, "name")
 
@@ -113,6 +103,12 @@ def _metric(name: str) -> Metric | None:
         return None
 
 
+_GOLD_FIELDS = """
+    abstention answer answers evidence expected expected_output explanation gold guesses ideal_response judge_rubric
+    positive_response rationale reference reference_answer solution target visual_description
+"""  # document fields that contain or give away the expected answer
+
+
 def check_description(benchmark: Benchmark, report: TaskReport) -> None:
     """Report what a benchmark's description lacks: what is needed to cite, use and trust it."""
     texts = ("title", "version", "licence", "source", "paper", "prepare", "cluster", "language", "intended_use")
@@ -120,7 +116,7 @@ def check_description(benchmark: Benchmark, report: TaskReport) -> None:
         if not str(getattr(benchmark, field)).strip():
             message = f"benchmark {benchmark.name} does not state `{field}`, expected text"
             report.key("MT140", message, "metadata", "benchmark")
-    for field in sorted(benchmark.visible_fields & GOLD_FIELDS):
+    for field in sorted(benchmark.visible_fields & {*_GOLD_FIELDS.split()}):
         message = f"`visible_fields` of benchmark {benchmark.name} has {field!r}, expected no field that gives the "
         report.key("MT215", f"{message}answer away", "metadata", "benchmark")
 
@@ -146,7 +142,7 @@ def check_functions(file: TaskFile, report: TaskReport) -> None:
         return
     for key, name in file:
         if isinstance(name, FunctionName) and (key != "process_docs" or file.metadata.varied is None):
-            _resolved(report, name, (key,), "a callable", callable)
+            _resolved(report, name, key)
     rows = task_rows(file)
     if rows is not None and rows.benchmark != file.metadata.benchmark in all_benchmarks():
         message = f"`process_docs` takes rows of {shown(rows.benchmark)}, expected {shown(file.metadata.benchmark)}"
@@ -154,14 +150,11 @@ def check_functions(file: TaskFile, report: TaskReport) -> None:
     (pipeline,) = file.filter_list
     for position, step in enumerate(pipeline.filter):
         name, keys = step.function, ("filter_list", 0, "filter", position, "function")
-        expected = "a filter class with the method apply(responses, documents)"
-        if not isinstance(name, FunctionName) or _resolved(
-            report, name, keys, expected, lambda kind: callable(getattr(kind, "apply", None))
-        ):
+        if not isinstance(name, FunctionName) or _resolved(report, name, *keys, method="apply"):
             try:
                 get_filter(filter_name(name))
             except MedtasksError as error:
-                report.key("MT123", str(error), *keys)
+                report.key("MT124", str(error), *keys)
     for number, entry in enumerate(file.metric_list):
         _check_metric(entry, ("metric_list", number), report)
     if not failed(report.findings()):  # else an error that this file shares with the task may be the cause
@@ -174,54 +167,52 @@ def check_functions(file: TaskFile, report: TaskReport) -> None:
 def task_rows(file: TaskFile) -> Rows | None:
     """The rows that ``process_docs`` names; None if it cannot be imported, or is a plain function."""
     try:
-        rows = imported(file.process_docs)
-        rows = varied_rows(file.task, file.metadata) or rows  # as this file says, not the installed one of this name
+        # as this file says, not the installed one of this name
+        rows = varied_rows(file.task, file.metadata) or imported(file.process_docs)
     except (LookupError, MedtasksError):
         return None
     return rows if isinstance(rows, Rows) else None
 
 
-def _resolved(report: TaskReport, name: str, keys: Keys, expected: str, fits: Callable[[Any], bool]) -> Any:
-    """The object called ``name``; None if it is not what is ``expected``, which is reported."""
+def _resolved(report: TaskReport, name: str, *keys: str | int, method: str = "__call__") -> Any:
+    """The object called ``name``; None if there is none, or it has no such method, which is reported."""
     try:
         found = imported(name)
     except LookupError as error:
         report.key("MT120", f"{shown(str(name))} cannot be imported ({error})", *keys)
         return None
-    if fits(found):
+    if callable(getattr(found, method, None)):
         return found
+    expected = "a filter class with the method apply(responses, documents)" if method == "apply" else "a callable"
     report.key("MT121", f"{shown(str(name))} is not {expected}", *keys)
     return None
 
 
 def _check_metric(entry: MetricEntry, keys: Keys, report: TaskReport) -> None:
-    metric, name = _metric(entry.metric), entry.metric
+    metric, name, aggregation = _metric(entry.metric), entry.metric, entry.aggregation
     if metric is None:
         report.key("MT124", f"metric {shown(name)} is unknown", *keys, "metric")
     elif entry.higher_is_better != metric.higher_is_better:
         message = f"`higher_is_better` of {name} is {entry.higher_is_better}, expected {metric.higher_is_better}"
         report.key("MT135", message, *keys, "higher_is_better")
-    aggregation, keys = entry.aggregation, (*keys, "aggregation")
-    function = _resolved(report, aggregation, keys, "a callable", callable)
-    called = str(getattr(function, "__name__", ""))
-    if function is None or called == name:
-        return
-    if metric is not None and _metric(called) is not None:
+    function = _resolved(report, aggregation, *keys, "aggregation")
+    called = str(getattr(function, "__name__", name))
+    of_a_metric = _metric(called) is not None or aggregation.startswith("medtasks.benchmarks.aggregations.")
+    if metric is not None and called != name and of_a_metric:
         message = f"metric {shown(name)} is aggregated as {called!r}, expected its own aggregation"
-        report.key("MT134", message, *keys)
-    elif _metric(called) is None and aggregation.startswith("medtasks.benchmarks.aggregations."):
-        report.key("MT125", f"aggregation {shown(str(aggregation))} belongs to no known metric", *keys)
+        report.key("MT134", message, *keys, "aggregation")
 
 
 def check_members(file: GroupFile, files: Files, report: TaskReport) -> None:
     """Report members of a group that are unknown, of another benchmark, or contain this group."""
     for number, member in enumerate(file.task):
         if member not in files.known:
-            report.key("MT132", unknown("member", member, sorted(files.known)), "task", number)
+            report.key("MT124", unknown("member", member, sorted(files.known)), "task", number)
             continue
-        theirs = files.benchmark_of(member)
-        if theirs and theirs != file.metadata.benchmark:
-            message = f"member {shown(member)} belongs to {shown(theirs)}, expected {shown(file.metadata.benchmark)} "
+        theirs = files.read(files.known[member]).file
+        if theirs is not None and theirs.metadata.benchmark != file.metadata.benchmark:
+            belongs = f"member {shown(member)} belongs to {shown(theirs.metadata.benchmark)}"
+            message = f"{belongs}, expected {shown(file.metadata.benchmark)} "
             report.key("MT136", f"{message}like the group, since scores are pooled", "task", number)
         if file.group in files.everything_in([member]):
             message = f"member {shown(member)} contains {file.group!r}, expected groups that end in tasks"

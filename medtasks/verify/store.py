@@ -22,7 +22,7 @@ from pydantic import TypeAdapter
 
 import medtasks
 from medtasks.catalog.contents import task_packages
-from medtasks.catalog.prompts import template_folders
+from medtasks.catalog.prompts import overlay
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_specs
 from medtasks.core.cache import cache_root
@@ -82,8 +82,8 @@ def code_hash(*further: Path) -> str:
     packages = task_packages()
     digest = hashlib.sha256(canonical_json([versions(), [one.owner for one in packages]]).encode())
     ours = Path(medtasks.__file__).parent
-    theirs = [folder for package in packages for folder in (package.tasks.parent, package.rubrics)]
-    for folder in dict.fromkeys((ours, *theirs, *template_folders(), *further)):
+    theirs = [folder for package in packages for folder in (package.tasks.parent, package.rubrics, package.templates)]
+    for folder in dict.fromkeys((*overlay(), ours, *theirs, *further)):
         for path in sorted(folder.rglob("*")):
             if path.suffix in _CODE:
                 digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())

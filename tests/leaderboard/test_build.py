@@ -16,7 +16,7 @@ from medtasks.leaderboard.board.models import Described, read_by_model
 from medtasks.leaderboard.board.numbers import finding
 from medtasks.leaderboard.board.usage import Price
 
-from medtasks.catalog.board_layout import BoardLayout, Column
+from medtasks.catalog.benchmark import BoardLayout, Column
 from medtasks.catalog.spec import leaf_tasks
 from medtasks.cli.leaderboard import report
 from medtasks.runs.replies import RunUsage, Usage

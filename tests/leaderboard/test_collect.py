@@ -15,8 +15,7 @@ from medtasks.leaderboard.intake.collect import collect, find_everything
 from medtasks.leaderboard.verify import scored_run as scoring
 from medtasks.leaderboard.verify.scored_run import RunStore
 
-from medtasks.catalog.contents import task_packages
-from medtasks.catalog.packages import TaskPackage
+from medtasks.catalog.contents import TaskPackage, task_packages
 from medtasks.core.errors import UsageError
 from medtasks.core.settings import using
 from medtasks.verify import store as kept

@@ -16,7 +16,7 @@ from medtasks.benchmarks.layouts import all_layouts, check_layout, columns_of, d
 from medtasks.benchmarks.med_cmr.board import MED_CMR
 from medtasks.benchmarks.medstreambench.board import MEDSTREAMBENCH
 from medtasks.benchmarks.mi_cxr.board import MI_CXR
-from medtasks.catalog.board_layout import ALL_GROUPS, BoardLayout, Column, LayoutTable, Plot
+from medtasks.catalog.benchmark import ALL_GROUPS, BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.contents import task_packages
 from medtasks.catalog.registry import Plugin, all_benchmarks
 from medtasks.core.errors import MedtasksError

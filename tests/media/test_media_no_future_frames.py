@@ -22,12 +22,11 @@ from medtasks.benchmarks.documents import doc_to_messages, doc_to_visual
 from medtasks.benchmarks.medstreambench import documents
 from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord
-from medtasks.catalog.task_source import TaskSource
+from medtasks.catalog.spec import TaskSource
 from medtasks.core.findings import Finding
 from medtasks.data.prepared import fingerprint
 from medtasks.data.store import open_prepared
-from medtasks.validate.documents import MediaCheck
-from medtasks.validate.report import TaskReport
+from medtasks.validate.documents import MediaCheck, TaskReport
 
 TEMPLATE = "medstreambench/window.j2"
 VIDEOS = {

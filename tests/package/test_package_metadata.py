@@ -27,7 +27,7 @@ NAMED = "Metadata-Version: 2.1\nName: acme-bench\nVersion: 1.0\n"
 @pytest.mark.parametrize(
     ("metadata", "entry_points", "said"),
     [
-        (NAMED, b"x = not a valid : : value", "acme-bench 1.0 is left out: its entry point is 'not a valid : : value'"),
+        (NAMED, b"x = not a valid : : value", "acme-bench 1.0 is left out: its module not a valid does not exist;"),
         (NAMED, b"x = acme_bench [more]", "acme-bench 1.0 is left out: its module acme_bench does not exist"),
         ("Metadata-Version: 2.1\n", b"x = acme_bench", "x unknown is left out: its module acme_bench does not exist"),
         (NAMED, b"x = hides", "acme-bench 1.0 is left out: SITE/hides has no __init__.py and may hide its module "),

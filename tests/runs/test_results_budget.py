@@ -45,7 +45,7 @@ def test_the_calls_of_a_metric_do_not_grow_with_the_number_of_groups(monkeypatch
 SCORED = """
 import json, sys
 from medtasks.cli.app import main
-from medtasks.catalog.task_source import parse_yaml
+from medtasks.catalog.spec import parse_yaml
 try:
     main()
 except SystemExit as end:

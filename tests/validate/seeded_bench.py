@@ -22,13 +22,11 @@ import pytest
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.contents import task_directory
 from medtasks.catalog.registry import get_benchmark
-from medtasks.catalog.spec import load_spec
-from medtasks.catalog.task_source import TaskSource
+from medtasks.catalog.spec import TaskSource, load_spec
 from medtasks.core.findings import Finding
 from medtasks.data.prepared import fingerprint
 from medtasks.data.store import open_prepared
-from medtasks.validate.documents import MediaCheck
-from medtasks.validate.report import TaskReport
+from medtasks.validate.documents import MediaCheck, TaskReport
 from medtasks.validate.run import check_rows, validate
 
 Documents = list[dict[str, Any]]

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from seeded_bench import codes
 
-from medtasks.catalog.task_source import parse_yaml
+from medtasks.catalog.spec import parse_yaml
 from medtasks.core.errors import UsageError
 from medtasks.core.findings import COLUMNS, RULES, Finding, Place, as_rows, failed, finding, summary
 from medtasks.validate.rendered import read_template

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from seeded_bench import (
     OUR_TEMPLATES,
     Change,
     Defect,
-    Documents,
     codes,
     copy_tasks,
     copy_template,
@@ -30,8 +28,8 @@ IN_FILES = read(GOLDEN)
 
 # what no planted file can show: the benchmark's own description, and states of the machine
 ELSEWHERE = {"MT140", "MT215", "MT300", "MT302"}
-OF_PACKAGES = {"MT150", "MT217", "MT218"}
-OF_PREPARED_DATA = {"MT401", "MT402", "MT403", "MT404", "MT405"}
+OF_PACKAGES = {"MT150", "MT218"}
+OF_PREPARED_DATA = {"MT401", "MT402", "MT404", "MT405"}
 
 
 # --- defects of records and documents: name, code of the finding, what is changed, and the task ---
@@ -68,24 +66,6 @@ def _second_like_first(*but: str) -> Change:
     return lambda rows: rows[1].update({k: value for k, value in rows[0].items() if k not in ("sample_id", *but)})
 
 
-def _many(make: Callable[[int], dict[str, Any]]) -> Change:
-    """Sixty copies of the first row, each with a question of its own and what is made for its number."""
-
-    def change(rows: Documents) -> Documents:
-        question = rows[0]["question"]
-        return [
-            {**rows[0], "sample_id": f"row-{number}", "question": f"{question} (case {number})", **make(number)}
-            for number in range(60)
-        ]
-
-    return change
-
-
-def _longest_is_right(number: int) -> dict[str, Any]:
-    choices, target = {letter: f"finding {letter}" for letter in "ABCDE"}, "ABCDE"[number % 5]
-    return {"target": target, "choices": {**choices, target: f"{choices[target]}, with all that belongs to it"}}
-
-
 def _with_answer(row: dict[str, Any]) -> str:
     return f"{row['question']} ({row['choices'][row['target']]})"
 
@@ -102,22 +82,20 @@ DOCUMENT_DEFECTS: list[tuple[str, str, Change, str]] = [
     ("no sample id", "MT304", _without("sample_id"), MCQ),
     ("sample id is a number", "MT304", _first(sample_id=7), MCQ),
     ("media are one text", "MT304", _first(media="a.jpg"), MCQ),
-    ("no cluster", "MT309", _without("cluster"), MCQ),
+    ("no cluster", "MT304", _without("cluster"), MCQ),
     ("id twice", "MT305", lambda rows: rows[1].update(sample_id=rows[0]["sample_id"]), OPEN),
     ("document twice", "MT306", _second_like_first(), KVASIR),
     ("right option left out", "MT307", _first(choices={"A": "one", "B": "two", "C": "three", "D": "four"}), MCQ),
     ("target is an option's text", "MT307", _first(target="T1 → T2"), MCQ),
     ("target of a list of options", "MT307", _every(target="something else"), PRESENT),
     ("blank target", "MT308", _first(target="  "), MCQ),
-    ("question is nothing", "MT310", _first(question=None), KVASIR),
-    ("blank question", "MT310", _first(question=" "), MCQ),
+    ("question is nothing", "MT304", _first(question=None), KVASIR),
+    ("blank question", "MT304", _first(question=" "), MCQ),
     ("no options", "MT311", _first(choices={}), MCQ),
     ("only one option", "MT311", _first(choices={"E": "none"}), MCQ),
     ("all options equal", "MT312", _first(choices=dict.fromkeys("ABCDE", "no change")), MCQ),
     ("options differ in case", "MT313", _choices(A="Left lung", B="left  lung"), MCQ),
     ("options differ in marks", "MT313", _choices(A=LONG, B=f"{LONG}."), MCQ),
-    ("right answer is always A", "MT314", _many(lambda _: {"target": "A"}), MCQ),
-    ("right answer is the longest", "MT315", _many(_longest_is_right), MCQ),
     ("blank option", "MT316", _choices(B=" "), MCQ),
     ("no media", "MT317", _first(media=[]), MCQ),
     ("option too many", "MT318", _choices(F="none"), MCQ),
@@ -125,7 +103,6 @@ DOCUMENT_DEFECTS: list[tuple[str, str, Change, str]] = [
     ("not a number", "MT321", _first(weight=float("nan")), MCQ),
     ("half a surrogate pair", "MT321", _first(note="\ud800"), MCQ),
     ("number and text", "MT322", lambda rows: [{**rows[0], "age": 7}, {**rows[1], "age": "7"}], MCQ),
-    ("question holds its answer", "MT323", _first(question=lambda row: f"Is it true that {row['target']}"), KVASIR),
     ("every question holds the answer", "MT219", _every(question=_with_answer), MCQ),
     ("every question holds the letter", "MT219", _every(question=lambda row: f"Why {row['target']} (gold)?"), MCQ),
     (

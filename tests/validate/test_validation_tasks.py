@@ -13,10 +13,10 @@ from seeded_bench import codes, copy_tasks, of_documents
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.registry import get_benchmark
+from medtasks.catalog.spec import TaskSource
 from medtasks.catalog.task_model import GroupFile, TaskFile
-from medtasks.catalog.task_source import TaskSource
 from medtasks.core.findings import Finding
-from medtasks.validate.report import TaskReport
+from medtasks.validate.documents import TaskReport
 from medtasks.validate.run import validate
 from medtasks.validate.tasks import check_description
 
@@ -96,26 +96,12 @@ def test_options_that_differ_in_one_number_or_word_are_different() -> None:
     assert checked([{**document, "choices": choices}]) == []
 
 
-def test_a_bias_is_an_uneven_spread_over_fifty_questions() -> None:
-    first = task_documents("mi_cxr_icr")[0]
-
-    def rows(number: int, targets: str) -> list[dict[str, Any]]:
-        changes = (
-            {"sample_id": str(n), "question": f"Case {n}?", "target": targets[n % len(targets)]} for n in range(number)
-        )
-        return [{**first, **change} for change in changes]
-
-    assert "MT314" not in codes(checked(rows(100, "ABCDE")))
-    assert "MT314" in codes(checked(rows(50, "A")))
-    assert "MT314" not in codes(checked(rows(49, "A")))
-
-
 def test_a_broken_rubric_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "judge").mkdir()
     (tmp_path / "judge/med_cmr_open.j2").write_text("Well?")
     monkeypatch.setenv("MEDTASKS_TEMPLATES", str(tmp_path))
     found = validate(["med_cmr_open_su"], quick=True).tasks
-    assert codes(found) >= {"MT126"}
+    assert codes(found) >= {"MT124"}
     assert "does not show the response" in str(found)
 
 

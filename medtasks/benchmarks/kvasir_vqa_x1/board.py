@@ -15,7 +15,7 @@ from medtasks.benchmarks.layouts import (
     tables_of,
     tasks,
 )
-from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
+from medtasks.catalog.benchmark import BoardLayout, Column, LayoutTable, Plot
 
 _KVASIR = "kvasir_vqa_x1"
 _TRANSFORMED = "kvasir_vqa_x1_transformed"

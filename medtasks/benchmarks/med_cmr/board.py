@@ -13,7 +13,7 @@ from medtasks.benchmarks.layouts import (
     tasks,
 )
 from medtasks.benchmarks.med_cmr.errors import ERRORS
-from medtasks.catalog.board_layout import BoardLayout, Column, Plot
+from medtasks.catalog.benchmark import BoardLayout, Column, Plot
 
 _MCQ = "med_cmr_mcq"
 _OPEN = "med_cmr_open"

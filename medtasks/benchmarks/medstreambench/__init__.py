@@ -32,7 +32,6 @@ from medtasks.catalog.benchmark import (
     SampleView,
     Turn,
     Value,
-    by_field,
     by_fields,
     round_items,
     shipped,
@@ -365,8 +364,7 @@ BENCHMARK = Benchmark(
         )
     ),
     breakdowns={
-        **by_fields("temporal_mode", "dataset", "organ_group", "question_type", "label_source"),
-        "task": by_field("source_task"),
+        **by_fields("temporal_mode", "dataset", "organ_group", "question_type", "label_source", task="source_task"),
     },
     join=join_rounds,
     timeline=turn_of_sample,

@@ -19,7 +19,7 @@ from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.mi_cxr.board import MI_CXR
 from medtasks.benchmarks.mi_cxr.records import NULL_OPTION, OPTIONS, SUBTASKS, MiCxrRecord, prepare_mi_cxr
 from medtasks.benchmarks.mi_cxr.scoring import ERRORS, Cider, CiderCorpus
-from medtasks.catalog.benchmark import Benchmark, Document, by_field, shipped
+from medtasks.catalog.benchmark import Benchmark, Document, by_fields, shipped
 from medtasks.catalog.registry import Plugin
 from medtasks.core.errors import DataError
 from medtasks.data.preparation import prepare_command
@@ -129,9 +129,7 @@ BENCHMARK = Benchmark(
     cluster="patient",
     visible_fields=frozenset({"question", "choices", "demonstration"}),
     breakdowns={
-        "family": by_field("group_type"),
-        "qtype": by_field("qtype"),
-        "gold_option": by_field("target"),
+        **by_fields(family="group_type", qtype="qtype", gold_option="target"),
         "null_option": lambda view: (
             "null option right" if view.document["target"] == NULL_OPTION else "another option right",
         ),
