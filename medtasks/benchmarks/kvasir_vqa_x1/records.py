@@ -1,7 +1,7 @@
 """Kvasir-VQA-x1: release rows as typed records, and these, with or without their pictures, as prepared data.
 
-Releases differ: the `image` column is the picture's bytes or a URL, or is missing. Then pictures are in a directory, or
-on the hub.
+Releases differ: the `image` column is the picture's bytes or its address, or is missing. Then pictures are in a
+directory, or on the hub.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -18,13 +17,13 @@ import typer
 from pydantic import Field, Json
 from typing_extensions import Unpack
 
-from medtasks.catalog.records import Record, ReleaseRow, Where, build, distinct, is_text, parse_row, plain, wrong
-from medtasks.core.errors import DataError, MediaError, UsageError
+from medtasks.catalog.records import Record, ReleaseRow, Where, build, distinct, parse_row, plain, wrong
+from medtasks.core.errors import DataError, UsageError
 from medtasks.core.schema import Frozen, Text, expects
 from medtasks.data.media.images import read_picture
 from medtasks.data.preparation import Out, PictureOptions, Preparation
 from medtasks.data.prepared import Prepared, Source
-from medtasks.data.release import Release, fetch_pictures, hub_tree, located, picture_suffix
+from medtasks.data.release import Release, hub_tree, located, picture_suffix
 from medtasks.data.sources import read_parquet, read_table
 
 VOCABULARY = read_table(__file__, "vocabulary.yaml", dict[str, dict[str, str]])
@@ -132,18 +131,18 @@ def prepare_kvasir(
 ) -> Prepared:
     """Prepare Kvasir-VQA-x1 from ``hub``, a directory or a file.
 
-    Pictures come with the rows, from a directory, by URL, or from the hub's image dataset (`_Pictures.find`).
+    Pictures come with the rows, from a directory, or from the hub's image dataset (`_Pictures.find`).
 
     Raises:
         UsageError: there is no such source, or no source of pictures.
-        DataError: a row breaks the format (file, line and field are named), or a server cannot be reached.
+        DataError: a row breaks the format (file, line and field are named), or the hub cannot be reached.
         MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
     """
     path, origin = located(source, HUB, *_PATTERNS, "*/test*.parquet")
     near = {"hub": (), "directory": (path,), "file": (path.parent, path.parent.parent)}[origin.kind]
     release = Release(path)
     with Preparation("kvasir_vqa_x1", out, **options) as place:
-        pictures = _Pictures(place)
+        pictures = _Pictures(place.directory / "media")
         records = []
         for item in release.rows(*_PATTERNS):
             records.append(parse_kvasir_row(item.row, item.where))
@@ -153,139 +152,87 @@ def prepare_kvasir(
         if place.references_only or not records:
             return place.finish(origin, records)
         names = {record.img_id: record.media[0] for record in records}
-        pictures.find(list(names), origin, [folder / "images" for folder in near], images)
+        root, found = pictures.find([*names], origin, [folder / "images" for folder in near], images)
         names |= pictures.names
         records = [record.model_copy(update={"media": (names[record.img_id],)}) for record in records]
-        origin = origin.model_copy(update={"images": pictures.origin})
-        unavailable = {names[img_id]: error for img_id, error in pictures.failed.items()}
-        return place.finish(origin, records, pictures.root, unavailable=unavailable)
-
-
-class _Fetched(Frozen):
-    img_id: str
-    url: str
-    name: str
-    bytes: int
+        return place.finish(origin.model_copy(update={"images": found}), records, root)
 
 
 @dataclass
 class _Pictures:
-    """Finds the pictures; those that come with the rows, are copied or fetched go to the preparation's directory."""
+    """Finds the pictures; those that come with the rows or from a dataset go to ``folder``."""
 
-    place: Preparation
-    names: dict[str, str] = field(default_factory=dict)  # of pictures below root, by image id
+    folder: Path
+    names: dict[str, str] = field(default_factory=dict)  # of the pictures' files, by image id
     digests: dict[str, str] = field(default_factory=dict)
-    addresses: dict[str, tuple[str, Where]] = field(default_factory=dict)  # in the rows
-    root: Path = Path("media")
-    failed: dict[str, MediaError] = field(default_factory=dict)
-    origin: str | None = None  # if the pictures have a source of their own
 
-    def keep(self, img_id: str, data: bytes, where: object) -> None:
-        """Store the original bytes of a picture; no id may belong to two."""
+    def add(self, img_id: str, cell: Any, where: Any) -> None:
+        """Store the original bytes of a picture, if a row's ``image`` has some; no id may belong to two."""
+        data = cell.get("bytes") if isinstance(cell, Mapping) else cell  # an `Image` feature, not decoded
+        if not data or isinstance(data, str):
+            return
+        if not isinstance(data, bytes):
+            raise wrong(where, "image", data, "a picture's bytes, its address, or nothing")
         digest = hashlib.sha256(data).hexdigest()
         if self.digests.setdefault(img_id, digest) != digest:
             raise DataError(f"{where}: field `image` differs from that of an earlier row of {img_id}; fix the rows.")
         self.names[img_id] = f"{img_id}{picture_suffix(data)}"
-        path = self.place.directory / "media" / self.names[img_id]
+        path = self.folder / self.names[img_id]
         if not path.is_file() or path.read_bytes() != data:
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(data)
 
-    def add(self, img_id: str, cell: Any, where: Where) -> None:
-        """Store or note a row's ``image``: bytes, bytes and a path, a URL, or nothing."""
-        content = _content(cell)
-        if isinstance(content, bytes):
-            self.keep(img_id, content, where)
-        elif is_text(content):
-            earlier, place = self.addresses.setdefault(img_id, (content, where))
-            if earlier != content:
-                raise DataError(
-                    f"{where}: field `image` is {content[:200]!r}, and {earlier[:200]!r} in {place}, although both "
-                    f"rows belong to {img_id}; fix the rows."
-                )
-        elif content is not None:
-            raise wrong(where, "image", content, "a picture's bytes, its URL, or nothing")
+    def find(
+        self, ids: Sequence[str], source: Source, folders: Sequence[Path], images: Path | None
+    ) -> tuple[Path, str | None]:
+        """Find the pictures of ``ids`` that did not come with the rows of ``source``: the directory of all of them, and
+        the dataset that they are from, if any.
 
-    def find(self, ids: Sequence[str], source: Source, folders: Sequence[Path], images: Path | None) -> None:
-        """Find the pictures of ``ids`` that did not come with the rows of ``source``.
-
-        Searched in this order: the directory ``images`` or, by default, the first of ``folders`` that exists; the URL
-        in the row; for rows from the hub, its image dataset. With ``images`` nothing is fetched.
+        Searched in this order: the directory ``images`` or, by default, the first of ``folders`` that exists; for rows
+        from the hub, its image dataset. With ``images`` nothing is fetched.
         """
         if images is not None and not images.is_dir():
             raise UsageError(f"--images {images}: not a directory; give the one with <img_id>.jpg.")
-        missing = [img_id for img_id in ids if img_id not in self.names]
+        missing = {*ids} - self.names.keys()
         folder = images or next((folder for folder in folders if folder.is_dir()), None)
         if folder is not None:
             files = {path.name for path in folder.iterdir()}
             suffixes = (".png", ".jpeg", ".jpg")  # the last one counts
             found = {name: f"{name}{end}" for end in suffixes for name in missing if f"{name}{end}" in files}
             tables = [] if len(found) == len(missing) else sorted(folder.rglob("*.parquet"))
-            only_source = images is not None or not self.addresses
-            if not self.names and (len(found) == len(missing) or (only_source and not tables)):
-                self.names, self.root = found, folder  # the pictures stay where they are
-                return
+            if not self.names and not tables:
+                self.names = found  # the pictures stay where they are
+                return folder, None
             for img_id, name in found.items():
-                try:
-                    self.keep(img_id, read_picture(folder / name), folder / name)
-                except MediaError as error:
-                    self.failed[img_id] = error
-            self.from_dataset(tables, missing)
-        if images is not None:
-            return
-        urls = {img_id: address for img_id, (address, _) in self.addresses.items() if img_id not in self.names}
-        self.fetch(urls)
-        without = [img_id for img_id in ids if img_id not in self.names and img_id not in urls]
-        if without and source.kind == "hub":
+                self.add(img_id, read_picture(folder / name), folder / name)
+            self.add_from(tables, missing - found.keys())
+        elif missing and source.kind == "hub":
             folder, commit = hub_tree(HUB_PICTURES, "*.parquet")
             tables = sorted(folder.rglob("*.parquet"))
             if not tables:
                 raise DataError(
                     f"{HUB_PICTURES}: has no parquet file; give the directory of <img_id>.jpg with --images DIR."
                 )
-            self.from_dataset(tables, without)
-            self.origin = f"{HUB_PICTURES}@{commit}"
-        elif not self.names and not urls:
+            self.add_from(tables, missing)
+            return Path("media"), f"{HUB_PICTURES}@{commit}"
+        if not self.names and images is None:
             raise UsageError(
                 f"{source.name}: its rows have no pictures, and images/ beside them has none; give the "
                 "directory of <img_id>.jpg with --images DIR."
             )
+        return Path("media"), None
 
-    def fetch(self, urls: Mapping[str, str]) -> None:
-        with self.place.progress_log("fetched", _Fetched) as (known, log):
-            for one in known:
-                with suppress(OSError):
-                    size = (self.place.directory / "media" / one.name).stat().st_size
-                    if urls.get(one.img_id) == one.url and size == one.bytes:
-                        self.names[one.img_id] = one.name
-            remaining = {img_id: url for img_id, url in urls.items() if img_id not in self.names}
-
-            def keep(img_id: str, data: bytes) -> None:
-                self.keep(img_id, data, remaining[img_id])
-                log(_Fetched(img_id=img_id, url=remaining[img_id], name=self.names[img_id], bytes=len(data)))
-
-            self.failed |= fetch_pictures(remaining, keep, progress=self.place.progress)
-
-    def from_dataset(self, tables: Sequence[Path], ids: Sequence[str]) -> None:
-        """Take pictures from an image dataset with the columns `img_id` and `image`; the first of each id counts."""
-        missing = {*ids} - self.names.keys()
-        for item in (item for table in tables if missing for item in read_parquet(table)):
+    def add_from(self, tables: Sequence[Path], ids: set[str]) -> None:
+        """Take the pictures of ``ids`` from a dataset with the columns `img_id` and `image`; the first one counts."""
+        for item in (item for table in tables if ids for item in read_parquet(table)):
             if not {"img_id", "image"} <= set(item.row):
                 raise DataError(
                     f"{item.where}: found the columns {', '.join(map(repr, sorted(item.row)))}, expected `img_id` "
                     "and `image`; give the directory of <img_id>.jpg, or of the image dataset."
                 )
-            img_id, content = item.row.get("img_id"), _content(item.row.get("image"))
-            if img_id in missing and isinstance(content, bytes):
-                self.keep(img_id, content, item.where)
-                missing.remove(img_id)
-            if not missing:
+            img_id = item.row["img_id"]
+            if img_id in ids:
+                self.add(img_id, item.row["image"], item.where)
+                ids -= {img_id} & self.names.keys()
+            if not ids:
                 return
-
-
-def _content(cell: Any) -> Any:
-    """The bytes of a picture, or else its URL, in a row's ``image``."""
-    if isinstance(cell, Mapping):  # an `Image` feature, not decoded
-        data = cell.get("bytes")
-        cell = data if isinstance(data, bytes) and data else cell.get("path", cell)
-    return None if is_text(cell) and not cell[:8].lower().startswith(("http://", "https://")) else cell
