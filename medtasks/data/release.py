@@ -126,7 +126,7 @@ class Release:
         self.folder = media or (source if source.is_dir() else source.parent)
         self._keep = keep
         self._packed: dict[Path, set[str]] = defaultdict(set)
-        self._kept = False
+        self._kept: dict[str, str] = {}  # SHA-256 of pictures of rows, by the stem of their names
 
     @property
     def media_root(self) -> Path:
@@ -154,21 +154,28 @@ class Release:
                 return
         raise UsageError(f"{self.source}: has no file {' or '.join(patterns)}; give the directory that does.")
 
-    def picture(self, value: object, field: str, where: Where) -> str:
+    def picture(self, value: object, field: str, where: Where, stem: str = "") -> str:
         """The name, in a record's ``media``, of the picture in ``field`` of a row.
 
-        ``value`` is the end of its path, such as ``images/1.png``, or a cell of ``datasets`` with its bytes. Pictures
-        with equal bytes have one name. Raises :class:`DataError` if it is neither, or the path fits several files.
+        ``value`` is the end of its path, such as ``images/1.png``, its bytes, or a cell of ``datasets`` with them. The
+        name of bytes is ``stem`` with a suffix; by default, pictures with equal bytes have one name. Raises
+        :class:`DataError` if it is none of these, the path fits several files, or the stem several pictures.
         """
+        data = value.get("bytes") if isinstance(value, Mapping) else value
+        if isinstance(data, bytes) and data:
+            digest = hashlib.sha256(data).hexdigest()
+            stem = stem or digest[:32]
+            name = f"{stem}{picture_suffix(data)}"
+            if self._kept.setdefault(stem, digest) != digest:
+                raise DataError(
+                    f"{where}: field `{field}` differs from that of an earlier row of {stem}; fix the rows."
+                )
+            file = None if self._keep is None else self._keep / name
+            if file is not None and not (file.is_file() and file.read_bytes() == data):
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(data)
+            return name
         if isinstance(value, Mapping):
-            data = value.get("bytes")
-            if isinstance(data, bytes) and data:
-                self._kept = True
-                name = f"{hashlib.sha256(data).hexdigest()[:32]}{picture_suffix(data)}"
-                if self._keep is not None and not (self._keep / name).is_file():
-                    self._keep.mkdir(parents=True, exist_ok=True)
-                    (self._keep / name).write_bytes(data)
-                return name
             value = value.get("path")
         if not is_path_below(value):
             raise wrong(where, field, value, "a picture, or a path such as pictures/1.png below the media directory")

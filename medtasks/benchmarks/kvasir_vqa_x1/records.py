@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,13 +16,13 @@ import typer
 from pydantic import Field, Json
 from typing_extensions import Unpack
 
-from medtasks.catalog.records import Record, ReleaseRow, Where, build, distinct, parse_row, plain, wrong
+from medtasks.catalog.records import Record, ReleaseRow, Where, build, distinct, parse_row, plain
 from medtasks.core.errors import DataError, UsageError
-from medtasks.core.schema import Frozen, Text, expects
+from medtasks.core.schema import Frozen, Text, expects, text_that
 from medtasks.data.media.images import read_picture
 from medtasks.data.preparation import Out, PictureOptions, Preparation
-from medtasks.data.prepared import Prepared, Source
-from medtasks.data.release import Release, hub_tree, located, picture_suffix
+from medtasks.data.prepared import Prepared
+from medtasks.data.release import Release, hub_tree, located
 from medtasks.data.sources import read_parquet, read_table
 
 VOCABULARY = read_table(__file__, "vocabulary.yaml", dict[str, dict[str, str]])
@@ -56,29 +55,19 @@ class KvasirRecord(Record):
     question_class: tuple[str, ...]
 
 
-def _is_known_question(value: Any) -> bool:
-    return isinstance(value, str) and class_of(value) is not None
-
-
-def _is_class(value: Any) -> bool:
-    return isinstance(value, str) and value in QUESTION_CLASSES
-
-
-_Class = Annotated[str, expects(f"one of {', '.join(sorted(QUESTION_CLASSES))}", _is_class)]
+_Class = Annotated[str, text_that(f"one of {', '.join(sorted(QUESTION_CLASSES))}", QUESTION_CLASSES.__contains__)]
 
 
 class _Pair(ReleaseRow):
-    q: Annotated[str, expects("one of the 18 atomic questions of the dataset card", _is_known_question)]
+    q: Annotated[str, text_that("one of the 18 atomic questions of the dataset card", class_of)]
     a: str
 
 
 class _Row(ReleaseRow):
     img_id: Annotated[
         str,
-        expects(
-            "letters, digits, '.', '_' and '-' only",  # part of the name of a file, which must stay in its directory
-            lambda value: isinstance(value, str) and re.fullmatch(r"(?!\.)[\w.-]{1,200}", value) is not None,
-        ),
+        # part of the name of a file, which must stay in its directory
+        text_that("letters, digits, '.', '_' and '-' only", re.compile(r"(?!\.)[\w.-]{1,200}").fullmatch),
     ]
     complexity: Annotated[
         Literal[1, 2, 3], expects("1, 2 or 3", lambda value: type(value) is int and value in (1, 2, 3))
@@ -131,7 +120,7 @@ def prepare_kvasir(
 ) -> Prepared:
     """Prepare Kvasir-VQA-x1 from ``hub``, a directory or a file.
 
-    Pictures come with the rows, from a directory, or from the hub's image dataset (`_Pictures.find`).
+    Pictures come with the rows, from a directory, or from the hub's image dataset, in this order (docs/data.md).
 
     Raises:
         UsageError: there is no such source, or no source of pictures.
@@ -140,99 +129,60 @@ def prepare_kvasir(
     """
     path, origin = located(source, HUB, *_PATTERNS, "*/test*.parquet")
     near = {"hub": (), "directory": (path,), "file": (path.parent, path.parent.parent)}[origin.kind]
-    release = Release(path)
+    if images is not None and not images.is_dir():
+        raise UsageError(f"--images {images}: not a directory; give the one with <img_id>.jpg.")
+    folder = images or next((one / "images" for one in near if (one / "images").is_dir()), None)
     with Preparation("kvasir_vqa_x1", out, **options) as place:
-        pictures = _Pictures(place.directory / "media")
+        root, names = Path("media"), dict[str, str]()  # names of the pictures, by image id
+        release = Release(path, keep=place.directory / root)
         records = []
         for item in release.rows(*_PATTERNS):
             records.append(parse_kvasir_row(item.row, item.where))
-            if not place.references_only:
-                pictures.add(records[-1].img_id, item.row.get("image"), item.where)
+            data = _content(item.row.get("image"))
+            if data and not isinstance(data, str) and not place.references_only:
+                names[records[-1].img_id] = release.picture(data, "image", item.where, records[-1].img_id)
         records = distinct(records)
-        if place.references_only or not records:
-            return place.finish(origin, records)
-        names = {record.img_id: record.media[0] for record in records}
-        root, found = pictures.find([*names], origin, [folder / "images" for folder in near], images)
-        names |= pictures.names
-        records = [record.model_copy(update={"media": (names[record.img_id],)}) for record in records]
-        return place.finish(origin.model_copy(update={"images": found}), records, root)
-
-
-@dataclass
-class _Pictures:
-    """Finds the pictures; those that come with the rows or from a dataset go to ``folder``."""
-
-    folder: Path
-    names: dict[str, str] = field(default_factory=dict)  # of the pictures' files, by image id
-    digests: dict[str, str] = field(default_factory=dict)
-
-    def add(self, img_id: str, cell: Any, where: Any) -> None:
-        """Store the original bytes of a picture, if a row's ``image`` has some; no id may belong to two."""
-        data = cell.get("bytes") if isinstance(cell, Mapping) else cell  # an `Image` feature, not decoded
-        if not data or isinstance(data, str):
-            return
-        if not isinstance(data, bytes):
-            raise wrong(where, "image", data, "a picture's bytes, its address, or nothing")
-        digest = hashlib.sha256(data).hexdigest()
-        if self.digests.setdefault(img_id, digest) != digest:
-            raise DataError(f"{where}: field `image` differs from that of an earlier row of {img_id}; fix the rows.")
-        self.names[img_id] = f"{img_id}{picture_suffix(data)}"
-        path = self.folder / self.names[img_id]
-        if not path.is_file() or path.read_bytes() != data:
-            path.parent.mkdir(exist_ok=True)
-            path.write_bytes(data)
-
-    def find(
-        self, ids: Sequence[str], source: Source, folders: Sequence[Path], images: Path | None
-    ) -> tuple[Path, str | None]:
-        """Find the pictures of ``ids`` that did not come with the rows of ``source``: the directory of all of them, and
-        the dataset that they are from, if any.
-
-        Searched in this order: the directory ``images`` or, by default, the first of ``folders`` that exists; for rows
-        from the hub, its image dataset. With ``images`` nothing is fetched.
-        """
-        if images is not None and not images.is_dir():
-            raise UsageError(f"--images {images}: not a directory; give the one with <img_id>.jpg.")
-        missing = {*ids} - self.names.keys()
-        folder = images or next((folder for folder in folders if folder.is_dir()), None)
-        if folder is not None:
-            files = {path.name for path in folder.iterdir()}
-            suffixes = (".png", ".jpeg", ".jpg")  # the last one counts
-            found = {name: f"{name}{end}" for end in suffixes for name in missing if f"{name}{end}" in files}
-            tables = [] if len(found) == len(missing) else sorted(folder.rglob("*.parquet"))
-            if not self.names and not tables:
-                self.names = found  # the pictures stay where they are
-                return folder, None
-            for img_id, name in found.items():
-                self.add(img_id, read_picture(folder / name), folder / name)
-            self.add_from(tables, missing - found.keys())
-        elif missing and source.kind == "hub":
-            folder, commit = hub_tree(HUB_PICTURES, "*.parquet")
-            tables = sorted(folder.rglob("*.parquet"))
-            if not tables:
-                raise DataError(
-                    f"{HUB_PICTURES}: has no parquet file; give the directory of <img_id>.jpg with --images DIR."
-                )
-            self.add_from(tables, missing)
-            return Path("media"), f"{HUB_PICTURES}@{commit}"
-        if not self.names and images is None:
+        missing = set() if place.references_only else {record.img_id for record in records} - names.keys()
+        if missing and folder is not None:
+            ends = ("png", "jpeg", "jpg")  # the last one counts
+            files = {file.stem: file.name for end in ends for file in folder.glob(f"*.{end}") if file.stem in missing}
+            tables = [*folder.rglob("*.parquet")] if len(files) < len(missing) else []
+            if tables or names:
+                for img_id, name in files.items():
+                    names[img_id] = release.picture(read_picture(folder / name), "image", Where(name, 1), img_id)
+                names |= _from_dataset(release, tables, missing - files.keys())
+            else:
+                root, names = folder, files  # the pictures stay where they are
+        elif missing and origin.kind == "hub":
+            dataset, commit = hub_tree(HUB_PICTURES, "*.parquet")
+            names |= _from_dataset(release, [*dataset.rglob("*.parquet")], missing)
+            origin = origin.model_copy(update={"images": f"{HUB_PICTURES}@{commit}"})
+        if missing and not names and root != folder and images is None:
             raise UsageError(
-                f"{source.name}: its rows have no pictures, and images/ beside them has none; give the "
+                f"{origin.name}: its rows have no pictures, nor has images/ beside them or the image dataset; give the "
                 "directory of <img_id>.jpg with --images DIR."
             )
-        return Path("media"), None
+        kept = [{"media": (names.get(record.img_id, record.media[0]),)} for record in records]
+        records = [record.model_copy(update=update) for record, update in zip(records, kept, strict=True)]
+        return place.finish(origin, records, root)
 
-    def add_from(self, tables: Sequence[Path], ids: set[str]) -> None:
-        """Take the pictures of ``ids`` from a dataset with the columns `img_id` and `image`; the first one counts."""
-        for item in (item for table in tables if ids for item in read_parquet(table)):
-            if not {"img_id", "image"} <= set(item.row):
-                raise DataError(
-                    f"{item.where}: found the columns {', '.join(map(repr, sorted(item.row)))}, expected `img_id` "
-                    "and `image`; give the directory of <img_id>.jpg, or of the image dataset."
-                )
-            img_id = item.row["img_id"]
-            if img_id in ids:
-                self.add(img_id, item.row["image"], item.where)
-                ids -= {img_id} & self.names.keys()
-            if not ids:
-                return
+
+def _from_dataset(release: Release, tables: Sequence[Path], ids: set[str]) -> dict[str, str]:
+    """Take the pictures of ``ids`` from a dataset with the columns `img_id` and `image`; the first of each counts."""
+    names: dict[str, str] = {}
+    for item in (item for table in sorted(tables) if len(names) < len(ids) for item in read_parquet(table)):
+        if not {"img_id", "image"} <= set(item.row):
+            raise DataError(
+                f"{item.where}: found the columns {', '.join(map(repr, sorted(item.row)))}, expected `img_id` and "
+                "`image`; give the directory of <img_id>.jpg, or of the image dataset."
+            )
+        img_id, data = item.row["img_id"], _content(item.row["image"])
+        if img_id in ids and img_id not in names and data:
+            names[img_id] = release.picture(data, "image", item.where, img_id)
+        if len(names) == len(ids):
+            break
+    return names
+
+
+def _content(cell: Any) -> Any:
+    return cell.get("bytes") if isinstance(cell, Mapping) else cell  # an `Image` feature, not decoded
