@@ -27,10 +27,10 @@ from medtasks.catalog.records import (
 from medtasks.core.errors import DataError
 from medtasks.core.schema import Text, expects, shown, text_that
 from medtasks.core.text import first_names
-from medtasks.data.preparation import Out, PictureOptions, Preparation
 from medtasks.data.prepared import Prepared
 from medtasks.data.release import Release, check_published, located
 from medtasks.data.sources import read_table
+from medtasks.data.store import Out, PictureOptions, Preparation
 
 HUB = "aaassddaadf/Med-CMR"
 REVISION = "a9b2d6e610c6c5dcf4f3e5aa89c7ec9fd7a05b73"

@@ -20,10 +20,10 @@ from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.data.media.images import MediaEntry, decoding_threads, index_media
 from medtasks.data.media.video import Crashed, KnownVideo, call_in_child, read_index, scan_video
 from medtasks.data.media.windows import beyond_end, exact, frame_numbers, frames_shown
-from medtasks.data.preparation import Options, Out, Preparation
 from medtasks.data.prepared import Prepared
 from medtasks.data.release import located
 from medtasks.data.sources import read_jsonl
+from medtasks.data.store import Options, Out, Preparation
 
 HUB = "Venn2024/MedStreamBench"
 

@@ -14,9 +14,9 @@ from typing_extensions import Unpack
 from medtasks.catalog.records import Record, ReleaseRow, Where, build, parse_row, with_keys, wrong
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.schema import Text, text_that
-from medtasks.data.preparation import Out, PictureOptions, Preparation
 from medtasks.data.prepared import Prepared, Source
 from medtasks.data.sources import read_jsonl, read_table
+from medtasks.data.store import Out, PictureOptions, Preparation
 
 OPTIONS = ("A", "B", "C", "D", "E")
 NULL_OPTION = "E"
