@@ -13,17 +13,20 @@ import zipfile
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias
+from urllib.parse import urlsplit
 
 from medtasks.catalog.records import Where, is_path_below, wrong
-from medtasks.core.errors import DataError, UsageError, reading
+from medtasks.core.errors import DataError, MediaError, UsageError, reading
 from medtasks.core.files import MAX_JSON_BYTES, MAX_PICTURE_BYTES, check_regular, file_sha256
 from medtasks.core.schema import shown
 from medtasks.core.text import first_names
+from medtasks.data.media.images import decode_image
 from medtasks.data.prepared import Source
 from medtasks.data.sources import SourceRow, read_csv_rows, read_json, read_jsonl, read_parquet
 
@@ -235,6 +238,75 @@ def _read_packed(archive: Path, name: str) -> Iterator[SourceRow]:
         raise DataError(f"{archive}: {name} is in the archive, from which only JSON is read; unpack it.")
     with open_archive(archive) as opened:
         yield from read_json(read_member(opened, name), PurePosixPath(name).name)
+
+
+WORKERS, ATTEMPTS = 8, 5
+"""Pictures that are fetched at a time, and requests for each of them."""
+PAUSE = 0.5
+"""Seconds: the n-th pause is random, up to ``PAUSE * 2**n`` and at most 30."""
+
+
+def fetched(addresses: Mapping[str, str]) -> Iterator[tuple[str, bytes | MediaError]]:
+    """The picture at each of ``addresses`` by its key, or why there is none.
+
+    Raises:
+        DataError: a server cannot be reached, or asks for a login.
+    """
+    import httpx
+    import tenacity
+    from huggingface_hub import constants, get_token
+
+    @tenacity.retry(
+        retry=tenacity.retry_if_exception_type(httpx.TransportError),
+        stop=tenacity.stop_after_attempt(ATTEMPTS),
+        wait=tenacity.wait_random_exponential(multiplier=2 * PAUSE, max=30),
+        reraise=True,
+    )
+    def download(url: str) -> bytes:
+        token = get_token() if urlsplit(url)[:2] == urlsplit(constants.ENDPOINT)[:2] else None
+        data = bytearray()
+        with client.stream("GET", url, headers={"Authorization": f"Bearer {token}"} if token else {}) as response:
+            status = response.status_code
+            if status in (408, 425, 429) or status >= 500:
+                raise httpx.TransportError(f"status {status}")
+            if status in (401, 403):
+                raise DataError(
+                    f"{url}: status {status}; accept the dataset's terms on its page and log in with `hf auth login` "
+                    "(or set HF_TOKEN), or give the directory of the pictures with --images."
+                )
+            if status != 200:
+                raise MediaError(f"{url}: cannot be fetched (status {status}); check the address.")
+            for part in response.iter_raw():
+                data += part
+                if len(data) > MAX_PICTURE_BYTES:
+                    limit = f"has more than {MAX_PICTURE_BYTES:,} bytes, the limit for a picture"
+                    raise MediaError(f"{url}: {limit}; check the address.")
+        decode_image(bytes(data), url)
+        return bytes(data)
+
+    def picture(url: str) -> bytes | MediaError:
+        try:
+            return download(url)
+        except MediaError as error:
+            return error
+        except httpx.TransportError as error:
+            raise DataError(
+                f"{url}: cannot be fetched ({error or type(error).__name__}); fetched pictures are kept: run the same "
+                "command again when the server is reachable."
+            ) from error
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            return MediaError(f"{url}: cannot be fetched ({error}); check the address.")
+
+    # pictures are compressed already, and a compressed transfer could decompress without bound
+    headers = {"Accept-Encoding": "identity", "User-Agent": "medtasks"}
+    with (
+        httpx.Client(headers=headers, timeout=30, follow_redirects=True) as client,
+        ThreadPoolExecutor(WORKERS) as pool,
+    ):
+        try:
+            yield from zip(addresses, pool.map(picture, addresses.values()), strict=True)
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def located(

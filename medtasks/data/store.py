@@ -156,14 +156,17 @@ class Preparation:
         root: Path = Path("media"),
         *,
         details: Mapping[str, Mapping[str, int]] | None = None,
+        unavailable: Mapping[str, MediaError] | None = None,
     ) -> Prepared:
-        """Verify the pictures of ``records`` below ``root`` (unless references only), and write the rows that are
-        left."""
+        """Verify the pictures of ``records`` below ``root`` (unless references only), and write the rows that are left.
+        ``unavailable`` are the media that could not be fetched, and why."""
         if not records:
             raise DataError(f"{source.name}: has no row, expected at least one; fetch it again.")
         files = self.directory / "media" if root == Path("media") else root.resolve()
         names = set() if self.references_only else {name for record in records for name in record.media}
-        entries, errors = self.index(files, names, self.progress)
+        failed = {name: error for name, error in (unavailable or {}).items() if name in names}
+        entries, errors = self.index(files, names - failed.keys(), self.progress)
+        errors |= failed
         if errors and not self.allow_missing_media:
             rows = first_names(str(row) for row, one in enumerate(records, start=1) if errors.keys() & set(one.media))
             named = " ".join(map(str, [*errors.values()][:NAMED]))

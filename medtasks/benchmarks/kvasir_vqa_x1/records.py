@@ -1,7 +1,7 @@
 """Kvasir-VQA-x1: release rows as typed records, and these, with or without their pictures, as prepared data.
 
-Releases differ: the `image` column is the picture's bytes or its address, or is missing. Then pictures are in a
-directory, or on the hub.
+Releases differ: the `image` column is the picture's bytes or its URL, or is missing. Then pictures are in a directory,
+or on the hub.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pydantic import Field, Json
 from typing_extensions import Unpack
 
 from medtasks.catalog.records import Record, ReleaseRow, Where, build, distinct, parse_row, plain
-from medtasks.core.errors import DataError, UsageError
+from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.core.schema import Frozen, Text, expects, text_that
 from medtasks.data.media.images import read_picture
 from medtasks.data.prepared import Prepared
-from medtasks.data.release import Release, hub_tree, located
+from medtasks.data.release import Release, fetched, hub_tree, located
 from medtasks.data.sources import read_parquet, read_table
 from medtasks.data.store import Out, PictureOptions, Preparation
 
@@ -120,11 +120,11 @@ def prepare_kvasir(
 ) -> Prepared:
     """Prepare Kvasir-VQA-x1 from ``hub``, a directory or a file.
 
-    Pictures come with the rows, from a directory, or from the hub's image dataset, in this order (docs/data.md).
+    Pictures come with the rows, from a directory, by URL, or from the hub's image dataset, in this order.
 
     Raises:
         UsageError: there is no such source, or no source of pictures.
-        DataError: a row breaks the format (file, line and field are named), or the hub cannot be reached.
+        DataError: a row breaks the format (file, line and field are named), or a server cannot be reached.
         MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
     """
     path, origin = located(source, HUB, *_PATTERNS, "*/test*.parquet")
@@ -134,37 +134,77 @@ def prepare_kvasir(
     folder = images or next((one / "images" for one in near if (one / "images").is_dir()), None)
     with Preparation("kvasir_vqa_x1", out, **options) as place:
         root, names = Path("media"), dict[str, str]()  # names of the pictures, by image id
+        addresses: dict[str, str] = {}
         release = Release(path, keep=place.directory / root)
         records = []
         for item in release.rows(*_PATTERNS):
             records.append(parse_kvasir_row(item.row, item.where))
-            data = _content(item.row.get("image"))
-            if data and not isinstance(data, str) and not place.references_only:
-                names[records[-1].img_id] = release.picture(data, "image", item.where, records[-1].img_id)
+            data, img_id = _content(item.row.get("image")), records[-1].img_id
+            if place.references_only:
+                continue
+            if isinstance(data, str):
+                if addresses.setdefault(img_id, data) != data:
+                    raise DataError(
+                        f"{item.where}: field `image` is {data[:200]!r}, and {addresses[img_id][:200]!r} in an earlier "
+                        f"row of {img_id}; fix the rows."
+                    )
+            elif data:
+                names[img_id] = release.picture(data, "image", item.where, img_id)
         records = distinct(records)
         missing = set() if place.references_only else {record.img_id for record in records} - names.keys()
         if missing and folder is not None:
             ends = ("png", "jpeg", "jpg")  # the last one counts
             files = {file.stem: file.name for end in ends for file in folder.glob(f"*.{end}") if file.stem in missing}
             tables = [*folder.rglob("*.parquet")] if len(files) < len(missing) else []
-            if tables or names:
+            elsewhere = images is None and missing & addresses.keys() - files.keys()
+            if tables or names or elsewhere:
                 for img_id, name in files.items():
                     names[img_id] = release.picture(read_picture(folder / name), "image", Where(name, 1), img_id)
                 names |= _from_dataset(release, tables, missing - files.keys())
             else:
                 root, names = folder, files  # the pictures stay where they are
-        elif missing and origin.kind == "hub":
+        missing -= names.keys()
+        wanted = {img_id: addresses[img_id] for img_id in sorted(missing & addresses.keys()) if images is None}
+        failed = _fetch(wanted, names, release, place)
+        missing -= wanted.keys()
+        if missing and folder is None and origin.kind == "hub":
             dataset, commit = hub_tree(HUB_PICTURES, "*.parquet")
             names |= _from_dataset(release, [*dataset.rglob("*.parquet")], missing)
             origin = origin.model_copy(update={"images": f"{HUB_PICTURES}@{commit}"})
-        if missing and not names and root != folder and images is None:
+        if missing and not names and not wanted and root != folder and images is None:
             raise UsageError(
                 f"{origin.name}: its rows have no pictures, nor has images/ beside them or the image dataset; give the "
                 "directory of <img_id>.jpg with --images DIR."
             )
         kept = [{"media": (names.get(record.img_id, record.media[0]),)} for record in records]
         records = [record.model_copy(update=update) for record, update in zip(records, kept, strict=True)]
-        return place.finish(origin, records, root)
+        return place.finish(origin, records, root, unavailable={f"{name}.jpg": why for name, why in failed.items()})
+
+
+class _Fetched(Frozen):
+    img_id: str
+    url: str
+    name: str
+
+
+def _fetch(
+    addresses: Mapping[str, str], names: dict[str, str], release: Release, place: Preparation
+) -> dict[str, MediaError]:
+    """Add the pictures to ``names``, fetching those that no interrupted preparation has; why others are missing."""
+    failed: dict[str, MediaError] = {}
+    with place.progress_log("fetched", _Fetched) as (known, log):
+        kept = (one for one in known if addresses.get(one.img_id) == one.url)
+        names |= {one.img_id: one.name for one in kept if (place.directory / "media" / one.name).is_file()}
+        remaining = {img_id: url for img_id, url in addresses.items() if img_id not in names}
+        for number, (img_id, data) in enumerate(fetched(remaining), start=1):
+            if isinstance(data, MediaError):
+                failed[img_id] = data
+            else:
+                names[img_id] = release.picture(data, "image", Where(remaining[img_id], 1), img_id)
+                log(_Fetched(img_id=img_id, url=remaining[img_id], name=names[img_id]))
+            if place.progress is not None:
+                place.progress(number, len(remaining))
+    return failed
 
 
 def _from_dataset(release: Release, tables: Sequence[Path], ids: set[str]) -> dict[str, str]:
@@ -185,4 +225,7 @@ def _from_dataset(release: Release, tables: Sequence[Path], ids: set[str]) -> di
 
 
 def _content(cell: Any) -> Any:
-    return cell.get("bytes") if isinstance(cell, Mapping) else cell  # an `Image` feature, not decoded
+    """The bytes of a picture, or else its URL, in a row's ``image``."""
+    if isinstance(cell, Mapping):  # an `Image` feature, not decoded
+        cell = cell.get("bytes") or cell.get("path")
+    return None if isinstance(cell, str) and not re.match("https?://", cell, re.IGNORECASE) else cell
