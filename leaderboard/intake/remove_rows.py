@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from medtasks.benchmarks.errors import declared_metrics, pooled_metrics
+from medtasks.benchmarks.errors import derived_metrics
 from medtasks.benchmarks.layouts import all_layouts, columns_of
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.benchmark import BoardLayout, with_derived
@@ -138,8 +138,8 @@ def _fields_read(task: str, samples: Sequence[Sample]) -> frozenset[str]:
     views = [replace(view, document=Watched(view.document)) for view in (one.view() for one in samples)]
     rates = () if benchmark.errors is None else (rate.name for rate in benchmark.errors.rates)
     task_of = {view.sample_id: task for view in views}
-    derived = (*declared_metrics(benchmark, task_of), pooled_metrics(benchmark, (*benchmark.pooled, *rates)))
-    joined = with_derived(joined_items(benchmark, views), derived).items
+    derived = derived_metrics(benchmark, task_of, (*benchmark.pooled, *rates))
+    joined = with_derived(joined_items(benchmark, views), [derived]).items
     for view in (*views, *(item.view for item in joined)):  # of incomplete items, too
         for breakdown in benchmark.breakdowns.values():
             breakdown(view)

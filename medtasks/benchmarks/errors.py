@@ -79,36 +79,30 @@ def _counted(occurred: int, unanswered: int, cases: int) -> Value:
 _NO_CASE = _counted(0, 0, 0)
 
 
-def pooled_metrics(benchmark: Benchmark, names: Sequence[str]) -> Derived:
-    """The metrics of a benchmark that ``metadata.pooled`` names."""
-    errors = None if {*names} <= benchmark.pooled.keys() else benchmark.errors
-
-    def values(item: Item) -> dict[str, Value]:
-        known = {name: benchmark.pooled[name](item) for name in names if name in benchmark.pooled}
-        if errors is not None:
-            known |= errors.values(benchmark, item)
-        return {name: value for name in names if (value := known[name]) is not None}
-
-    return Derived(tuple(names), values)
-
-
 def declared_rates(name: str) -> tuple[ErrorRate, ...]:
     """The rates that a task, or the tasks of a group, declare."""
     kinds = {kind.name: kind for leaf in leaf_tasks(name) for kind in load_spec(leaf).metadata.errors}
     return tuple(map(declared_rate, kinds.values()))
 
 
-def declared_metrics(benchmark: Benchmark, task_of: Mapping[str, str]) -> Iterator[Derived]:
-    """The rates that tasks declare, as one set if there are any; ``task_of`` has the task of each sample."""
-    tasks = sorted(set(task_of.values()))
-    declared = {task: rates for task in tasks if (rates := declared_errors(task, benchmark)) is not None}
+def derived_metrics(benchmark: Benchmark, task_of: Mapping[str, str], pooled: Sequence[str]) -> Derived:
+    """The rates that tasks declare, ``task_of`` having the task of each sample, and the metrics of the benchmark that
+    ``metadata.pooled`` names."""
+    declared = {task: declared_errors(task, benchmark) for task in sorted(set(task_of.values()))}
+    named = tuple(rate.name for errors in declared.values() if errors is not None for rate in errors.rates)
+    own = [name for name in pooled if name in benchmark.pooled]
+    rates = None if len(own) == len(pooled) else benchmark.errors
 
-    def values(item: Item) -> Mapping[str, Value]:
-        errors = declared.get(task_of[item.view.sample_id])
-        return {} if errors is None else errors.values(benchmark, item)
+    def values(item: Item) -> dict[str, Value]:
+        errors = declared[task_of[item.view.sample_id]]
+        found = {} if errors is None else errors.values(benchmark, item)
+        found |= {name: value for name in own if (value := benchmark.pooled[name](item)) is not None}
+        if rates is not None:
+            known = rates.values(benchmark, item)
+            found |= {name: known[name] for name in pooled if name not in benchmark.pooled}
+        return found
 
-    if declared:
-        yield Derived(tuple(rate.name for errors in declared.values() for rate in errors.rates), values)
+    return Derived((*named, *pooled), values)
 
 
 def declared_errors(task: str, benchmark: Benchmark) -> Errors | None:

@@ -221,7 +221,7 @@ class PrepareCommand:
 
     Args:
         run: a generator that prepares data and yields each prepared dataset. Its first parameter opens a progress bar
-            (`medtasks.data.preparation.Bars`); the others, annotated for typer, are the command's options.
+            (`medtasks.data.store.Bars`); the others, annotated for typer, are the command's options.
         examples: lines for ``--help``.
     """
 

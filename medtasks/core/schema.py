@@ -80,6 +80,11 @@ def expects(words: str, fits: Callable[[Any], bool]) -> PlainValidator:
     return PlainValidator(check)
 
 
+def text_that(words: str, fits: Callable[[str], object]) -> PlainValidator:
+    """As :func:`expects`, for strings: ``fits`` returns something false for the wrong ones."""
+    return expects(words, lambda value: isinstance(value, str) and bool(fits(value)))
+
+
 def problems(
     error: ValidationError, model: type[BaseModel] | None = None, *, secret: bool = False
 ) -> Iterator[Problem]:

@@ -1,20 +1,352 @@
-"""Opens the prepared data of a benchmark, or its miniature: drawn pictures and rows, prepared on first use."""
+"""``medtasks prepare``: from records to prepared data, in a hidden directory that replaces the finished one when
+complete; and the prepared data of a benchmark, or its miniature."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import inspect
+import json
 import os
 import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import KW_ONLY, dataclass
+from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
+from typing import Annotated, Any, TypedDict, TypeVar, get_args, get_origin, get_type_hints
 
+import typer
+from pydantic import BaseModel, ValidationError
+from typing_extensions import Unpack
+
+import medtasks
+from medtasks.catalog.benchmark import Benchmark, PrepareCommand
 from medtasks.catalog.contents import once, raised_in
+from medtasks.catalog.records import Record, repeated
 from medtasks.catalog.registry import all_benchmarks, benchmark_owner, get_benchmark
 from medtasks.core.cache import writable_cache
-from medtasks.core.errors import MedtasksError, NotPreparedError, UsageError, first_line
-from medtasks.core.files import recover_directory, temporary_beside
-from medtasks.data.preparation import prepare_package
-from medtasks.data.prepared import Prepared, data_root, is_mini, open_directory
+from medtasks.core.errors import DataError, MediaError, MedtasksError, NotPreparedError, UsageError, first_line
+from medtasks.core.files import canonical_json, held, recover_directory, replace_directory, temporary_beside
+from medtasks.core.schema import shown
+from medtasks.core.text import first_names
+from medtasks.data.media.images import KnownMedia, MediaEntry, index_media
+from medtasks.data.prepared import (
+    Counts,
+    Coverage,
+    DataManifest,
+    Prepared,
+    Source,
+    counted,
+    data_root,
+    fingerprint,
+    is_mini,
+    open_directory,
+)
+from medtasks.data.release import Progress, Release, hub_tree
+
+NAMED = 10
+
+T = TypeVar("T", bound=BaseModel)
+
+Bars = Callable[[str], AbstractContextManager[Progress]]  # opens a progress bar with that title
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", help="Directory to prepare into (default: below MEDTASKS_DATA).", show_default=False),
+]
+Workers = Annotated[int, typer.Option("--workers", help="Threads that verify pictures; 0 chooses a number.", min=0)]
+
+
+class Options(TypedDict, total=False):
+    """Options of every ``medtasks prepare`` command, a listener to progress, and whether these are miniature data."""
+
+    references_only: Annotated[
+        bool,
+        typer.Option(
+            "--references-only",
+            help="Questions and answers without media: enough to score predictions, not to run models.",
+        ),
+    ]
+    workers: Workers
+    progress: Progress | None
+    mini: bool
+
+
+class PictureOptions(Options, total=False):
+    """Those of a benchmark whose rows are refused unless they have all of their pictures."""
+
+    allow_missing_media: Annotated[
+        bool, typer.Option("--allow-missing-media", help="Leave out rows without pictures and count them.")
+    ]
+
+
+@dataclass
+class Preparation:
+    """A directory beside the finished data (``out``, by default below the data root), as a context manager that locks
+    these against other preparations. The files of an interrupted one are reused. Entering raises :class:`UsageError` if
+    ``out`` is not prepared data, or has media that data without media would replace."""
+
+    name: str
+    out: Path | None
+    _: KW_ONLY
+    allow_missing_media: bool = False
+    references_only: bool = False
+    workers: int = 0
+    progress: Progress | None = None
+    mini: bool = False
+
+    def __post_init__(self) -> None:
+        self.benchmark = get_benchmark(self.name)
+        self.target = (self.out or data_root() / self.name).resolve()  # `.` has no name
+        self.directory = self.target.with_name(f".{self.target.name}.partial")
+        self._held = ExitStack()
+
+    def __enter__(self) -> Preparation:
+        with ExitStack() as stack:
+            try:
+                self.target.parent.mkdir(parents=True, exist_ok=True)
+                stack.enter_context(held(self.target, "prepared", ", or give another directory with --out"))
+                recover_directory(self.target)
+                foreign = self.target.exists() and not (self.target / "manifest.json").is_file()
+                if foreign and (not self.target.is_dir() or any(self.target.iterdir())):
+                    raise UsageError(
+                        f"{self.target}: exists and does not contain prepared data; give a new directory with --out."
+                    )
+                with contextlib.suppress(DataError):  # no readable data there
+                    if self.references_only and not open_directory(self.target).manifest.references_only:
+                        raise UsageError(
+                            f"{self.target}: already has prepared data with media; give another directory with --out."
+                        )
+                self.directory.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise UsageError(
+                    f"{self.target}: cannot be written ({error.strerror}); give another directory with --out."
+                ) from error
+            self._held = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
+
+    @contextmanager
+    def progress_log(self, name: str, kind: type[T]) -> Iterator[tuple[list[T], Callable[[T], None]]]:
+        """What interrupted passes wrote to the log ``name``, and a function that appends an entry to it."""
+        log = self.directory / f"{name}.progress.jsonl"
+        known: list[T] = []
+        for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else ():
+            with contextlib.suppress(ValidationError):  # the line that a crash cut off
+                known.append(kind.model_validate_json(line))
+        with log.open("a", encoding="utf-8", buffering=1) as stream:
+            stream.write("\n")  # ends the line that a crash may have cut off
+            yield known, lambda entry: print(entry.model_dump_json(), file=stream)
+
+    def index(
+        self, root: Path, names: set[str], progress: Progress | None = None
+    ) -> tuple[list[MediaEntry], dict[str, MediaError]]:
+        """Verify ``names`` below ``root``, except those that an interrupted pass has verified."""
+        with self.progress_log("media", KnownMedia) as (known, write):
+            return index_media(root, names, workers=self.workers, known=known, write=write, progress=progress)
+
+    def finish(
+        self,
+        source: Source,
+        records: Sequence[Record],
+        root: Path = Path("media"),
+        *,
+        details: Mapping[str, Mapping[str, int]] | None = None,
+        unavailable: Mapping[str, MediaError] | None = None,
+    ) -> Prepared:
+        """Verify the pictures of ``records`` below ``root`` (unless references only), and write the rows that are left.
+        ``unavailable`` are the media that could not be fetched, and why."""
+        if not records:
+            raise DataError(f"{source.name}: has no row, expected at least one; fetch it again.")
+        files = self.directory / "media" if root == Path("media") else root.resolve()
+        names = set() if self.references_only else {name for record in records for name in record.media}
+        failed = {name: error for name, error in (unavailable or {}).items() if name in names}
+        entries, errors = self.index(files, names - failed.keys(), self.progress)
+        errors |= failed
+        if errors and not self.allow_missing_media:
+            rows = first_names(str(row) for row, one in enumerate(records, start=1) if errors.keys() & set(one.media))
+            named = " ".join(map(str, [*errors.values()][:NAMED]))
+            rest = f" And {len(errors) - NAMED} more." if len(errors) > NAMED else ""
+            raise MediaError(
+                f"{len(errors)} of the pictures cannot be used (rows {rows}): {named}{rest} Or leave out and count "
+                "their rows with --allow-missing-media."
+            )
+        left_out = {}
+        for record in records:
+            if bad := [name for name in record.media if name in errors]:
+                there = all((files / name).is_file() for name in bad)
+                left_out[record.sample_id] = "unreadable_image" if there else "missing_image"
+        if len(left_out) == len(records):
+            raise DataError(f"{source.name}: no row is left, because none has a picture; check --images.")
+        return self.complete(source, records, root, entries, details or {}, left_out=left_out)
+
+    def complete(
+        self,
+        source: Source,
+        records: Sequence[Record],
+        root: Path,
+        media: Sequence[MediaEntry],
+        details: Mapping[str, Mapping[str, int]],
+        *,
+        left_out: Mapping[str, str] | None = None,
+        original: DataManifest | None = None,
+    ) -> Prepared:
+        """Write records, media index and manifest, and replace ``target``. Records that are ``left_out``, a reason by
+        sample id, are counted. ``original`` is the manifest of the prepared data that the records were made of."""
+        if root != Path("media"):  # miniature data are moved with their pictures
+            root = Path(os.path.relpath(root, self.directory)) if self.mini else root.resolve()
+        everything, reasons, benchmark = records, left_out or {}, self.benchmark
+        excluded: Mapping[str, int] = Counter(reasons.values())
+        excluded_samples = tuple(record.sample_id for record in records if record.sample_id in reasons)
+        if original is not None:
+            excluded, excluded_samples = original.excluded, original.excluded_samples
+        else:
+            records = [record for record in records if record.sample_id not in reasons]
+            used = {name for record in records for name in record.media}
+            media = sorted((entry for entry in media if entry.path in used), key=lambda entry: entry.path)
+            if twice := repeated(everything):
+                details = {**details, "oddities": {**details.get("oddities", {}), **twice}}
+        folder = self.directory / "media"
+        indexed = {folder / entry.path for entry in media}
+        for path in folder.rglob("*"):  # an abandoned preparation of another source may have left some
+            if path.is_file() and path not in indexed:
+                path.unlink()
+        for name, items in (("records.jsonl", records), ("media.jsonl", media)):
+            dumped = (item.model_dump(mode="json", exclude_none=isinstance(item, MediaEntry)) for item in items)
+            lines = (json.dumps(item, sort_keys=True, ensure_ascii=False) + "\n" for item in dumped)
+            try:
+                (self.directory / name).write_text("".join(lines), encoding="utf-8")
+            except UnicodeEncodeError as error:  # our records are checked, another package's may not be
+                found = repr(error.object[error.start])
+                raise DataError(
+                    f"a string of the records has {found}, half a surrogate pair; fix it in the source."
+                ) from error
+        kinds = Counter(kind for record in records for kind in (benchmark.kinds(record) if benchmark.kinds else ()))
+        clusters = {record.cluster for record in records}
+        counts = Counts(
+            rows=len(records), clusters=len(clusters), media=len(media), by_kind=dict(sorted(kinds.items()))
+        )
+        place_of = benchmark.coverage or (lambda _: None)
+        total, prepared = (Counter(map(place_of, some)) for some in (everything, records))
+        manifest = DataManifest(
+            benchmark=benchmark.name,
+            medtasks=medtasks.__version__,
+            created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            media_root=str(root),
+            source=source,
+            counts=counts,
+            published=dict(benchmark.published),
+            differences=_differences(benchmark, counts),
+            excluded=dict(sorted(excluded.items())),
+            excluded_samples=excluded_samples,
+            details={topic: dict(counts) for topic, counts in details.items()},
+            coverage=tuple(
+                Coverage(source=place[0], task=place[1], prepared=prepared[place], records=total[place])
+                for place in sorted(filter(None, total))
+            ),
+            references_only=self.references_only,
+            mini=self.mini,
+            fingerprint=fingerprint(self.directory),
+        )
+        (self.directory / "manifest.json").write_text(
+            canonical_json(manifest.model_dump(mode="json"), indent=1) + "\n", encoding="utf-8"
+        )
+        for log in self.directory.glob("*.progress.jsonl"):
+            log.unlink()
+        replace_directory(self.target, self.directory)
+        return open_directory(self.target)
+
+
+def _differences(benchmark: Benchmark, counts: Counts) -> tuple[str, ...]:
+    def number(counts: Mapping[str, int], name: str) -> str:  # with its share of another count: mcq_sod of mcq
+        whole = counts.get(name.partition("_")[0], 0) if "_" in name else 0
+        share = f" ({counts.get(name, 0) / whole:.1%})" if whole else ""
+        return f"{counts.get(name, 0):,}{share}"
+
+    found, expected = counted(benchmark, counts), benchmark.published
+    return tuple(
+        f"{name}: {number(found, name)} here, {number(expected, name)} published"
+        for name, published in expected.items()
+        if found.get(name, 0) != published
+    )
+
+
+def prepare_package(
+    benchmark: Benchmark,
+    source: Path,
+    out: Path | None = None,
+    *,
+    media: Path | None = None,
+    **options: Unpack[PictureOptions],
+) -> Prepared:
+    """Prepare the records that ``benchmark.read`` yields of the release ``source`` (``hub``: of `Benchmark.hub`).
+    Pictures are below ``media`` (default: ``source``), in ZIP archives there, or in the rows."""
+    if benchmark.read is None:
+        raise UsageError(f"{benchmark.name} cannot read data; its package must set `read` of the Benchmark.")
+    origin = Source(kind="package", name=source.name)
+    if str(source) == "hub" and not source.exists():
+        if not benchmark.hub:
+            raise UsageError(f"{benchmark.name} is not on the hub; give its files with --source DIR.")
+        source, commit = hub_tree(*benchmark.hub)
+        origin = Source(kind="hub", name=benchmark.hub[0], revision=commit)
+    with Preparation(benchmark.name, out, **options) as place:
+        release = Release(source, media, None if place.references_only else place.directory / "media")
+        records: list[Record] = []
+        try:
+            for record in benchmark.read(release):
+                if not isinstance(record, benchmark.record):
+                    found, expected = type(record).__name__, benchmark.record.__name__
+                    raise DataError(f"{benchmark.name}: read() returned a {found}, expected {expected}.")
+                records.append(record)
+        except MedtasksError:
+            raise
+        except Exception as error:
+            raise DataError(
+                f"{source}: the reader of {benchmark.name} failed after {len(records)} records "
+                f"({type(error).__name__}: {error}); check the source, or report it to the package's authors."
+            ) from error
+        names = [record.sample_id for record in records]
+        if twice := sorted(name for name, times in Counter(names).items() if times > 1):
+            rows = first_names(str(row) for row, name in enumerate(names, start=1) if name == twice[0])
+            where = f"{shown(twice[0])} (rows {rows})"
+            raise DataError(f"{source}: {len(twice)} sample ids are duplicated, such as {where}; make them unique.")
+        release.unpack(place.progress)
+        return place.finish(origin, records, release.media_root)
+
+
+def parameters_of(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
+    """The parameters of ``function``, with command options in place of ``**options: Unpack[Options]``."""
+    defaults = inspect.signature(Preparation).parameters
+    for parameter in inspect.signature(function, eval_str=True).parameters.values():
+        if parameter.kind is not parameter.VAR_KEYWORD:
+            yield parameter
+            continue
+        for name, hint in sorted(get_type_hints(get_args(parameter.annotation)[0], include_extras=True).items()):
+            if get_origin(hint) is Annotated:
+                yield defaults[name].replace(annotation=hint)
+
+
+def prepare_command(prepare: Callable[..., Prepared], title: str, *examples: str) -> PrepareCommand:
+    """The command whose options are the typer-annotated parameters of ``prepare``, which also takes ``progress``, a bar
+    headed ``title``; the first line of its docstring is the command's help."""
+
+    def run(bars: Bars, **options: Any) -> Iterator[Prepared]:
+        with bars(title) as bar:
+            prepared = prepare(progress=bar, **options)
+        yield prepared
+
+    first = next(iter(inspect.signature(run).parameters.values()))
+    options = [one for one in parameters_of(prepare) if get_origin(one.annotation) is Annotated]
+    run.__signature__ = inspect.Signature([first, *options])  # type: ignore[attr-defined]
+    run.__doc__ = (prepare.__doc__ or "").partition("\n\n")[0]
+    return PrepareCommand(run, examples)
+
+
+# --- what is prepared, and miniature data: drawn pictures and rows, prepared on first use ---
 
 MINI_VERSION = "6"  # bumped when the shared preparation code changes
 

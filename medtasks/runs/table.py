@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from medtasks.benchmarks.errors import declared_errors, declared_metrics, pooled_metrics
+from medtasks.benchmarks.errors import declared_errors, derived_metrics
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.benchmark import Benchmark, Value, with_derived
 from medtasks.catalog.spec import TaskSpec, leaf_tasks, load_spec, load_specs
@@ -291,7 +291,7 @@ def item_table(
     for sample in ordered:
         _check_names(sample.sample_id, sample.task, sample.scores, of_task.setdefault(sample.task, sample).scores)
     task_of = {sample.sample_id: sample.task for sample in reversed(ordered)}
-    derived = (*confidence_metrics(ordered), *declared_metrics(benchmark, task_of), pooled_metrics(benchmark, pooled))
+    derived = (*confidence_metrics(ordered), derived_metrics(benchmark, task_of, pooled))
     joined = with_derived(joined_items(benchmark, [sample.view() for sample in ordered]), derived)
     items = sorted(joined.items, key=lambda item: item.item_id)
     rows = [(one.item_id, one.cluster, one.samples) for one in items]

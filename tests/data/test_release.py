@@ -14,8 +14,8 @@ import pytest
 from PIL import Image
 
 from medtasks.api import Benchmark, DataError, MediaError, Record, Release, UsageError, build, text_field
-from medtasks.data import preparation
-from medtasks.data.preparation import prepare_package
+from medtasks.data import store
+from medtasks.data.store import prepare_package
 
 ROWS = [{"id": "1", "image": "a/1.png", "answer": "yes"}, {"id": "2", "image": "b/1.png", "answer": "no"}]
 
@@ -46,7 +46,7 @@ def benchmark(monkeypatch: pytest.MonkeyPatch) -> Benchmark:
         record=Question,
         read=read,
     )
-    monkeypatch.setattr(preparation, "get_benchmark", lambda _: made)
+    monkeypatch.setattr(store, "get_benchmark", lambda _: made)
     monkeypatch.setattr("medtasks.data.prepared.get_benchmark", lambda _: made)
     return made
 

@@ -31,10 +31,9 @@ from medtasks.catalog.records import Record
 from medtasks.core.errors import UsageError
 from medtasks.core.schema import Frozen
 from medtasks.data.media.images import MediaEntry, decode_image, decoding_threads, read_picture
-from medtasks.data.preparation import Out, Preparation, Workers
 from medtasks.data.prepared import Prepared, Source
 from medtasks.data.release import Progress
-from medtasks.data.store import open_prepared
+from medtasks.data.store import Out, Preparation, Workers, open_prepared
 
 VERSION = "1"  # goes up with every change that moves a pixel
 SEED = 42  # the published one

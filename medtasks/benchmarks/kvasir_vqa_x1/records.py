@@ -1,7 +1,7 @@
 """Kvasir-VQA-x1: release rows as typed records, and these, with or without their pictures, as prepared data.
 
-Releases differ: the `image` column is the picture's bytes or a URL, or is missing. Then pictures are in a directory, or
-on the hub.
+Releases differ: the `image` column is the picture's bytes or its URL, or is missing. Then pictures are in a directory,
+or on the hub.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,14 +16,14 @@ import typer
 from pydantic import Field, Json
 from typing_extensions import Unpack
 
-from medtasks.catalog.records import Record, ReleaseRow, Where, build, distinct, is_text, parse_row, plain, wrong
+from medtasks.catalog.records import Record, ReleaseRow, Where, build, distinct, parse_row, plain
 from medtasks.core.errors import DataError, MediaError, UsageError
-from medtasks.core.schema import Frozen, Text, expects
+from medtasks.core.schema import Frozen, Text, expects, text_that
 from medtasks.data.media.images import read_picture
-from medtasks.data.preparation import Out, PictureOptions, Preparation
-from medtasks.data.prepared import Prepared, Source
-from medtasks.data.release import Release, fetch_pictures, hub_tree, located, picture_suffix
+from medtasks.data.prepared import Prepared
+from medtasks.data.release import Release, fetched, hub_tree, located
 from medtasks.data.sources import read_parquet, read_table
+from medtasks.data.store import Out, PictureOptions, Preparation
 
 VOCABULARY = read_table(__file__, "vocabulary.yaml", dict[str, dict[str, str]])
 ATOMIC_QUESTIONS = VOCABULARY["atomic_questions"]
@@ -57,29 +55,19 @@ class KvasirRecord(Record):
     question_class: tuple[str, ...]
 
 
-def _is_known_question(value: Any) -> bool:
-    return isinstance(value, str) and class_of(value) is not None
-
-
-def _is_class(value: Any) -> bool:
-    return isinstance(value, str) and value in QUESTION_CLASSES
-
-
-_Class = Annotated[str, expects(f"one of {', '.join(sorted(QUESTION_CLASSES))}", _is_class)]
+_Class = Annotated[str, text_that(f"one of {', '.join(sorted(QUESTION_CLASSES))}", QUESTION_CLASSES.__contains__)]
 
 
 class _Pair(ReleaseRow):
-    q: Annotated[str, expects("one of the 18 atomic questions of the dataset card", _is_known_question)]
+    q: Annotated[str, text_that("one of the 18 atomic questions of the dataset card", class_of)]
     a: str
 
 
 class _Row(ReleaseRow):
     img_id: Annotated[
         str,
-        expects(
-            "letters, digits, '.', '_' and '-' only",  # part of the name of a file, which must stay in its directory
-            lambda value: isinstance(value, str) and re.fullmatch(r"(?!\.)[\w.-]{1,200}", value) is not None,
-        ),
+        # part of the name of a file, which must stay in its directory
+        text_that("letters, digits, '.', '_' and '-' only", re.compile(r"(?!\.)[\w.-]{1,200}").fullmatch),
     ]
     complexity: Annotated[
         Literal[1, 2, 3], expects("1, 2 or 3", lambda value: type(value) is int and value in (1, 2, 3))
@@ -132,7 +120,7 @@ def prepare_kvasir(
 ) -> Prepared:
     """Prepare Kvasir-VQA-x1 from ``hub``, a directory or a file.
 
-    Pictures come with the rows, from a directory, by URL, or from the hub's image dataset (`_Pictures.find`).
+    Pictures come with the rows, from a directory, by URL, or from the hub's image dataset, in this order.
 
     Raises:
         UsageError: there is no such source, or no source of pictures.
@@ -141,151 +129,103 @@ def prepare_kvasir(
     """
     path, origin = located(source, HUB, *_PATTERNS, "*/test*.parquet")
     near = {"hub": (), "directory": (path,), "file": (path.parent, path.parent.parent)}[origin.kind]
-    release = Release(path)
+    if images is not None and not images.is_dir():
+        raise UsageError(f"--images {images}: not a directory; give the one with <img_id>.jpg.")
+    folder = images or next((one / "images" for one in near if (one / "images").is_dir()), None)
     with Preparation("kvasir_vqa_x1", out, **options) as place:
-        pictures = _Pictures(place)
+        root, names = Path("media"), dict[str, str]()  # names of the pictures, by image id
+        addresses: dict[str, str] = {}
+        release = Release(path, keep=place.directory / root)
         records = []
         for item in release.rows(*_PATTERNS):
             records.append(parse_kvasir_row(item.row, item.where))
-            if not place.references_only:
-                pictures.add(records[-1].img_id, item.row.get("image"), item.where)
+            data, img_id = _content(item.row.get("image")), records[-1].img_id
+            if place.references_only:
+                continue
+            if isinstance(data, str):
+                if addresses.setdefault(img_id, data) != data:
+                    raise DataError(
+                        f"{item.where}: field `image` is {data[:200]!r}, and {addresses[img_id][:200]!r} in an earlier "
+                        f"row of {img_id}; fix the rows."
+                    )
+            elif data:
+                names[img_id] = release.picture(data, "image", item.where, img_id)
         records = distinct(records)
-        if place.references_only or not records:
-            return place.finish(origin, records)
-        names = {record.img_id: record.media[0] for record in records}
-        pictures.find(list(names), origin, [folder / "images" for folder in near], images)
-        names |= pictures.names
-        records = [record.model_copy(update={"media": (names[record.img_id],)}) for record in records]
-        origin = origin.model_copy(update={"images": pictures.origin})
-        unavailable = {names[img_id]: error for img_id, error in pictures.failed.items()}
-        return place.finish(origin, records, pictures.root, unavailable=unavailable)
+        missing = set() if place.references_only else {record.img_id for record in records} - names.keys()
+        if missing and folder is not None:
+            ends = ("png", "jpeg", "jpg")  # the last one counts
+            files = {file.stem: file.name for end in ends for file in folder.glob(f"*.{end}") if file.stem in missing}
+            tables = [*folder.rglob("*.parquet")] if len(files) < len(missing) else []
+            elsewhere = images is None and missing & addresses.keys() - files.keys()
+            if tables or names or elsewhere:
+                for img_id, name in files.items():
+                    names[img_id] = release.picture(read_picture(folder / name), "image", Where(name, 1), img_id)
+                names |= _from_dataset(release, tables, missing - files.keys())
+            else:
+                root, names = folder, files  # the pictures stay where they are
+        missing -= names.keys()
+        wanted = {img_id: addresses[img_id] for img_id in sorted(missing & addresses.keys()) if images is None}
+        failed = _fetch(wanted, names, release, place)
+        missing -= wanted.keys()
+        if missing and folder is None and origin.kind == "hub":
+            dataset, commit = hub_tree(HUB_PICTURES, "*.parquet")
+            names |= _from_dataset(release, [*dataset.rglob("*.parquet")], missing)
+            origin = origin.model_copy(update={"images": f"{HUB_PICTURES}@{commit}"})
+        if missing and not names and not wanted and root != folder and images is None:
+            raise UsageError(
+                f"{origin.name}: its rows have no pictures, nor has images/ beside them or the image dataset; give the "
+                "directory of <img_id>.jpg with --images DIR."
+            )
+        kept = [{"media": (names.get(record.img_id, record.media[0]),)} for record in records]
+        records = [record.model_copy(update=update) for record, update in zip(records, kept, strict=True)]
+        return place.finish(origin, records, root, unavailable={f"{name}.jpg": why for name, why in failed.items()})
 
 
 class _Fetched(Frozen):
     img_id: str
     url: str
     name: str
-    bytes: int
 
 
-@dataclass
-class _Pictures:
-    """Finds the pictures; those that come with the rows, are copied or fetched go to the preparation's directory."""
+def _fetch(
+    addresses: Mapping[str, str], names: dict[str, str], release: Release, place: Preparation
+) -> dict[str, MediaError]:
+    """Add the pictures to ``names``, fetching those that no interrupted preparation has; why others are missing."""
+    failed: dict[str, MediaError] = {}
+    with place.progress_log("fetched", _Fetched) as (known, log):
+        kept = (one for one in known if addresses.get(one.img_id) == one.url)
+        names |= {one.img_id: one.name for one in kept if (place.directory / "media" / one.name).is_file()}
+        remaining = {img_id: url for img_id, url in addresses.items() if img_id not in names}
+        for number, (img_id, data) in enumerate(fetched(remaining), start=1):
+            if isinstance(data, MediaError):
+                failed[img_id] = data
+            else:
+                names[img_id] = release.picture(data, "image", Where(remaining[img_id], 1), img_id)
+                log(_Fetched(img_id=img_id, url=remaining[img_id], name=names[img_id]))
+            if place.progress is not None:
+                place.progress(number, len(remaining))
+    return failed
 
-    place: Preparation
-    names: dict[str, str] = field(default_factory=dict)  # of pictures below root, by image id
-    digests: dict[str, str] = field(default_factory=dict)
-    addresses: dict[str, tuple[str, Where]] = field(default_factory=dict)  # in the rows
-    root: Path = Path("media")
-    failed: dict[str, MediaError] = field(default_factory=dict)
-    origin: str | None = None  # if the pictures have a source of their own
 
-    def keep(self, img_id: str, data: bytes, where: object) -> None:
-        """Store the original bytes of a picture; no id may belong to two."""
-        digest = hashlib.sha256(data).hexdigest()
-        if self.digests.setdefault(img_id, digest) != digest:
-            raise DataError(f"{where}: field `image` differs from that of an earlier row of {img_id}; fix the rows.")
-        self.names[img_id] = f"{img_id}{picture_suffix(data)}"
-        path = self.place.directory / "media" / self.names[img_id]
-        if not path.is_file() or path.read_bytes() != data:
-            path.parent.mkdir(exist_ok=True)
-            path.write_bytes(data)
-
-    def add(self, img_id: str, cell: Any, where: Where) -> None:
-        """Store or note a row's ``image``: bytes, bytes and a path, a URL, or nothing."""
-        content = _content(cell)
-        if isinstance(content, bytes):
-            self.keep(img_id, content, where)
-        elif is_text(content):
-            earlier, place = self.addresses.setdefault(img_id, (content, where))
-            if earlier != content:
-                raise DataError(
-                    f"{where}: field `image` is {content[:200]!r}, and {earlier[:200]!r} in {place}, although both "
-                    f"rows belong to {img_id}; fix the rows."
-                )
-        elif content is not None:
-            raise wrong(where, "image", content, "a picture's bytes, its URL, or nothing")
-
-    def find(self, ids: Sequence[str], source: Source, folders: Sequence[Path], images: Path | None) -> None:
-        """Find the pictures of ``ids`` that did not come with the rows of ``source``.
-
-        Searched in this order: the directory ``images`` or, by default, the first of ``folders`` that exists; the URL
-        in the row; for rows from the hub, its image dataset. With ``images`` nothing is fetched.
-        """
-        if images is not None and not images.is_dir():
-            raise UsageError(f"--images {images}: not a directory; give the one with <img_id>.jpg.")
-        missing = [img_id for img_id in ids if img_id not in self.names]
-        folder = images or next((folder for folder in folders if folder.is_dir()), None)
-        if folder is not None:
-            files = {path.name for path in folder.iterdir()}
-            suffixes = (".png", ".jpeg", ".jpg")  # the last one counts
-            found = {name: f"{name}{end}" for end in suffixes for name in missing if f"{name}{end}" in files}
-            tables = [] if len(found) == len(missing) else sorted(folder.rglob("*.parquet"))
-            only_source = images is not None or not self.addresses
-            if not self.names and (len(found) == len(missing) or (only_source and not tables)):
-                self.names, self.root = found, folder  # the pictures stay where they are
-                return
-            for img_id, name in found.items():
-                try:
-                    self.keep(img_id, read_picture(folder / name), folder / name)
-                except MediaError as error:
-                    self.failed[img_id] = error
-            self.from_dataset(tables, missing)
-        if images is not None:
-            return
-        urls = {img_id: address for img_id, (address, _) in self.addresses.items() if img_id not in self.names}
-        self.fetch(urls)
-        without = [img_id for img_id in ids if img_id not in self.names and img_id not in urls]
-        if without and source.kind == "hub":
-            folder, commit = hub_tree(HUB_PICTURES, "*.parquet")
-            tables = sorted(folder.rglob("*.parquet"))
-            if not tables:
-                raise DataError(
-                    f"{HUB_PICTURES}: has no parquet file; give the directory of <img_id>.jpg with --images DIR."
-                )
-            self.from_dataset(tables, without)
-            self.origin = f"{HUB_PICTURES}@{commit}"
-        elif not self.names and not urls:
-            raise UsageError(
-                f"{source.name}: its rows have no pictures, and images/ beside them has none; give the "
-                "directory of <img_id>.jpg with --images DIR."
+def _from_dataset(release: Release, tables: Sequence[Path], ids: set[str]) -> dict[str, str]:
+    """Take the pictures of ``ids`` from a dataset with the columns `img_id` and `image`; the first of each counts."""
+    names: dict[str, str] = {}
+    for item in (item for table in sorted(tables) if len(names) < len(ids) for item in read_parquet(table)):
+        if not {"img_id", "image"} <= set(item.row):
+            raise DataError(
+                f"{item.where}: found the columns {', '.join(map(repr, sorted(item.row)))}, expected `img_id` and "
+                "`image`; give the directory of <img_id>.jpg, or of the image dataset."
             )
-
-    def fetch(self, urls: Mapping[str, str]) -> None:
-        with self.place.progress_log("fetched", _Fetched) as (known, log):
-            for one in known:
-                with suppress(OSError):
-                    size = (self.place.directory / "media" / one.name).stat().st_size
-                    if urls.get(one.img_id) == one.url and size == one.bytes:
-                        self.names[one.img_id] = one.name
-            remaining = {img_id: url for img_id, url in urls.items() if img_id not in self.names}
-
-            def keep(img_id: str, data: bytes) -> None:
-                self.keep(img_id, data, remaining[img_id])
-                log(_Fetched(img_id=img_id, url=remaining[img_id], name=self.names[img_id], bytes=len(data)))
-
-            self.failed |= fetch_pictures(remaining, keep, progress=self.place.progress)
-
-    def from_dataset(self, tables: Sequence[Path], ids: Sequence[str]) -> None:
-        """Take pictures from an image dataset with the columns `img_id` and `image`; the first of each id counts."""
-        missing = {*ids} - self.names.keys()
-        for item in (item for table in tables if missing for item in read_parquet(table)):
-            if not {"img_id", "image"} <= set(item.row):
-                raise DataError(
-                    f"{item.where}: found the columns {', '.join(map(repr, sorted(item.row)))}, expected `img_id` "
-                    "and `image`; give the directory of <img_id>.jpg, or of the image dataset."
-                )
-            img_id, content = item.row.get("img_id"), _content(item.row.get("image"))
-            if img_id in missing and isinstance(content, bytes):
-                self.keep(img_id, content, item.where)
-                missing.remove(img_id)
-            if not missing:
-                return
+        img_id, data = item.row["img_id"], _content(item.row["image"])
+        if img_id in ids and img_id not in names and data:
+            names[img_id] = release.picture(data, "image", item.where, img_id)
+        if len(names) == len(ids):
+            break
+    return names
 
 
 def _content(cell: Any) -> Any:
     """The bytes of a picture, or else its URL, in a row's ``image``."""
     if isinstance(cell, Mapping):  # an `Image` feature, not decoded
-        data = cell.get("bytes")
-        cell = data if isinstance(data, bytes) and data else cell.get("path", cell)
-    return None if is_text(cell) and not cell[:8].lower().startswith(("http://", "https://")) else cell
+        cell = cell.get("bytes") or cell.get("path")
+    return None if isinstance(cell, str) and not re.match("https?://", cell, re.IGNORECASE) else cell

@@ -19,7 +19,7 @@ from medtasks.benchmarks.med_cmr.errors import ERRORS
 from medtasks.benchmarks.med_cmr.records import DIMENSIONS, OPTIONS, MedCmrRecord, prepare_med_cmr
 from medtasks.catalog.benchmark import ABSTENTION, Benchmark, Document, Item, Value, by_fields, shipped
 from medtasks.catalog.registry import Plugin
-from medtasks.data.preparation import prepare_command
+from medtasks.data.store import prepare_command
 from medtasks.metrics.base import Array, means
 from medtasks.metrics.item_metrics import ItemScore, sum_in_order
 

@@ -25,12 +25,12 @@ from medtasks.catalog.records import (
     tallies,
 )
 from medtasks.core.errors import DataError
-from medtasks.core.schema import Text, expects, shown
+from medtasks.core.schema import Text, expects, shown, text_that
 from medtasks.core.text import first_names
-from medtasks.data.preparation import Out, PictureOptions, Preparation
 from medtasks.data.prepared import Prepared
 from medtasks.data.release import Release, check_published, located
 from medtasks.data.sources import read_table
+from medtasks.data.store import Out, PictureOptions, Preparation
 
 HUB = "aaassddaadf/Med-CMR"
 REVISION = "a9b2d6e610c6c5dcf4f3e5aa89c7ec9fd7a05b73"
@@ -89,21 +89,19 @@ def _is_index(value: Any) -> bool:
     return type(value) is int or (is_text(value) and bool(value.strip()))
 
 
-def _is_dimension(value: Any) -> bool:
-    return is_text(value) and dimension_of(value) is not None
-
-
-def _is_image_path(value: Any) -> bool:
-    return is_path_below(value) and len(PurePosixPath(value).parts) >= 2
-
-
 Stripped = Annotated[str, StringConstraints(strip_whitespace=True)]
 
 
 class _Row(ReleaseRow):
     index: Annotated[int | str, expects("a number or a string", _is_index)]
-    task: Annotated[str, expects(f"one of the dimensions {', '.join(DIMENSIONS.values())}", _is_dimension)]
-    image_path: Annotated[str, expects("a relative path such as dataset/imgs/<name>.png", _is_image_path)]
+    task: Annotated[str, text_that(f"one of the dimensions {', '.join(DIMENSIONS.values())}", dimension_of)]
+    image_path: Annotated[
+        str,
+        text_that(
+            "a relative path such as dataset/imgs/<name>.png",
+            lambda value: is_path_below(value) and len(PurePosixPath(value).parts) >= 2,
+        ),
+    ]
     answer: Text
     question: Text
     visual_description: Stripped = ""

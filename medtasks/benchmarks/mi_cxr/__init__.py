@@ -22,8 +22,7 @@ from medtasks.benchmarks.mi_cxr.scoring import ERRORS, Cider, CiderCorpus
 from medtasks.catalog.benchmark import Benchmark, Document, by_fields, shipped
 from medtasks.catalog.registry import Plugin
 from medtasks.core.errors import DataError
-from medtasks.data.preparation import prepare_command
-from medtasks.data.store import open_prepared
+from medtasks.data.store import open_prepared, prepare_command
 
 _INTERVAL = re.compile(r"\s*T(?P<first>[1-5])\s*(?:→|->|-|–|to|,)\s*T(?P<last>[1-5])\s*\.?\s*", re.IGNORECASE)
 """An option that is nothing but an interval (T1 → T2) or a pair of visits (T2, T4)."""

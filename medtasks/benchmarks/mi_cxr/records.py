@@ -13,10 +13,10 @@ from typing_extensions import Unpack
 
 from medtasks.catalog.records import Record, ReleaseRow, Where, build, parse_row, with_keys, wrong
 from medtasks.core.errors import DataError, UsageError
-from medtasks.core.schema import Text, expects
-from medtasks.data.preparation import Out, PictureOptions, Preparation
+from medtasks.core.schema import Text, text_that
 from medtasks.data.prepared import Prepared, Source
 from medtasks.data.sources import read_jsonl, read_table
+from medtasks.data.store import Out, PictureOptions, Preparation
 
 OPTIONS = ("A", "B", "C", "D", "E")
 NULL_OPTION = "E"
@@ -27,8 +27,6 @@ SUBTASKS = {name: qtypes for subtasks in _FAMILIES.values() for name, qtypes in 
 """The ``qtype`` values of each subtask; those of the ICR variant start with ``icr_variant``."""
 
 QTYPES = {qtype: family for family, subtasks in _FAMILIES.items() for some in subtasks.values() for qtype in some}
-
-_IMAGE_PATH = re.compile(r"files/p[0-9]{2}/p[0-9]{8}/s[0-9]{8}/[0-9a-f]{8}(?:-[0-9a-f]{8}){4}\.jpg")
 
 
 class MiCxrRecord(Record):
@@ -42,22 +40,22 @@ class MiCxrRecord(Record):
     answer: Literal["A", "B", "C", "D", "E"]
 
 
-def _is_qtype(value: Any) -> bool:
-    return isinstance(value, str) and (value in QTYPES or value.startswith("icr_variant"))
-
-
-def _is_image_path(value: Any) -> bool:
-    return isinstance(value, str) and _IMAGE_PATH.fullmatch(value) is not None
+def _is_qtype(value: str) -> bool:
+    return value in QTYPES or value.startswith("icr_variant")
 
 
 ImagePath = Annotated[
-    str, expects("files/pNN/pNNNNNNNN/sNNNNNNNN/<five dashed groups of hex digits>.jpg", _is_image_path)
+    str,
+    text_that(
+        "files/pNN/pNNNNNNNN/sNNNNNNNN/<five dashed groups of hex digits>.jpg",
+        re.compile(r"files/p[0-9]{2}/p[0-9]{8}/s[0-9]{8}/[0-9a-f]{8}(?:-[0-9a-f]{8}){4}\.jpg").fullmatch,
+    ),
 ]
 
 
 class _Row(ReleaseRow):
     q_id: Annotated[int, Field(ge=0, lt=2**63, validation_alias=AliasChoices("q_id", "qid"))]
-    qtype: Annotated[str, expects(f"one of {', '.join(QTYPES)}, or icr_variant…", _is_qtype)]
+    qtype: Annotated[str, text_that(f"one of {', '.join(QTYPES)}, or icr_variant…", _is_qtype)]
     group_type: Text
     question: Text
     choices: Annotated[dict[str, Text], with_keys(*OPTIONS)]
