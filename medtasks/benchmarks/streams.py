@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
-
-import numpy as np
 
 from medtasks.catalog.benchmark import FAILED, Item, SampleView, Turn, Value
 from medtasks.catalog.spec import load_spec
@@ -14,8 +11,6 @@ from medtasks.catalog.task_model import Timing
 from medtasks.core.redaction import shown
 from medtasks.core.schema import Frozen
 from medtasks.metrics import streaming
-from medtasks.metrics.base import corpus_score
-from medtasks.metrics.registry import get_metric
 from medtasks.metrics.streaming import Stream
 
 OPEN = "content_open"
@@ -28,7 +23,7 @@ def round_values(samples: Sequence[SampleView], turn_of: Callable[[SampleView], 
     If a round has no response, what applies to the item is anything from 0 to 1, and a delay without limits.
     """
     turns = [turn_of(sample) for sample in samples]
-    values = item_values(turns, samples[0].task, fallback=FALLBACK in samples[0].values)
+    values = _item_values(turns, samples[0].task, fallback=FALLBACK in samples[0].values)
     if any(sample.status == FAILED for sample in samples):
         for name, value in values.items():
             if name == "signed_delay" and turns[0].in_seconds:
@@ -38,7 +33,7 @@ def round_values(samples: Sequence[SampleView], turn_of: Callable[[SampleView], 
     return values
 
 
-def item_values(turns: Sequence[Turn], task: str, *, fallback: bool = False) -> dict[str, Value]:
+def _item_values(turns: Sequence[Turn], task: str, *, fallback: bool) -> dict[str, Value]:
     """Every metric of one whole item of ``task``; ``fallback`` adds the content with mismatches of closed items
     judged."""
     first, stream = turns[0], _stream(turns, task)
@@ -92,26 +87,6 @@ def _value(low: float, high: float, judge: str | None = None) -> Value:
 
 
 _NO_VALUE = Value(statistics=(0.0, 0.0))  # of a metric that does not apply to the item
-
-
-def aggregated_turns(name: str, values: Sequence[Mapping[str, Any]]) -> float | str:
-    """The metric over the items that the turns form, for `medtasks.benchmarks.aggregations`. The harness does not say
-    which task it aggregates; each value names the one whose ``metadata.timing`` counts."""
-    groups: dict[tuple[str, str], list[Turn]] = {}
-    for value in values:
-        turn = Turn(**value["turn"])
-        groups.setdefault((value["task"], turn.item), []).append(turn)
-    items = [
-        item_values(sorted(turns, key=lambda turn: turn.number), task)[name]
-        for (task, _), turns in groups.items()
-        if len(turns) == turns[0].rounds
-    ]
-    pending = sum(item.pending for item in items)
-    if pending or not items:
-        why = f"{pending} of {len(items)} items await a judge" if items else "no item has all of its rounds"
-        return f"not computed, because {why}"
-    score = corpus_score(get_metric(name), np.array([item.statistics for item in items], dtype=np.float64))
-    return "not computed, because it applies to no item here" if np.isnan(score) else score
 
 
 # --- timelines ---
