@@ -23,20 +23,7 @@ def round_values(samples: Sequence[SampleView], turn_of: Callable[[SampleView], 
     If a round has no response, what applies to the item is anything from 0 to 1, and a delay without limits.
     """
     turns = [turn_of(sample) for sample in samples]
-    values = _item_values(turns, samples[0].task, fallback=FALLBACK in samples[0].values)
-    if any(sample.status == FAILED for sample in samples):
-        for name, value in values.items():
-            if name == "signed_delay" and turns[0].in_seconds:
-                values[name] = Value(failed=True)
-            elif value.statistics is None or value.statistics[1] != 0:
-                values[name] = Value(low=(0.0, 1.0), high=(1.0, 1.0), judge=value.judge, failed=True)
-    return values
-
-
-def _item_values(turns: Sequence[Turn], task: str, *, fallback: bool) -> dict[str, Value]:
-    """Every metric of one whole item of ``task``; ``fallback`` adds the content with mismatches of closed items
-    judged."""
-    first, stream = turns[0], _stream(turns, task)
+    first, stream = turns[0], _stream(turns, samples[0].task)
     limits, judge = streaming.content_limits(turns), _judge(turns)
     content = _value(*limits, judge)
     values = {
@@ -44,29 +31,28 @@ def _item_values(turns: Sequence[Turn], task: str, *, fallback: bool) -> dict[st
         "content_closed": content._replace(judge=None) if first.closed else _NO_VALUE,
         OPEN: _NO_VALUE if first.closed else content,
     }
-    if fallback:
+    if FALLBACK in samples[0].values:  # with mismatches of closed items judged
         judged = [
             replace(turn, content=turn.fallback, judge=turn.fallback_judge) if turn.closed else turn for turn in turns
         ]
         decided = _value(*streaming.content_limits(judged), _judge(judged))
         values |= {FALLBACK: decided if first.closed else _NO_VALUE, "content_fallback": decided}
-    if not first.streaming:
-        return values | dict.fromkeys(("overall", "overall_stream_length"), content)
-    laws = {"": stream, "_stream_length": streaming.under_stream_length(stream)}
-    responsiveness = {law: streaming.responsiveness(one) for law, one in laws.items()}
-    missed = streaming.missed(stream)
-    exact: dict[str, float | None] = {
-        **{f"responsiveness{law}": value for law, value in responsiveness.items()},
-        "stability": streaming.stability(stream),
-        "false_alarm_rate": float(streaming.false_alarm(stream)),
-        "miss_rate": None if missed is None else float(missed),
-        "signed_delay": streaming.signed_delay(stream) if first.in_seconds else None,
-        "invalid_rate": streaming.invalid_share(turns),
-    }
-    for law, value in responsiveness.items():
-        low, high = (streaming.overall(end, value) for end in limits)
+    timed = streaming.timed_scores(stream) if first.streaming else {}
+    if not first.in_seconds and timed:
+        timed["signed_delay"] = None
+    for law in ("", "_stream_length"):
+        low, high = limits
+        if timed:
+            low, high = (streaming.overall(end, timed[f"responsiveness{law}"]) for end in limits)
         values[f"overall{law}"] = _value(low, high, judge)
-    return values | {name: _NO_VALUE if one is None else _value(one, one) for name, one in exact.items()}
+    values |= {name: _NO_VALUE if one is None else _value(one, one) for name, one in timed.items()}
+    if any(sample.status == FAILED for sample in samples):
+        for name, value in values.items():
+            if name == "signed_delay" and first.in_seconds:
+                values[name] = Value(failed=True)
+            elif value.statistics is None or value.statistics[1] != 0:
+                values[name] = Value(low=(0.0, 1.0), high=(1.0, 1.0), judge=value.judge, failed=True)
+    return values
 
 
 def _stream(turns: Sequence[Turn], task: str) -> Stream:

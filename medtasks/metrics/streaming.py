@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from medtasks.catalog.benchmark import Turn
 from medtasks.catalog.task_model import HALF_GAP, Timing
@@ -101,70 +101,55 @@ def tolerance(stream: Stream) -> float:
     return min(after - before for before, after in pairwise(times)) / 2
 
 
-def first_positive(stream: Stream) -> float | None:
-    """t̂ of section 5.5: t_c of the first positive round, None if there is none."""
-    return next((turn.time for turn in stream.turns if turn.positive), None)
+def timed_scores(stream: Stream) -> dict[str, Any]:
+    """The scores of one item that depend on its times, numbers by metric; None if a metric does not apply.
 
+    Of a first positive response at t̂ and an expected time t*:
 
-def responsiveness(stream: Stream) -> float:
-    """R, 0..1: how close the first positive response is to the expected time (section 5.5, equation 7).
+    - ``responsiveness``, R, 0..1: how close t̂ is to t* (section 5.5, equation 7). 1 within the tolerance, 0 without a
+      positive response. In between the paper says only that the distance is penalized; here R falls linearly to 0,
+      ``1 - (|t̂ - t*| - δ) / d``, with the d of `Timing`: by default δ, so that R is 0 from 2δ on. With d = 0, R is 0
+      outside the tolerance.
+    - ``responsiveness_stream_length``: R with d the stream's length whatever the task declares, which shows whether a
+      ranking depends on our reading of the paper.
+    - ``stability``, S, 0..1: share of the rounds at or after t* that are positive (equation 8). None if no round is at
+      or after t*: an empty mean is not 0.
+    - ``false_alarm_rate``: whether t̂ is before t* - δ (beyond section 5.5).
+    - ``miss_rate``: whether no response was positive (section 5.5, "missed responses").
+    - ``signed_delay``: t̂ - t* in the item's unit of time, negative when early (beyond section 5.5).
+    - ``invalid_rate``: share of rounds whose response was none of the allowed states (response space: equation 5).
 
-    1 within the tolerance, 0 without a positive response. In between the paper says only that the distance is
-    penalized; here R falls linearly to 0, ``1 - (|t̂ - t*| - δ) / d``, with the d of `Timing`: by default δ, so that R
-    is 0 from 2δ on. With d = 0, R is 0 outside the tolerance. If nothing ever becomes answerable (no t*), silence is
-    the timely response: 1 without a positive (Table 4), else 0 (our interpretation).
+    If nothing ever becomes answerable (no t*), silence is the timely response: R and S are 1 without a positive, as
+    Table 4 has it (Lingshu's proactive R and S are both 16/311), else 0 (our interpretation), any positive is a false
+    alarm, and nothing can be missed.
     """
-    responded, due = first_positive(stream), expected_time(stream)
-    if due is None:
-        return float(responded is None)
-    if responded is None:
-        return 0.0
-    excess = abs(responded - due) - tolerance(stream)
-    if excess <= SAME_TIME:
-        return 1.0
-    reach = tolerance(stream) if stream.timing.law == "tolerance" else stream.turns[-1].time - stream.query_time
-    distance = stream.timing.scale * reach
-    return max(0.0, 1 - excess / distance) if distance > SAME_TIME else 0.0
-
-
-def under_stream_length(stream: Stream) -> Stream:
-    """The item under the other law, which shows whether a ranking depends on our reading of the paper: R reaches 0
-    only at the stream's length beyond the tolerance."""
-    return replace(stream, timing=stream.timing.model_copy(update={"law": "stream-length", "scale": 1.0}))
-
-
-def stability(stream: Stream) -> float | None:
-    """S, 0..1: share of the rounds at or after t* that are positive (equation 8).
-
-    If nothing ever becomes answerable (no t*): 1 without a positive, as Table 4 has it (Lingshu's proactive R and S are
-    both 16/311), else 0 (our interpretation). None if no round is at or after t*: an empty mean is not 0.
-    """
-    due = expected_time(stream)
-    if due is None:
-        return float(first_positive(stream) is None)
-    flags = [turn.positive for turn in stream.turns if turn.time >= due - SAME_TIME]
-    return sum(flags) / len(flags) if flags else None
-
-
-def false_alarm(stream: Stream) -> bool:
-    """Whether a response was positive before t* - δ, or positive at all if there is no t* (beyond section 5.5)."""
-    responded, due = first_positive(stream), expected_time(stream)
-    if responded is None or due is None:
-        return responded is not None
-    return responded < due - tolerance(stream) - SAME_TIME
-
-
-def missed(stream: Stream) -> bool | None:
-    """Whether no response was positive (section 5.5, "missed responses"); None if none was due (no t*)."""
-    if expected_time(stream) is None:
-        return None
-    return first_positive(stream) is None
-
-
-def signed_delay(stream: Stream) -> float | None:
-    """t̂ - t* in the item's unit of time, negative when early; None if either is missing (beyond section 5.5)."""
-    responded, due = first_positive(stream), expected_time(stream)
-    return None if responded is None or due is None else responded - due
+    turns, due, margin = stream.turns, expected_time(stream), tolerance(stream)
+    responded = next((turn.time for turn in turns if turn.positive), None)
+    timely = float(due is None and responded is None)
+    scores: dict[str, Any] = {
+        "responsiveness": timely,
+        "responsiveness_stream_length": timely,
+        "stability": timely,
+        "false_alarm_rate": float(responded is not None),
+        "miss_rate": None if due is None else float(responded is None),
+        "signed_delay": None,
+        "invalid_rate": sum(turn.invalid for turn in turns) / len(turns),
+    }
+    if due is not None:
+        flags = [turn.positive for turn in turns if turn.time >= due - SAME_TIME]
+        scores["stability"] = sum(flags) / len(flags) if flags else None
+    if due is not None and responded is not None:
+        length = turns[-1].time - stream.query_time
+        reach = stream.timing.scale * (margin if stream.timing.law == "tolerance" else length)
+        for name, distance in (("responsiveness", reach), ("responsiveness_stream_length", length)):
+            excess = abs(responded - due) - margin
+            if excess <= SAME_TIME:
+                scores[name] = 1.0
+            elif distance > SAME_TIME:
+                scores[name] = max(0.0, 1 - excess / distance)
+        scores["false_alarm_rate"] = float(responded < due - margin - SAME_TIME)
+        scores["signed_delay"] = responded - due
+    return scores
 
 
 def content_limits(turns: Sequence[Turn]) -> tuple[float, float]:
@@ -173,11 +158,6 @@ def content_limits(turns: Sequence[Turn]) -> tuple[float, float]:
     judged = math.fsum(turn.content for turn in turns if turn.content is not None)
     pending = sum(turn.content is None for turn in turns)
     return judged / len(turns), (judged + pending) / len(turns)
-
-
-def invalid_share(turns: Sequence[Turn]) -> float:
-    """Share, 0..1, of rounds whose response was none of the allowed states (response space: equation 5)."""
-    return sum(turn.invalid for turn in turns) / len(turns)
 
 
 def overall(content: Score, responsiveness: Score) -> Score:
