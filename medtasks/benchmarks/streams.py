@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from medtasks.catalog.benchmark import FAILED, Item, SampleView, Turn, Value
 from medtasks.catalog.spec import load_spec
@@ -107,12 +108,9 @@ class Timeline(Frozen):
 def timelines(task: str, items: Sequence[Item], turn_of: Callable[[SampleView], Turn]) -> tuple[Timeline, ...]:
     """The first `MOST_TIMELINES` streaming items; ``expected_time`` and ``tolerance`` are those used for the scores."""
     found: list[Timeline] = []
-    for item in sorted(items, key=lambda item: item.item_id):
-        if len(found) == MOST_TIMELINES:
-            break
-        turns = [turn_of(view) for view in item.samples]
-        if not turns[0].streaming:
-            continue
+    made = ((item, [turn_of(view) for view in item.samples]) for item in sorted(items, key=lambda one: one.item_id))
+    streams = ((item, turns) for item, turns in made if turns[0].streaming)
+    for item, turns in islice(streams, MOST_TIMELINES):
         rounds = []
         for turn, view in zip(turns, item.samples, strict=True):
             text = shown(view.filtered)
