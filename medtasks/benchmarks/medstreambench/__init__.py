@@ -23,7 +23,6 @@ from medtasks.benchmarks.errors import Case, Errors
 from medtasks.benchmarks.medstreambench.board import MEDSTREAMBENCH
 from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.benchmarks.medstreambench.records import ABSTENTIONS, MedStreamRecord
-from medtasks.benchmarks.streams import FALLBACK, OPEN, round_values
 from medtasks.catalog.benchmark import (
     Benchmark,
     Document,
@@ -46,7 +45,17 @@ from medtasks.data.store import prepare_command
 from medtasks.metrics.base import Array, means
 from medtasks.metrics.closed_answer import closed_answer_matches
 from medtasks.metrics.item_metrics import CLOSED, ErrorRate, ItemScore, item_mean, sum_in_order
-from medtasks.metrics.streaming import DUE, EXPECTED_TIME, LAW, TOLERANCE, WEIGHTS, overall
+from medtasks.metrics.streaming import (
+    DUE,
+    EXPECTED_TIME,
+    FALLBACK,
+    LAW,
+    OPEN,
+    TOLERANCE,
+    WEIGHTS,
+    overall,
+    round_values,
+)
 
 SINGLE_TURN_METRICS = ("content", "content_closed", "overall")
 STREAMING_METRICS = (
