@@ -16,7 +16,6 @@ from medtasks.benchmarks.aggregations import pending_value, sample_value, scored
 from medtasks.benchmarks.documents import Rows, doc_to_messages, doc_to_text, doc_to_visual
 from medtasks.benchmarks.errors import Case, Errors
 from medtasks.benchmarks.layouts import error_columns, kinds_of_error
-from medtasks.benchmarks.streams import round_values
 from medtasks.catalog.benchmark import (
     ALL_GROUPS,
     Benchmark,
@@ -43,6 +42,7 @@ from medtasks.data.release import Release
 from medtasks.data.sources import read_jsonl
 from medtasks.metrics.base import MeanMetric, Metric, MetricUnavailableError, sign
 from medtasks.metrics.item_metrics import NO_OPTION, ErrorRate
+from medtasks.metrics.streaming import round_values
 
 __all__ = [
     "ALL_GROUPS",

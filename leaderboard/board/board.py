@@ -10,9 +10,9 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from medtasks.benchmarks.streams import Round as Round
-from medtasks.benchmarks.streams import Timeline as Timeline
 from medtasks.metrics.registry import Unit as Unit
+from medtasks.metrics.streaming import Round as Round
+from medtasks.metrics.streaming import Timeline as Timeline
 from medtasks.runs.replies import RunUsage, Usage
 from medtasks.runs.scores import Reliability
 

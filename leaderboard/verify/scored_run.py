@@ -10,12 +10,12 @@ from typing import TypeVar
 
 import numpy as np
 
-from medtasks.benchmarks.streams import Timeline
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.core.redaction import shown, shown_facts
 from medtasks.core.text import counted
 from medtasks.metrics.base import Array
+from medtasks.metrics.streaming import Timeline
 from medtasks.runs.manifest import RunManifest, created_at
 from medtasks.runs.record import RunFolder, RunRecord, as_data_error
 from medtasks.runs.samples import without_garbage_collection

@@ -16,12 +16,12 @@ from jinja2 import Environment
 
 from medtasks.answers.option_letter import read_stages
 from medtasks.benchmarks.documents import prompt_text
-from medtasks.benchmarks.streams import timelines
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.spec import TaskSpec, load_spec
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.files import canonical_json
 from medtasks.metrics.registry import unit_of
+from medtasks.metrics.streaming import timelines
 from medtasks.runs.samples import Sample
 
 from ..board.board import Board, Timeline

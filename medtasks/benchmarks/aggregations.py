@@ -1,7 +1,7 @@
 """Aggregation functions for ``metric_list``: corpus scores from the per-sample values of ``process_results``.
 
-With them the harness alone (``--include_path``, without our hook) prints the right score per task. The hook replaces
-them with the same scores and their intervals, and adds the pooled scores of groups.
+With them the harness alone (``--include_path``, without our hook) prints the right score per task, except of streaming
+items. The hook replaces them with the same scores and their intervals, and adds the pooled scores of groups.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from medtasks.benchmarks.streams import aggregated_turns
 from medtasks.catalog.registry import wrong_return
 from medtasks.metrics.base import Array, Metric, MetricUnavailableError, corpus_score
 from medtasks.metrics.registry import LEXICAL, get_metric, lexical_statistics
@@ -106,8 +105,6 @@ def __getattr__(name: str) -> Callable[[Sequence[Mapping[str, Any]]], float | st
     metric = name.replace("_plus_plus", "++")
 
     def aggregation(values: Sequence[Mapping[str, Any]]) -> float | str:
-        if any("turn" in value for value in values):
-            return aggregated_turns(metric, values)
         reasons = {value["unavailable"] for value in values if "unavailable" in value}
         if reasons:
             return f"not computed, because {min(reasons)}"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from medtasks.benchmarks.variants import selected_option, unlettered
+from medtasks.benchmarks.variants import selected_option
 from medtasks.catalog.benchmark import FAILED, Benchmark, Derived, Item, Value
 from medtasks.catalog.contents import TaskPackage, owner_of
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
@@ -132,8 +132,6 @@ def _cases(benchmark: Benchmark, kinds: Sequence[ErrorKind], item: Item) -> Iter
         chosen, choices = selected_option(benchmark, view), view.document.get("choices")
         if chosen is not None and choices:
             chosen = choices.get(chosen)
-        elif chosen is not None and (texts := unlettered(benchmark, view)) is not None:
-            chosen = texts[int(chosen)]
         gold, answer = _normal(gold_text(view.document)), _normal(chosen)
         for kind in kinds:
             if _matches(gold, kind.gold, kind.gold_other_than):

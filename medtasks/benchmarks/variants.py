@@ -141,17 +141,17 @@ def _every_time(possible: bool, *, failed: bool) -> Value:
 
 
 def selected_option(benchmark: Benchmark, view: SampleView) -> str | None:
-    """The letter of the one selected option, or its position in a list without letters; None unless one is selected."""
+    """The letter of the one selected option, or its text in a list without letters; None unless one is selected."""
     if view.status != "ok":
         return None
-    texts = unlettered(benchmark, view)
+    texts = _unlettered(benchmark, view)
     if texts is None:
         return view.filtered
-    chosen = [place for place, text in enumerate(texts) if closed_answer_matches(view.filtered, [text], texts)]
-    return str(chosen[0]) if len(chosen) == 1 else None
+    chosen = [text for text in texts if closed_answer_matches(view.filtered, [text], texts)]
+    return chosen[0] if len(chosen) == 1 else None
 
 
-def unlettered(benchmark: Benchmark, view: SampleView) -> list[str] | None:
+def _unlettered(benchmark: Benchmark, view: SampleView) -> list[str] | None:
     """The options as shown if they are a list, whose target is a text; None if they have letters."""
     return None if benchmark.options else view.document.get("options") or None
 
@@ -228,17 +228,13 @@ def _order_scores(benchmark: Benchmark, views: Sequence[SampleView]) -> dict[str
 
 def _positions(benchmark: Benchmark, view: SampleView) -> tuple[int, int] | None:
     """Positions of the selected and of the correct option as shown; None unless one option is selected."""
-    chosen, texts = selected_option(benchmark, view), unlettered(benchmark, view)
-    if chosen is None:
-        return None
-    if texts is not None:
-        return int(chosen), texts.index(view.document["target"])
-    letters = sorted(view.document["option_order"])
-    return (letters.index(chosen), letters.index(view.document["target"])) if chosen in letters else None
+    chosen = selected_option(benchmark, view)
+    shown = _unlettered(benchmark, view) or sorted(view.document["option_order"])
+    return (shown.index(chosen), shown.index(view.document["target"])) if chosen in shown else None
 
 
 def _in_plain_order(benchmark: Benchmark, view: SampleView) -> SampleView:
-    if unlettered(benchmark, view) is not None:
+    if _unlettered(benchmark, view) is not None:
         return view
     order = view.document["option_order"]
     was = dict(zip(sorted(order), order, strict=True))

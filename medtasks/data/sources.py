@@ -102,33 +102,28 @@ def read_csv_rows(path: Path) -> list[SourceRow]:
     before = csv.field_size_limit(max(len(text), 131072))  # a long response is no error
     delimiter = separator_of(next(iter(text.lstrip().splitlines()), ""))
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    lines, start = [], 1
+    names, rows, where = list[str](), list[SourceRow](), Where(path.name, 1)
     try:
         for cells in reader:
-            if cells:
-                lines.append((Where(path.name, start), cells))
-            start = reader.line_num + 1
+            if cells and not names:
+                names = [name.strip() for name in cells]
+                if twice := sorted({name for name in names if names.count(name) > 1}):
+                    raise DataError(f"{where}: column {twice[0][:60]!r} is duplicated in the header; rename one.")
+            elif len(cells) not in (0, len(names)):
+                raise DataError(
+                    f"{where}: found {len(cells)} cells, expected {len(names)} as in the header; quote cells with "
+                    "commas or line breaks."
+                )
+            elif cells:
+                rows.append(SourceRow(where, dict(zip(names, cells, strict=True))))
+            where = Where(path.name, reader.line_num + 1)
     except csv.Error as error:
-        raise DataError(f"{Where(path.name, start)}: not CSV ({error}); fix the row that begins there.") from error
+        raise DataError(f"{where}: not CSV ({error}); fix the row that begins there.") from error
     finally:
         csv.field_size_limit(before)
-    if not lines:
-        raise DataError(f"{path}: the file is empty, expected a header and rows; write or fetch it again.")
-    where, header = lines[0]
-    names = [name.strip() for name in header]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise DataError(f"{where}: column {twice[0][:60]!r} is duplicated in the header; rename one.")
-    rows = []
-    for where, cells in lines[1:]:
-        if len(cells) != len(names):
-            raise DataError(
-                f"{where}: found {len(cells)} cells, expected {len(names)} as in the header; quote cells with "
-                "commas or line breaks."
-            )
-        rows.append(SourceRow(where, dict(zip(names, cells, strict=True))))
     if not rows:
-        raise DataError(f"{path}: the file has only a header, expected rows below it; write or fetch it again.")
+        found, expected = ("has only a header", "rows below it") if names else ("is empty", "a header and rows")
+        raise DataError(f"{path}: the file {found}, expected {expected}; write or fetch it again.")
     return rows
 
 

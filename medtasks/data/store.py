@@ -240,7 +240,7 @@ class Preparation:
             source=source,
             counts=counts,
             published=dict(benchmark.published),
-            differences=_differences(benchmark, counts),
+            differences=tuple(_differences(benchmark, counts)),
             excluded=dict(sorted(excluded.items())),
             excluded_samples=excluded_samples,
             details={topic: dict(counts) for topic, counts in details.items()},
@@ -261,18 +261,15 @@ class Preparation:
         return open_directory(self.target)
 
 
-def _differences(benchmark: Benchmark, counts: Counts) -> tuple[str, ...]:
-    def number(counts: Mapping[str, int], name: str) -> str:  # with its share of another count: mcq_sod of mcq
-        whole = counts.get(name.partition("_")[0], 0) if "_" in name else 0
-        share = f" ({counts.get(name, 0) / whole:.1%})" if whole else ""
-        return f"{counts.get(name, 0):,}{share}"
-
-    found, expected = counted(benchmark, counts), benchmark.published
-    return tuple(
-        f"{name}: {number(found, name)} here, {number(expected, name)} published"
-        for name, published in expected.items()
-        if found.get(name, 0) != published
-    )
+def _differences(benchmark: Benchmark, counts: Counts) -> Iterator[str]:
+    found = counted(benchmark, counts)
+    for name, published in benchmark.published.items():
+        if found.get(name, 0) != published:
+            numbers = []
+            for known in (found, benchmark.published):  # with the share of another count: mcq_sod of mcq
+                number, whole = known.get(name, 0), known.get(name.partition("_")[0], 0) if "_" in name else 0
+                numbers.append(f"{number:,} ({number / whole:.1%})" if whole else f"{number:,}")
+            yield f"{name}: {numbers[0]} here, {numbers[1]} published"
 
 
 def prepare_package(

@@ -1,4 +1,4 @@
-"""Time-aware scores of one streaming item: content, responsiveness, stability, and kinds of error.
+"""Scores and timelines of one streaming item from its rounds: content, responsiveness, stability, and kinds of error.
 
 Section 5.5 of arXiv 2607.01751. The paper fixes the weights, what a positive response is, and what scores 1 or 0. It
 defines no law for early and late responses in between and no default tolerance: a task file declares both
@@ -8,15 +8,18 @@ defines no law for early and late responses in between and no default tolerance:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from medtasks.catalog.benchmark import Turn
+from medtasks.catalog.benchmark import FAILED, Item, SampleView, Turn, Value
+from medtasks.catalog.spec import load_spec
 from medtasks.catalog.task_model import HALF_GAP, Timing
 from medtasks.core.errors import DataError
+from medtasks.core.redaction import shown
+from medtasks.core.schema import Frozen
 from medtasks.metrics.base import Array
 
 CONTENT_WEIGHT = 0.7
@@ -101,70 +104,55 @@ def tolerance(stream: Stream) -> float:
     return min(after - before for before, after in pairwise(times)) / 2
 
 
-def first_positive(stream: Stream) -> float | None:
-    """t̂ of section 5.5: t_c of the first positive round, None if there is none."""
-    return next((turn.time for turn in stream.turns if turn.positive), None)
+def timed_scores(stream: Stream) -> dict[str, Any]:
+    """The scores of one item that depend on its times, numbers by metric; None if a metric does not apply.
 
+    Of a first positive response at t̂ and an expected time t*:
 
-def responsiveness(stream: Stream) -> float:
-    """R, 0..1: how close the first positive response is to the expected time (section 5.5, equation 7).
+    - ``responsiveness``, R, 0..1: how close t̂ is to t* (section 5.5, equation 7). 1 within the tolerance, 0 without a
+      positive response. In between the paper says only that the distance is penalized; here R falls linearly to 0,
+      ``1 - (|t̂ - t*| - δ) / d``, with the d of `Timing`: by default δ, so that R is 0 from 2δ on. With d = 0, R is 0
+      outside the tolerance.
+    - ``responsiveness_stream_length``: R with d the stream's length whatever the task declares, which shows whether a
+      ranking depends on our reading of the paper.
+    - ``stability``, S, 0..1: share of the rounds at or after t* that are positive (equation 8). None if no round is at
+      or after t*: an empty mean is not 0.
+    - ``false_alarm_rate``: whether t̂ is before t* - δ (beyond section 5.5).
+    - ``miss_rate``: whether no response was positive (section 5.5, "missed responses").
+    - ``signed_delay``: t̂ - t* in the item's unit of time, negative when early (beyond section 5.5).
+    - ``invalid_rate``: share of rounds whose response was none of the allowed states (response space: equation 5).
 
-    1 within the tolerance, 0 without a positive response. In between the paper says only that the distance is
-    penalized; here R falls linearly to 0, ``1 - (|t̂ - t*| - δ) / d``, with the d of `Timing`: by default δ, so that R
-    is 0 from 2δ on. With d = 0, R is 0 outside the tolerance. If nothing ever becomes answerable (no t*), silence is
-    the timely response: 1 without a positive (Table 4), else 0 (our interpretation).
+    If nothing ever becomes answerable (no t*), silence is the timely response: R and S are 1 without a positive, as
+    Table 4 has it (Lingshu's proactive R and S are both 16/311), else 0 (our interpretation), any positive is a false
+    alarm, and nothing can be missed.
     """
-    responded, due = first_positive(stream), expected_time(stream)
-    if due is None:
-        return float(responded is None)
-    if responded is None:
-        return 0.0
-    excess = abs(responded - due) - tolerance(stream)
-    if excess <= SAME_TIME:
-        return 1.0
-    reach = tolerance(stream) if stream.timing.law == "tolerance" else stream.turns[-1].time - stream.query_time
-    distance = stream.timing.scale * reach
-    return max(0.0, 1 - excess / distance) if distance > SAME_TIME else 0.0
-
-
-def under_stream_length(stream: Stream) -> Stream:
-    """The item under the other law, which shows whether a ranking depends on our reading of the paper: R reaches 0
-    only at the stream's length beyond the tolerance."""
-    return replace(stream, timing=stream.timing.model_copy(update={"law": "stream-length", "scale": 1.0}))
-
-
-def stability(stream: Stream) -> float | None:
-    """S, 0..1: share of the rounds at or after t* that are positive (equation 8).
-
-    If nothing ever becomes answerable (no t*): 1 without a positive, as Table 4 has it (Lingshu's proactive R and S are
-    both 16/311), else 0 (our interpretation). None if no round is at or after t*: an empty mean is not 0.
-    """
-    due = expected_time(stream)
-    if due is None:
-        return float(first_positive(stream) is None)
-    flags = [turn.positive for turn in stream.turns if turn.time >= due - SAME_TIME]
-    return sum(flags) / len(flags) if flags else None
-
-
-def false_alarm(stream: Stream) -> bool:
-    """Whether a response was positive before t* - δ, or positive at all if there is no t* (beyond section 5.5)."""
-    responded, due = first_positive(stream), expected_time(stream)
-    if responded is None or due is None:
-        return responded is not None
-    return responded < due - tolerance(stream) - SAME_TIME
-
-
-def missed(stream: Stream) -> bool | None:
-    """Whether no response was positive (section 5.5, "missed responses"); None if none was due (no t*)."""
-    if expected_time(stream) is None:
-        return None
-    return first_positive(stream) is None
-
-
-def signed_delay(stream: Stream) -> float | None:
-    """t̂ - t* in the item's unit of time, negative when early; None if either is missing (beyond section 5.5)."""
-    responded, due = first_positive(stream), expected_time(stream)
-    return None if responded is None or due is None else responded - due
+    turns, due, margin = stream.turns, expected_time(stream), tolerance(stream)
+    responded = next((turn.time for turn in turns if turn.positive), None)
+    timely = float(due is None and responded is None)
+    scores: dict[str, Any] = {
+        "responsiveness": timely,
+        "responsiveness_stream_length": timely,
+        "stability": timely,
+        "false_alarm_rate": float(responded is not None),
+        "miss_rate": None if due is None else float(responded is None),
+        "signed_delay": None,
+        "invalid_rate": sum(turn.invalid for turn in turns) / len(turns),
+    }
+    if due is not None:
+        flags = [turn.positive for turn in turns if turn.time >= due - SAME_TIME]
+        scores["stability"] = sum(flags) / len(flags) if flags else None
+    if due is not None and responded is not None:
+        length = turns[-1].time - stream.query_time
+        reach = stream.timing.scale * (margin if stream.timing.law == "tolerance" else length)
+        for name, distance in (("responsiveness", reach), ("responsiveness_stream_length", length)):
+            excess = abs(responded - due) - margin
+            if excess <= SAME_TIME:
+                scores[name] = 1.0
+            elif distance > SAME_TIME:
+                scores[name] = max(0.0, 1 - excess / distance)
+        scores["false_alarm_rate"] = float(responded < due - margin - SAME_TIME)
+        scores["signed_delay"] = responded - due
+    return scores
 
 
 def content_limits(turns: Sequence[Turn]) -> tuple[float, float]:
@@ -175,11 +163,130 @@ def content_limits(turns: Sequence[Turn]) -> tuple[float, float]:
     return judged / len(turns), (judged + pending) / len(turns)
 
 
-def invalid_share(turns: Sequence[Turn]) -> float:
-    """Share, 0..1, of rounds whose response was none of the allowed states (response space: equation 5)."""
-    return sum(turn.invalid for turn in turns) / len(turns)
-
-
 def overall(content: Score, responsiveness: Score) -> Score:
     """O = 0.7 C + 0.3 R of a streaming item (equation 10). A single-turn item has no R; its O is C (equation 9)."""
     return CONTENT_WEIGHT * content + RESPONSIVENESS_WEIGHT * responsiveness
+
+
+# --- every metric of an item, as far as judges have decided ---
+
+OPEN = "content_open"
+FALLBACK = "content_closed_fallback"
+
+
+def round_values(samples: Sequence[SampleView], turn_of: Callable[[SampleView], Turn]) -> Mapping[str, Value]:
+    """Every metric of the item whose rounds are ``samples``.
+
+    If a round has no response, what applies to the item is anything from 0 to 1, and a delay without limits.
+    """
+    turns = [turn_of(sample) for sample in samples]
+    first, stream = turns[0], _stream(turns, samples[0].task)
+    limits, judge = content_limits(turns), _judge(turns)
+    content = _value(*limits, judge)
+    values = {
+        "content": content,
+        "content_closed": content._replace(judge=None) if first.closed else _NO_VALUE,
+        OPEN: _NO_VALUE if first.closed else content,
+    }
+    if FALLBACK in samples[0].values:  # with mismatches of closed items judged
+        judged = [
+            replace(turn, content=turn.fallback, judge=turn.fallback_judge) if turn.closed else turn for turn in turns
+        ]
+        decided = _value(*content_limits(judged), _judge(judged))
+        values |= {FALLBACK: decided if first.closed else _NO_VALUE, "content_fallback": decided}
+    timed = timed_scores(stream) if first.streaming else {}
+    if not first.in_seconds and timed:
+        timed["signed_delay"] = None
+    for law in ("", "_stream_length"):
+        low, high = limits
+        if timed:
+            low, high = (overall(end, timed[f"responsiveness{law}"]) for end in limits)
+        values[f"overall{law}"] = _value(low, high, judge)
+    values |= {name: _NO_VALUE if one is None else _value(one, one) for name, one in timed.items()}
+    if any(sample.status == FAILED for sample in samples):
+        for name, value in values.items():
+            if name == "signed_delay" and first.in_seconds:
+                values[name] = Value(failed=True)
+            elif value.statistics is None or value.statistics[1] != 0:
+                values[name] = Value(low=(0.0, 1.0), high=(1.0, 1.0), judge=value.judge, failed=True)
+    return values
+
+
+def _stream(turns: Sequence[Turn], task: str) -> Stream:
+    return Stream(tuple(turns), load_spec(task).metadata.timing or Timing())
+
+
+def _judge(turns: Sequence[Turn]) -> str | None:
+    """The judge of an item's turns; None if a turn still needs a judge."""
+    if any(turn.content is None and turn.judge is None for turn in turns):
+        return None
+    return next((turn.judge for turn in turns if turn.judge is not None), None)
+
+
+def _value(low: float, high: float, judge: str | None = None) -> Value:
+    if low == high:
+        return Value(statistics=(low, 1.0), judge=judge)
+    return Value(low=(low, 1.0), high=(high, 1.0), judge=judge)
+
+
+_NO_VALUE = Value(statistics=(0.0, 0.0))  # of a metric that does not apply to the item
+
+
+# --- timelines ---
+
+MOST_TIMELINES = 12  # items shown per task, the first by id
+LONGEST_RESPONSE = 400  # characters of a response
+
+
+class Round(Frozen):
+    """One round of a streaming item; ``said`` is the extracted response."""
+
+    time: float
+    answerable: bool
+    positive: bool
+    valid: bool
+    content: float | None
+    said: str
+
+
+class Timeline(Frozen):
+    """One model's responses to a streaming item; times are in the item's unit (seconds or frames)."""
+
+    model: str
+    task: str
+    item: str
+    query_time: float
+    expected_time: float | None
+    tolerance: float
+    rounds: tuple[Round, ...]
+
+
+def timelines(task: str, items: Sequence[Item], turn_of: Callable[[SampleView], Turn]) -> tuple[Timeline, ...]:
+    """The first `MOST_TIMELINES` streaming items; ``expected_time`` and ``tolerance`` are those used for the scores."""
+    found: list[Timeline] = []
+    made = ((item, [turn_of(view) for view in item.samples]) for item in sorted(items, key=lambda one: one.item_id))
+    streams = ((item, turns) for item, turns in made if turns[0].streaming)
+    for item, turns in islice(streams, MOST_TIMELINES):
+        rounds = []
+        for turn, view in zip(turns, item.samples, strict=True):
+            text = shown(view.filtered)
+            rounds.append(
+                Round(
+                    **{name: getattr(turn, name) for name in ("time", "answerable", "positive", "content")},
+                    valid=not turn.invalid,
+                    said=text if len(text) <= LONGEST_RESPONSE else text[:LONGEST_RESPONSE] + "…",
+                )
+            )
+        stream = _stream(turns, task)
+        found.append(
+            Timeline(
+                model="",  # a board knows its name
+                task=task,
+                item=item.item_id,
+                query_time=stream.query_time,
+                expected_time=expected_time(stream),
+                tolerance=tolerance(stream),
+                rounds=tuple(rounds),
+            )
+        )
+    return tuple(found)

@@ -14,12 +14,12 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict, ValidationError
 
-from medtasks.benchmarks.streams import Timeline
 from medtasks.catalog.contents import raised_in
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line, reading
 from medtasks.core.files import canonical_json, file_sha256, recover_directory, replace_directory, temporary_beside
 from medtasks.core.schema import first_problem
+from medtasks.metrics.streaming import Timeline
 from medtasks.runs.comparisons import Diagnostics, LevelGap, Paired, comparisons, diagnose, level_gaps
 from medtasks.runs.manifest import RunManifest, versions
 from medtasks.runs.samples import Sample, SampleLines, sample_lines

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from medtasks.benchmarks.streams import timelines
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.core.errors import DataError, UsageError
+from medtasks.metrics.streaming import timelines
 from medtasks.runs.manifest import RunManifest, created_at
 from medtasks.runs.record import Change, RunFolder, RunRecord, read_manifest
 from medtasks.runs.samples import Sample, SampleLines

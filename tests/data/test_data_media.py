@@ -16,35 +16,35 @@ from hypothesis import strategies as st
 from PIL import Image, ImageFile
 
 from medtasks.core.errors import MediaError
-from medtasks.data.media.images import ImageCache, KnownMedia, decode_image, index_media, load_image
+from medtasks.data.media.images import ImageCache, KnownMedia, decode_image, index_media
 
 
 def test_a_missing_file_and_a_text_file_are_refused(tmp_path: Path) -> None:
     (tmp_path / "text.jpg").write_text("not a picture")
     with pytest.raises(MediaError, match=r"gone\.jpg: cannot be read"):
-        load_image(tmp_path / "gone.jpg")
+        ImageCache().load(tmp_path / "gone.jpg")
     with pytest.raises(MediaError, match=r"text\.jpg: not a complete image"):
-        load_image(tmp_path / "text.jpg")
+        ImageCache().load(tmp_path / "text.jpg")
 
 
 @pytest.mark.parametrize("mode", ["L", "P", "RGBA", "1", "RGB"])
 def test_every_mode_becomes_rgb(tmp_path: Path, mode: str) -> None:
     Image.new("RGB", (8, 6), (250, 250, 250)).convert(mode).save(tmp_path / "x.png")
-    image = load_image(tmp_path / "x.png")
+    image = ImageCache().load(tmp_path / "x.png")
     assert (image.mode, image.size) == ("RGB", (8, 6))
     assert min(image.getpixel((4, 3))) >= 240  # type: ignore[type-var,arg-type]
 
 
 def test_sixteen_bit_grey_is_scaled_not_clipped(tmp_path: Path) -> None:
     Image.fromarray(np.array([[0, 32768, 65535]], dtype=np.uint16)).save(tmp_path / "x.png")
-    assert [load_image(tmp_path / "x.png").getpixel((x, 0))[0] for x in range(3)] == [0, 127, 255]  # type: ignore[index]
+    assert [ImageCache().load(tmp_path / "x.png").getpixel((x, 0))[0] for x in range(3)] == [0, 127, 255]  # type: ignore[index]
 
 
 def test_exif_orientation_is_applied(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
     Image.new("RGB", (20, 10)).save(tmp_path / "x.jpg", exif=exif)
-    assert load_image(tmp_path / "x.jpg").size == (10, 20)
+    assert ImageCache().load(tmp_path / "x.jpg").size == (10, 20)
 
 
 def test_the_cache_lets_the_oldest_go(tmp_path: Path) -> None:

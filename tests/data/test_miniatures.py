@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -215,7 +216,7 @@ def test_every_frame_shows_its_own_time() -> None:
     for clip in videos:
         path = RECORDS.parent / "media" / clip.media_path
         index = read_index(path)
-        with VideoReader(path, index.keyframes) as reader:
+        with closing(VideoReader(path, index.keyframes)) as reader:
             seen = [read_time_code(np.asarray(picture)) for _, picture in reader.read(index.pts)]
         assert seen == [int(time * 1000) for time in clip.times] == [int(time * 1000) for time in index.times], path
 

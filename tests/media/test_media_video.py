@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def test_every_frame_is_the_one_of_its_time_at_any_rate(folder: Path, name: str,
     index = read_index(path)
 
     assert [int(time * 1000) for time in index.times] == times
-    with VideoReader(path, index.keyframes) as reader:
+    with closing(VideoReader(path, index.keyframes)) as reader:
         assert [shown(picture) for _, picture in reader.read(index.pts)] == times
     assert not index.cut
 
@@ -45,7 +46,7 @@ def test_frames_are_exact_in_any_order_of_asking(folder: Path, name: str, order:
     if not path.exists():
         write_video(path, CONSTANT, codec="mpeg4" if name.endswith("avi") else None)
     index = read_index(path)
-    with VideoReader(path, index.keyframes) as reader:
+    with closing(VideoReader(path, index.keyframes)) as reader:
         found = [shown(picture) for number in order for _, picture in reader.read([index.pts[number]])]
 
     assert found == [CONSTANT[number] for number in order]
@@ -54,7 +55,7 @@ def test_frames_are_exact_in_any_order_of_asking(folder: Path, name: str, order:
 def test_a_jump_decodes_from_the_keyframe_and_not_from_the_start(folder: Path) -> None:
     path = write_video(folder / "jump.mp4", CONSTANT)
     index = read_index(path)
-    with VideoReader(path, index.keyframes) as reader:
+    with closing(VideoReader(path, index.keyframes)) as reader:
         next(reader.read([index.pts[-1]]))
         assert reader.decoded <= 12  # one group of pictures
         before = reader.decoded
@@ -136,7 +137,7 @@ def test_damage_in_the_middle_costs_the_frames_there_alone(folder: Path) -> None
 
     assert 0 < len(found.bad) < len(CONSTANT) / 2
     good = [pts for pts in index.pts if pts not in found.bad]
-    with VideoReader(path, index.keyframes) as reader:
+    with closing(VideoReader(path, index.keyframes)) as reader:
         assert [shown(picture) for _, picture in reader.read(good)] == [
             int((pts - index.pts[0]) * index.time_base * 1000) for pts in good
         ]

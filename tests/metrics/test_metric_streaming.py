@@ -35,6 +35,10 @@ def given(item: Stream, **record: Any) -> Stream:
     return replace(item, turns=tuple(replace(turn, **record) for turn in item.turns))
 
 
+def timed(item: Stream, name: str) -> Any:
+    return streaming.timed_scores(item)[name]
+
+
 def content(item: Stream) -> float | None:
     low, high = streaming.content_limits(item.turns)
     return low if low == high else None
@@ -101,13 +105,13 @@ def test_worked_examples(
 ) -> None:
     item = stream(said)
     assert streaming.content_limits(item.turns) == (right, right)
-    assert streaming.responsiveness(item) == pytest.approx(responsiveness, abs=1e-12)
-    assert streaming.responsiveness(streaming.under_stream_length(item)) == pytest.approx(over_length, abs=1e-12)
-    assert streaming.stability(item) == stability
-    assert streaming.false_alarm(item) is false_alarm
-    assert streaming.missed(item) is missed
-    assert streaming.signed_delay(item) == delay
-    assert streaming.invalid_share(item.turns) == said.count("x") / 5
+    assert timed(item, "responsiveness") == pytest.approx(responsiveness, abs=1e-12)
+    assert timed(item, "responsiveness_stream_length") == pytest.approx(over_length, abs=1e-12)
+    assert timed(item, "stability") == stability
+    assert timed(item, "false_alarm_rate") == false_alarm
+    assert timed(item, "miss_rate") == missed
+    assert timed(item, "signed_delay") == delay
+    assert timed(item, "invalid_rate") == said.count("x") / 5
 
 
 @pytest.mark.parametrize(
@@ -125,29 +129,29 @@ def test_worked_examples(
 )
 def test_law_scale_and_default_tolerance_are_settings(timing: Timing, responsiveness: float) -> None:
     item = replace(stream("...++", tolerance=None), timing=timing)
-    assert streaming.responsiveness(item) == pytest.approx(responsiveness, abs=1e-12)
+    assert timed(item, "responsiveness") == pytest.approx(responsiveness, abs=1e-12)
     # the second law depends on the tolerance, not on what the task declares as law and scale
     other = replace(item, timing=Timing(default_tolerance=timing.default_tolerance))
-    second, same = (streaming.responsiveness(streaming.under_stream_length(one)) for one in (item, other))
+    second, same = (timed(one, "responsiveness_stream_length") for one in (item, other))
     assert second == same
 
 
 def test_the_records_t_star_goes_before_the_answerable_rounds() -> None:
     item = stream("..+.+", expected_time=7, tolerance=0.5)  # rounds are answerable from 6 s on
     assert streaming.expected_time(item) == 7
-    assert streaming.responsiveness(item) == 0  # |6 - 7| = 2δ
-    assert streaming.stability(item) == 1 / 2  # of 8 and 10 s, positive at 10 s
-    assert streaming.false_alarm(item)  # 6 < 7 - 0.5
-    assert streaming.signed_delay(item) == -1
+    assert timed(item, "responsiveness") == 0  # |6 - 7| = 2δ
+    assert timed(item, "stability") == 1 / 2  # of 8 and 10 s, positive at 10 s
+    assert timed(item, "false_alarm_rate")  # 6 < 7 - 0.5
+    assert timed(item, "signed_delay") == -1
 
 
 def test_a_t_star_after_the_last_round_leaves_stability_undefined() -> None:
     item = stream("....+", expected_time=12)
-    assert streaming.stability(item) is None
-    assert streaming.responsiveness(item) == 0  # |10 - 12| = 2δ
-    assert streaming.missed(item) is False
-    assert streaming.responsiveness(stream(".....", expected_time=12)) == 0
-    assert streaming.missed(stream(".....", expected_time=12)) is True
+    assert timed(item, "stability") is None
+    assert timed(item, "responsiveness") == 0  # |10 - 12| = 2δ
+    assert not timed(item, "miss_rate")
+    assert timed(stream(".....", expected_time=12), "responsiveness") == 0
+    assert timed(stream(".....", expected_time=12), "miss_rate")
 
 
 @pytest.mark.parametrize(
@@ -158,28 +162,28 @@ def test_where_nothing_ever_becomes_answerable_silence_is_timely_and_stable(
 ) -> None:
     item = stream(said, evidence=math.inf)
     assert streaming.expected_time(item) is None
-    assert streaming.responsiveness(item) == scored
-    assert streaming.stability(item) == scored
-    assert streaming.false_alarm(item) is false_alarm
-    assert streaming.missed(item) is None
-    assert streaming.signed_delay(item) is None
+    assert timed(item, "responsiveness") == scored
+    assert timed(item, "stability") == scored
+    assert timed(item, "false_alarm_rate") == false_alarm
+    assert timed(item, "miss_rate") is None
+    assert timed(item, "signed_delay") is None
 
 
 def test_one_round_only() -> None:
     for said, score in [("+", 1), (".", 0), ("x", 0)]:
         item = stream(said, [10], tolerance=None)
-        assert streaming.responsiveness(item) == score
-        assert streaming.stability(item) == score
+        assert timed(item, "responsiveness") == score
+        assert timed(item, "stability") == score
         assert content(item) == score
-        assert streaming.missed(item) is (score == 0)
+        assert timed(item, "miss_rate") == (score == 0)
     # No gap between rounds: δ = (10 - 0) / 2 = 5. R = 1 - (|10 - 2| - 5) / 5 = 0.4.
     late = stream("+", [10], expected_time=2, tolerance=None)
     assert streaming.tolerance(late) == 5
-    assert streaming.responsiveness(late) == pytest.approx(0.4)
+    assert timed(late, "responsiveness") == pytest.approx(0.4)
     # of length 0: no room between 1 and 0
-    assert streaming.responsiveness(stream("+", [3], query_time=3, evidence=3, tolerance=None)) == 1
+    assert timed(stream("+", [3], query_time=3, evidence=3, tolerance=None), "responsiveness") == 1
     later = stream("+", [3], query_time=3, expected_time=4, tolerance=None)
-    assert (streaming.tolerance(later), streaming.responsiveness(later)) == (0, 0)
+    assert (streaming.tolerance(later), timed(later, "responsiveness")) == (0, 0)
     # an image sequence counts frames, and its question may be timed in seconds
     assert streaming.tolerance(stream("+", [3], query_time=20, tolerance=None)) == 0
 
@@ -199,9 +203,9 @@ def test_float_error_moves_no_time() -> None:
     late = stream(".+", [0.1, time], evidence=0.3, expected_time=0.3, tolerance=0)
     early = stream(".+", [0.1, 0.3], evidence=0.3, expected_time=time, tolerance=0)
     for item in (late, early):
-        assert streaming.responsiveness(item) == 1
-        assert streaming.stability(item) == 1
-        assert not streaming.false_alarm(item)
+        assert timed(item, "responsiveness") == 1
+        assert timed(item, "stability") == 1
+        assert not timed(item, "false_alarm_rate")
 
 
 @pytest.mark.parametrize(
@@ -252,25 +256,19 @@ def answered_at(item: Stream, number: int) -> Stream:
 
 
 def scores(item: Stream) -> tuple[object, ...]:
-    return (
-        streaming.content_limits(item.turns),
-        streaming.responsiveness(item),
-        streaming.stability(item),
-        streaming.false_alarm(item),
-        streaming.missed(item),
-        streaming.invalid_share(item.turns),
-    )
+    timed = {name: value for name, value in streaming.timed_scores(item).items() if name != "signed_delay"}
+    return streaming.content_limits(item.turns), timed
 
 
 @hypothesis.given(streams(), st.data())
 def test_scores_lie_in_0_to_1_and_every_outcome_of_judging_within_the_limits(item: Stream, data: st.DataObject) -> None:
     low, high = streaming.content_limits(item.turns)
     assert 0 <= low <= high <= 1
-    assert 0 <= streaming.responsiveness(item) <= 1
-    stability = streaming.stability(item)
+    assert 0 <= timed(item, "responsiveness") <= 1
+    stability = timed(item, "stability")
     assert stability is None or 0 <= stability <= 1
-    assert 0 <= streaming.invalid_share(item.turns) <= 1
-    assert 0 <= streaming.overall(high, streaming.responsiveness(item)) <= 1
+    assert 0 <= timed(item, "invalid_rate") <= 1
+    assert 0 <= streaming.overall(high, timed(item, "responsiveness")) <= 1
     judged = [replace(one, content=data.draw(st.floats(0, 1))) if one.content is None else one for one in item.turns]
     content, same = streaming.content_limits(judged)
     assert content == same
@@ -283,7 +281,7 @@ def test_responsiveness_is_1_within_the_tolerance_only_and_falls_beyond_it(item:
     assert due is not None
     found = []
     for number, turn in enumerate(item.turns):
-        distance, score = abs(turn.time - due), streaming.responsiveness(answered_at(item, number))
+        distance, score = abs(turn.time - due), timed(answered_at(item, number), "responsiveness")
         assert (score == 1) == (distance <= streaming.tolerance(item))
         found.append((distance, score))
     found.sort()
@@ -304,18 +302,18 @@ def test_moving_and_scaling_all_times_scales_the_delay_alone(item: Stream, shift
     }
     scaled = given(Stream(tuple(replace(turn, time=change(turn.time)) for turn in item.turns)), **record)
     assert scores(scaled) == scores(item)
-    delay = streaming.signed_delay(item)
-    assert streaming.signed_delay(scaled) == (None if delay is None else delay * factor)
+    delay = timed(item, "signed_delay")
+    assert timed(scaled, "signed_delay") == (None if delay is None else delay * factor)
 
 
 @hypothesis.given(streams(due=True))
 def test_an_untimely_answer_is_either_a_false_alarm_or_late_and_silence_scores_0(item: Stream) -> None:
-    delay = streaming.signed_delay(item)
-    untimely = delay is not None and streaming.responsiveness(item) < 1
-    assert streaming.false_alarm(item) == (untimely and delay is not None and delay < 0)
+    delay = timed(item, "signed_delay")
+    untimely = delay is not None and timed(item, "responsiveness") < 1
+    assert timed(item, "false_alarm_rate") == (untimely and delay is not None and delay < 0)
     silent = answered_at(item, len(item.turns))
-    assert streaming.responsiveness(silent) == 0
-    assert streaming.stability(silent) in (None, 0)
-    assert streaming.missed(silent) is True
-    assert streaming.signed_delay(silent) is None
-    assert not streaming.false_alarm(silent)
+    assert timed(silent, "responsiveness") == 0
+    assert timed(silent, "stability") in (None, 0)
+    assert timed(silent, "miss_rate")
+    assert timed(silent, "signed_delay") is None
+    assert not timed(silent, "false_alarm_rate")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from types import MappingProxyType
@@ -16,14 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from medtasks.answers.alert_state import alert_status, parse_alert
+from medtasks.answers.alert_state import parse_alert
 from medtasks.answers.answerability import UNANSWERABLE, answerability_status
 from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.errors import Case, Errors
 from medtasks.benchmarks.medstreambench.board import MEDSTREAMBENCH
 from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.benchmarks.medstreambench.records import ABSTENTIONS, MedStreamRecord
-from medtasks.benchmarks.streams import FALLBACK, OPEN, round_values
 from medtasks.catalog.benchmark import (
     Benchmark,
     Document,
@@ -45,7 +44,17 @@ from medtasks.data.store import prepare_command
 from medtasks.metrics.base import Array, means
 from medtasks.metrics.closed_answer import closed_answer_matches
 from medtasks.metrics.item_metrics import CLOSED, ErrorRate, ItemScore, item_mean, sum_in_order
-from medtasks.metrics.streaming import DUE, EXPECTED_TIME, LAW, TOLERANCE, WEIGHTS, overall
+from medtasks.metrics.streaming import (
+    DUE,
+    EXPECTED_TIME,
+    FALLBACK,
+    LAW,
+    OPEN,
+    TOLERANCE,
+    WEIGHTS,
+    overall,
+    round_values,
+)
 
 SINGLE_TURN_METRICS = ("content", "content_closed", "overall")
 STREAMING_METRICS = (
@@ -53,16 +62,16 @@ STREAMING_METRICS = (
     *("false_alarm_rate", "miss_rate", "signed_delay", "invalid_rate"),
 )
 
+_WITH_MEDTASKS = "rounds are joined by medtasks; install it, or run `medtasks score`"
+
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """What one filtered response contributes: the same for every metric, since items are joined later."""
-    turn = turn_of(doc, results[0])
-    facts = {"cluster": doc["cluster"], "task": f"medstreambench_{doc['subtask']}", "turn": asdict(turn)}
+    """The content of one filtered response, as far as a rule decides; every metric counts items, which are joined
+    later."""
     names = SINGLE_TURN_METRICS if doc["task_mode"] == "single_turn" else STREAMING_METRICS
-    values = {name: dict(facts) for name in names}
-    if turn.content is not None:
-        values["content"]["score"] = turn.content
-    return values
+    values = {name: {"cluster": doc["cluster"], "unavailable": _WITH_MEDTASKS} for name in names}
+    content = turn_of(doc, results[0]).content
+    return values if content is None else {**values, "content": {**values["content"], "score": content}}
 
 
 _OF_TURNS = ("rounds", "time", "query_time", "expected_time", "tolerance", "answerable")
@@ -70,19 +79,17 @@ _OF_TURNS = ("rounds", "time", "query_time", "expected_time", "tolerance", "answ
 
 def turn_of(doc: Mapping[str, Any], filtered: str, judged: Mapping[str, Value] = MappingProxyType({})) -> Turn:
     """What the filtered response to one document contributes; ``judged`` are verdicts on it."""
-    status = alert_status(filtered) if doc["temporal_mode"] == "proactive" else answerability_status(filtered)
-    invalid = status in ("invalid", "empty")
-    by_rule = 0.0 if invalid else _content(doc, filtered)
+    invalid, positive, by_rule = _by_rule(doc, filtered)
     content, judge = _verdict(judged.get(OPEN)) if by_rule is None else (by_rule, None)
-    asked_again = is_mismatch(doc, filtered)
-    fallback, fallback_judge = _verdict(judged.get(FALLBACK)) if asked_again else (by_rule, None)
+    mismatch = doc["question_type"] == "closed" and doc["answerable"] and positive and by_rule == 0
+    fallback, fallback_judge = _verdict(judged.get(FALLBACK)) if mismatch else (by_rule, None)
     return Turn(
         item=doc["item_id"],
         number=doc["round"],
         streaming=doc["task_mode"] == "streaming",
         in_seconds=doc["medium"] == "video",
         closed=doc["question_type"] == "closed",
-        positive=not invalid and _is_positive(doc, filtered),
+        positive=positive,
         content=content,
         invalid=invalid,
         judge=judge,
@@ -107,48 +114,45 @@ def is_open(doc: Mapping[str, Any], filtered: str) -> bool:
 def is_mismatch(doc: Mapping[str, Any], filtered: str) -> bool:
     """Whether matching finds an answer to an answerable closed question wrong; no alert is not an answer in other
     words."""
-    asked = doc["question_type"] == "closed" and doc["answerable"]
-    return asked and _is_positive(doc, filtered) and _content(doc, filtered) == 0
+    turn = turn_of(doc, filtered)
+    return turn.content is not None and turn.fallback is None
 
 
-def _is_positive(doc: Mapping[str, Any], filtered: str) -> bool:
-    """Section 5.5: an alert, or any answer other than ``unanswerable``."""
-    if doc["temporal_mode"] == "proactive":
-        return parse_alert(filtered).state == "alert"
-    return answerability_status(filtered) == "ok" and not _selects_unanswerable(doc, filtered)
+def _by_rule(doc: Mapping[str, Any], filtered: str) -> tuple[bool, bool, float | None]:
+    """Whether the response is none of those allowed, whether it is positive, and its content.
 
-
-def _selects_unanswerable(doc: Mapping[str, Any], filtered: str) -> bool:
-    options = tuple(doc["options"])
-    return any(closed_answer_matches(filtered, (option,), options) for option in _unanswerable_options(options))
+    Positive (section 5.5) is an alert, or any answer other than ``unanswerable``. The content is 0 or 1 if a rule
+    decides, None if a judge has to: on all answers to open questions (section 5.5), except in rounds of a stream in
+    which nothing can be answered yet. Before t* a proactive response may be ``no_alert`` or ``uncertain`` (section
+    5.3); the reason of an alert to a closed question is matched (section 5.5).
+    """
+    proactive, expected, options = doc["temporal_mode"] == "proactive", doc["expected"], doc["options"]
+    if proactive:
+        response = parse_alert(filtered)
+        answer, invalid = response.reason, response.status != "ok"
+        positive, abstains = response.state == "alert", response.state in ABSTENTIONS["proactive"]
+    else:
+        status, refusals = answerability_status(filtered), _unanswerable_options(tuple(options))
+        answer, invalid = filtered, status == "empty"
+        selected = any(closed_answer_matches(filtered, (option,), options) for option in refusals)
+        positive, abstains = status == "ok" and not selected, filtered == UNANSWERABLE or selected
+    if invalid:
+        return True, False, 0.0
+    if doc["question_type"] == "open" and (doc["answerable"] or doc["task_mode"] == "single_turn"):
+        return False, positive, None
+    if not doc["answerable"]:
+        return False, positive, float(abstains)
+    if proactive:
+        alerts = zip(map(parse_alert, expected), expected, strict=True)
+        expected = [alert.reason if alert.state == "alert" else text for alert, text in alerts]
+        if not (positive and any(expected)):  # a record may ask for an alert and give no reason to compare
+            return False, positive, float(positive)
+    return False, positive, float(closed_answer_matches(answer, expected, options, doc["multi_select"]))
 
 
 @lru_cache(maxsize=1024)
 def _unanswerable_options(options: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(option for option in options if answerability_status(option) == UNANSWERABLE)
-
-
-def _content(doc: Mapping[str, Any], filtered: str) -> float | None:
-    """0 or 1 if a rule decides, None if a judge has to: on all answers to open questions (section 5.5), except in
-    rounds of a stream in which nothing can be answered yet. Before t* a proactive response may be ``no_alert`` or
-    ``uncertain`` (section 5.3); the reason of an alert to a closed question is matched (section 5.5)."""
-    proactive, expected = doc["temporal_mode"] == "proactive", doc["expected"]
-    if doc["question_type"] == "open" and (doc["answerable"] or doc["task_mode"] == "single_turn"):
-        return None
-    if not doc["answerable"]:
-        if proactive:
-            return float(parse_alert(filtered).state in ABSTENTIONS["proactive"])
-        return float(filtered == UNANSWERABLE or _selects_unanswerable(doc, filtered))
-    if not proactive:
-        return float(closed_answer_matches(filtered, expected, doc["options"], doc["multi_select"]))
-    response = parse_alert(filtered)
-    if response.state != "alert":
-        return 0.0
-    alerts = [parse_alert(text) for text in expected]
-    reasons = [alert.reason if alert.state == "alert" else text for alert, text in zip(alerts, expected, strict=True)]
-    if not any(reasons):  # the record asks for an alert and gives no reason to compare
-        return 1.0
-    return float(closed_answer_matches(response.reason, reasons, doc["options"], doc["multi_select"]))
 
 
 def turn_of_sample(sample: SampleView) -> Turn:
@@ -212,20 +216,12 @@ OVERALL_TABLE4_EQ10 = _reading("overall_table4_eq10", zeros=True)
 def table4_value(item: Item) -> Value | None:
     """The item's part in Table 4's overall, of either reading, where mode means are combined."""
     content, timing = item.values["content"], item.values.get("responsiveness", Value())
-    mode = item.view.document["temporal_mode"]
-
-    def row(content: tuple[float, ...] | None, timed: tuple[float, ...] | None) -> tuple[float, ...] | None:
-        if content is None:
-            return None
-        return table4_statistics(mode, content[0], None if timed is None else timed[0])
-
-    return Value(
-        statistics=row(content.statistics, timing.statistics),
-        low=row(content.low, timing.statistics or timing.low),
-        high=row(content.high, timing.statistics or timing.high),
-        judge=content.judge,
-        failed=content.failed,
+    mode, known = item.view.document["temporal_mode"], timing.statistics
+    statistics, low, high = (
+        None if row is None else table4_statistics(mode, row[0], None if timed is None else timed[0])
+        for row, timed in zip(content[:3], (known, known or timing.low, known or timing.high), strict=True)
     )
+    return Value(statistics, low, high, judge=content.judge, failed=content.failed)
 
 
 # --- alerts that come late, and the delay of those that are no false alarms, from the scores of streaming items ---

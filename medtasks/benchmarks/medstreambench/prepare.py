@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path, PurePosixPath
@@ -171,15 +171,11 @@ def _choose_in_video(
     """A damaged part excludes only records that show it."""
     try:
         index = read_index(root / name)
-        times = index.times
-
-        def fields(positions: Sequence[int]) -> dict[str, object]:
-            return {"media": (name,), "frames": tuple(index.pts[position] for position in positions)}
-
+        times, files = index.times, [name] * len(index.pts)
         chosen: dict[str, _Chosen] = {}
         for record in records:
             lost = index.cut and any(exact(turn.window[1]) > times[-1] for turn in record.rounds)
-            chosen[record.sample_id] = "unreadable_media" if lost else _with_frames(record, times, fields)
+            chosen[record.sample_id] = "unreadable_media" if lost else _with_frames(record, times, files, index.pts)
         frames = {
             sample_id: {pts for turn in one.rounds for pts in turn.frames}
             for sample_id, one in chosen.items()
@@ -204,18 +200,14 @@ def _choose_in_images(records: Sequence[MedStreamRecord], root: Path, name: str)
     except OSError:  # a directory that cannot be read
         return _all(records, "unreadable_media"), (), None
     ordered, numbers = frame_numbers(pictures)
-    times = [Fraction(number) for number in numbers]
-
-    def fields(positions: Sequence[int]) -> dict[str, object]:
-        return {"media": tuple(str(PurePosixPath(folder, ordered[position])) for position in positions)}
-
+    times, paths = [Fraction(number) for number in numbers], [str(PurePosixPath(folder, file)) for file in ordered]
     chosen: dict[str, _Chosen] = {}
     for record in records:
         if folder != name and all(turn.window[0] == turn.window[1] for turn in record.rounds):
             rounds = [turn.model_copy(update={"media": (name,), "times": (turn.window[1],)}) for turn in record.rounds]
             chosen[record.sample_id] = record.model_copy(update={"rounds": tuple(rounds), "media": (name,)})
         else:
-            chosen[record.sample_id] = _with_frames(record, times, fields)
+            chosen[record.sample_id] = _with_frames(record, times, paths)
     files = {sample_id: one.media for sample_id, one in chosen.items() if not isinstance(one, str)}
     entries, unreadable = index_media(root, {file for several in files.values() for file in several}, workers=1)
     bad = {name: "unreadable_media" for name, several in files.items() if not unreadable.keys().isdisjoint(several)}
@@ -223,16 +215,20 @@ def _choose_in_images(records: Sequence[MedStreamRecord], root: Path, name: str)
 
 
 def _with_frames(
-    record: MedStreamRecord, times: Sequence[Fraction], fields: Callable[[Sequence[int]], Mapping[str, object]]
+    record: MedStreamRecord, times: Sequence[Fraction], files: Sequence[str], pts: Sequence[int] = ()
 ) -> _Chosen:
-    """The record with the frames of its windows; ``fields`` are those of a round that shows positions in ``times``."""
+    """The record with the frames of its windows, each with its time, its file and, in videos, its timestamp."""
     rounds = []
     for turn in record.rounds:
         start, end = (exact(edge) for edge in turn.window)
         positions = [] if beyond_end(times, start) else frames_shown(times, start, end)
         if not positions:
             return "window_outside_media"
-        shown = tuple(float(times[position]) for position in positions)
-        rounds.append(turn.model_copy(update={**fields(positions), "times": shown}))
+        shown = {
+            "media": tuple(dict.fromkeys(files[position] for position in positions)),
+            "frames": tuple(pts[position] for position in positions if pts),
+            "times": tuple(float(times[position]) for position in positions),
+        }
+        rounds.append(turn.model_copy(update=shown))
     media = tuple(dict.fromkeys(name for turn in rounds for name in turn.media))
     return record.model_copy(update={"rounds": tuple(rounds), "media": media})

@@ -112,11 +112,6 @@ def decode_image(data: bytes, name: str) -> Image:
         raise MediaError(f"{name}: not a complete image ({error}); fetch or copy the file again.") from error
 
 
-def load_image(path: Path) -> Image:
-    """The image in the file ``path``, decoded by :func:`decode_image`; raises :class:`MediaError`."""
-    return decode_image(read_picture(path), str(path))
-
-
 @dataclass
 class EncodedPicture:
     """An image file that is decoded where its picture is needed: its bytes are a tenth of the pixels'."""
@@ -173,7 +168,7 @@ class ImageCache:
             if image is not None:
                 return image
             self.misses += 1
-            image = load_image(path)
+            image = decode_image(read_picture(path), str(path))
             self._held.add(path, image)
             self._held.trim([path, *together])
             return image

@@ -16,7 +16,7 @@ import sys
 import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import closing
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import chain, pairwise
@@ -122,7 +122,7 @@ def read_index(path: Path) -> VideoIndex:
 
 
 @dataclass
-class VideoReader(AbstractContextManager["VideoReader"]):
+class VideoReader:
     """An open video that decodes forward, and jumps to a keyframe only if that saves decoding; for one thread at a
     time. ``decoded`` counts frames that came out of the decoder."""
 
@@ -132,9 +132,6 @@ class VideoReader(AbstractContextManager["VideoReader"]):
     _container: Any = field(default=None, repr=False)
     _frames: Iterator[Any] = field(default=iter(()), repr=False)
     _position: int | None = None  # timestamp of the newest frame that came out of the decoder
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         if self._container is not None:
@@ -226,7 +223,7 @@ class FrameStore:
     def __init__(self, max_bytes: int = 512 * 2**20) -> None:
         self.held: RecentlyUsed[tuple[Path, int], Image] = RecentlyUsed(max_bytes, pixel_bytes)
         self.decoded = 0
-        self._reader: VideoReader | None = None
+        self._reader = VideoReader(Path(), ())
         self._lock = threading.Lock()
 
     def load(
@@ -241,8 +238,8 @@ class FrameStore:
             if missing:
                 first, last = min(missing), max(missing)
                 passed = {pts for pts in also if first <= pts <= last and (path, pts) not in self.held}
-                if self._reader is None or self._reader.path != path:
-                    self._close()
+                if self._reader.path != path:
+                    self._reader.close()
                     self._reader = VideoReader(path, keyframes)
                 before = self._reader.decoded
                 for pts, picture in self._reader.read(sorted(missing | passed)):
@@ -256,13 +253,8 @@ class FrameStore:
     def clear(self) -> None:
         """Close the open video and drop all frames."""
         with self._lock:
-            self._close()
-            self.held.clear()
-
-    def _close(self) -> None:
-        if self._reader is not None:
             self._reader.close()
-        self._reader = None
+            self.held.clear()
 
 
 FRAMES = FrameStore()  # shared by all tasks of this process
@@ -291,7 +283,7 @@ def scan_video(
     size: tuple[int, int] | None = None
     bad: list[int] = []
     failed: MediaError | None = None
-    with VideoReader(file, index.keyframes) as reader:
+    with closing(VideoReader(file, index.keyframes)) as reader:
         for pts in stamps:
             try:
                 _, picture = next(reader.read([pts]))
@@ -371,10 +363,9 @@ def serve() -> None:
             function, arguments = pickle.load(sys.stdin.buffer)
         except EOFError:
             return
-        raised = result = None
         try:
-            result = function(*arguments)
+            answer: tuple[Exception | None, Any] = (None, function(*arguments))
         except Exception as error:
-            raised = error
-        pickle.dump((raised, result), answers)
+            answer = (error, None)
+        pickle.dump(answer, answers)
         answers.flush()
