@@ -34,6 +34,7 @@ from .tables import (
     not_comparable,
     overview_charts,
     published_tables,
+    subtitles,
 )
 
 Files = Mapping[tuple[str, str], Mapping[str, str]]
@@ -113,7 +114,7 @@ def _benchmark(board: Board, benchmark: BenchmarkBoard, files: Mapping[str, Mapp
         "letters": placed(benchmark.letters),
         "timelines": placed(benchmark.timelines),
         "usage": measured([(one.usage, one.cost) for one in benchmark.usage]),
-        "used_for": next((ColumnView(column) for column in columns if column.key in costs), None),
+        "used_for": next((column for column in columns if column.key in costs), None),
         "published": published_tables(benchmark),
         "choices": _choices([*(board.models[slug] for slug in order), *benchmark.published]),
     }
@@ -187,7 +188,7 @@ def page_environment(
     )
     named = (
         amount, coverage_notes, direction, exact, first_click, group_letters, is_printed_so, number, paper_link,
-        safe_link, size_class, time_axis, trained_any,
+        safe_link, size_class, subtitles, time_axis, trained_any,
     )  # fmt: skip
     environment.filters.update({one.__name__: one for one in named})
     environment.filters.update(
@@ -205,6 +206,7 @@ def page_environment(
         trained=lambda model, benchmark: model.trained.get(benchmark, "unknown"),
         trained_on=lambda model: [title for name, title in titles.items() if model.trained.get(name) == "yes"],
         unit=UNIT_LABELS.__getitem__,
+        view=ColumnView,
     )
     return environment
 

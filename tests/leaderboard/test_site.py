@@ -14,14 +14,14 @@ import pytest
 from boards import HOSTILE, board, changed, held_samples, hostile_board, sample, sample_text
 from invented_runs import MODELS, edit_json, write_run_of
 from lxml import html
-from medtasks.leaderboard.board.board import Board, Cell
+from medtasks.leaderboard.board.board import Board, BoardRow, Cell
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.board.numbers import interval, number
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.publish import write_site
 from medtasks.leaderboard.site.data import data_script, data_values, samples_of
 from medtasks.leaderboard.site.pages import page_environment, pages_of, safe_link
-from medtasks.leaderboard.site.tables import ColumnView, charts, model_parts, shared_judge
+from medtasks.leaderboard.site.tables import ColumnView, charts, subtitles
 
 from medtasks.core.errors import UsageError
 from medtasks.runs.record import RunFolder, read_manifest
@@ -157,10 +157,10 @@ def test_judged_scores_name_their_judge_in_the_heading_and_others_in_their_cells
     assert ["judged by judge-32b" in Page(site / name).text for name in names] == [True, True, False]
     cells = [Cell(value=0.5, items=9, judged=9, judge=name, signature="") for name in ("one", "one", "two (a stub)")]
     column = next(one for table in board().benchmarks[0].tables for one in table.columns)
-    assert shared_judge(cells[:2]) == "one"
-    assert shared_judge(cells) == ""
+    rows = [BoardRow(model="m", cells={column.key: cell}, runs=()) for cell in cells]
+    assert ColumnView(column, rows).judge == ""
     score = page_environment(board()).get_template("parts.html.j2").module.score
-    assert "judged by" not in score(cells[0], ColumnView(column, judge="one"))
+    assert "judged by" not in score(cells[0], ColumnView(column, rows[:2]))
     assert all(f"judged by {cell.judge}" in score(cell, ColumnView(column)) for cell in cells)
 
 
@@ -331,13 +331,23 @@ def test_a_folder_of_something_else_is_refused(held: str, tmp_path: Path) -> Non
     assert [path.name for path in tmp_path.iterdir()] == [held]
 
 
-def test_a_model_has_its_matrix_of_groups_by_tasks() -> None:
-    part = model_parts(board(), "aurora-8b")[0]
-    matrix = next(one for one in part["matrices"] if one.headings)
-    assert [heading.sub for heading in matrix.headings] == ["level1", "level2", "level3"]
-    assert [label for label, _, _ in matrix.rows] == ["color", "count", "instrument_location", "size"]
-    cell = board().benchmarks[0].tables[2].rows[1].cells["pond_vqa_level2.rougeL.question_class.count"]
-    assert matrix.rows[1][2][1] == (matrix.headings[1], cell)
+def test_a_model_has_its_scores_with_interval_and_items(site: Path) -> None:
+    table = board().benchmarks[0].tables[2]
+    column, row = table.columns[4], next(one for one in table.rows if one.model == "aurora-8b")
+    cell = row.cells[column.key]
+    value = f"{number(cell.value, 'fraction')} {interval(cell.low, cell.high, 'fraction')}"
+    assert Page(site / "model-aurora-8b.html").rows[""][f"{column.label} %"] == [value, f"{cell.items:,}"]
+
+
+def test_columns_with_one_label_are_told_apart_by_what_differs() -> None:
+    first = board().benchmarks[0].tables[2].columns[0]
+    tasks = ("pond_vqa", "pond_vqa_level1", "pond_vqa_level2")
+    columns = [first.model_copy(update={"key": task, "task": task}) for task in tasks]
+    assert subtitles(columns) == dict(zip(tasks, ("all", "level1", "level2"), strict=True))
+    other = first.model_copy(update={"key": "other", "metric": "bleu", "breakdown": None})
+    assert subtitles([first, other]) == {first.key: f"rougeL, {first.breakdown}", "other": "bleu, all"}
+    alone = first.model_copy(update={"key": "alone", "label": "Alone"})
+    assert subtitles([first, alone]) == {first.key: "", "alone": ""}
 
 
 def test_only_rows_that_are_not_comparable_are_called_so() -> None:
