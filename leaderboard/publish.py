@@ -144,8 +144,7 @@ def write_site(
         if figures:
             from .figures.draw import draw_all  # matplotlib takes a second to import
 
-            drawn = draw_all(board, site / "figures", figures)
-            links = {key: {kind: f"figures/{path}" for kind, path in one.items()} for key, one in drawn.items()}
+            links = draw_all(board, site, figures)
         for name, make in site_files(board, links, samples or {}).items():
             (site / name).parent.mkdir(parents=True, exist_ok=True)
             (site / name).write_bytes(make())

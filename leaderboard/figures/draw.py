@@ -20,8 +20,7 @@ from matplotlib.patches import Patch
 from matplotlib.projections.polar import PolarAxes
 
 from ..board.board import FORMATS, Board
-from ..board.numbers import safe_name
-from .plots import Figure, figures_of
+from .plots import Figure, figure_files, figures_of
 from .shapes import LOOKS, Axis, Block, Blocks, Heat, Look, Plane, Radar, short, wrapped
 
 Drawn: TypeAlias = "dict[str, Any]"
@@ -74,21 +73,19 @@ _DOCTYPE = re.compile(r"<!DOCTYPE[^>]*>\s*")
 _FILL, _AS_STYLE = re.compile(r' fill="(#[0-9a-f]{6})"'), r' style="fill: \1"'
 
 
-def draw_all(board: Board, directory: Path, formats: Sequence[str] = FORMATS) -> dict[tuple[str, str], dict[str, str]]:
-    """Draw every plot of ``board`` to ``directory/<benchmark>/<plot>.<format>``; return by benchmark and plot the paths
-    by format.
+def draw_all(board: Board, site: Path, formats: Sequence[str] = FORMATS) -> dict[tuple[str, str], dict[str, str]]:
+    """Draw every plot of ``board`` to ``site/figures/<benchmark>/<plot>.<format>``; return by benchmark and plot the
+    paths in ``site`` by format.
 
     A plot for which no model has a value is neither drawn nor returned. The same board gives the same bytes.
     """
     found = {}
     for benchmark in board.benchmarks:
         for name, one in figures_of(board, benchmark).items():
-            files = {kind: f"{safe_name(benchmark.name)}/{safe_name(name)}.{kind}" for kind in formats}
+            files = found[benchmark.name, name] = figure_files(benchmark, name, formats)
             for kind, content in draw(board, one, formats).items():
-                path = directory / files[kind]
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
-            found[benchmark.name, name] = files
+                (site / files[kind]).parent.mkdir(parents=True, exist_ok=True)
+                (site / files[kind]).write_bytes(content)
     return found
 
 

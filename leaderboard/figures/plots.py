@@ -11,7 +11,7 @@ from typing import TypeAlias
 from medtasks.stats.ranks import normalised_ranks
 
 from ..board.board import BenchmarkBoard, Board, BoardColumn, BoardPlot, Cell
-from ..board.numbers import MINUS, UNITS, difference, direction, shown, shown_interval, shown_name
+from ..board.numbers import MINUS, UNITS, difference, direction, safe_name, shown, shown_interval, shown_name
 from ..board.usage import amount, plotted
 from .shapes import LOOKS, Axis, Block, Blocks, Heat, Line, Look, Plane, Point, Radar, distinct, listed
 
@@ -55,6 +55,11 @@ def figures_of(board: Board, benchmark: BenchmarkBoard) -> dict[str, Figure]:
     plots = [plot for plot in benchmark.plots if plot.kind not in ("letters", "timeline")]
     found = {plot.name: makers.get(plot.kind, _scores)(board, benchmark, plot) for plot in plots}
     return {name: figure for name, figure in found.items() if figure is not None}
+
+
+def figure_files(benchmark: BenchmarkBoard, plot: str, formats: Iterable[str]) -> dict[str, str]:
+    """The paths of a figure's files on a site, by format."""
+    return {kind: f"figures/{safe_name(benchmark.name)}/{safe_name(plot)}.{kind}" for kind in formats}
 
 
 def _labels(board: Board, models: Iterable[str]) -> dict[str, str]:

@@ -9,8 +9,8 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import product
-from operator import getitem
+from itertools import groupby, product
+from operator import getitem, itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -83,10 +83,8 @@ def data_values(board: Board, samples: SampleText) -> Iterator[tuple[str, Callab
     """The keys of all scripts below ``data``, and functions that make their values: samples are read only then."""
     shows = {one.name: one.shows for one in board.benchmarks}
     tasks: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    by_task: dict[tuple[str, str], dict[str, Callable[[], Sequence[Sample]]]] = defaultdict(dict)
-    for (benchmark, task, model), read in sorted(samples.items()):
-        by_task[benchmark, task][model] = read
-    for (benchmark, task), by_model in by_task.items():
+    for (benchmark, task), of_task in groupby(sorted(samples), key=itemgetter(0, 1)):
+        by_model = {key[2]: samples[key] for key in of_task}
         place = f"samples/{safe_name(benchmark)}/{safe_name(task)}"
         made = _TaskSamples(by_model, texts=shows[benchmark] != "nothing")
         for model in by_model:

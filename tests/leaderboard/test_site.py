@@ -299,8 +299,8 @@ def test_an_earlier_site_is_replaced_and_other_files_stay(tmp_path: Path) -> Non
 def test_a_failure_and_what_would_be_lost_leave_the_earlier_site(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def draw_all(_: Board, directory: Path, __: Any) -> dict[tuple[str, str], Any]:
-        directory.mkdir()
+    def draw_all(_: Board, site: Path, __: Any) -> dict[tuple[str, str], Any]:
+        (site / "figures").mkdir()
         if broken:
             raise OSError("disk full")
         return {}
