@@ -7,7 +7,7 @@ import contextlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby, product
 from operator import getitem, itemgetter
@@ -31,41 +31,39 @@ SampleText = Mapping[tuple[str, str, str], Callable[[], Sequence[Sample]]]
 """Functions that read samples, by benchmark, task and model: only those of one task of one model are in memory."""
 
 
-def samples_of(board: Board, paths: Sequence[Path]) -> SampleText:
-    """The samples of the runs that ``board`` ranks, found in ``paths`` by their digests.
+def runs_on_board(board: Board, paths: Sequence[Path]) -> dict[str, RunFolder]:
+    """The board's runs in ``paths`` by key, found by their contents; the board reports those that are unreadable."""
+    keys = {facts.digest: key for key, facts in board.runs.items()}
+    found = {}
+    for run in find_everything(paths).runs:
+        with contextlib.suppress(DataError):
+            if run.content in keys:
+                found[keys[run.content]] = run
+    return found
+
+
+def samples_of(board: Board, runs: Mapping[str, RunFolder]) -> SampleText:
+    """The samples of those of the ``runs``, by key, that ``board`` ranks.
 
     If several runs of a model have a task, the newest is used. A track without a page of its own is on the page whose
     tables name its tasks. `DataError` if a run cannot be read, or a sample when it is asked for.
     """
     ranked = {
-        one.name: {(row.model, run) for table in one.tables for row in table.rows for run in row.runs}
+        one.name: {(row.model, run) for table in one.tables for row in table.rows for run in runs.keys() & row.runs}
         for one in board.benchmarks
     }
-    on_board = runs_on_board(board, {run for pairs in ranked.values() for _, run in pairs}, find_everything(paths).runs)
-    found = {key: source.read() for key, source in on_board.items()}
+    found = {key: runs[key].read() for key in {key for pairs in ranked.values() for _, key in pairs}}
     samples: dict[tuple[str, str, str], Callable[[], Sequence[Sample]]] = {}
     for benchmark in board.benchmarks:
         named = {column.task for table in benchmark.tables for column in table.columns} & load_specs().keys()
         other_tasks = {leaf for name in named for leaf in leaf_tasks(name)}
-        of_page = [(model, run) for model, run in ranked[benchmark.name] if run in found]
-        for model, run in sorted(of_page, key=lambda one: (board.runs[one[1]].created, one)):
+        for model, run in sorted(ranked[benchmark.name], key=lambda one: (board.runs[one[1]].created, one)):
             manifest, by_task = found[run]
             for task in by_task:  # asking whether it has a task would read that task's samples
                 owner = manifest.tasks[task].benchmark if task in manifest.tasks else ""
                 if owner == benchmark.name or (owner and owner not in ranked and task in other_tasks):
                     samples[benchmark.name, task, model] = partial(getitem, by_task, task)
     return samples
-
-
-def runs_on_board(board: Board, keys: Iterable[str], runs: Iterable[RunFolder]) -> dict[str, RunFolder]:
-    """The runs with these keys, found by their contents; the board reports those that are unreadable."""
-    wanted = {board.runs[key].digest: key for key in keys}
-    found = {}
-    for run in runs:
-        with contextlib.suppress(DataError):
-            if key := wanted.get(run.content):
-                found[key] = run
-    return found
 
 
 def data_script(key: str, make: Callable[[], Any]) -> str:

@@ -28,15 +28,13 @@ from medtasks.runs.samples import Sample
 from ..board.board import FORMATS, Board
 from ..board.numbers import shown_name
 from ..figures.plots import Figure, figure_files, figures_of
-from ..intake.collect import Progress, find_everything
+from ..intake.collect import Progress
 from ..intake.remove_rows import layout_of
 from ..publish import board_of, site_files
 from ..site.data import runs_on_board, samples_of
 from .parquet import SampleTable, SampleTables, quoted
 
 TITLE = "medtasks results"
-LONGEST_NOTE = 4_000
-"""Characters."""
 _DRAWING = threading.Lock()
 """matplotlib draws in one thread at a time."""
 _MARKING = threading.Lock()
@@ -105,11 +103,12 @@ def read_library(paths: Sequence[Path], progress: Progress = lambda _, __: None)
             links[benchmark.name, name] = figure_files(benchmark, name, FORMATS)
             for kind, path in links[benchmark.name, name].items():
                 figures[path] = partial(_drawn, board, figure, kind)
-    files = {**site_files(board, links, samples_of(board, paths), served=True), **figures}
+    found = runs_on_board(board, paths)
+    files = {**site_files(board, links, samples_of(board, found), served=True), **figures}
 
     counts = Counter(facts.model for facts in board.runs.values())
     runs = []
-    for key, source in runs_on_board(board, board.runs, find_everything(paths).runs).items():
+    for key, source in found.items():
         facts, manifest = board.runs[key], read_manifest(source.directory)
         label = shown_name(board, facts.model, any(one.blind for one in manifest.tasks.values()))
         if counts[facts.model] > 1:
@@ -150,8 +149,6 @@ def bookmarks(run: Run) -> list[Bookmark]:
 
 def mark(run: Run, task: str, sample_id: str, note: str | None) -> None:
     """Bookmark a sample with a note, which replaces an earlier one; None removes the bookmark."""
-    if note is not None and len(note) > LONGEST_NOTE:
-        raise UsageError(f"the note has {len(note):,} characters, expected at most {LONGEST_NOTE:,}; shorten it.")
     path, name = run.folder.parent / "bookmarks.jsonl", run.folder.name
     with _MARKING:
         kept = [one for one in bookmarks(run) if (one.run, one.task, one.sample_id) != (name, task, sample_id)]

@@ -173,7 +173,6 @@ def sample_page(library: Library, environment: Environment, given: Mapping[str, 
             ("Random wrong", "r", _random(selection)),
         ],
         note=selection.notes.get((task, name)),
-        longest_note=lists.LONGEST_NOTE,
         pictures=f"media?{pictures}",
         address_in=lambda run, other: sample_address({**query, "run": run}, task, other),
     )
@@ -182,10 +181,8 @@ def sample_page(library: Library, environment: Environment, given: Mapping[str, 
 def bookmark_sample(library: Library, given: Mapping[str, str], form: Mapping[str, str]) -> str:
     """Bookmark the sample of an address with the form's note, or remove its bookmark; the address of its page."""
     query, name = lists.parsed(given), given.get("id", "")
-    task, every = (
-        given.get("of", query["task"]),
-        Selection(library, {key: query[key] for key in ("task", "run", "model")}),
-    )
+    task = given.get("of", query["task"])
+    every = Selection(library, {key: query[key] for key in ("task", "run", "model")})
     if _place(every, task, name) is None:
         raise UsageError(f"{task}: this run has no sample {name}; choose one of its list.")
     lists.mark(every.run, task, name, None if "remove" in form else form.get("note", "").strip())

@@ -19,7 +19,7 @@ from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.board.numbers import interval, number
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.publish import write_site
-from medtasks.leaderboard.site.data import data_script, data_values, samples_of
+from medtasks.leaderboard.site.data import data_script, data_values, runs_on_board, samples_of
 from medtasks.leaderboard.site.pages import page_environment, pages_of, safe_link
 from medtasks.leaderboard.site.tables import ColumnView, charts, subtitles
 
@@ -407,7 +407,8 @@ def test_samples_are_those_of_the_runs_that_are_ranked(tmp_path: Path) -> None:
 
         edit_json(folder / "manifest.json", ours)
         runs[key] = shown.runs[key].model_copy(update={"digest": RunFolder(folder).content})
-    found = samples_of(shown.model_copy(update={"runs": {**shown.runs, **runs}}), [tmp_path])
+    made = shown.model_copy(update={"runs": {**shown.runs, **runs}})
+    found = samples_of(made, runs_on_board(made, [tmp_path]))
     assert [*found] == [("series_mcq", "mi_cxr_tel_single", "aurora-8b")]
     read = found["series_mcq", "mi_cxr_tel_single", "aurora-8b"]()
     assert [one.filtered for one in read] == [one.target for one in read]  # the oracle's
@@ -422,7 +423,7 @@ def test_samples_of_a_track_are_on_the_page_that_names_it_and_a_broken_folder_st
     assert [one.folder for one in made.refused] == ["broken_medtasks"]
     assert "broken_medtasks" in rendered(made, "index.html")
     assert [one.name for one in made.benchmarks] == ["kvasir_vqa_x1"]
-    found = samples_of(made, [tmp_path])
+    found = samples_of(made, runs_on_board(made, [tmp_path]))
     (slug,) = made.models
     assert {*found} == {("kvasir_vqa_x1", task, slug) for task in tasks}
     assert all(read() for read in found.values())
