@@ -32,15 +32,6 @@ WIDTH = 4.8
 """Inches: at the width of a phone the text is still about 10 pixels high."""
 _ROW = 0.165
 """Height of a line of bars in inches."""
-_EDGE: Drawn = {"markeredgecolor": INK, "markeredgewidth": 0.5}
-_FILLED: Drawn = {"marker": "o", "markersize": 5.5, "color": LOOKS[0].colour, **_EDGE}
-_HOLLOW: Drawn = {
-    "marker": "s",
-    "markersize": 5,
-    "color": PAPER,
-    "markeredgecolor": LOOKS[3].colour,
-    "markeredgewidth": 1.4,
-}
 _MOST_NUMBERS = 12
 """Columns of a heat map up to which a cell has room for its number."""
 _MISSING: Drawn = {"facecolor": "none", "hatch": "xxxx", "edgecolor": MUTED, "linewidth": 0.0}
@@ -66,6 +57,15 @@ _SETTINGS: Drawn = {
     "svg.fonttype": "none",
     "svg.hashsalt": "medtasks",
 }
+
+
+def _mark(look: Look, size: float, **more: Any) -> Drawn:
+    edge = {"markeredgecolor": INK, "markeredgewidth": 0.5}
+    return {"marker": look.marker, "markersize": size, "color": look.colour, **edge, **more}
+
+
+_FILLED = _mark(LOOKS[0], 5.5)
+_HOLLOW = _mark(LOOKS[1], 5, color=PAPER, markeredgecolor=LOOKS[3].colour, markeredgewidth=1.4)
 
 
 def draw_all(board: Board, site: Path, formats: Sequence[str] = FORMATS) -> dict[tuple[str, str], dict[str, str]]:
@@ -107,10 +107,6 @@ def drawing() -> Iterator[None]:
         # names may be in any script; browsers have the glyphs that the bundled font lacks
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
         yield
-
-
-def _mark(look: Look, size: float, **more: Any) -> Drawn:
-    return {"marker": look.marker, "markersize": size, "color": look.colour, **_EDGE, **more}
 
 
 def _new_figure(title: str, height: float, lines: Sequence[str], width: float = WIDTH) -> mpl.Figure:

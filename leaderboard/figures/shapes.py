@@ -143,11 +143,6 @@ class Heat(NamedTuple):
     best: str
     lacks: str
 
-    @staticmethod
-    def colour(good: float) -> int:
-        """The number of a cell's colour on a page, 0 to 9."""
-        return min(int(10 * good), 9)
-
 
 class Radar(NamedTuple):
     """Closed curves around a centre, on one scale from 0 to ``rim``: a value for each axis, None for a gap."""

@@ -288,8 +288,10 @@ def test_what_has_no_value_at_all_is_not_drawn(tmp_path: Path) -> None:
 
 
 def test_the_best_rank_has_the_lightest_colour(plain: Drawn) -> None:
-    shape = plain.figures[KINDS["heatmap"]].shape
-    cells = {(float(text), shape.colour(good)) for _, row in shape.rows for text, good in row if good is not None}
+    page = pages_of(board(), {}, [])["benchmark-pond_vqa.html"]()
+    found = re.findall(r'<td class="g(\d)">([01]\.\d\d)</td>', page)
+    cells = {(float(rank), int(colour)) for colour, rank in found}
+    assert len(found) == coloured_cells(plain, KINDS["heatmap"])
     assert {(0.0, 9), (1.0, 0)} <= cells
     assert all(darker <= lighter for (_, darker), (_, lighter) in pairwise(sorted(cells, reverse=True)))
 
