@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from medtasks.runs.replies import RunUsage
 from medtasks.runs.signature import parse_signature
 
-from ..board.board import BenchmarkBoard, Board, BoardModel, BoardRun, LetterCounts, Published
+from ..board.board import BenchmarkBoard, Board, BoardModel, LetterCounts, Published
 from ..board.numbers import UNIT_LABELS, direction, exact, interval, number
 from ..board.usage import amount, measured
 from ..figures.plots import figures_of, model_order
@@ -48,8 +47,6 @@ POLICY = (
 
 _ARXIV = re.compile(r"arXiv[: ]\s*(\d{4}\.\d{4,5}(?:v\d+)?)")
 _LINK = re.compile(r"[!-~]+")
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-_DIFFERENCES = {"fraction": "percentage points", "points": "points", "seconds": "s", "score": "score", "rank": "rank"}
 _SIZES = {"s": "under 5B", "m": "5B to 15B", "l": "15B to 80B", "x": "80B and more", "n": "not stated"}
 _SIGNATURE_PARTS = {
     "metric": "what is computed",
@@ -93,7 +90,7 @@ def pages_of(
     page("compare.html", "compare", lambda: {"chosen": models, "best": [row.model for row in rows[:2]]})
     if samples and not served:
         page("samples.html", "samples", dict)
-    page("protocol.html", "protocol", partial(_protocol, board))
+    page("protocol.html", "protocol", dict)
     return found
 
 
@@ -127,24 +124,6 @@ def _model(board: Board, model: BoardModel) -> dict[str, object]:
     used = [run for run in runs if run.usage != RunUsage()]
     usage = measured([(one.usage, one.cost) for one in used])
     return {"model": model, "results": parts, "runs": runs, "used": used, "usage": usage}
-
-
-def _protocol(board: Board) -> dict[str, object]:
-    """All runs, and those with the same protocol and prompt hashes of all their tasks, the most common set first."""
-    by_tasks: dict[tuple[tuple[str, str, str], ...], list[BoardRun]] = defaultdict(list)
-    for run in sorted(board.runs.values(), key=lambda one: one.key):
-        names = sorted({*run.protocols, *run.prompts})
-        tasks = tuple((name, run.protocols.get(name, "none"), run.prompts.get(name, "none")) for name in names)
-        by_tasks[tasks].append(run)
-    sets = dict(sorted(by_tasks.items(), key=lambda one: (-len(one[1]), one[0])))
-    judged = [run for run in board.runs.values() if run.judges]
-    return {
-        "judged": len(judged),
-        "again": sum(bool(run.rejudged) for run in judged),
-        "sets": sets,
-        "numbers": {run.key: number for number, runs in enumerate(sets.values(), 1) for run in runs},
-        "runs": sorted(board.runs.values(), key=lambda run: (run.model, run.created, run.key)),
-    }
 
 
 def _choices(rows: Iterable[BoardModel | Published]) -> dict[str, list[tuple[str, str]]]:
@@ -192,8 +171,7 @@ def page_environment(
     )  # fmt: skip
     environment.filters.update({one.__name__: one for one in named})
     environment.filters.update(
-        day=lambda created: created[:10] if _DAY.match(created) else created,
-        difference_unit=_DIFFERENCES.__getitem__,
+        difference_unit={**UNIT_LABELS, "fraction": "percentage points"}.__getitem__,
         interval=lambda ends, unit: interval(ends[0], ends[1], unit),
         letters=letters_of,
         look=LOOKS.index,
