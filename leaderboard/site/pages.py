@@ -20,21 +20,7 @@ from ..board.usage import amount, measured
 from ..figures.plots import figures_of, model_order
 from ..figures.shapes import LOOKS, time_axis
 from ..rank.rankings import billions_of
-from .tables import (
-    ColumnView,
-    all_models,
-    benchmark_tables,
-    charts,
-    coverage_notes,
-    first_click,
-    group_letters,
-    is_printed_so,
-    model_parts,
-    not_comparable,
-    overview_charts,
-    published_tables,
-    subtitles,
-)
+from . import tables
 
 Files = Mapping[tuple[str, str], Mapping[str, str]]
 """Figures as files: paths by format, by benchmark and plot."""
@@ -76,10 +62,16 @@ def pages_of(
     def page(name: str, template: str, views: Callable[[], dict[str, object]]) -> None:
         found[name] = lambda: environment.get_template(f"{template}.html.j2").render(page=name, **views())
 
-    columns, rows = all_models(board)
-    overview = {"charts": overview_charts(board), "columns": columns, "rows": rows, "apart": not_comparable(board)}
-    choices = _choices(board.models.values())
-    page("index.html", "index", lambda: {**overview, "choices": choices, "downloads": downloads})
+    columns, rows = tables.all_models(board)
+    overview = {
+        "charts": tables.overview_charts(board),
+        "columns": columns,
+        "rows": rows,
+        "apart": tables.not_comparable(board),
+        "choices": _choices(board.models.values()),
+        "downloads": downloads,
+    }
+    page("index.html", "index", lambda: overview)
     for benchmark in board.benchmarks:
         files = {plot: paths for (name, plot), paths in figures.items() if name == benchmark.name}
         page(f"benchmark-{benchmark.name}.html", "benchmark", partial(_benchmark, board, benchmark, files))
@@ -104,21 +96,21 @@ def _benchmark(board: Board, benchmark: BenchmarkBoard, files: Mapping[str, Mapp
     columns = (column for table in benchmark.tables for column in table.columns)
     return {
         "benchmark": benchmark,
-        "tables": benchmark_tables(board, benchmark),
-        "charts": list(charts(board, benchmark)),
+        "tables": tables.benchmark_tables(board, benchmark),
+        "charts": list(tables.charts(board, benchmark)),
         "figures": figures_of(board, benchmark),
         "files": files,
         "letters": placed(benchmark.letters),
         "timelines": placed(benchmark.timelines),
         "usage": measured([(one.usage, one.cost) for one in benchmark.usage]),
         "used_for": next((column for column in columns if column.key in costs), None),
-        "published": published_tables(benchmark),
+        "published": tables.published_tables(benchmark),
         "choices": _choices([*(board.models[slug] for slug in order), *benchmark.published]),
     }
 
 
 def _model(board: Board, model: BoardModel) -> dict[str, object]:
-    parts = model_parts(board, model.slug)
+    parts = tables.model_parts(board, model.slug)
     runs = [board.runs[key] for key in {key for part in parts for key in part["runs"]}]
     runs.sort(key=lambda run: (run.created, run.key), reverse=True)
     used = [run for run in runs if run.usage != RunUsage()]
@@ -165,10 +157,9 @@ def page_environment(
         ],
         count=lambda number, noun: f"{number:,} {noun}{'' if number == 1 else 's'}",
     )
-    named = (
-        amount, coverage_notes, direction, exact, first_click, group_letters, is_printed_so, number, paper_link,
-        safe_link, size_class, subtitles, time_axis, trained_any,
-    )  # fmt: skip
+    of_cells = (tables.coverage_notes, tables.group_letters, tables.is_printed_so)
+    of_columns = (direction, tables.first_click, tables.subtitles)
+    named = (amount, exact, number, paper_link, safe_link, size_class, time_axis, trained_any, *of_cells, *of_columns)
     environment.filters.update({one.__name__: one for one in named})
     environment.filters.update(
         difference_unit={**UNIT_LABELS, "fraction": "percentage points"}.__getitem__,
@@ -184,7 +175,7 @@ def page_environment(
         trained=lambda model, benchmark: model.trained.get(benchmark, "unknown"),
         trained_on=lambda model: [title for name, title in titles.items() if model.trained.get(name) == "yes"],
         unit=UNIT_LABELS.__getitem__,
-        view=ColumnView,
+        view=tables.ColumnView,
     )
     return environment
 
