@@ -22,7 +22,7 @@ from medtasks.runs.samples import Sample, without_garbage_collection
 from ..board.board import Board, BoardColumn, Pair, Unit
 from ..board.numbers import UNIT_LABELS, difference, direction, interval, number, safe_name
 from ..intake.collect import find_everything
-from .tables import coverage_notes, first_click, not_comparable, subtitles
+from .tables import coverage_notes, not_comparable, subtitles
 
 _MARKUP = re.compile("[<>&]")
 
@@ -97,15 +97,8 @@ def data_values(board: Board, samples: SampleText) -> Iterator[tuple[str, Callab
 
 
 def _index(board: Board, tasks: Mapping[str, Any]) -> dict[str, Any]:
-    every = (column for one in board.benchmarks for table in one.tables for column in table.columns)
-    columns = sorted(every, key=lambda column: column.metric)
     return {
         "models": {slug: facts.name for slug, facts in sorted(board.models.items())},
-        # which values are best; more is better for the other metrics
-        "best": {
-            one.metric: "zero" if one.signed else "low" for one in columns if one.signed or not one.higher_is_better
-        },
-        "units": {column.metric: column.unit for column in columns},
         "benchmarks": [
             {
                 "name": one.name,
@@ -125,9 +118,9 @@ def _index(board: Board, tasks: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _column(column: BoardColumn, sub: str) -> dict[str, str]:
-    unit = ", ".join(filter(None, (UNIT_LABELS[column.unit], direction(column))))
-    best = "" if column.signed else "low" if first_click(column) == "up" else "high"
-    return {"key": column.key, "metric": column.metric, "label": column.label, "sub": sub, "unit": unit, "best": best}
+    words = ", ".join(filter(None, (UNIT_LABELS[column.unit], direction(column))))
+    best = "zero" if column.signed else "high" if column.higher_is_better else "low"
+    return {**column.model_dump(include={"key", "metric", "label", "unit"}), "sub": sub, "words": words, "best": best}
 
 
 def _model(board: Board, slug: str, apart: Mapping[str, Sequence[str]]) -> dict[str, Any]:
