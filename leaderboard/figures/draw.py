@@ -126,8 +126,7 @@ def images(figure: mpl.Figure, title: str, formats: Sequence[str]) -> dict[str, 
     Positions are rounded: the solver adds numbers in the order of memory addresses, so their last bit differs between
     processes, and matplotlib makes the ids of clip paths out of all digits.
     """
-    engine = figure.get_layout_engine()
-    if engine is not None:
+    if (engine := figure.get_layout_engine()) is not None:
         engine.execute(figure)
         figure.set_layout_engine("none")
     for axes in figure.axes:
