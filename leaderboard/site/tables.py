@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
-from itertools import takewhile
+from itertools import groupby, takewhile
 from typing import Any, NamedTuple
 
 from medtasks.runs.scores import coverage_text
@@ -96,8 +96,7 @@ def subtitles(columns: Sequence[schema.BoardColumn]) -> dict[str, str]:
     for column in columns:
         labels[column.label].append(column)
     tasks = {column.task for column in columns}
-    by_place = zip(*(task.split("_") for task in tasks), strict=False)
-    shared = len([*takewhile(lambda words: len({*words}) == 1, by_place)]) if len(tasks) > 1 else 0
+    shared = _leading(task.split("_") for task in tasks) if len(tasks) > 1 else 0
     found = {}
     for same in labels.values():
         differing = [name for name in ("task", "metric", "breakdown") if len({getattr(one, name) for one in same}) > 1]
@@ -279,13 +278,72 @@ def is_printed_so(cell: schema.Published, text: str) -> bool:
         return False
 
 
+class OfModel(NamedTuple):
+    """A table of one model, whose row is ``row``: a line for each of its ``columns``. With ``headings``, one for each
+    task and metric, it is a matrix: ``lines`` have the label of a group, and by heading its column, None if that has no
+    items of the group."""
+
+    title: str
+    row: schema.BoardRow
+    columns: Sequence[schema.BoardColumn]
+    headings: Sequence[ColumnView] = ()
+    lines: Sequence[tuple[str, Sequence[schema.BoardColumn | None]]] = ()
+
+
+def _breakdown(table: OfModel) -> tuple[str, frozenset[str]] | None:
+    """Breakdown and metrics of a table of one breakdown's groups, which may end with all items; else None."""
+    breakdowns = {column.breakdown for column in table.columns} - {None}
+    metrics = frozenset(column.metric for column in table.columns if column.group is not None)
+    if len(breakdowns) != 1 or not metrics >= {column.metric for column in table.columns}:
+        return None
+    return str(breakdowns.pop()), metrics
+
+
+def _joined(tables: Iterable[OfModel]) -> Iterator[OfModel]:
+    """The tables; consecutive ones that break the same metrics down by the same groups make one matrix."""
+    for (*_, breakdown), bundle in groupby(tables, key=lambda one: (one.row.runs, one.row.blind, _breakdown(one))):
+        members = list(bundle)
+        columns = {(one.task, one.metric, one.group): one for member in members for one in member.columns}
+        groups = {group: one.label if group is None else group for (_, _, group), one in columns.items()}
+        heads = [*{(task, metric): one for (task, metric, group), one in columns.items() if group is not None}.values()]
+        if breakdown is None or len(heads) < 2 or len(groups) < 2:
+            yield from members
+            continue
+        cells = {key: cell for one in members for key, cell in one.row.cells.items()}
+        reasons = tuple(dict.fromkeys(reason for one in members for reason in one.row.reasons))
+        row = members[0].row.model_copy(update={"cells": cells, "reasons": reasons})
+        subs = subtitles([head.model_copy(update={"label": ""}) for head in heads])
+        headings = []
+        for head in heads:
+            same = [one for one in columns.values() if (one.task, one.metric) == (head.task, head.metric)]
+            judged = [row.model_copy(update={"cells": {head.key: cells[one.key]}}) for one in same]
+            headings.append(ColumnView(head, judged=judged, sub=subs[head.key]))
+        lines = []
+        for group, label in sorted(groups.items(), key=lambda one: (one[0] is None, one[1])):
+            lines.append((label, [columns.get((head.task, head.metric, group)) for head in heads]))
+        words = _leading([one.title.split(" ") for one in members])
+        title = " ".join(members[0].title.split(" ")[:words]).rstrip(",;: ") or members[0].title
+        yield OfModel(title, row, (), headings, lines)
+
+
+def _leading(several: Iterable[Sequence[str]]) -> int:
+    """With how many words all of them begin."""
+    by_place = zip(*several, strict=False)
+    return len([*takewhile(lambda words: len({*words}) == 1, by_place)])
+
+
 def model_parts(board: schema.Board, slug: str) -> list[dict[str, Any]]:
     """The benchmarks that have results of the model ``slug``. Each has its ``benchmark``, ``places`` (a headline
-    column, its ranking, and the model's score), ``tables`` with the model's row in them, those that are not comparable
-    as ``apart``, and in ``runs`` keys of `Board.runs`."""
+    column, its ranking, and the model's score), ``tables`` (`OfModel`), those that are not comparable as ``apart``,
+    and in ``runs`` keys of `Board.runs`."""
     parts = []
     for benchmark in board.benchmarks:
-        rows = [(table, row) for table in benchmark.tables for row in table.every_row if row.model == slug]
+        rows = [
+            OfModel(table.title, row, [column for column in table.columns if column.key in row.cells])
+            for table in benchmark.tables
+            for row in table.every_row
+            if row.model == slug
+        ]
         if not rows:
             continue
         headline = benchmark.tables[0].rows
@@ -295,9 +353,10 @@ def model_parts(board: schema.Board, slug: str) -> list[dict[str, Any]]:
             for row in headline
             if row.model == slug and ranking.column.key in row.cells
         ]
-        tables, apart = [one for one in rows if not one[1].reasons], [one for one in rows if one[1].reasons]
-        order = [row.runs for _, row in apart]
-        apart.sort(key=lambda one: (one[1].blind, order.index(one[1].runs)))
-        runs = {key for _, row in rows for key in row.runs}
-        parts.append({"benchmark": benchmark, "places": places, "tables": tables, "apart": apart, "runs": runs})
+        tables, apart = [one for one in rows if not one.row.reasons], [one for one in rows if one.row.reasons]
+        order = [one.row.runs for one in apart]
+        apart.sort(key=lambda one: (one.row.blind, order.index(one.row.runs)))
+        runs = {key for one in rows for key in one.row.runs}
+        shown = {"tables": [*_joined(tables)], "apart": [*_joined(apart)]}
+        parts.append({"benchmark": benchmark, "places": places, "runs": runs, **shown})
     return parts

@@ -21,7 +21,7 @@ from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.publish import write_site
 from medtasks.leaderboard.site.data import data_script, data_values, runs_on_board, samples_of
 from medtasks.leaderboard.site.pages import page_environment, pages_of, safe_link
-from medtasks.leaderboard.site.tables import ColumnView, charts, subtitles
+from medtasks.leaderboard.site.tables import ColumnView, charts, model_parts, subtitles
 
 from medtasks.core.errors import UsageError
 from medtasks.runs.record import RunFolder, read_manifest
@@ -331,14 +331,6 @@ def test_a_folder_of_something_else_is_refused(held: str, tmp_path: Path) -> Non
     assert [path.name for path in tmp_path.iterdir()] == [held]
 
 
-def test_a_model_has_its_scores_with_interval_and_items(site: Path) -> None:
-    table = board().benchmarks[0].tables[2]
-    column, row = table.columns[4], next(one for one in table.rows if one.model == "aurora-8b")
-    cell = row.cells[column.key]
-    value = f"{number(cell.value, 'fraction')} {interval(cell.low, cell.high, 'fraction')}"
-    assert Page(site / "model-aurora-8b.html").rows[""][f"{column.label} %"] == [value, f"{cell.items:,}"]
-
-
 def test_columns_with_one_label_are_told_apart_by_what_differs() -> None:
     first = board().benchmarks[0].tables[2].columns[0]
     tasks = ("pond_vqa", "pond_vqa_level1", "pond_vqa_level2")
@@ -348,6 +340,17 @@ def test_columns_with_one_label_are_told_apart_by_what_differs() -> None:
     assert subtitles([first, other]) == {first.key: f"rougeL, {first.breakdown}", "other": "bleu, all"}
     alone = first.model_copy(update={"key": "alone", "label": "Alone"})
     assert subtitles([first, alone]) == {first.key: "", "alone": ""}
+
+
+def test_a_model_has_its_matrix_of_groups_by_tasks() -> None:
+    part = model_parts(board(), "aurora-8b")[0]
+    matrix = next(one for one in part["tables"] if one.headings)
+    assert [heading.sub for heading in matrix.headings] == ["level1", "level2", "level3"]
+    assert [label for label, _ in matrix.lines] == ["color", "count", "instrument_location", "size"]
+    column = matrix.lines[1][1][1]
+    assert column is not None
+    assert column.key == "pond_vqa_level2.rougeL.question_class.count"
+    assert matrix.row.cells[column.key] == board().benchmarks[0].tables[2].rows[1].cells[column.key]
 
 
 def test_only_rows_that_are_not_comparable_are_called_so() -> None:
