@@ -242,8 +242,15 @@ def _heat(shape: Heat, title: str, lines: Sequence[str]) -> mpl.Figure:
     axes.set_yticks([place + 0.5 for place in range(len(down))], down)
     axes.tick_params(length=0, top=False, labeltop=True, bottom=False, labelbottom=False)
     axes.spines[:].set_visible(False)
-    ends = [Patch(color=cells.cmap(0.0)), Patch(color=cells.cmap(1.0)), Patch(**_MISSING)]
-    figure.legend(ends, [shape.worst, shape.best, f"no {shape.lacks}"], loc="outside lower center", ncols=3, fontsize=7)
+    key = figure.colorbar(cells, ax=axes, location="bottom", aspect=30, shrink=0.6, anchor=(0, 0), ticks=[0, 1])
+    key.ax.set_xticklabels([shape.worst, shape.best], size=7)
+    key.ax.get_xticklabels()[0].set_horizontalalignment("left")
+    key.ax.get_xticklabels()[1].set_horizontalalignment("right")
+    key.ax.tick_params(length=0)
+    key.outline.set_visible(False)
+    if key.solids is not None:
+        key.solids.set_rasterized(False)
+    figure.legend([Patch(**_MISSING)], [f"no {shape.lacks}"], loc="lower right", fontsize=7)
     return figure
 
 
