@@ -1,9 +1,10 @@
-"""Figures of a board as files, by matplotlib: SVG, PNG and PDF, with reproducible bytes."""
+"""Figures of a board as files, by matplotlib: SVG with a dark mode, PNG and PDF, with reproducible bytes."""
 
 from __future__ import annotations
 
 import io
 import math
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,8 +26,10 @@ from .shapes import LOOKS, Axis, Block, Blocks, Heat, Look, Plane, Radar, short,
 Drawn: TypeAlias = "dict[str, Any]"
 """Style arguments of matplotlib."""
 
-INK, MUTED, GRID, PAPER = "#1b2026", "#59636e", "#cfd6dd", "#ffffff"
-"""Text and axes, secondary text, grid lines, and the page."""
+INK, MUTED, GRID, PAPER = "#1b2026", "#59636e", "#cfd6dd", "#fefefe"
+"""Text and axes, secondary text, grid lines, and the page. No series has these colours, so a dark page can replace
+them by those of `DARK`."""
+DARK = {INK: "#e9edf1", MUTED: "#a7b0ba", GRID: "#3b434c", PAPER: "#14181d"}
 _DEMONSTRATION = "Miniature data: a demonstration, not a benchmark result."
 WIDTH = 4.8
 """Inches: at the width of a phone the text is still about 10 pixels high."""
@@ -41,13 +44,12 @@ _DARK_BELOW = 0.633
 _INKED = ("axes.edgecolor", "axes.labelcolor", "legend.labelcolor", "text.color", "xtick.color", "ytick.color")
 _SETTINGS: Drawn = {
     **dict.fromkeys(_INKED, INK),
-    "axes.facecolor": "none",
+    **dict.fromkeys(("axes.facecolor", "figure.facecolor"), "none"),
     **dict.fromkeys(("axes.labelsize", "font.size"), 8.5),
     **dict.fromkeys(("legend.fontsize", "xtick.labelsize", "ytick.labelsize"), 8),
     **dict.fromkeys(("axes.spines.right", "axes.spines.top", "legend.frameon", "text.parse_math"), False),
     "axes.axisbelow": True,
     "axes.linewidth": 0.7,
-    "figure.facecolor": PAPER,  # dark text needs a light background, whatever the page
     "font.family": ["sans-serif"],
     "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib; viewers without it use the generic family
     "grid.color": GRID,
@@ -57,6 +59,9 @@ _SETTINGS: Drawn = {
     "svg.fonttype": "none",
     "svg.hashsalt": "medtasks",
 }
+_DPI = 200
+_DOCTYPE = re.compile(r"<!DOCTYPE[^>]*>\s*")
+_FILL, _AS_STYLE = re.compile(r' fill="(#[0-9a-f]{6})"'), r' style="fill: \1"'
 
 
 def _mark(look: Look, size: float, **more: Any) -> Drawn:
@@ -120,7 +125,7 @@ def _new_figure(title: str, height: float, lines: Sequence[str], width: float = 
 
 
 def images(figure: mpl.Figure, title: str, formats: Sequence[str]) -> dict[str, bytes]:
-    """The content of a file in each format.
+    """The content of a file in each format; an SVG has a style for dark pages that replaces our neutral colours.
 
     The axes are placed once for all formats: it takes longer than drawing, and formats measure text differently.
     Positions are rounded: the solver adds numbers in the order of memory addresses, so their last bit differs between
@@ -132,16 +137,27 @@ def images(figure: mpl.Figure, title: str, formats: Sequence[str]) -> dict[str, 
     for axes in figure.axes:
         left, bottom, width, height = (round(number, 9) for number in axes.get_position(original=True).bounds)
         axes.set_position((left, bottom, width, height))
-    metadata: dict[str, Drawn] = {
-        "svg": {"Title": title, "Creator": "medtasks", "Date": None, "Format": None, "Type": None},
-        "pdf": {"Title": title, "CreationDate": None, "ModDate": None},
-        "png": {"Software": None},
+    options: dict[str, Drawn] = {
+        "svg": {"metadata": {"Title": title, "Creator": "medtasks", "Date": None, "Format": None, "Type": None}},
+        "pdf": {"metadata": {"Title": title, "CreationDate": None, "ModDate": None}},
+        # a PNG cannot adapt to a dark page: dark text needs a light background
+        "png": {"metadata": {"Software": None}, "dpi": _DPI, "facecolor": PAPER},
     }
+    rules = "".join(
+        f'[style*="{what}: {light}"]{{{what}:{dark} !important}}'
+        for light, dark in DARK.items()
+        for what in ("fill", "stroke")
+    )
+    sheet = f'<style type="text/css">@media (prefers-color-scheme: dark){{{rules}}}</style>\n '
     found = {}
     for kind in formats:
         stream = io.BytesIO()
-        figure.savefig(stream, format=kind, dpi=200 if kind == "png" else 72, metadata=metadata[kind])
+        figure.savefig(stream, format=kind, **options[kind])
         found[kind] = stream.getvalue()
+        if kind == "svg":
+            head, defs, body = _DOCTYPE.sub("", found[kind].decode("utf-8")).partition("<defs>")
+            # the background of a hatch is an attribute; all else is a style
+            found[kind] = f"{head}{sheet}{defs}{_FILL.sub(_AS_STYLE, body)}".encode()
     return found
 
 

@@ -1,5 +1,5 @@
-"""Figures, as files and on pages, show what the board says, to everybody: no colour, no sight, odd names, missing
-values."""
+"""Figures, as files and on pages, show what the board says, to everybody: dark page, no colour, no sight, odd names,
+missing values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from boards import board, changed, hostile_board, large_board, write_exports
 from matplotlib.figure import Figure
 from medtasks.leaderboard.board.board import Board, BoardPlot
 from medtasks.leaderboard.board.numbers import shown
-from medtasks.leaderboard.figures.draw import draw_all, drawing, images
+from medtasks.leaderboard.figures.draw import DARK, draw_all, drawing, images
 from medtasks.leaderboard.figures.plots import Figure as Plotted
 from medtasks.leaderboard.figures.plots import figures_of
 from medtasks.leaderboard.figures.shapes import LOOKS, distinct, short, time_axis
@@ -98,7 +98,7 @@ def test_every_plot_is_drawn_and_every_kind_is_there(plain: Drawn) -> None:
 
 
 @pytest.mark.parametrize("key", KINDS.values(), ids=KINDS)
-def test_a_figure_is_text_that_stands_alone_on_its_own_background(plain: Drawn, key: tuple[str, str]) -> None:
+def test_a_figure_is_text_that_stands_alone_and_follows_a_dark_page(plain: Drawn, key: tuple[str, str]) -> None:
     svg, figure = plain.svg(key), plain.figures[key]
     root = ElementTree.fromstring(svg)
     assert root.findtext(f"{SVG}title") == figure.title
@@ -107,7 +107,13 @@ def test_a_figure_is_text_that_stands_alone_on_its_own_background(plain: Drawn, 
     assert not list(root.iter(f"{SVG}script"))
     links = [value for one in root.iter() for name, value in one.attrib.items() if name.endswith("href")]
     assert all(link.startswith("#") for link in links)
-    assert "fill: #ffffff" in svg  # dark text would be lost on a dark page
+    assert "<!DOCTYPE" not in svg
+    dark = re.search(r"@media \(prefers-color-scheme: dark\)\{(.*)\}</style>", svg)
+    assert dark is not None
+    assert all(f"fill:{one} !important" in dark[1] for one in DARK.values())
+    # all text that does not lie on a coloured cell has a colour that the style changes
+    colours = {found for one in root.iter(f"{SVG}text") for found in re.findall(r"fill: (#\w+)", one.attrib["style"])}
+    assert colours <= {*DARK, "#101010", "#fafafa"}
     assert all("fill" in one.attrib["style"] for one in root.iter(f"{SVG}text"))
 
 
