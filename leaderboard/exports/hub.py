@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
+from huggingface_hub import CommitOperationAdd, EvalResultEntry, HfApi, eval_result_entries_to_yaml
+from huggingface_hub.errors import HfHubHTTPError
 
 import medtasks
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec
-from medtasks.core.errors import UsageError
+from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.files import replaced
 from medtasks.metrics.registry import unit_of
 from medtasks.runs.scores import coverage_text
@@ -20,14 +21,17 @@ from medtasks.runs.scores import coverage_text
 from ..board.numbers import UNITS, column_key, safe_name
 from .publishable import Headline, dataset_of, headline_columns, no_score, publishable
 
+_HTTP_ERROR: type[Exception] = HfHubHTTPError.__bases__[0]
+"""Any error of the hub's HTTP client, which is httpx or, since huggingface_hub 2.4, httpx2."""
+
 FOLDER = ".eval_results"
 FRAMEWORK = "lmms-eval"
 
 
-def write_hub_files(
-    results: Sequence[Path], out: Path, *, model: str, source_url: str | None = None
-) -> tuple[list[Path], list[str]]:
-    """Write the files of a model's repository below ``out``; return them, and why other scores are not in them.
+def hub_files(
+    results: Sequence[Path], model: str, *, source_url: str | None = None
+) -> tuple[dict[str, bytes], list[str]]:
+    """The files for a model's repository by path, and why other scores are not in them.
 
     The newest run of a score counts. ``source_url`` is the address of the evidence, such as a leaderboard.
     """
@@ -49,17 +53,11 @@ def write_hub_files(
             source_name=None if source_url is None else f"medtasks {medtasks.__version__}",
             notes=_notes(one),
         )
-        entries.setdefault(one.benchmark, []).append(entry)
+        entries.setdefault(f"{FOLDER}/{safe_name(one.benchmark)}.yaml", []).append(entry)
     notes = list(dict.fromkeys(notes))
     if not entries:
         raise no_score(notes)
-    (out / FOLDER).mkdir(parents=True, exist_ok=True)
-    written = []
-    for benchmark, listed in entries.items():
-        written.append(out / FOLDER / f"{safe_name(benchmark)}.yaml")
-        with replaced(written[-1]) as partial:
-            partial.write_bytes(_yaml(eval_result_entries_to_yaml(listed)))
-    return written, notes
+    return {name: _yaml(eval_result_entries_to_yaml(listed)) for name, listed in entries.items()}, notes
 
 
 def _notes(one: Headline) -> str:
@@ -74,6 +72,33 @@ def _notes(one: Headline) -> str:
     judge = one.run.public.judged_by.get(one.column.task) if score.judged is not None else None
     parts += [f"judged by {judge}"] if judge else []
     return "; ".join([*parts, f"signature {one.signature}"])
+
+
+def write_hub_files(files: dict[str, bytes], out: Path) -> list[Path]:
+    """Write the files below ``out``; files of the same benchmarks are replaced."""
+    for name, content in files.items():
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        with replaced(out / name) as partial:
+            partial.write_bytes(content)
+    return [out / name for name in files]
+
+
+def push(files: dict[str, bytes], model: str) -> str:
+    """Open a pull request with the files on the model's repository; return its address."""
+    operations = [CommitOperationAdd(path_in_repo=name, path_or_fileobj=content) for name, content in files.items()]
+    try:
+        done = HfApi().create_commit(
+            model,
+            operations=operations,
+            commit_message="Add evaluation results",
+            commit_description="Scores with intervals and signatures, computed by medtasks.",
+            create_pr=True,
+        )
+    except (_HTTP_ERROR, ValueError, OSError) as error:
+        raise MedtasksError(
+            f"{model}: the hub did not take the pull request ({first_line(error)}); nothing was changed there."
+        ) from error
+    return str(done.pr_url)
 
 
 def benchmark_file(benchmark: str) -> bytes:

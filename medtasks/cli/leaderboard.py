@@ -235,13 +235,18 @@ def hub(
     model: RequiredText,
     out: Path = Path(),
     source_url: str | None = None,
+    pull_request: Annotated[bool, typer.Option("--push")] = False,
 ) -> None:
     """Write a model's headline scores for its page on the hub: `.eval_results/BENCHMARK.yaml`."""
-    from medtasks.leaderboard.exports.hub import write_hub_files
+    from medtasks.leaderboard.exports.hub import hub_files, push, write_hub_files
 
     with progress("reading results"):
-        written, notes = write_hub_files(results, out, model=model, source_url=source_url)
-    write(*map(printable, notes), *(f"written: {path}" for path in written))
+        files, refused = hub_files(results, model, source_url=source_url)
+    write(*map(printable, refused))
+    if pull_request:
+        write(f"pull request: {push(files, model)}")
+        return
+    write(*(f"written: {path}" for path in write_hub_files(files, out)))
 
 
 @exports.command("benchmark")

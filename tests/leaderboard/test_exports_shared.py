@@ -1,27 +1,34 @@
-"""``medtasks export``: huggingface_hub and the validator of Every Eval Ever read the files, which say the same numbers.
+"""``medtasks export``: huggingface_hub and the validator of Every Eval Ever read the files, which say the same numbers;
+the hub is a server of its routes.
 
 Runs for the hub are on data that say they are a release: the miniature data of Med-CMR under another fingerprint.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import yaml
-from huggingface_hub import parse_eval_result_entries
+from huggingface_hub import HfApi, parse_eval_result_entries
+from huggingface_hub.errors import HfHubHTTPError
 from invented_runs import MODELS, Invented, edit_json, write_run_of, write_runs
+from local_server import Answer, LocalServer
+from medtasks.leaderboard.exports.hub import push
 from medtasks.leaderboard.exports.inspect_logs import write_inspect_logs
 from typer.testing import CliRunner
 
 from medtasks.benchmarks import layouts
 from medtasks.cli.app import app
-from medtasks.core.errors import UsageError
+from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.data.store import open_prepared
 from medtasks.importers.prediction_files import read_predictions
 from medtasks.runs.record import read_manifest, read_run
@@ -150,6 +157,60 @@ def test_claims_that_cannot_be_shown_are_one_sentence(run: Path, tmp_path: Path)
     ):
         (folder / "med_cmr.yaml").write_text(content)
         assert said in str(CliRunner().invoke(app, [*map(str, build)]).exception)
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
+    """The address of a server of the routes with which huggingface_hub opens a pull request, and what is sent to it."""
+    posted: list[tuple[str, bytes]] = []
+
+    def answer(path: str, body: bytes) -> Answer:
+        posted.append((path, body))
+        page = f"{server.url}/lab/Good-7B"
+        answered: dict[str, Any] = {"commitUrl": f"{page}/commit/{COMMIT}", "commitOid": COMMIT}
+        answered["pullRequestUrl"] = f"{page}/discussions/3"
+        if "/preupload/" in path:
+            names = [file["path"] for file in json.loads(body)["files"]]
+            answered = {"files": [{"path": name, "uploadMode": "regular", "shouldIgnore": False} for name in names]}
+        status = 404 if path.startswith("/closed") else 200
+        return status, {"Content-Type": "application/json"}, json.dumps(answered).encode()
+
+    with LocalServer(answer) as server:
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", server.url)
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+        monkeypatch.setenv("HF_TOKEN", "hf_none")
+        yield server.url, posted
+
+
+def test_a_pull_request_has_the_files(
+    run: Path, hub: tuple[str, list[tuple[str, bytes]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = export("hub", run, "--model", "lab/Good-7B", "--push")
+    assert done.exit_code == 0, done.exception
+    address, posted = hub
+    assert f"pull request: {address}/lab/Good-7B/discussions/3" in done.stdout
+    path, body = posted[-1]
+    assert path.startswith("/api/models/lab/Good-7B/commit/main")
+    assert "create_pr=1" in path
+    lines = [json.loads(line) for line in body.splitlines()]
+    (file,) = [line["value"] for line in lines if line["key"] == "file"]
+    entry, _ = parse_eval_result_entries(yaml.safe_load(base64.b64decode(file["content"])))
+    assert (file["path"], entry.task_id) == (".eval_results/med_cmr.yaml", f"{GROUP}.accuracy")
+    assert not (tmp_path / ".eval_results").exists()
+
+
+def test_a_hub_that_refuses_or_cannot_be_reached_is_one_sentence(
+    hub: tuple[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """huggingface_hub tries again for half a minute to reach it, so what it raises then is raised here at once."""
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"{hub[0]}/closed")
+    with pytest.raises(MedtasksError, match=r"lab/a: the hub did not take the pull request"):
+        push({"a.yaml": b"-"}, "lab/a")
+    client = HfHubHTTPError.__bases__[0]("Connection refused")  # of httpx or httpx2
+    monkeypatch.setattr(HfApi, "create_commit", Mock(side_effect=client))
+    with pytest.raises(MedtasksError, match=r"lab/a: the hub did not take the pull request \(.*Connection refused"):
+        push({}, "lab/a")
 
 
 OPEN, CHOICE, STREAM = "med_cmr_open_cr", "mi_cxr_tel_single", "medstreambench_proactive"
