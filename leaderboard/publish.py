@@ -24,7 +24,7 @@ from .board.models import Described, read_by_model
 from .board.usage import Price
 from .exports.tables import exports_of
 from .intake.collect import Progress, collect, state_of_results
-from .site.data import SampleText, data_script, data_values, samples_of
+from .site.data import SampleText, data_script, data_values, runs_on_board, samples_of
 from .site.pages import Files, pages_of
 from .verify.rejudging import read_rejudged
 
@@ -111,7 +111,7 @@ def publish(
     with contextlib.suppress(OSError):  # files of it are missing
         if made_of and mark.get("made_of") == made_of and mark.get("content") == _content(site, mark["holds"]):
             return board
-    write_site(board, site, samples=samples_of(board, results), figures=figures, made_of=made_of)
+    write_site(board, site, samples=samples_of(board, runs_on_board(board, results)), figures=figures, made_of=made_of)
     return board
 
 
@@ -144,8 +144,7 @@ def write_site(
         if figures:
             from .figures.draw import draw_all  # matplotlib takes a second to import
 
-            drawn = draw_all(board, site / "figures", figures)
-            links = {key: {kind: f"figures/{path}" for kind, path in one.items()} for key, one in drawn.items()}
+            links = draw_all(board, site, figures)
         for name, make in site_files(board, links, samples or {}).items():
             (site / name).parent.mkdir(parents=True, exist_ok=True)
             (site / name).write_bytes(make())

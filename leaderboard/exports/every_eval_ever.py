@@ -12,6 +12,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -64,13 +65,10 @@ def write_records(
         return json.dumps(valid, indent=indent, ensure_ascii=False) + "\n"
 
     found, notes = publishable(results, model)
-    records: dict[tuple[str, str], list[Headline]] = {}
-    for one in found:
-        records.setdefault((one.run.public.key, one.benchmark), []).append(one)
     written: list[Path] = []
-    for (key, benchmark), members in records.items():
-        run, layout = members[0].run, all_layouts()[benchmark]
-        folder = Path(safe_name(benchmark)) / model
+    for (key, benchmark), group in groupby(found, key=lambda one: (one.run.public.key, one.benchmark)):
+        members, layout = list(group), all_layouts()[benchmark]
+        run, folder = members[0].run, Path(safe_name(benchmark)) / model
         (out / folder).mkdir(parents=True, exist_ok=True)
         stem = str(uuid.UUID(bytes=hashlib.sha256(f"{key} {benchmark} {model}".encode()).digest()[:16], version=4))
         shared = {"schema_version": version, "evaluation_id": f"{benchmark}/{model}/{key}"}
@@ -155,8 +153,7 @@ def _result(one: Headline) -> dict[str, Any]:
         "confidence_level": CONFIDENCE,
         "method": f"cluster bootstrap, cluster: {benchmark.cluster}",
     }
-    tasks = one.tasks.values()
-    settings = next(iter(tasks)).generation
+    settings = next(iter(one.tasks.values())).generation
     tokens = settings.get("max_new_tokens")
     return {
         "evaluation_result_id": one.task_id,
@@ -190,11 +187,7 @@ def _result(one: Headline) -> dict[str, Any]:
                 "top_p": settings.get("top_p"),
                 "max_tokens": tokens if isinstance(tokens, int) and tokens > 0 else None,
             },
-            "additional_details": {
-                "prompts": ", ".join(sorted({facts.prompt_hash for facts in tasks})),
-                "protocols": ", ".join(sorted({facts.protocol_hash for facts in tasks})),
-                "settings": json.dumps(settings, sort_keys=True),
-            },
+            "additional_details": {"settings": json.dumps(settings, sort_keys=True)},
         },
     }
 
@@ -215,11 +208,7 @@ def _judging(one: Headline) -> dict[str, Any] | None:
         ],
         "input_prompt": template_source(rubric.rubric.template),
         "aggregation_method": "majority_vote" if rubric.combine == "majority" else "average",
-        "additional_details": {
-            "rubric": rubric.rubric.name,
-            "rubric_hash": rubric.rubric_hash,
-            "judge_hash": rubric.judge_hash,
-        },
+        "additional_details": {"rubric": rubric.rubric.name},
     }
 
 
@@ -232,22 +221,17 @@ def _sample_lines(members: Sequence[Headline], samples: Mapping[str, Sequence[Sa
                 continue
             choices = sample.document.get("choices")
             asked = str(sample.document.get("question") or sample.prompt)
-            attribution = {"turn_idx": 0, "source": "output.raw", "extracted_value": sample.filtered}
-            attribution |= {"extraction_method": "custom", "is_terminal": True}
+            options = list(map(str, filter(None, choices.values()))) if isinstance(choices, dict) else None
+            read = {"turn_idx": 0, "source": "output.raw", "extracted_value": sample.filtered}
             yield {
                 "evaluation_name": one.column.task,
                 "evaluation_result_id": one.task_id,
                 "sample_id": f"{sample.task}/{sample.sample_id}",
                 "sample_hash": hashlib.sha256(f"{asked}{sample.target}".encode()).hexdigest(),
                 "interaction_type": "single_turn",
-                "input": {
-                    "raw": asked,
-                    "formatted": sample.prompt,
-                    "reference": [sample.target],
-                    "choices": list(map(str, filter(None, choices.values()))) if isinstance(choices, dict) else None,
-                },
+                "input": {"raw": asked, "formatted": sample.prompt, "reference": [sample.target], "choices": options},
                 "output": {"raw": list(sample.responses)},
-                "answer_attribution": [attribution],
+                "answer_attribution": [{**read, "extraction_method": "custom", "is_terminal": True}],
                 "evaluation": {"score": value, "is_correct": value >= full * (1 - 1e-9)},
                 "metadata": {"task": sample.task, "cluster": sample.cluster, "status": sample.status},
             }

@@ -61,20 +61,17 @@ def write_inspect_logs(results: Sequence[Path], out: Path) -> tuple[list[Path], 
 def _pictures(task: str, samples: Sequence[Sample], manifest: RunManifest) -> tuple[Pictures, str]:
     """The pictures, or a note on why there are none."""
     benchmark = load_spec(task).metadata.benchmark
-    layout = layout_of(benchmark)
-    if layout.shows != "media":
-        return {}, f"{benchmark}: without pictures. {layout.why or 'Its terms do not allow them.'}"
-    found: dict[str, list[str]] = {}
+    layout, found = layout_of(benchmark), {}
+    absent = "" if layout.shows == "media" else layout.why or "Its terms do not allow them."
     try:
-        for sample in samples:
+        for sample in () if absent else samples:
             shown = shown_media(sample, manifest)
-            if shown.absent:
-                return {}, f"{benchmark}: without pictures. {shown.absent}"
+            absent = absent or shown.absent
             content = [picture(task, sample.sample_id, manifest, place, False) for place in range(shown.count)]
             found[sample.sample_id] = [f"data:image/png;base64,{base64.b64encode(one).decode()}" for one in content]
     except MedtasksError as error:
-        return {}, f"{benchmark}: without pictures. {first_line(error)}"
-    return found, ""
+        absent = first_line(error)
+    return ({}, f"{benchmark}: without pictures. {absent}") if absent else (found, "")
 
 
 def _log(run: RunRecord, task: str, digest: str, pictures: Pictures) -> dict[str, Any]:

@@ -11,35 +11,30 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-import matplotlib
 import numpy as np
 from matplotlib import figure as mpl
+from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.projections.polar import PolarAxes
 
 from ..board.board import FORMATS, Board
-from ..board.numbers import safe_name
-from .plots import Figure, figures_of
-from .shapes import DARK, GRID, INK, LOOKS, MUTED, PAPER, Axis, Block, Blocks, Heat, Plane, Radar, short, wrapped
+from .plots import Figure, figure_files, figures_of
+from .shapes import LOOKS, Axis, Block, Blocks, Heat, Look, Plane, Radar, short, wrapped
 
 Drawn: TypeAlias = "dict[str, Any]"
 """Style arguments of matplotlib."""
 
+INK, MUTED, GRID, PAPER = "#1b2026", "#59636e", "#cfd6dd", "#fefefe"
+"""Text and axes, secondary text, grid lines, and the page. No series has these colours, so a dark page can replace
+them by those of `DARK`."""
+DARK = {INK: "#e9edf1", MUTED: "#a7b0ba", GRID: "#3b434c", PAPER: "#14181d"}
 _DEMONSTRATION = "Miniature data: a demonstration, not a benchmark result."
 WIDTH = 4.8
 """Inches: at the width of a phone the text is still about 10 pixels high."""
 _ROW = 0.165
 """Height of a line of bars in inches."""
-_FILLED = LOOKS[0].mark(5.5)
-_HOLLOW = {
-    **LOOKS[3].mark(5),
-    "marker": "s",
-    "color": PAPER,
-    "markeredgecolor": LOOKS[3].colour,
-    "markeredgewidth": 1.4,
-}
 _MOST_NUMBERS = 12
 """Columns of a heat map up to which a cell has room for its number."""
 _MISSING: Drawn = {"facecolor": "none", "hatch": "xxxx", "edgecolor": MUTED, "linewidth": 0.0}
@@ -69,21 +64,28 @@ _DOCTYPE = re.compile(r"<!DOCTYPE[^>]*>\s*")
 _FILL, _AS_STYLE = re.compile(r' fill="(#[0-9a-f]{6})"'), r' style="fill: \1"'
 
 
-def draw_all(board: Board, directory: Path, formats: Sequence[str] = FORMATS) -> dict[tuple[str, str], dict[str, str]]:
-    """Draw every plot of ``board`` to ``directory/<benchmark>/<plot>.<format>``; return by benchmark and plot the paths
-    by format.
+def _mark(look: Look, size: float, **more: Any) -> Drawn:
+    edge = {"markeredgecolor": INK, "markeredgewidth": 0.5}
+    return {"marker": look.marker, "markersize": size, "color": look.colour, **edge, **more}
+
+
+_FILLED = _mark(LOOKS[0], 5.5)
+_HOLLOW = _mark(LOOKS[1], 5, color=PAPER, markeredgecolor=LOOKS[3].colour, markeredgewidth=1.4)
+
+
+def draw_all(board: Board, site: Path, formats: Sequence[str] = FORMATS) -> dict[tuple[str, str], dict[str, str]]:
+    """Draw every plot of ``board`` to ``site/figures/<benchmark>/<plot>.<format>``; return by benchmark and plot the
+    paths in ``site`` by format.
 
     A plot for which no model has a value is neither drawn nor returned. The same board gives the same bytes.
     """
     found = {}
     for benchmark in board.benchmarks:
         for name, one in figures_of(board, benchmark).items():
-            files = {kind: f"{safe_name(benchmark.name)}/{safe_name(name)}.{kind}" for kind in formats}
+            files = found[benchmark.name, name] = figure_files(benchmark, name, formats)
             for kind, content in draw(board, one, formats).items():
-                path = directory / files[kind]
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
-            found[benchmark.name, name] = files
+                (site / files[kind]).parent.mkdir(parents=True, exist_ok=True)
+                (site / files[kind]).write_bytes(content)
     return found
 
 
@@ -106,11 +108,9 @@ def draw(board: Board, one: Figure, formats: Sequence[str]) -> dict[str, bytes]:
 @contextmanager
 def drawing() -> Iterator[None]:
     """Our settings on top of matplotlib's defaults; the user's own are restored afterwards."""
-    with matplotlib.rc_context(), warnings.catch_warnings():
+    with style.context(_SETTINGS, after_reset=True), warnings.catch_warnings():
         # names may be in any script; browsers have the glyphs that the bundled font lacks
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(_SETTINGS)
         yield
 
 
@@ -131,8 +131,7 @@ def images(figure: mpl.Figure, title: str, formats: Sequence[str]) -> dict[str, 
     Positions are rounded: the solver adds numbers in the order of memory addresses, so their last bit differs between
     processes, and matplotlib makes the ids of clip paths out of all digits.
     """
-    engine = figure.get_layout_engine()
-    if engine is not None:
+    if (engine := figure.get_layout_engine()) is not None:
         engine.execute(figure)
         figure.set_layout_engine("none")
     for axes in figure.axes:
@@ -149,7 +148,7 @@ def images(figure: mpl.Figure, title: str, formats: Sequence[str]) -> dict[str, 
         for light, dark in DARK.items()
         for what in ("fill", "stroke")
     )
-    style = f'<style type="text/css">@media (prefers-color-scheme: dark){{{rules}}}</style>\n '
+    sheet = f'<style type="text/css">@media (prefers-color-scheme: dark){{{rules}}}</style>\n '
     found = {}
     for kind in formats:
         stream = io.BytesIO()
@@ -158,7 +157,7 @@ def images(figure: mpl.Figure, title: str, formats: Sequence[str]) -> dict[str, 
         if kind == "svg":
             head, defs, body = _DOCTYPE.sub("", found[kind].decode("utf-8")).partition("<defs>")
             # the background of a hatch is an attribute; all else is a style
-            found[kind] = f"{head}{style}{defs}{_FILL.sub(_AS_STYLE, body)}".encode()
+            found[kind] = f"{head}{sheet}{defs}{_FILL.sub(_AS_STYLE, body)}".encode()
     return found
 
 
@@ -280,7 +279,7 @@ def _radar(shape: Radar, title: str, lines: Sequence[str]) -> mpl.Figure:
     styles: list[Drawn] = []
     for _, look, values in shape.curves:
         drawn = [math.nan if value is None else value for value in values]
-        styles.append({**look.mark(5), "markeredgecolor": PAPER, "linestyle": look.line, "linewidth": 1.5})
+        styles.append(_mark(look, 5, markeredgecolor=PAPER, linestyle=look.line, linewidth=1.5))
         axes.plot([*angles, angles[0]], [*drawn, drawn[0]], **styles[-1])
     axes.set_ylim(0, shape.rim)
     rings = [shape.rim * share for share in (0.25, 0.5, 0.75, 1)]
@@ -308,17 +307,15 @@ def _plane(shape: Plane, title: str, lines: Sequence[str]) -> mpl.Figure:
             axes.plot(places, [point.y for point in points], color=look.colour, linestyle=look.line, linewidth=1.0)
         for point in points:
             axes.plot([point.x] * 2, point.ends or [point.y] * 2, color=look.colour, linewidth=1.0)
-            axes.plot([point.x], [point.y], linestyle="none", **look.mark(1.4 * point.radius))
-    if shape.percent:
-        axes.set_xlim(-2, 102)
-        axes.set_ylim(-2, 102)
-    elif shape.wide:
+            axes.plot([point.x], [point.y], linestyle="none", **_mark(look, 1.4 * point.radius))
+    if shape.joined:  # of percentages
+        axes.set(xlim=(-2, 102), ylim=(-2, 102))
+    elif shape.across.wide:
         axes.set_xscale("log")
     else:
-        axes.set_xlim(0, 1.08 * max(point.x for point in shape.points) or 1.0)
-    axes.set_xlabel(shape.across)
-    axes.set_ylabel(shape.up)
+        axes.set_xlim(0, shape.across.high)
+    axes.set(xlabel=shape.across.title, ylabel=shape.up.title)
     axes.grid(True, color=GRID)
-    styles = [{**look.mark(6), "linestyle": look.line} if shape.joined else look.mark(7) for _, look, _ in shape.curves]
+    styles = [_mark(look, 6, linestyle=look.line) if shape.joined else _mark(look, 7) for _, look, _ in shape.curves]
     _legend(figure, [label for label, _, _ in shape.curves], styles)
     return figure

@@ -10,23 +10,16 @@ import math
 import textwrap
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from medtasks.core.text import first_names, one_line
 
 from ..board.board import Timeline
-from ..board.usage import amount
 
-INK, MUTED, GRID, PAPER = "#1b2026", "#59636e", "#cfd6dd", "#fefefe"
-"""Text and axes, secondary text, grid lines, and the page. No series has these colours, so a dark page can replace
-them by those of `DARK`."""
-DARK = {INK: "#e9edf1", MUTED: "#a7b0ba", GRID: "#3b434c", PAPER: "#14181d"}
 WIDTH, HEIGHT = 320, 220
 """Of the area of a plane on a page."""
 RADIUS = 140
 """Of a radar on a page."""
-_WIDE = 20.0
-"""Ratio of the largest to the smallest value from which an axis is logarithmic."""
 
 
 class Look(NamedTuple):
@@ -36,10 +29,6 @@ class Look(NamedTuple):
     marker: str
     hatch: str
     line: tuple[int, tuple[float, ...]]
-
-    def mark(self, size: float) -> dict[str, Any]:
-        edge = {"markeredgecolor": INK, "markeredgewidth": 0.5}
-        return {"marker": self.marker, "markersize": size, "color": self.colour, **edge}
 
 
 LOOKS = (
@@ -81,27 +70,47 @@ listed = partial(first_names, most=8, separator="; ")
 
 
 class Axis(NamedTuple):
-    """The axis of bars: its units and its ends. Places on a page are percentages of its width."""
+    """An axis: its title with the unit, its ends (logarithms on a ``wide`` one), and ticks, values with their texts."""
 
     title: str
     low: float
     high: float
+    ticks: Sequence[tuple[float, str]] = ()
+    wide: bool = False
+
+    def share(self, value: float) -> float:
+        """The place of a value between the ends, 0 to 1."""
+        return ((math.log10(value) if self.wide else value) - self.low) / (self.high - self.low)
 
     def place(self, value: float) -> str:
-        return self.width(value - self.low)
+        """The place of a value on a page."""
+        return f"{100 * self.share(value):.4g}%"
 
-    def width(self, length: float) -> str:
-        return f"{100 * length / (self.high - self.low):.4g}%"
+    def width(self, length: float, least: float = 0.0) -> str:
+        """A length on a page, at ``least`` so many percent."""
+        return f"{max(least, 100 * length / (self.high - self.low)):.4g}%"
 
 
 class Line(NamedTuple):
-    """A model in a block: the value of a bar with its interval, or the two values of a dumbbell."""
+    """A model in a figure: its score in a column as drawn, with its interval and its number (starred if incomplete), or
+    the two values of a dumbbell and their difference. ``words`` are the model and its score in a sentence."""
 
     label: str
     look: Look
     text: str
     values: tuple[float | None, ...]
     ends: tuple[float, float] | None = None
+    incomplete: bool = False
+    words: str = ""
+
+    @property
+    def value(self) -> float | None:
+        return self.values[0]
+
+    @property
+    def competing(self) -> float | None:
+        """The score if it is complete."""
+        return None if self.incomplete else self.value
 
 
 class Block(NamedTuple):
@@ -133,11 +142,6 @@ class Heat(NamedTuple):
     worst: str
     best: str
     lacks: str
-
-    @staticmethod
-    def colour(good: float) -> int:
-        """The number of a cell's colour on a page, 0 to 9."""
-        return min(int(10 * good), 9)
 
 
 class Radar(NamedTuple):
@@ -187,84 +191,36 @@ class Point(NamedTuple):
     ends: tuple[float, float] | None = None
 
 
-class PlaneScale(NamedTuple):
-    """Places on a plane, whose axes have ticks: values with their texts."""
+class Plane(NamedTuple):
+    """Points of models over two axes; ``joined`` in their order if both are in percent."""
 
-    wide: bool
-    across: tuple[float, float]
-    up: tuple[float, float]
-    across_ticks: Sequence[tuple[float, str]]
-    up_ticks: Sequence[tuple[float, str]]
+    across: Axis
+    up: Axis
+    curves: Sequence[tuple[str, Look, Sequence[Point]]]
+    joined: bool
+    diagonal: bool = False
 
     def x(self, value: float) -> float:
-        low, high = self.across
-        return round(WIDTH * ((math.log10(value) if self.wide else value) - low) / (high - low), 1)
+        """The place on a page, as `y`."""
+        return round(WIDTH * self.across.share(value), 1)
 
     def y(self, value: float) -> float:
-        low, high = self.up
-        return round(HEIGHT * (1 - (value - low) / (high - low)), 1)
+        return round(HEIGHT * (1 - self.up.share(value)), 1)
 
-    def path(self, points: Sequence[Point], joined: bool) -> str:
+    def path(self, points: Sequence[Point]) -> str:
         """Path data: the line through the points, and their intervals."""
-        line = "M" + "L".join(f"{self.x(one.x)} {self.y(one.y)}" for one in points) if joined else ""
+        line = "M" + "L".join(f"{self.x(one.x)} {self.y(one.y)}" for one in points) if self.joined else ""
         ends = [f"M{self.x(one.x)} {self.y(one.ends[0])}V{self.y(one.ends[1])}" for one in points if one.ends]
         return "".join((line, *ends))
 
 
-class Plane(NamedTuple):
-    """Points of models over two axes, in the order in which they are ``joined``; ``percent`` axes end at 100."""
-
-    across: str
-    up: str
-    curves: Sequence[tuple[str, Look, Sequence[Point]]]
-    joined: bool
-    percent: bool
-    diagonal: bool = False
-
-    @property
-    def points(self) -> list[Point]:
-        return [point for _, _, points in self.curves for point in points]
-
-    @property
-    def wide(self) -> bool:
-        costs = [point.x for point in self.points]
-        return not self.percent and min(costs) > 0 and max(costs) > _WIDE * min(costs)
-
-    @property
-    def scale(self) -> PlaneScale:
-        """The scale on a page: 0 to 100 percent, or all costs and scores, with 0 unless costs are logarithmic."""
-        if self.percent:
-            ticks = [(float(share), f"{share}") for share in range(0, 101, 20)]
-            return PlaneScale(False, (0.0, 100.0), (0.0, 100.0), ticks, ticks)
-        wide, costs = self.wide, [point.x for point in self.points]
-        low, high = (math.log10(min(costs)), math.log10(max(costs))) if wide else (0.0, max(costs) or 1.0)
-        room = 0.06 * (high - low) or 1.0
-        low, high = low - room * wide, high + room
-        marks = [10 ** (low + (high - low) * share) if wide else high * share for share in (0.1, 0.5, 0.9)]
-        scores = [score for point in self.points for score in (point.y, *(point.ends or ()))]
-        bottom, top = min(0.0, *scores), max(scores) or 1.0
-        heights = [(value, f"{value:.3g}") for value in (bottom + (top - bottom) * share for share in (0, 0.5, 1))]
-        up = (bottom, top + 0.05 * (top - bottom))
-        return PlaneScale(wide, (low, high), up, [(mark, amount(mark) or "0") for mark in marks], heights)
-
-
-class TimeAxis(NamedTuple):
-    """The time axis of a streaming item; places are percentages of its width."""
-
-    start: float
-    end: float
-
-    def place(self, time: float) -> str:
-        return f"{2 + 96 * (time - self.start) / ((self.end - self.start) or 1):.2f}%"
-
-    def width(self, length: float) -> str:
-        return f"{max(0.4, 96 * length / ((self.end - self.start) or 1)):.2f}%"
-
-
-def time_axis(lines: Sequence[Timeline], further: Iterable[float] = ()) -> TimeAxis:
+def time_axis(lines: Sequence[Timeline], further: Iterable[float] = ()) -> Axis:
     """The axis of the models' rounds of one item, of its question and t*, and of ``further`` times."""
     first = lines[0]
     times = [first.query_time, *further, *(one.time for line in lines for one in line.rounds)]
     if first.expected_time is not None:
         times += [first.expected_time - first.tolerance, first.expected_time + first.tolerance]
-    return TimeAxis(min(times), max(times))
+    start, end = min(times), max(times)
+    span = (end - start) or 1.0
+    ticks = [(time, f"{time:g}") for time in (start, end)]
+    return Axis("", start - span / 48, start + span * 49 / 48, ticks)  # a margin of 2 percent

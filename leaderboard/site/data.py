@@ -7,10 +7,10 @@ import contextlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import product
-from operator import getitem
+from itertools import groupby, product
+from operator import getitem, itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from medtasks.runs.samples import Sample, without_garbage_collection
 from ..board.board import Board, BoardColumn, Pair, Unit
 from ..board.numbers import UNIT_LABELS, difference, direction, interval, number, safe_name
 from ..intake.collect import find_everything
-from .tables import coverage_notes, first_click, not_comparable, subtitles
+from .tables import coverage_notes, not_comparable, subtitles
 
 _MARKUP = re.compile("[<>&]")
 
@@ -31,41 +31,39 @@ SampleText = Mapping[tuple[str, str, str], Callable[[], Sequence[Sample]]]
 """Functions that read samples, by benchmark, task and model: only those of one task of one model are in memory."""
 
 
-def samples_of(board: Board, paths: Sequence[Path]) -> SampleText:
-    """The samples of the runs that ``board`` ranks, found in ``paths`` by their digests.
+def runs_on_board(board: Board, paths: Sequence[Path]) -> dict[str, RunFolder]:
+    """The board's runs in ``paths`` by key, found by their contents; the board reports those that are unreadable."""
+    keys = {facts.digest: key for key, facts in board.runs.items()}
+    found = {}
+    for run in find_everything(paths).runs:
+        with contextlib.suppress(DataError):
+            if run.content in keys:
+                found[keys[run.content]] = run
+    return found
+
+
+def samples_of(board: Board, runs: Mapping[str, RunFolder]) -> SampleText:
+    """The samples of those of the ``runs``, by key, that ``board`` ranks.
 
     If several runs of a model have a task, the newest is used. A track without a page of its own is on the page whose
     tables name its tasks. `DataError` if a run cannot be read, or a sample when it is asked for.
     """
     ranked = {
-        one.name: {(row.model, run) for table in one.tables for row in table.rows for run in row.runs}
+        one.name: {(row.model, run) for table in one.tables for row in table.rows for run in runs.keys() & row.runs}
         for one in board.benchmarks
     }
-    on_board = runs_on_board(board, {run for pairs in ranked.values() for _, run in pairs}, find_everything(paths).runs)
-    found = {key: source.read() for key, source in on_board.items()}
+    found = {key: runs[key].read() for key in {key for pairs in ranked.values() for _, key in pairs}}
     samples: dict[tuple[str, str, str], Callable[[], Sequence[Sample]]] = {}
     for benchmark in board.benchmarks:
         named = {column.task for table in benchmark.tables for column in table.columns} & load_specs().keys()
         other_tasks = {leaf for name in named for leaf in leaf_tasks(name)}
-        of_page = [(model, run) for model, run in ranked[benchmark.name] if run in found]
-        for model, run in sorted(of_page, key=lambda one: (board.runs[one[1]].created, one)):
+        for model, run in sorted(ranked[benchmark.name], key=lambda one: (board.runs[one[1]].created, one)):
             manifest, by_task = found[run]
             for task in by_task:  # asking whether it has a task would read that task's samples
                 owner = manifest.tasks[task].benchmark if task in manifest.tasks else ""
                 if owner == benchmark.name or (owner and owner not in ranked and task in other_tasks):
                     samples[benchmark.name, task, model] = partial(getitem, by_task, task)
     return samples
-
-
-def runs_on_board(board: Board, keys: Iterable[str], runs: Iterable[RunFolder]) -> dict[str, RunFolder]:
-    """The runs with these keys, found by their contents; the board reports those that are unreadable."""
-    wanted = {board.runs[key].digest: key for key in keys}
-    found = {}
-    for run in runs:
-        with contextlib.suppress(DataError):
-            if key := wanted.get(run.content):
-                found[key] = run
-    return found
 
 
 def data_script(key: str, make: Callable[[], Any]) -> str:
@@ -83,10 +81,8 @@ def data_values(board: Board, samples: SampleText) -> Iterator[tuple[str, Callab
     """The keys of all scripts below ``data``, and functions that make their values: samples are read only then."""
     shows = {one.name: one.shows for one in board.benchmarks}
     tasks: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    by_task: dict[tuple[str, str], dict[str, Callable[[], Sequence[Sample]]]] = defaultdict(dict)
-    for (benchmark, task, model), read in sorted(samples.items()):
-        by_task[benchmark, task][model] = read
-    for (benchmark, task), by_model in by_task.items():
+    for (benchmark, task), of_task in groupby(sorted(samples), key=itemgetter(0, 1)):
+        by_model = {key[2]: samples[key] for key in of_task}
         place = f"samples/{safe_name(benchmark)}/{safe_name(task)}"
         made = _TaskSamples(by_model, texts=shows[benchmark] != "nothing")
         for model in by_model:
@@ -101,15 +97,8 @@ def data_values(board: Board, samples: SampleText) -> Iterator[tuple[str, Callab
 
 
 def _index(board: Board, tasks: Mapping[str, Any]) -> dict[str, Any]:
-    every = (column for one in board.benchmarks for table in one.tables for column in table.columns)
-    columns = sorted(every, key=lambda column: column.metric)
     return {
         "models": {slug: facts.name for slug, facts in sorted(board.models.items())},
-        # which values are best; more is better for the other metrics
-        "best": {
-            one.metric: "zero" if one.signed else "low" for one in columns if one.signed or not one.higher_is_better
-        },
-        "units": {column.metric: column.unit for column in columns},
         "benchmarks": [
             {
                 "name": one.name,
@@ -129,9 +118,9 @@ def _index(board: Board, tasks: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _column(column: BoardColumn, sub: str) -> dict[str, str]:
-    unit = ", ".join(filter(None, (UNIT_LABELS[column.unit], direction(column))))
-    best = "" if column.signed else "low" if first_click(column) == "up" else "high"
-    return {"key": column.key, "metric": column.metric, "label": column.label, "sub": sub, "unit": unit, "best": best}
+    words = ", ".join(filter(None, (UNIT_LABELS[column.unit], direction(column))))
+    best = "zero" if column.signed else "high" if column.higher_is_better else "low"
+    return {**column.model_dump(include={"key", "metric", "label", "unit"}), "sub": sub, "words": words, "best": best}
 
 
 def _model(board: Board, slug: str, apart: Mapping[str, Sequence[str]]) -> dict[str, Any]:

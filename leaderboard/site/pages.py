@@ -3,38 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from medtasks.runs.replies import RunUsage
 from medtasks.runs.signature import parse_signature
 
-from ..board.board import BenchmarkBoard, Board, BoardModel, BoardRun, LetterCounts, Published
+from ..board.board import BenchmarkBoard, Board, BoardModel, LetterCounts, Published
 from ..board.numbers import UNIT_LABELS, direction, exact, interval, number
 from ..board.usage import amount, measured
 from ..figures.plots import figures_of, model_order
 from ..figures.shapes import LOOKS, time_axis
 from ..rank.rankings import billions_of
-from .tables import (
-    ColumnView,
-    all_models,
-    benchmark_tables,
-    charts,
-    coverage_notes,
-    first_click,
-    group_letters,
-    is_printed_so,
-    model_parts,
-    not_comparable,
-    overview_charts,
-    published_tables,
-)
+from . import tables
 
 Files = Mapping[tuple[str, str], Mapping[str, str]]
 """Figures as files: paths by format, by benchmark and plot."""
@@ -46,9 +31,7 @@ POLICY = (
 """No inline scripts or styles, no other origins; ``file:`` is for pages opened without a server."""
 
 _ARXIV = re.compile(r"arXiv[: ]\s*(\d{4}\.\d{4,5}(?:v\d+)?)")
-_LINK = re.compile(r"[!-~]+")
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-_DIFFERENCES = {"fraction": "percentage points", "points": "points", "seconds": "s", "score": "score", "rank": "rank"}
+_LINK = re.compile(r"(?i)https?://[a-z0-9][!-~]*")
 _SIZES = {"s": "under 5B", "m": "5B to 15B", "l": "15B to 80B", "x": "80B and more", "n": "not stated"}
 _SIGNATURE_PARTS = {
     "metric": "what is computed",
@@ -78,10 +61,16 @@ def pages_of(
     def page(name: str, template: str, views: Callable[[], dict[str, object]]) -> None:
         found[name] = lambda: environment.get_template(f"{template}.html.j2").render(page=name, **views())
 
-    columns, rows = all_models(board)
-    overview = {"charts": overview_charts(board), "columns": columns, "rows": rows, "apart": not_comparable(board)}
-    choices = _choices(board.models.values())
-    page("index.html", "index", lambda: {**overview, "choices": choices, "downloads": downloads})
+    columns, rows = tables.all_models(board)
+    overview = {
+        "charts": tables.overview_charts(board),
+        "columns": columns,
+        "rows": rows,
+        "apart": tables.not_comparable(board),
+        "choices": _choices(board.models.values()),
+        "downloads": downloads,
+    }
+    page("index.html", "index", lambda: overview)
     for benchmark in board.benchmarks:
         files = {plot: paths for (name, plot), paths in figures.items() if name == benchmark.name}
         page(f"benchmark-{benchmark.name}.html", "benchmark", partial(_benchmark, board, benchmark, files))
@@ -92,7 +81,7 @@ def pages_of(
     page("compare.html", "compare", lambda: {"chosen": models, "best": [row.model for row in rows[:2]]})
     if samples and not served:
         page("samples.html", "samples", dict)
-    page("protocol.html", "protocol", partial(_protocol, board))
+    page("protocol.html", "protocol", dict)
     return found
 
 
@@ -106,44 +95,26 @@ def _benchmark(board: Board, benchmark: BenchmarkBoard, files: Mapping[str, Mapp
     columns = (column for table in benchmark.tables for column in table.columns)
     return {
         "benchmark": benchmark,
-        "tables": benchmark_tables(board, benchmark),
-        "charts": list(charts(board, benchmark)),
+        "tables": tables.benchmark_tables(board, benchmark),
+        "charts": list(tables.charts(board, benchmark)),
         "figures": figures_of(board, benchmark),
         "files": files,
         "letters": placed(benchmark.letters),
         "timelines": placed(benchmark.timelines),
         "usage": measured([(one.usage, one.cost) for one in benchmark.usage]),
-        "used_for": next((ColumnView(column) for column in columns if column.key in costs), None),
-        "published": published_tables(benchmark),
+        "used_for": next((column for column in columns if column.key in costs), None),
+        "published": tables.published_tables(benchmark),
         "choices": _choices([*(board.models[slug] for slug in order), *benchmark.published]),
     }
 
 
 def _model(board: Board, model: BoardModel) -> dict[str, object]:
-    parts = model_parts(board, model.slug)
+    parts = tables.model_parts(board, model.slug)
     runs = [board.runs[key] for key in {key for part in parts for key in part["runs"]}]
     runs.sort(key=lambda run: (run.created, run.key), reverse=True)
     used = [run for run in runs if run.usage != RunUsage()]
     usage = measured([(one.usage, one.cost) for one in used])
     return {"model": model, "results": parts, "runs": runs, "used": used, "usage": usage}
-
-
-def _protocol(board: Board) -> dict[str, object]:
-    """All runs, and those with the same protocol and prompt hashes of all their tasks, the most common set first."""
-    by_tasks: dict[tuple[tuple[str, str, str], ...], list[BoardRun]] = defaultdict(list)
-    for run in sorted(board.runs.values(), key=lambda one: one.key):
-        names = sorted({*run.protocols, *run.prompts})
-        tasks = tuple((name, run.protocols.get(name, "none"), run.prompts.get(name, "none")) for name in names)
-        by_tasks[tasks].append(run)
-    sets = dict(sorted(by_tasks.items(), key=lambda one: (-len(one[1]), one[0])))
-    judged = [run for run in board.runs.values() if run.judges]
-    return {
-        "judged": len(judged),
-        "again": sum(bool(run.rejudged) for run in judged),
-        "sets": sets,
-        "numbers": {run.key: number for number, runs in enumerate(sets.values(), 1) for run in runs},
-        "runs": sorted(board.runs.values(), key=lambda run: (run.model, run.created, run.key)),
-    }
 
 
 def _choices(rows: Iterable[BoardModel | Published]) -> dict[str, list[tuple[str, str]]]:
@@ -185,14 +156,12 @@ def page_environment(
         ],
         count=lambda number, noun: f"{number:,} {noun}{'' if number == 1 else 's'}",
     )
-    named = (
-        amount, coverage_notes, direction, exact, first_click, group_letters, is_printed_so, number, paper_link,
-        safe_link, size_class, time_axis, trained_any,
-    )  # fmt: skip
+    of_cells = (tables.coverage_notes, tables.group_letters, tables.is_printed_so)
+    of_columns = (direction, tables.first_click, tables.subtitles)
+    named = (amount, exact, number, paper_link, safe_link, size_class, time_axis, trained_any, *of_cells, *of_columns)
     environment.filters.update({one.__name__: one for one in named})
     environment.filters.update(
-        day=lambda created: created[:10] if _DAY.match(created) else created,
-        difference_unit=_DIFFERENCES.__getitem__,
+        difference_unit={**UNIT_LABELS, "fraction": "percentage points"}.__getitem__,
         interval=lambda ends, unit: interval(ends[0], ends[1], unit),
         letters=letters_of,
         look=LOOKS.index,
@@ -205,19 +174,14 @@ def page_environment(
         trained=lambda model, benchmark: model.trained.get(benchmark, "unknown"),
         trained_on=lambda model: [title for name, title in titles.items() if model.trained.get(name) == "yes"],
         unit=UNIT_LABELS.__getitem__,
+        view=tables.ColumnView,
     )
     return environment
 
 
 def safe_link(text: str | None) -> str | None:
     """``text`` if it is a complete http or https address, else None: other schemes can run scripts."""
-    if text is None or not _LINK.fullmatch(text):
-        return None
-    try:
-        parts = urlsplit(text)
-    except ValueError:
-        return None
-    return text if parts.scheme in ("http", "https") and parts.hostname else None
+    return text if text is not None and _LINK.fullmatch(text) else None
 
 
 def paper_link(text: str) -> str | None:

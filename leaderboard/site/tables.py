@@ -4,15 +4,17 @@ others."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from functools import cached_property
 from itertools import groupby, takewhile
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from medtasks.runs.scores import coverage_text
 
 from ..board import board as schema
-from ..board.numbers import UNIT_LABELS, finding, interval, shown_name
+from ..board.numbers import finding, interval, shown_name
 from ..board.rows import without_empty
 from ..figures.plots import model_order
 
@@ -20,56 +22,51 @@ MOST_ROWS = 12
 """Models in a chart; the table below has all."""
 
 
-class ColumnView(NamedTuple):
-    """A column as a table shows it: ``sub`` distinguishes columns with equal labels, ``judge`` names the judges of all
-    its scores. Its intervals are drawn on one ``scale``; ``best`` marks the best value. ``ranking`` is that by this
-    score, ``of`` its benchmark's title."""
+@dataclass(frozen=True, eq=False)
+class ColumnView:
+    """A column as a table shows it; ``sub`` distinguishes columns with equal labels, ``ranking`` is that by this score,
+    ``of`` its benchmark's title. Each property is about the rows in the field before it."""
 
     column: schema.BoardColumn
+    judged: Sequence[schema.BoardRow] = ()
+    drawn: Sequence[schema.BoardRow] = ()
+    competing: Sequence[schema.BoardRow] = ()
     sub: str = ""
-    judge: str = ""
-    scale: tuple[float, float] | None = None
-    best: float | None = None
     ranking: schema.Ranking | None = None
     of: str = ""
+
+    def _cells(self, rows: Iterable[schema.BoardRow]) -> list[schema.Cell]:
+        return [row.cells[self.column.key] for row in rows if self.column.key in row.cells]
+
+    @cached_property
+    def judge(self) -> str:
+        """The judges of all scores of the rows ``judged``; empty if they differ, or if none is judged."""
+        names = {cell.judge for cell in self._cells(self.judged) if cell.judge}
+        return names.pop() if len(names) == 1 else ""
+
+    @cached_property
+    def scale(self) -> tuple[float, float] | None:
+        """The ends of the axis of the intervals of the rows ``drawn`` and the chance level."""
+        values = [end for one in self._cells(self.drawn) for end in (one.value, one.low, one.high)]
+        ends = [end for end in (*values, self.column.chance if values else None) if end is not None]
+        if not ends:
+            return None
+        margin = 0.04 * (max(ends) - min(ends)) or 1.0
+        return min(ends) - margin, max(ends) + margin
+
+    @cached_property
+    def best(self) -> float | None:
+        """The best of at least two complete scores of the rows ``competing``; None for signed columns."""
+        cells = self._cells(self.competing)
+        known = [one.value for one in cells if one.value is not None and not one.incomplete]
+        if len(known) < 2 or self.column.signed:
+            return None
+        return max(known) if self.column.higher_is_better else min(known)
 
     def place(self, value: float) -> str:
         """The position of ``value`` on the scale, 0 to 100."""
         low, high = self.scale or (0.0, 1.0)
         return f"{100 * min(max((value - low) / (high - low), 0.0), 1.0):.3g}"
-
-
-def column_view(
-    column: schema.BoardColumn,
-    *,
-    judged: Iterable[schema.BoardRow] = (),
-    drawn: Iterable[schema.BoardRow] = (),
-    competing: Iterable[schema.BoardRow] = (),
-    **more: Any,
-) -> ColumnView:
-    """The view of a column: its judge is that of the rows ``judged``, its scale spans the rows ``drawn`` and the chance
-    level, and the best value is one of at least two complete ones of the rows ``competing``; signed columns have none.
-    ``more`` are other fields."""
-    scale, best = None, None
-    ends = [end for one in _cells(column, drawn) for end in (one.value, one.low, one.high) if end is not None]
-    if ends:
-        ends += [] if column.chance is None else [column.chance]
-        margin = 0.04 * (max(ends) - min(ends)) or 1.0
-        scale = (min(ends) - margin, max(ends) + margin)
-    known = [one.value for one in _cells(column, competing) if one.value is not None and not one.incomplete]
-    if len(known) > 1 and not column.signed:
-        best = max(known) if column.higher_is_better else min(known)
-    return ColumnView(column, judge=shared_judge(_cells(column, judged)), scale=scale, best=best, **more)
-
-
-def _cells(column: schema.BoardColumn, rows: Iterable[schema.BoardRow]) -> list[schema.Cell]:
-    return [row.cells[column.key] for row in rows if column.key in row.cells]
-
-
-def shared_judge(cells: Iterable[schema.Cell]) -> str:
-    """The judges of all judged scores of a column; empty if they differ, or if none is judged."""
-    names = {cell.judge for cell in cells if cell.judge}
-    return names.pop() if len(names) == 1 else ""
 
 
 def first_click(column: schema.BoardColumn) -> str:
@@ -93,34 +90,21 @@ def coverage_notes(cell: schema.Cell, column: schema.BoardColumn) -> tuple[str, 
 
 
 def subtitles(columns: Sequence[schema.BoardColumn]) -> dict[str, str]:
-    """By key, what distinguishes a column from others with the same label; empty for the only one with its label."""
+    """By key, how a column differs from others with the same label: task (without the words with which all tasks
+    begin), metric, breakdown."""
     labels: dict[str, list[schema.BoardColumn]] = defaultdict(list)
     for column in columns:
         labels[column.label].append(column)
     tasks = {column.task for column in columns}
-    same = ((column, labels[column.label]) for column in columns)
-    return {column.key: distinguishing(column, of, tasks) if len(of) > 1 else "" for column, of in same}
-
-
-def distinguishing(
-    column: schema.BoardColumn, others: Sequence[schema.BoardColumn], tasks: Collection[str] = ()
-) -> str:
-    """How ``column`` differs from ``others``: task (without the words that all tasks share), metric, breakdown."""
-    every = {*tasks, *(one.task for one in others)}
-    shared = leading_words(every, "_") + "_" if len(every) > 1 else ""
-    task = "all" if f"{column.task}_" == shared else column.task.removeprefix(shared)
-    parts = {
-        task: len({one.task for one in others}) > 1,
-        column.metric: len({one.metric for one in others}) > 1,
-        column.breakdown or "all": len({one.breakdown for one in others}) > 1,
-    }
-    return ", ".join(part for part, differs in parts.items() if differs and part)
-
-
-def leading_words(texts: Collection[str], separator: str) -> str:
-    """The words with which all texts begin."""
-    by_place = zip(*(text.split(separator) for text in texts), strict=False)
-    return separator.join(words[0] for words in takewhile(lambda words: len({*words}) == 1, by_place))
+    shared = _leading(task.split("_") for task in tasks) if len(tasks) > 1 else 0
+    found = {}
+    for same in labels.values():
+        differing = [name for name in ("task", "metric", "breakdown") if len({getattr(one, name) for one in same}) > 1]
+        for one in same:
+            task = "_".join(one.task.split("_")[shared:]) or "all"
+            parts = {"task": task, "metric": one.metric, "breakdown": one.breakdown or "all"}
+            found[one.key] = ", ".join(parts[name] for name in differing)
+    return found
 
 
 def benchmark_tables(board: schema.Board, benchmark: schema.BenchmarkBoard) -> list[dict[str, Any]]:
@@ -142,7 +126,7 @@ def benchmark_tables(board: schema.Board, benchmark: schema.BenchmarkBoard) -> l
             (beside[row.model] if row.blind and row.model in ranked else apart).append(row)
         subs = subtitles(table.columns)
         columns = [
-            column_view(
+            ColumnView(
                 column,
                 judged=table.every_row,
                 drawn=table.every_row if rankings else (),
@@ -152,7 +136,6 @@ def benchmark_tables(board: schema.Board, benchmark: schema.BenchmarkBoard) -> l
             )
             for column in table.columns
         ]
-
         missing: dict[str, list[str]] = defaultdict(list)
         for row in table.every_row:
             empty: dict[str, list[str]] = defaultdict(list)
@@ -191,7 +174,7 @@ def charts(board: schema.Board, benchmark: schema.BenchmarkBoard) -> Iterator[Ch
         seeing, blind = ({row.model: row for row in rows if column.key in row.cells} for rows in (table.rows, beside))
         shown = [one.model for one in ranking.ranked[:MOST_ROWS]]
         rows = tuple(rows[model] for model in shown for rows in (seeing, blind) if model in rows)
-        view = column_view(column, judged=(*seeing.values(), *blind.values()), drawn=rows)
+        view = ColumnView(column, judged=(*seeing.values(), *blind.values()), drawn=rows)
         cells = {model: row.cells[column.key] for model, row in seeing.items()}
         more = len(ranking.ranked) - len(shown)
         yield Chart(benchmark, ranking, view, rows, more, finding(ranking, board.models, cells))
@@ -215,7 +198,7 @@ def all_models(board: schema.Board) -> tuple[list[ColumnView], list[schema.Board
     rows = [*found.values()]
     first = [(one.title, ranking) for one in board.benchmarks for ranking in one.rankings[:1]]
     columns = [
-        column_view(ranking.column, judged=rows, drawn=rows, competing=rows, of=title, ranking=ranking)
+        ColumnView(ranking.column, judged=rows, drawn=rows, competing=rows, of=title, ranking=ranking)
         for title, ranking in first
     ]
     ranks = [{one.model: one.rank for one in ranking.ranked} for _, ranking in first]
@@ -295,93 +278,85 @@ def is_printed_so(cell: schema.Published, text: str) -> bool:
         return False
 
 
-Line: TypeAlias = tuple[str, str, list[tuple[ColumnView, schema.Cell | None]]]
-"""Label, what distinguishes it, and cells: a column of the benchmark's table or, in a matrix, a group with one cell for
-each heading, None if that has no items of the group."""
+class OfModel(NamedTuple):
+    """A table of one model, whose row is ``row``: a line for each of its ``columns``. With ``headings``, one for each
+    task and metric, it is a matrix: ``lines`` have the label of a group, and by heading its column, None if that has no
+    items of the group."""
 
-
-class Matrix(NamedTuple):
-    """A table of one model; without ``headings`` each line is one score."""
-
-    title: str
-    headings: Sequence[ColumnView]
-    rows: Sequence[Line]
-    blind: bool
-    reasons: Sequence[str]
-
-
-class _OfModel(NamedTuple):
     title: str
     row: schema.BoardRow
     columns: Sequence[schema.BoardColumn]
+    headings: Sequence[ColumnView] = ()
+    lines: Sequence[tuple[str, Sequence[schema.BoardColumn | None]]] = ()
+
+
+def _breakdown(table: OfModel) -> tuple[str, frozenset[str]] | None:
+    """Breakdown and metrics of a table of one breakdown's groups, which may end with all items; else None."""
+    breakdowns = {column.breakdown for column in table.columns} - {None}
+    metrics = frozenset(column.metric for column in table.columns if column.group is not None)
+    if len(breakdowns) != 1 or not metrics >= {column.metric for column in table.columns}:
+        return None
+    return str(breakdowns.pop()), metrics
+
+
+def _joined(tables: Iterable[OfModel]) -> Iterator[OfModel]:
+    """The tables; consecutive ones that break the same metrics down by the same groups make one matrix."""
+    for (*_, breakdown), bundle in groupby(tables, key=lambda one: (one.row.runs, one.row.blind, _breakdown(one))):
+        members = list(bundle)
+        columns = {(one.task, one.metric, one.group): one for member in members for one in member.columns}
+        groups = {group: one.label if group is None else group for (_, _, group), one in columns.items()}
+        heads = [*{(task, metric): one for (task, metric, group), one in columns.items() if group is not None}.values()]
+        if breakdown is None or len(heads) < 2 or len(groups) < 2:
+            yield from members
+            continue
+        cells = {key: cell for one in members for key, cell in one.row.cells.items()}
+        reasons = tuple(dict.fromkeys(reason for one in members for reason in one.row.reasons))
+        row = members[0].row.model_copy(update={"cells": cells, "reasons": reasons})
+        subs = subtitles([head.model_copy(update={"label": ""}) for head in heads])
+        headings = []
+        for head in heads:
+            same = [one for one in columns.values() if (one.task, one.metric) == (head.task, head.metric)]
+            judged = [row.model_copy(update={"cells": {head.key: cells[one.key]}}) for one in same]
+            headings.append(ColumnView(head, judged=judged, sub=subs[head.key]))
+        lines = []
+        for group, label in sorted(groups.items(), key=lambda one: (one[0] is None, one[1])):
+            lines.append((label, [columns.get((head.task, head.metric, group)) for head in heads]))
+        words = _leading([one.title.split(" ") for one in members])
+        title = " ".join(members[0].title.split(" ")[:words]).rstrip(",;: ") or members[0].title
+        yield OfModel(title, row, (), headings, lines)
+
+
+def _leading(several: Iterable[Sequence[str]]) -> int:
+    """With how many words all of them begin."""
+    by_place = zip(*several, strict=False)
+    return len([*takewhile(lambda words: len({*words}) == 1, by_place)])
 
 
 def model_parts(board: schema.Board, slug: str) -> list[dict[str, Any]]:
     """The benchmarks that have results of the model ``slug``. Each has its ``benchmark``, ``places`` (a headline
-    column, its ranking, and the model's score), ``matrices``, those that are not comparable as ``apart``, and in
-    ``runs`` keys of `Board.runs`."""
+    column, its ranking, and the model's score), ``tables`` (`OfModel`), those that are not comparable as ``apart``,
+    and in ``runs`` keys of `Board.runs`."""
     parts = []
     for benchmark in board.benchmarks:
         rows = [
-            _OfModel(table.title, row, [column for column in table.columns if column.key in row.cells])
+            OfModel(table.title, row, [column for column in table.columns if column.key in row.cells])
             for table in benchmark.tables
             for row in table.every_row
             if row.model == slug
         ]
         if not rows:
             continue
-        others = [one for one in rows if one.row.reasons]
-        first = {one.row.runs: place for place, one in reversed(list(enumerate(others)))}
-        others.sort(key=lambda one: (one.row.blind, first[one.row.runs]))
         headline = benchmark.tables[0].rows
         places = [
-            (column_view(ranking.column, drawn=headline), ranking, row.cells[ranking.column.key])
+            (ColumnView(ranking.column, drawn=headline), ranking, row.cells[ranking.column.key])
             for ranking in benchmark.rankings
             for row in headline
             if row.model == slug and ranking.column.key in row.cells
         ]
-        matrices, apart = [*_matrices(one for one in rows if not one.row.reasons)], [*_matrices(others)]
+        tables, apart = [one for one in rows if not one.row.reasons], [one for one in rows if one.row.reasons]
+        order = [one.row.runs for one in apart]
+        apart.sort(key=lambda one: (one.row.blind, order.index(one.row.runs)))
         runs = {key for one in rows for key in one.row.runs}
-        parts.append({"benchmark": benchmark, "places": places, "matrices": matrices, "apart": apart, "runs": runs})
+        shown = {"tables": [*_joined(tables)], "apart": [*_joined(apart)]}
+        parts.append({"benchmark": benchmark, "places": places, "runs": runs, **shown})
     return parts
-
-
-def _breakdown(one: _OfModel) -> tuple[str, frozenset[str]] | None:
-    """Breakdown and metrics of a table of one breakdown's groups, which may end with all items; else None."""
-    breakdowns = {column.breakdown for column in one.columns} - {None}
-    grouped = {column.metric for column in one.columns if column.group is not None}
-    if len(breakdowns) != 1 or not grouped >= {column.metric for column in one.columns}:
-        return None
-    return str(breakdowns.pop()), frozenset(grouped)
-
-
-def _matrices(rows: Iterable[_OfModel]) -> Iterator[Matrix]:
-    """Consecutive tables that break the same metrics down by the same groups make one matrix: a heading for each task
-    and metric, a row for each group."""
-    for (_, blind, breakdown), bundle in groupby(rows, key=lambda one: (one.row.runs, one.row.blind, _breakdown(one))):
-        members = list(bundle)
-        columns = {(one.task, one.metric, one.group): one for member in members for one in member.columns}
-        groups = {group: one.label if group is None else group for (_, _, group), one in columns.items()}
-        across = {(one.task, one.metric) for one in columns.values()}
-        lines: list[Line] = []
-        if breakdown is None or len(across) < 2 or len(groups) < 2:
-            for one in members:
-                subs, lines = subtitles(one.columns), []
-                for column in one.columns:
-                    sub = f"{subs[column.key]} {UNIT_LABELS[column.unit]}"
-                    lines.append((column.label, sub, [(ColumnView(column), one.row.cells[column.key])]))
-                yield Matrix(one.title, (), lines, blind, one.row.reasons)
-            continue
-        titles = [one.title for one in members]
-        reasons = list(dict.fromkeys(reason for one in members for reason in one.row.reasons))
-        cells = {key: cell for one in members for key, cell in one.row.cells.items()}
-        firsts = list({(one.task, one.metric): one for one in columns.values() if one.group is not None}.values())
-        headings = []
-        for head in firsts:
-            same = [cells[one.key] for one in columns.values() if (one.task, one.metric) == (head.task, head.metric)]
-            headings.append(ColumnView(head, sub=distinguishing(head, firsts), judge=shared_judge(same)))
-        for group, label in sorted(groups.items(), key=lambda one: (one[0] is None, one[1])):
-            in_row = [columns.get((head.task, head.metric, group)) for head in firsts]
-            scores = [None if one is None else cells[one.key] for one in in_row]
-            lines.append((label, "", list(zip(headings, scores, strict=True))))
-        yield Matrix(leading_words(titles, " ").rstrip(",;: ") or titles[0], headings, lines, blind, reasons)

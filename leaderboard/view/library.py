@@ -25,18 +25,16 @@ from medtasks.runs.manifest import RunManifest
 from medtasks.runs.record import read_manifest
 from medtasks.runs.samples import Sample
 
-from ..board.board import FORMATS, BenchmarkBoard, Board
-from ..board.numbers import safe_name, shown_name
-from ..figures.plots import figures_of
-from ..intake.collect import Progress, find_everything
+from ..board.board import FORMATS, Board
+from ..board.numbers import shown_name
+from ..figures.plots import Figure, figure_files, figures_of
+from ..intake.collect import Progress
 from ..intake.remove_rows import layout_of
 from ..publish import board_of, site_files
 from ..site.data import runs_on_board, samples_of
 from .parquet import SampleTable, SampleTables, quoted
 
 TITLE = "medtasks results"
-LONGEST_NOTE = 4_000
-"""Characters."""
 _DRAWING = threading.Lock()
 """matplotlib draws in one thread at a time."""
 _MARKING = threading.Lock()
@@ -55,14 +53,12 @@ class Run:
 
 @dataclass(frozen=True)
 class Library:
-    """The result directories at one moment; later changes need a new one.
-
-    ``files`` make the files of the site by path when they are asked for; None for a figure without values.
-    """
+    """The result directories at one moment; later changes need a new one. ``files`` make the files of the site by path
+    when they are asked for."""
 
     board: Board
     runs: tuple[Run, ...]
-    files: dict[str, Callable[[], bytes | None]]
+    files: dict[str, Callable[[], bytes]]
     samples: SampleTables = field(default_factory=SampleTables, repr=False)
 
     @cached_property
@@ -101,17 +97,18 @@ def read_library(paths: Sequence[Path], progress: Progress = lambda _, __: None)
     """
     board, _ = board_of(paths, title=TITLE, demonstration=None, cache=cache_root(), progress=progress)
     links: dict[tuple[str, str], dict[str, str]] = {}
-    figures: dict[str, Callable[[], bytes | None]] = {}
+    figures: dict[str, Callable[[], bytes]] = {}
     for benchmark in board.benchmarks:
-        for plot in (plot for plot in benchmark.plots if plot.kind not in ("letters", "timeline")):
-            stem = f"figures/{safe_name(benchmark.name)}/{safe_name(plot.name)}"
-            links[benchmark.name, plot.name] = {kind: f"{stem}.{kind}" for kind in FORMATS}
-            figures |= {f"{stem}.{kind}": partial(_drawn, board, benchmark, plot.name, kind) for kind in FORMATS}
-    files = {**site_files(board, links, samples_of(board, paths), served=True), **figures}
+        for name, figure in figures_of(board, benchmark).items():
+            links[benchmark.name, name] = figure_files(benchmark, name, FORMATS)
+            for kind, path in links[benchmark.name, name].items():
+                figures[path] = partial(_drawn, board, figure, kind)
+    found = runs_on_board(board, paths)
+    files = {**site_files(board, links, samples_of(board, found), served=True), **figures}
 
     counts = Counter(facts.model for facts in board.runs.values())
     runs = []
-    for key, source in runs_on_board(board, board.runs, find_everything(paths).runs).items():
+    for key, source in found.items():
         facts, manifest = board.runs[key], read_manifest(source.directory)
         label = shown_name(board, facts.model, any(one.blind for one in manifest.tasks.values()))
         if counts[facts.model] > 1:
@@ -121,12 +118,11 @@ def read_library(paths: Sequence[Path], progress: Progress = lambda _, __: None)
     return Library(board, tuple(sorted(runs, key=lambda run: run.model)), files)
 
 
-def _drawn(board: Board, benchmark: BenchmarkBoard, plot: str, kind: str) -> bytes | None:
+def _drawn(board: Board, figure: Figure, kind: str) -> bytes:
     from ..figures.draw import draw  # matplotlib takes a second to import
 
-    figure = figures_of(board, benchmark).get(plot)
     with _DRAWING:
-        return None if figure is None else draw(board, figure, (kind,))[kind]
+        return draw(board, figure, (kind,))[kind]
 
 
 class Bookmark(Frozen):
@@ -153,8 +149,6 @@ def bookmarks(run: Run) -> list[Bookmark]:
 
 def mark(run: Run, task: str, sample_id: str, note: str | None) -> None:
     """Bookmark a sample with a note, which replaces an earlier one; None removes the bookmark."""
-    if note is not None and len(note) > LONGEST_NOTE:
-        raise UsageError(f"the note has {len(note):,} characters, expected at most {LONGEST_NOTE:,}; shorten it.")
     path, name = run.folder.parent / "bookmarks.jsonl", run.folder.name
     with _MARKING:
         kept = [one for one in bookmarks(run) if (one.run, one.task, one.sample_id) != (name, task, sample_id)]

@@ -98,9 +98,7 @@ class UnfinishedRun:
                 }
             )
         for name, one in pooled.items():  # groups have no progress of their own
-            tasks.append({"name": name, "planned": 0, "answered": 0, "failures": 0, "failed": {}, "pooled": one.items})
-            tasks[-1]["scores"] = _scores(name, one)
-
+            tasks.append({"name": name, "planned": 0, "failed": {}, "pooled": one.items, "scores": _scores(name, one)})
         newest = dict.fromkeys((one.slot.task, one.slot.doc_id) for one in reversed(answers) if one.slot.outcome)
         return {
             "folder": self._folder.name,
@@ -119,8 +117,8 @@ class UnfinishedRun:
         found = by_document(answers, task)
         for place, given in found.items():
             replies = tuple(given[repeat].reply for repeat in range(spec.repeats) if repeat in given)
-            known = self._samples.get((task, place))
-            if len(replies) == spec.repeats and (known is None or known[0] != replies):
+            known, _ = self._samples.get((task, place), ((), None))
+            if len(replies) == spec.repeats and replies != known:
                 prompt, prompt_hash = given[0].slot.prompt, spec.prompt_hash or ""
                 new[place] = replies, Sample.answered(task, documents[place], replies, prompt, prompt_hash)
         with using(miniature=plan.manifest.miniature):

@@ -60,12 +60,12 @@ class Answered(NamedTuple):
 
 def view_environment(board: Board) -> Environment:
     environment = page_environment(board, served=True, further=[Path(__file__).parent / "pages"])
-    environment.globals.update(policy=POLICY, address=address, sample_address=sample_address)
+    environment.globals.update(policy=POLICY, outcomes=OUTCOMES, sorts=SORTS)
+    environment.globals.update(address=address, sample_address=sample_address)
     environment.filters.update(
         as_json=canonical_json,
         ago=_ago,
         cut=lambda text: text if len(text) <= LONGEST else f"{text[:LONGEST]} …",
-        outcome_name=OUTCOMES.__getitem__,
         question=_question,
         sample_scores=_sample_scores,
         unit_of=unit_of,
@@ -91,22 +91,16 @@ def list_page(library: Library, environment: Environment, given: Mapping[str, st
     others = [(one.key, f"differs from {one.label}") for one in runs if one is not run]
     return environment.get_template("sample_list.html.j2").render(
         page="samples.html",
-        query=selection.query,
         selection=selection,
-        layout=selection.layout,
         tasks=tasks,
         runs=runs,
         metrics=[(name, name) for name in selection.metrics],
-        outcomes=OUTCOMES.items(),
         disagreements=[*(lists.DISAGREEMENTS.items() if others else ()), *others],
-        sorts=SORTS,
         entries=entries,
-        unit=unit_of(selection.metric) if selection.metric else "score",
         pictures=f"media?{urlencode({'run': run.key, 'n': 0, 'small': 1})}" if shows_media else "",
         number=shown,
         pages=pages,
         random=_random(selection),
-        reset=address({"task": task, "run": run.key}, "samples.html"),
     )
 
 
@@ -143,8 +137,7 @@ def sample_page(library: Library, environment: Environment, given: Mapping[str, 
     if not answers or answers[0].run is not run:
         raise UsageError(f"{task}: this run has no sample {name}; choose one of its list.")
     own, *others = answers
-    sample, facts = own.sample, run.manifest.tasks[task]
-
+    sample = own.sample
     here = _place(selection, task, name)
     whole = selection if here is not None else Selection(library, {"task": query["task"], "run": query["run"]})
     place = here if here is not None else _place(whole, task, name) or 0
@@ -152,18 +145,14 @@ def sample_page(library: Library, environment: Environment, given: Mapping[str, 
     pictures = urlencode({"task": task, "run": query["run"], "id": name}, errors="surrogatepass")
     return environment.get_template("sample.html.j2").render(
         page="samples.html",
-        query=query,
         selection=selection,
-        layout=selection.layout,
         title=load_spec(task).benchmark.title,
+        facts=run.manifest.tasks[task],
         own=own,
         others=others,
         unanswered=[one for one in library.asked[task] if all(one is not answer.run for answer in answers)],
         media=shown_media(sample, run.manifest),
         prompt=_prompt(load_spec(task), sample),
-        system=facts.presentation.get("system_prompt") or str(run.manifest.settings.get("system_instruction") or ""),
-        text_first=facts.presentation.get("order", "").startswith("text"),  # the back-end put media behind it
-        blind=facts.blind,
         stream=_stream(selection, sample),
         place=0 if here is None else here + 1,
         steps=[
@@ -172,8 +161,6 @@ def sample_page(library: Library, environment: Environment, given: Mapping[str, 
             ("Next wrong", "w", next((row for row in after if row.outcome in ("wrong", "partly")), None)),
             ("Random wrong", "r", _random(selection)),
         ],
-        note=selection.notes.get((task, name)),
-        longest_note=lists.LONGEST_NOTE,
         pictures=f"media?{pictures}",
         address_in=lambda run, other: sample_address({**query, "run": run}, task, other),
     )
@@ -182,10 +169,8 @@ def sample_page(library: Library, environment: Environment, given: Mapping[str, 
 def bookmark_sample(library: Library, given: Mapping[str, str], form: Mapping[str, str]) -> str:
     """Bookmark the sample of an address with the form's note, or remove its bookmark; the address of its page."""
     query, name = lists.parsed(given), given.get("id", "")
-    task, every = (
-        given.get("of", query["task"]),
-        Selection(library, {key: query[key] for key in ("task", "run", "model")}),
-    )
+    task = given.get("of", query["task"])
+    every = Selection(library, {key: query[key] for key in ("task", "run", "model")})
     if _place(every, task, name) is None:
         raise UsageError(f"{task}: this run has no sample {name}; choose one of its list.")
     lists.mark(every.run, task, name, None if "remove" in form else form.get("note", "").strip())

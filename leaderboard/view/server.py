@@ -52,9 +52,6 @@ _LARGEST_FORM = 2**16
 _PAUSE = 2.0
 """Seconds between two looks for results that came or went."""
 
-Answer = tuple[bytes, str]
-"""Content and its media type."""
-
 
 class View:
     """What is served: pages of the latest library, which is read again when results come or go.
@@ -131,20 +128,20 @@ class View:
         """End reading and indexing."""
         self._ended.set()
 
-    def answer(self, name: str, given: Mapping[str, str]) -> Answer | None:
-        """The page or file called ``name``; None if there is none, and `MedtasksError` if the parameters ``given`` ask
-        for something that does not exist or cannot be read."""
+    def answer(self, name: str, given: Mapping[str, str]) -> web.Response:
+        """The page or file called ``name``; `MedtasksError` if there is none, or if the parameters ``given`` ask for
+        something that does not exist or cannot be read."""
         kind = _TYPES.get(Path(name).suffix, "application/octet-stream")
         if name in _ASSETS:
-            return _ASSETS[name].read_bytes(), kind
+            return _response(_ASSETS[name].read_bytes(), kind)
         if self._library is None and name.endswith(".html") and not self._failed:
             return self.page("waiting.html.j2", progress=self._progress)
         library = self.wait()
         if name in ("samples.html", "sample.html"):  # the static site has all on one page, and links to that
             make = list_page if name == "samples.html" and "id" not in given else sample_page
-            return _encoded(make(library, self._environment, given))
+            return _response(make(library, self._environment, given))
         if name in ("samples.csv", "samples.jsonl"):
-            return list_file(library, given, name.rpartition(".")[2]), kind
+            return _response(list_file(library, given, name.rpartition(".")[2]), kind)
         if name in ("live.html", "live-part.html"):
             with self._following:
                 known = self._unfinished
@@ -158,25 +155,24 @@ class View:
                 raise UsageError(f"{number}: not the number of a picture.")
             run = library.run(given.get("run", ""), task)
             content = picture(task, given.get("id", ""), run.manifest, int(number), small)
-            return content, "image/jpeg" if small else "image/png"
-        file = library.files[name]() if name in library.files else None
-        return None if file is None else (file, kind)
+            return _response(content, "image/jpeg" if small else "image/png")
+        if name not in library.files:
+            raise UsageError("There is no such page.")
+        return _response(library.files[name](), kind)
 
-    def page(self, template: str, page: str = "", **values: object) -> Answer:
+    def page(self, template: str, page: str = "", status: int = 200, **values: object) -> web.Response:
         """A page from a template; ``page`` is the name by which the navigation knows it."""
-        return _encoded(self._environment.get_template(template).render(page=page, **values))
+        return _response(self._environment.get_template(template).render(page=page, **values), status=status)
 
 
-def _encoded(page: str) -> Answer:
-    return page.encode("utf-8", "xmlcharrefreplace"), "text/html"
+def _response(content: bytes | str, kind: str = "text/html", status: int = 200) -> web.Response:
+    body = content.encode("utf-8", "xmlcharrefreplace") if isinstance(content, str) else content
+    charset = "utf-8" if kind.startswith("text/") else None
+    return web.Response(status=status, body=body, content_type=kind, charset=charset)
 
 
 def application(view: View, token: str) -> web.Application:
     """The server's application, for requests below ``/<token>/`` to this host and its port."""
-
-    def response(found: Answer, status: int = 200) -> web.Response:
-        charset = "utf-8" if found[1].startswith("text/") else None
-        return web.Response(status=status, body=found[0], content_type=found[1], charset=charset)
 
     @web.middleware
     async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -199,23 +195,19 @@ def application(view: View, token: str) -> web.Application:
             raise
         except Exception as error:  # ours, of code of other packages, and of files that change under our hands
             text = str(error) if isinstance(error, MedtasksError) else first_line(error)
-            page = view.page("message.html.j2", title="Cannot be shown", text=text)
-            return response(page, 404 if isinstance(error, UsageError) else 500)
+            status = 404 if isinstance(error, UsageError) else 500
+            return view.page("message.html.j2", status=status, text=text)
 
     async def show(request: web.Request) -> web.Response:
         if not (name := request.match_info["name"]):
             raise web.HTTPFound(f"/{token}/{view.first_page}")
         if time.monotonic() >= view.next_look:
             in_background(view.read)
-        found = await asyncio.to_thread(view.answer, name, request.query)
-        if found is None:
-            return response(view.page("message.html.j2", title="Not found", text="There is no such page."), 404)
-        return response(found)
+        return await asyncio.to_thread(view.answer, name, request.query)
 
     async def write(request: web.Request) -> web.Response:
         form = {name: str(value) for name, value in (await request.post()).items()}
-        library = await asyncio.to_thread(view.wait)
-        address = await asyncio.to_thread(bookmark_sample, library, request.query, form)
+        address = await asyncio.to_thread(lambda: bookmark_sample(view.wait(), request.query, form))
         return web.Response(status=303, headers={"Location": address})
 
     async def finish(_: web.Request, response: web.StreamResponse) -> None:

@@ -14,14 +14,14 @@ import pytest
 from boards import HOSTILE, board, changed, held_samples, hostile_board, sample, sample_text
 from invented_runs import MODELS, edit_json, write_run_of
 from lxml import html
-from medtasks.leaderboard.board.board import Board, Cell
+from medtasks.leaderboard.board.board import Board, BoardRow, Cell
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.board.numbers import interval, number
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.publish import write_site
-from medtasks.leaderboard.site.data import data_script, data_values, samples_of
+from medtasks.leaderboard.site.data import data_script, data_values, runs_on_board, samples_of
 from medtasks.leaderboard.site.pages import page_environment, pages_of, safe_link
-from medtasks.leaderboard.site.tables import ColumnView, charts, model_parts, shared_judge
+from medtasks.leaderboard.site.tables import ColumnView, charts, model_parts, subtitles
 
 from medtasks.core.errors import UsageError
 from medtasks.runs.record import RunFolder, read_manifest
@@ -157,10 +157,10 @@ def test_judged_scores_name_their_judge_in_the_heading_and_others_in_their_cells
     assert ["judged by judge-32b" in Page(site / name).text for name in names] == [True, True, False]
     cells = [Cell(value=0.5, items=9, judged=9, judge=name, signature="") for name in ("one", "one", "two (a stub)")]
     column = next(one for table in board().benchmarks[0].tables for one in table.columns)
-    assert shared_judge(cells[:2]) == "one"
-    assert shared_judge(cells) == ""
+    rows = [BoardRow(model="m", cells={column.key: cell}, runs=()) for cell in cells]
+    assert ColumnView(column, rows).judge == ""
     score = page_environment(board()).get_template("parts.html.j2").module.score
-    assert "judged by" not in score(cells[0], ColumnView(column, judge="one"))
+    assert "judged by" not in score(cells[0], ColumnView(column, rows[:2]))
     assert all(f"judged by {cell.judge}" in score(cell, ColumnView(column)) for cell in cells)
 
 
@@ -299,8 +299,8 @@ def test_an_earlier_site_is_replaced_and_other_files_stay(tmp_path: Path) -> Non
 def test_a_failure_and_what_would_be_lost_leave_the_earlier_site(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def draw_all(_: Board, directory: Path, __: Any) -> dict[tuple[str, str], Any]:
-        directory.mkdir()
+    def draw_all(_: Board, site: Path, __: Any) -> dict[tuple[str, str], Any]:
+        (site / "figures").mkdir()
         if broken:
             raise OSError("disk full")
         return {}
@@ -331,13 +331,26 @@ def test_a_folder_of_something_else_is_refused(held: str, tmp_path: Path) -> Non
     assert [path.name for path in tmp_path.iterdir()] == [held]
 
 
+def test_columns_with_one_label_are_told_apart_by_what_differs() -> None:
+    first = board().benchmarks[0].tables[2].columns[0]
+    tasks = ("pond_vqa", "pond_vqa_level1", "pond_vqa_level2")
+    columns = [first.model_copy(update={"key": task, "task": task}) for task in tasks]
+    assert subtitles(columns) == dict(zip(tasks, ("all", "level1", "level2"), strict=True))
+    other = first.model_copy(update={"key": "other", "metric": "bleu", "breakdown": None})
+    assert subtitles([first, other]) == {first.key: f"rougeL, {first.breakdown}", "other": "bleu, all"}
+    alone = first.model_copy(update={"key": "alone", "label": "Alone"})
+    assert subtitles([first, alone]) == {first.key: "", "alone": ""}
+
+
 def test_a_model_has_its_matrix_of_groups_by_tasks() -> None:
     part = model_parts(board(), "aurora-8b")[0]
-    matrix = next(one for one in part["matrices"] if one.headings)
+    matrix = next(one for one in part["tables"] if one.headings)
     assert [heading.sub for heading in matrix.headings] == ["level1", "level2", "level3"]
-    assert [label for label, _, _ in matrix.rows] == ["color", "count", "instrument_location", "size"]
-    cell = board().benchmarks[0].tables[2].rows[1].cells["pond_vqa_level2.rougeL.question_class.count"]
-    assert matrix.rows[1][2][1] == (matrix.headings[1], cell)
+    assert [label for label, _ in matrix.lines] == ["color", "count", "instrument_location", "size"]
+    column = matrix.lines[1][1][1]
+    assert column is not None
+    assert column.key == "pond_vqa_level2.rougeL.question_class.count"
+    assert matrix.row.cells[column.key] == board().benchmarks[0].tables[2].rows[1].cells[column.key]
 
 
 def test_only_rows_that_are_not_comparable_are_called_so() -> None:
@@ -397,7 +410,8 @@ def test_samples_are_those_of_the_runs_that_are_ranked(tmp_path: Path) -> None:
 
         edit_json(folder / "manifest.json", ours)
         runs[key] = shown.runs[key].model_copy(update={"digest": RunFolder(folder).content})
-    found = samples_of(shown.model_copy(update={"runs": {**shown.runs, **runs}}), [tmp_path])
+    made = shown.model_copy(update={"runs": {**shown.runs, **runs}})
+    found = samples_of(made, runs_on_board(made, [tmp_path]))
     assert [*found] == [("series_mcq", "mi_cxr_tel_single", "aurora-8b")]
     read = found["series_mcq", "mi_cxr_tel_single", "aurora-8b"]()
     assert [one.filtered for one in read] == [one.target for one in read]  # the oracle's
@@ -412,7 +426,7 @@ def test_samples_of_a_track_are_on_the_page_that_names_it_and_a_broken_folder_st
     assert [one.folder for one in made.refused] == ["broken_medtasks"]
     assert "broken_medtasks" in rendered(made, "index.html")
     assert [one.name for one in made.benchmarks] == ["kvasir_vqa_x1"]
-    found = samples_of(made, [tmp_path])
+    found = samples_of(made, runs_on_board(made, [tmp_path]))
     (slug,) = made.models
     assert {*found} == {("kvasir_vqa_x1", task, slug) for task in tasks}
     assert all(read() for read in found.values())

@@ -3,7 +3,7 @@
   "use strict";
   const index = window.medtasks.index;
   const models = new Map(Object.entries(index.models));
-  const best = new Map(Object.entries(index.best));
+  const best = new Map(index.benchmarks.flatMap((one) => one.tables.flatMap((each) => each.columns.map((column) => [column.metric, column.best]))));
   const form = document.getElementById("choose");
   const status = document.getElementById("count");
   const place = document.getElementById("comparison");
@@ -68,7 +68,7 @@
     for (const benchmark of index.benchmarks) {
       for (const column of benchmark.rankings) {
         const found = pair(column.key, a, b, first, second);
-        const start = [benchmark.title, `${heading(column)} (${column.unit})`, cellOf(first, column.key), cellOf(second, column.key)];
+        const start = [benchmark.title, `${heading(column)} (${column.words})`, cellOf(first, column.key), cellOf(second, column.key)];
         if (!found) {
           tested.push([...start, ["not compared", "", "n no"], "", "", "", "", ""]);
           continue;
@@ -100,8 +100,8 @@
           const [one, two] = [cellOf(first, column.key), cellOf(second, column.key)];
           const [here, there] = cells.map((cell) => (cell[0] ? Number(cell[0].replace("−", "-")) : NaN));
           const whole = cells.every((cell) => cell[4]);
-          if (equal && whole && column.best && (here < there || here > there)) (here > there === (column.best === "high") ? one : two)[2] += " top";
-          return [[heading(column), equal ? column.unit : `${column.unit}; signatures differ, not comparable`], one, two];
+          if (equal && whole && column.best !== "zero" && (here < there || here > there)) (here > there === (column.best === "high") ? one : two)[2] += " top";
+          return [[heading(column), equal ? column.words : `${column.words}; signatures differ, not comparable`], one, two];
         });
         const made = table(`${benchmark.title}: ${each.title}`, [["Score"], [names[0], "n"], [names[1], "n"]], rows);
         made.classList.add("scores");

@@ -14,7 +14,8 @@
   };
 
   // the result of a sample: the full score, at least half of it, or less
-  const full = (metric) => ({ fraction: 1, points: 100 })[index.units[metric]];
+  const units = new Map(index.benchmarks.flatMap((one) => one.tables.flatMap((each) => each.columns.map((column) => [column.metric, column.unit]))));
+  const full = (metric) => ({ fraction: 1, points: 100 })[units.get(metric)];
   const NAMES = { right: "right", partly: "partly right", wrong: "wrong", none: "no score" };
   function outcome(answers, row, metric) {
     const value = row[4][answers.metrics.indexOf(metric)] ?? null;
