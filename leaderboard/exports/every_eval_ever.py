@@ -61,8 +61,7 @@ def write_records(
 
     def as_json(kind: Any, content: Mapping[str, Any], indent: int | None = None) -> str:
         """The content as the package's own model writes it."""
-        valid = kind.model_validate(content).model_dump(mode="json", exclude_none=True)
-        return json.dumps(valid, indent=indent, ensure_ascii=False) + "\n"
+        return str(kind.model_validate(content).model_dump_json(exclude_none=True, indent=indent)) + "\n"
 
     found, notes = publishable(results, model)
     written: list[Path] = []

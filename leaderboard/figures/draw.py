@@ -6,7 +6,7 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -93,16 +93,9 @@ def draw(board: Board, one: Figure, formats: Sequence[str]) -> dict[str, bytes]:
     """A figure as the content of a file in each format."""
     lines = [_DEMONSTRATION] if board.demonstration else []
     lines += ["Some values are incomplete (*)."] if one.incomplete else []
+    makers: dict[type, Callable[..., mpl.Figure]] = {Blocks: _blocks, Heat: _heat, Radar: _radar, Plane: _plane}
     with drawing():
-        if isinstance(one.shape, Blocks):
-            figure = _blocks(one.shape, one.title, lines, board.confidence)
-        elif isinstance(one.shape, Heat):
-            figure = _heat(one.shape, one.title, lines)
-        elif isinstance(one.shape, Radar):
-            figure = _radar(one.shape, one.title, lines)
-        else:
-            figure = _plane(one.shape, one.title, lines)
-        return images(figure, one.title, formats)
+        return images(makers[type(one.shape)](one.shape, one.title, lines), one.title, formats)
 
 
 @contextmanager
@@ -168,7 +161,7 @@ def _legend(figure: mpl.Figure, names: Sequence[str], how: Sequence[Drawn]) -> N
         text.set_text(name)  # given to `legend`, labels that begin with an underscore are left out
 
 
-def _blocks(shape: Blocks, title: str, lines: Sequence[str], confidence: float) -> mpl.Figure:
+def _blocks(shape: Blocks, title: str, lines: Sequence[str]) -> mpl.Figure:
     by_axis: dict[Axis, list[Block]] = {}
     for block in shape.blocks:
         by_axis.setdefault(block.axis, []).append(block)
@@ -188,7 +181,8 @@ def _blocks(shape: Blocks, title: str, lines: Sequence[str], confidence: float) 
             axes.axvline(0, color=INK, linewidth=0.7)
         axes.set_ylim(top - 0.6, -0.7)
         axes.set_yticks(ticks, [line.label for block in blocks for line in block.lines])
-        axes.set_xlabel(axis.title if shape.paired else f"{axis.title}; lines are {100 * confidence:g} % intervals")
+        intervals = "" if shape.paired else f"; lines are {100 * shape.confidence:g} % intervals"
+        axes.set_xlabel(f"{axis.title}{intervals}")
         axes.grid(True, axis="x", color=GRID)
         axes.tick_params(axis="y", length=0)
         axes.tick_params(axis="x", color=MUTED, labelcolor=INK)

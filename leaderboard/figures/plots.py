@@ -140,7 +140,7 @@ def _scores(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> Figure 
     elif plot.kind == "radar":
         made = _radar(series, extent)
     elif against:
-        made = _dumbbells(series, against[0], extent)
+        made = _dumbbells(series, against[0], extent, board.confidence)
     shape, words = made or _bars(plot, series, extent, board.confidence)
     return Figure(plot, shape, extent, any(line.incomplete for _, line in every), omitted.strip(), f"{words}{omitted}")
 
@@ -209,10 +209,10 @@ def _bars(plot: BoardPlot, series: Series, extent: str, confidence: float) -> tu
     said = f" Chance level {' or '.join(chances.values())}, drawn dashed." if chances else ""
     summary = listed([_summary(*one) for one in series])
     words = f"Bar chart{which}, with {100 * confidence:g} % intervals. {summary}.{said}"
-    return Blocks(_on_axes(blocks), paired=False), words
+    return Blocks(_on_axes(blocks), False, confidence), words
 
 
-def _dumbbells(series: Series, against: Series, extent: str) -> tuple[Blocks, str]:
+def _dumbbells(series: Series, against: Series, extent: str, confidence: float) -> tuple[Blocks, str]:
     blocks, parts = [], []
     for (column, firsts), (other, seconds) in zip(series, against, strict=True):
         # percent and points are drawn on one axis, fractions in percent
@@ -228,7 +228,7 @@ def _dumbbells(series: Series, against: Series, extent: str) -> tuple[Blocks, st
         numbers = listed([f"{line.label} {line.text}" for line in lines if line.text]) or "no model has both"
         parts.append(f"{names[0]} minus {names[1]}: {numbers}")
     which = f" for {extent}" if extent else ""
-    return Blocks(_on_axes(blocks), paired=True), f"Dumbbell chart{which}. {listed(parts)}."
+    return Blocks(_on_axes(blocks), True, confidence), f"Dumbbell chart{which}. {listed(parts)}."
 
 
 def _heat(plot: BoardPlot, series: Series) -> tuple[Heat, str]:

@@ -124,10 +124,11 @@ class Block(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """Bars, or dumbbells if ``paired``; blocks with the same axis can be compared."""
+    """Bars with intervals, or dumbbells if ``paired``; blocks with the same axis can be compared."""
 
     blocks: Sequence[Block]
     paired: bool
+    confidence: float
 
     @property
     def title(self) -> str:

@@ -179,13 +179,9 @@ def _decided(sample: Sample) -> Iterator[str]:
     """What the judges decided: ``rubric, aspect: score``, and whether they differ or could not decide."""
     for rubric, responses in sample.verdicts.items():
         for response in responses:
-            given: dict[str, set[int]] = {}
-            for verdict in response.judges.values():
-                for aspect, score in (verdict.scores or {}).items():
-                    given.setdefault(aspect, set()).add(score)
-            for aspect, values in given.items():
-                yield from (f"{rubric}, {aspect}: {score}" for score in values)
-            if any(len(values) > 1 for values in given.values()):
+            given = {one for verdict in response.judges.values() for one in (verdict.scores or {}).items()}
+            yield from (f"{rubric}, {aspect}: {score}" for aspect, score in given)
+            if len({aspect for aspect, _ in given}) < len(given):
                 yield f"{rubric}: judges differ"
             if response.open:
                 yield f"{rubric}: undecided"
