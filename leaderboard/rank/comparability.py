@@ -216,13 +216,13 @@ def on_common_items(entries: Mapping[str, Entry], metric: str) -> tuple[dict[str
     may claim any: each row is then an item in a cluster, and a run without it has no value there."""
     first, *others = entries.values()
     if all((one.items, one.clusters) == (first.items, first.clusters) for one in others):
-        return {model: one.statistics[metric] for model, one in entries.items()}, first.clusters
+        return {model: one.statistics(metric) for model, one in entries.items()}, first.clusters
     names = {model: list(zip(one.items, clusters_by_item(one), strict=True)) for model, one in entries.items()}
     row_of = {name: row for row, name in enumerate(sorted({name for found in names.values() for name in found}))}
     tables = {}
     for model, entry in entries.items():
         table = np.full((len(row_of), get_metric(metric).width), np.nan)
-        table[[row_of[name] for name in names[model]]] = entry.statistics[metric]
+        table[[row_of[name] for name in names[model]]] = entry.statistics(metric)
         tables[model] = table
     return tables, [cluster for _, cluster in row_of]
 

@@ -14,20 +14,19 @@ from pathlib import Path
 import numpy as np
 
 from medtasks.catalog.spec import leaf_tasks, load_spec
-from medtasks.core.errors import DataError, UsageError
+from medtasks.core.errors import UsageError
 from medtasks.core.schema import suggestion
 from medtasks.core.tables import TextTable, grouped_notes, p_text, signed_interval
 from medtasks.core.text import first_names
 from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.runs.comparisons import compare_statistics
-from medtasks.runs.find import NO_RUN, no_run
+from medtasks.runs.find import one_run
 from medtasks.runs.signature import differences
 from medtasks.runs.table import without_value
 from medtasks.stats.paired import detectable_difference
 
 from ..board.board import Pair, Unit
-from ..intake.collect import collect
-from ..verify.scored_run import Entry, RunStore, ScoredRun
+from ..verify.scored_run import Entry, RunStore, ScoredRun, scored_run
 from .rankings import pair_of, with_holm
 
 COLUMNS = ("task", "metric", "A", "B", "A - B", "95 % interval", "p", "p (Holm)", "items", "comparable", "clusters",
@@ -142,14 +141,7 @@ def signed_number(value: float | None, unit: str, sign: str = "") -> str:
 def read_one(folder: Path, cache: Path | None = None) -> ScoredRun:
     """The single run in or below ``folder``; ``cache`` is the directory that keeps scored runs. `UsageError` if it has
     none or several, `DataError` if it cannot be read."""
-    runs, refused = collect([folder], RunStore(cache and cache / "scores"))
-    if len(runs) > 1:
-        names = first_names((run.public.folder for run in runs), 5)
-        raise UsageError(f"{folder}: contains {len(runs)} runs ({names}), expected one; give its path.")
-    if runs:
-        return runs[0]
-    reason = refused[0].reason
-    raise no_run(folder) if reason == NO_RUN else DataError(f"{folder}: {reason.rstrip('.')}.")
+    return scored_run(one_run(folder), RunStore(cache and cache / "scores"))
 
 
 def compare_runs(
@@ -176,8 +168,8 @@ def compare_runs(
     places = [
         (name, one)
         for name in (shared if task is None else [task])
-        for one in first.entries[name].statistics
-        if one in second.entries[name].statistics
+        for one in first.entries[name].scores.metrics
+        if one in second.entries[name].scores.metrics
     ]
     metrics = list(dict.fromkeys(one for _, one in places))
     if metric is not None and metric not in metrics:
@@ -203,7 +195,7 @@ def _line(first: Entry, second: Entry, metric: str) -> Line:
     unlike = differences(first.signatures[metric], second.signatures[metric])
     if clusters != others:
         unlike.append("items are in different clusters")
-    tables = [entry.statistics[metric] for entry in entries]
+    tables = [entry.statistics(metric) for entry in entries]
     one, two = (table[chosen] for table, chosen in zip(tables, rows, strict=True))
     counted = sum(int(np.count_nonzero(~without_value(table))) for table in tables)
     in_both = int(np.count_nonzero(~(without_value(one) | without_value(two))))
@@ -236,8 +228,8 @@ def compare_pairs(
     for name in sorted(shared) if group is None else [group]:
         tasks = [task for task in leaf_tasks(name) if task in shared]
         if name in shared and load_spec(name).kind == "group" and len(tasks) > 1:
-            held = [set.intersection(*({*run.entries[task].statistics} for task in tasks)) for run in runs]
-            known = runs[0].entries[tasks[0]].statistics
+            held = [set.intersection(*({*run.entries[task].scores.metrics} for task in tasks)) for run in runs]
+            known = runs[0].entries[tasks[0]].scores.metrics
             places += [(name, one, tasks) for one in known if metric in (None, one) and all(one in of for of in held)]
     if not places:
         asked = " ".join(filter(None, (group and f"--task {group}", metric and f"--metric {metric}")))

@@ -313,7 +313,7 @@ def media_gain(
     twins = groups.blind_twins(first.task, first.metric)
     entries = {model: blind.entries[first.task] for model, (_, blind) in sorted(twins.items())}
     items = next(iter(entries.values())).items
-    tables = {model: one.statistics[first.metric] for model, one in entries.items() if one.items == items}
+    tables = {model: one.statistics(first.metric) for model, one in entries.items() if one.items == items}
     if next(iter(tables.values())).shape[1] != 2:  # not a mean over answers
         return [table], plots, None
     counted = [~without_value(one) for one in tables.values()]
@@ -343,9 +343,10 @@ def _gain(benchmark: Benchmark, seeing: ScoredRun, blind: ScoredRun, column: sch
     entries = [run.entries[column.task] for run in (seeing, blind)]
     rows = np.arange(len(entries[0].items))
     if column.breakdown is not None:
-        rows = np.flatnonzero([column.group in keys for keys in entries[0].groups[column.breakdown]])
+        groups = entries[0].table.groups[column.breakdown][: len(rows)]
+        rows = np.flatnonzero([column.group in keys for keys in groups])
     part = column.group if column.breakdown == benchmark.parts else None  # items are judged by parts
-    one, other = (entry.part(column.metric, part or "")[rows] for entry in entries)
+    one, other = (entry.statistics(column.metric, part or "")[rows] for entry in entries)
     clusters = [entries[0].clusters[row] for row in rows.tolist()]
     found = None if reasons else compare_statistics(column.metric, one, other, clusters)
     if found is not None:

@@ -137,7 +137,7 @@ def test_wrong_usage_and_a_damaged_run_are_one_sentence(folders: dict[str, Path]
         ((careful, guess, "--task", "mi_cxr_irc"), 2, "(did you mean 'mi_cxr_icr'?), which share mi_cxr_icr"),
         ((careful, guess, "--metric", "bleu"), 2, "--metric bleu: not in both runs, which share accuracy"),
         ((careful, guess / "nowhere"), 2, "no such directory"),
-        ((guess.parents[2], guess), 2, "contains 4 runs"),
+        ((guess.parents[2], guess), 2, "contains 4 result directories"),
         ((guess, broken), 1, "not the manifest of a run"),
         ((), 2, "expected two directories of runs, or --pairs BASE:TUNED"),
         (("--pairs", "only-one"), 2, "--pairs only-one: expected BASE:TUNED"),
@@ -274,7 +274,7 @@ def on_the_board(task: str, metric: str) -> Pair:
     assert entries[0].items == entries[1].items
     column = BoardColumn(key="c", task=task, metric=metric, label=metric, unit=unit_of(metric),
                          higher_is_better=get_metric(metric).higher_is_better)  # fmt: skip
-    tables = {name: entry.statistics[metric] for name, entry in zip(("first", "second"), entries, strict=True)}
+    tables = {name: entry.statistics(metric) for name, entry in zip(("first", "second"), entries, strict=True)}
     (pair,) = rank_models(column, tables, entries[0].clusters, cluster="c", signature="s", resamples=20).pairs
     return pair
 
