@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 
 from medtasks.catalog.spec import load_specs
 from medtasks.core.errors import MedtasksError
-from medtasks.core.findings import Finding, Severity, failed
+from medtasks.core.findings import Finding, Severity
 from medtasks.core.redaction import SECRETS
 from medtasks.core.text import counted, first_names
 from medtasks.runs.record import read_run
@@ -59,10 +59,6 @@ class CheckReport:
     folders: tuple[str, ...]
     findings: tuple[Finding, ...]
     rejudged: tuple[Rejudged, ...] = ()
-
-    def failed(self, strict: bool = False) -> bool:
-        """Whether there is an error or, if ``strict``, a warning."""
-        return failed(self.findings, strict)
 
 
 def check_results(
@@ -130,33 +126,26 @@ def check_results(
         for one in again:
             if one.equal < AGREEMENT * one.scores or not one.scores:
                 findings.append(run.problem("LB213", folder.name, f"{one.rubric}: {one}", "judge"))
-    findings += [*_other_data(runs), *_copies(runs)]
+    findings += _compared(runs)
     progress(len(folders), len(folders))
     return CheckReport(tuple(map(str, folders)), tuple(findings), tuple(rejudged))
 
 
-def _other_data(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
-    """Runs on other data than those with most of the release, or that most runs have."""
-    by_data: dict[str, dict[str, list[Path]]] = {}
-    shares: dict[tuple[str, str], float] = {}
+def _compared(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
+    """Runs on other data than those with most of the release, or that most runs have; runs that would replace an older
+    one of the same model (whoever submits a run chooses its model's name); and runs with another model's responses."""
+    by_data: dict[str, dict[str, list[tuple[float, Path]]]] = defaultdict(lambda: defaultdict(list))
     for folder, run in runs.items():
         for benchmark, fingerprint in run.public.data.items():
-            by_data.setdefault(benchmark, {}).setdefault(fingerprint, []).append(folder)
-            own = [released_share(entry) for entry in run.entries.values() if entry.benchmark == benchmark]
-            key = (benchmark, fingerprint)
-            shares[key] = max([*own, shares.get(key, 0.0)])
-    for benchmark, found in sorted(by_data.items()):
-        usual = min(found, key=lambda one: (-shares[benchmark, one], -len(found[one]), one))
-        expected = f"{usual[:16]} as {len(found[usual])} of {sum(map(len, found.values()))} runs have"
-        for other in sorted(found.keys() - {usual}):
-            for folder in found[other]:
+            shares = [released_share(entry) for entry in run.entries.values() if entry.benchmark == benchmark]
+            by_data[benchmark][fingerprint].append((max(shares, default=0.0), folder))
+    for benchmark, held in sorted(by_data.items()):
+        usual = min(held, key=lambda one: (-max(held[one])[0], -len(held[one]), one))
+        expected = f"{usual[:16]} as {len(held[usual])} of {sum(map(len, held.values()))} runs have"
+        for other in sorted(held.keys() - {usual}):
+            for _, folder in held[other]:
                 field, file = f"data.{benchmark}.fingerprint", folder / "manifest.json"
                 yield problem("LB209", benchmark, other[:16], expected=expected, file=file, field=field)
-
-
-def _copies(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
-    """Runs that would replace an older one of the same model (whoever submits a run chooses its model's name), and runs
-    whose responses are those of another model."""
     signatures = {
         folder: {signature for entry in run.entries.values() for signature in entry.signatures.values()}
         for folder, run in runs.items()
@@ -212,8 +201,7 @@ def _texts_in(path: Path, where: str, secrets: Patterns) -> Iterator[Finding]:
                 found = [(kind, match[0]) for kind, of in secrets.items() for match in of.finditer(line)]
                 masked = [f"{kind} ({text[:4]}…, {len(text)} characters)" for kind, text in found]
                 findings = [problem("LB301", where, text, file=path, line=number) for text in masked]
-                findings += _paths(line, where, path, number) if path.suffix == ".jsonl" else ()
-                for one in findings:
+                for one in (*findings, *(_paths(line, where, path, number) if path.suffix == ".jsonl" else ())):
                     counts[one.code] += 1
                     if counts[one.code] <= MOST:
                         yield one

@@ -159,9 +159,9 @@ def check_run(run: Submission, learned: bool) -> Iterator[Finding]:
 
 def _complete(run: Submission) -> Iterator[Finding]:
     settings = run.manifest.settings
-    limited = {option: settings[option] for option in ("limit", "offset") if settings.get(option)}
-    for option, value in limited.items():
-        found = f"--{option} {value}".removesuffix(".0")
+    limited = [option for option in ("limit", "offset") if settings.get(option)]
+    for option in limited:
+        found = f"--{option} {settings[option]}".removesuffix(".0")
         yield run.problem("LB201", run.folder.name, found, f"settings.{option}", fix=f"run again without --{option}")
     for subset in sorted({facts.subset for facts in run.tasks.values()} - {""}):
         tasks = [name for name, facts in run.tasks.items() if facts.subset == subset]
@@ -211,13 +211,15 @@ def _whole_run(run: Submission) -> Iterator[Finding]:
     """Blind tasks, and tasks without prompts and responses, which is an error where these may be shared."""
     if blind := [name for name, facts in run.tasks.items() if facts.blind]:
         yield run.in_tasks("LB206", "prompts were sent without media", blind, "blind")
-    stripped = [name for name in run.tasks if lacks_texts(run.samples[name])]
-    withheld = [name for name in stripped if is_withheld(run.tasks[name].benchmark)]
+    stripped: dict[bool, list[str]] = {False: [], True: []}
+    for name in run.tasks:
+        if lacks_texts(run.samples[name]):
+            stripped[is_withheld(run.tasks[name].benchmark)].append(name)
     more: dict[str, Any] = {"severity": "note", "fix": "nothing to fix, but its statistics cannot be checked"}
-    for tasks, how in (([name for name in stripped if name not in withheld], {}), (withheld, more)):
+    for withheld, tasks in stripped.items():
         if tasks:
-            found = "neither prompts nor responses"
-            yield run.in_tasks("LB305", found, tasks, file=f"samples/{tasks[0]}.jsonl", **how)
+            file, found = f"samples/{tasks[0]}.jsonl", "neither prompts nor responses"
+            yield run.in_tasks("LB305", found, tasks, file=file, **(more if withheld else {}))
 
 
 def _comparable(run: Submission) -> Iterator[Finding]:
@@ -303,16 +305,15 @@ def _learned(run: Submission) -> Iterator[Finding]:
         for text in problems:
             yield problem("LB107", task, text.rstrip("."))
         for name in spec.metadata.learned:
-            field = f"scores.{name}"
-            claimed = [(line, one, one.scores.get(name)) for line, one in enumerate(samples, start=1)]
-            given = [(line, sample, score) for line, sample, score in claimed if score is not None]
+            scores = [(one.scores.get(name), other.scores.get(name)) for one, other in zip(samples, again, strict=True)]
+            given = sum(score is not None for score, _ in scores)
             if given and LEARNED[name].unavailable() is not None:
-                found = f"{counted(len(given), 'sample')} with a score that cannot be computed here"
-                yield run.problem("LB107", task, found, field, file, expected="what it needs")
+                found = f"{counted(given, 'sample')} with a score that cannot be computed here"
+                yield run.problem("LB107", task, found, f"scores.{name}", file, expected="what it needs")
                 continue
-            for line, sample, score in given:
-                computed = again[line - 1].scores.get(name)
-                if computed is not None and abs(score - computed) > _TOLERANCE:
-                    where, expected = f"{task}: {sample.sample_id}", f"{computed:g} as computed here"
-                    yield run.problem("LB106", where, f"{score:g}", field, file, expected=expected, line=line)
+            for line, (score, computed) in enumerate(scores, start=1):
+                if score is not None and computed is not None and abs(score - computed) > _TOLERANCE:
+                    where, expected = f"{task}: {samples[line - 1].sample_id}", f"{computed:g} as computed here"
+                    more: dict[str, Any] = {"expected": expected, "line": line}
+                    yield run.problem("LB106", where, f"{score:g}", f"scores.{name}", file, **more)
                     break

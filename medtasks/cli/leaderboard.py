@@ -130,7 +130,7 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Check that result directories can be submitted: complete, comparable, scored by today's rules, no secrets."""
-    from medtasks.core.findings import COLUMNS, as_rows, summary
+    from medtasks.core.findings import COLUMNS, as_rows, failed, summary
     from medtasks.judge import agreement
     from medtasks.leaderboard.intake.check import check_results
     from medtasks.leaderboard.verify.rejudging import REJUDGED
@@ -164,7 +164,7 @@ def check(
         write(f"{folders}: {summary(found.findings)}")
     if rejudged is not None:
         rejudged.write_bytes(REJUDGED.dump_json([*found.rejudged], indent=1) + b"\n")
-    if found.failed(strict):
+    if failed(found.findings, strict):
         raise typer.Exit(1)
 
 
