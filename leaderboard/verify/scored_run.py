@@ -1,5 +1,5 @@
-"""A scored run as boards see it: its tables; its facts, what a reader must know of it, and the commands that repeat it, as
-strings without local paths and secrets."""
+"""A scored run as boards see it: its tables; its facts, notes on it and the commands that repeat it, without local
+paths and secrets."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import numpy as np
 from medtasks.benchmarks.streams import Timeline
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import leaf_tasks, load_spec
+from medtasks.core.files import canonical_json, short_hash
 from medtasks.core.redaction import HIDDEN, shown, shown_argument, shown_facts
 from medtasks.core.text import counted
 from medtasks.metrics.base import Array
@@ -63,6 +64,18 @@ class Entry:
     @cached_property
     def clusters(self) -> tuple[str, ...]:
         return shared(self.table.clusters[: self.scores.items])
+
+    @property
+    def first_items(self) -> list[str]:
+        """The first item of each item's cluster: equal for equal clusters, whatever they are called (stripped runs
+        rename them)."""
+        first: dict[str, str] = {}
+        return [first.setdefault(cluster, item) for item, cluster in zip(self.items, self.clusters, strict=True)]
+
+    @cached_property
+    def items_hash(self) -> str:
+        """A hash of the items and their clusters."""
+        return short_hash(canonical_json([self.items, self.first_items]))
 
     def statistics(self, metric: str, part: str = "") -> Array:
         """The metric's statistics ``(items, width)``, those of items that are judged by parts reduced to the ``part``.
@@ -330,14 +343,12 @@ def _named_tasks(manifest: RunManifest) -> list[str]:
 def _options(manifest: RunManifest) -> list[str]:
     settings = manifest.settings
 
-    def pairs(option: str) -> str:
-        return shlex.quote(shown_argument(_pairs(settings[option]))) if settings.get(option) else ""
-
+    pairs = {option: settings[option] for option in ("model_args", "gen_kwargs") if settings.get(option)}
     given = {
         "model": _word(settings.get("model") or manifest.model.get("model", HIDDEN)),
-        "model_args": pairs("model_args"),
+        "model_args": "",
         "tasks": _word(",".join(_named_tasks(manifest))),
-        "gen_kwargs": pairs("gen_kwargs"),
+        **{option: shlex.quote(shown_argument(_pairs(value))) for option, value in pairs.items()},
     }
     for option in _OPTIONS:
         value = settings.get(option)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import re
 import secrets
 import sys
 import webbrowser
-from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -33,9 +31,6 @@ exports = typer.Typer(help="Results in the formats of other tools.", no_args_is_
 
 Required = Annotated[Path, typer.Option()]
 RequiredText = Annotated[str, typer.Option()]
-
-_VARYING = re.compile(r"[0-9a-f]{8,}…?|[\d,]+ of [\d,]+(?= documents)")
-_OF_OTHERS = re.compile(r" \(and \d+ more of other tasks\)$")
 
 
 @app.command("build")
@@ -85,28 +80,25 @@ def build(
 
 def report(board: Board, out: Path) -> None:
     """Print what the rankings show, what is not comparable, what was refused, and where the pages are."""
-    from medtasks.leaderboard.site.tables import charts, is_beside_its_model
+    from medtasks.leaderboard.site.tables import charts, not_comparable
 
     findings, notes = [], []
-    not_comparable: Counter[tuple[str, str]] = Counter()
-    for benchmark in board.benchmarks:
-        for one in charts(board, benchmark):
-            if len(one.ranking.ranked) > 1:
-                findings.append([benchmark.title, one.ranking.column.label, one.finding])
-            else:
-                notes.append((one.finding.rstrip("."), f"{benchmark.title}: {one.ranking.column.label}"))
-        for found in benchmark.tables:
-            for apart in found.apart:
-                if not is_beside_its_model(found, apart):
-                    name = board.models[apart.model].name
-                    reasons = (_VARYING.sub("…", _OF_OTHERS.sub("", reason)) for reason in set(apart.reasons))
-                    not_comparable.update((name, reason) for reason in reasons)
+    for one in (chart for benchmark in board.benchmarks for chart in charts(board, benchmark)):
+        title, label = one.benchmark.title, one.ranking.column.label
+        if len(one.ranking.ranked) > 1:
+            findings.append([title, label, one.finding])
+        else:
+            notes.append((one.finding.rstrip("."), f"{title}: {label}"))
     if findings:
         table(("benchmark", "score", "finding"), findings)
     write(*grouped_notes(notes))
-    if not_comparable:
-        rows = [[model, reason, str(count)] for (model, reason), count in sorted(not_comparable.items())]
-        table(("not comparable", "reason", "rows"), rows)
+    apart: dict[tuple[str, str], dict[str, None]] = {}
+    for other in not_comparable(board):
+        for reason in other.reasons:
+            apart.setdefault((other.model.name, reason), {})[other.benchmark.title] = None
+    if apart:
+        rows = [(model, ", ".join(titles), reason) for (model, reason), titles in apart.items()]
+        table(("not comparable", "benchmarks", "reason"), rows)
     if board.refused:
         table(("refused", "reason"), [[one.folder, one.reason] for one in board.refused])
     for benchmark in board.benchmarks:
