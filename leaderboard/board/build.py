@@ -146,32 +146,34 @@ def _filled(
     shown_tables = [one for one in shown_tables if one.columns or one.name == HEADLINE]
     letters = [
         schema.LetterCounts(task=entry.name, model=model, **held.model_dump(include={"gold", "chosen", "preference"}))
-        for model, entry in _entries("letters", layout, runs, groups)
+        for model, entry in _entries("letters", layout, groups)
         if (held := entry.scores.letters) is not None
     ]
-    timelines = [one for _, entry in _entries("timeline", layout, runs, groups) for one in entry.timelines]
+    timelines = [one for _, entry in _entries("timeline", layout, groups) for one in entry.timelines]
     beside: dict[str, Sequence[Any]] = {"letters": letters, "timeline": timelines}
     plots = [one for plot in layout.plots for one in _plots(plot, beside.get(plot.kind), runs, shown_tables, table)]
-    gains, bars, text_only = media_gain(
-        benchmark, headline, [one for two in shown_tables for one in two.columns], groups
-    )
-    shown_tables += gains
-    ranks, prompt_order = prompt_ranks([one for two in shown_tables for one in two.columns], ranked)
+    columns = [column for one in shown_tables for column in one.columns]
+    gains, bars, text_only = media_gain(benchmark, headline, columns, groups)
+    ranks, prompt_order = prompt_ranks(columns, ranked)
     confidences, curves, reliability = confidence_section(headline, runs, groups, table)
-    shown_tables += [*ranks, *confidences]
+    shown_tables += [*gains, *ranks, *confidences]
     plots += [*bars, *curves]
 
     usage: list[schema.ModelUsage] = []
-    if (ordering := next((column for column in headline if not column.signed), None)) is not None:
-        usage = _usage(ordering, tables[0], groups, prices)
+    for column in [column for column in headline if not column.signed][:1]:
+        scores = {row.model: row.cells.get(column.key) for row in tables[0].rows}
+        for model, run in groups.of(column.task, column.metric).ranked.items():
+            used, cost = used_by(run, prices, column.task)
+            if (cell := scores.get(model)) is not None and used != Usage():
+                usage.append(schema.ModelUsage(model=model, run=run.public.key, score=cell, usage=used, cost=cost))
         if measure := plotted([(one.usage, one.cost) for one in usage]):
             taken = {plot.name for plot in plots}
             against = schema.BoardPlot(
                 name=next(one for one in ("cost", "score-against-cost", "cost-of-answers") if one not in taken),
-                title=f"{ordering.label} against {measure.label.lower()}",
+                title=f"{column.label} against {measure.label.lower()}",
                 kind="cost",
                 table=HEADLINE,
-                columns=(ordering.key,),
+                columns=(column.key,),
                 note="Times depend on the machine." if measure is SECONDS else "",
             )
             plots.append(against)
@@ -225,13 +227,12 @@ def _ranking(groups: ComparabilityGroups, resamples: int, column: schema.BoardCo
     )
 
 
-def _entries(
-    kind: str, layout: BoardLayout, runs: Sequence[ScoredRun], groups: ComparabilityGroups
-) -> Iterator[tuple[str, Entry]]:
+def _entries(kind: str, layout: BoardLayout, groups: ComparabilityGroups) -> Iterator[tuple[str, Entry]]:
+    """The ranked entries, with their models, of the tasks in plots of this kind."""
     columns = [column for plot in layout.plots if plot.kind == kind for column in plot.columns]
-    for column in {column.task: column for column in board_columns(columns, runs)}.values():
-        for model, run in groups.of(column.task, column.metric).ranked.items():
-            yield model, run.entries[column.task]
+    for task, metric in {column.task: column.metric for column in columns}.items():
+        for model, run in groups.of(task, metric).ranked.items():
+            yield model, run.entries[task]
 
 
 def _plots(
@@ -274,16 +275,3 @@ def _plots(
         against=tuple(column.key for column in against),
         chance=held_chance(runs, Column(columns[0].task, "accuracy", "")) if plot.chance else None,
     )
-
-
-def _usage(
-    column: schema.BoardColumn, table: schema.BoardTable, groups: ComparabilityGroups, prices: Prices
-) -> list[schema.ModelUsage]:
-    """What the runs used that are ranked by the column, of those that report any."""
-    cells = {row.model: row.cells.get(column.key) for row in table.rows}
-    usage = []
-    for model, run in groups.of(column.task, column.metric).ranked.items():
-        used, cost = used_by(run, prices, column.task)
-        if (cell := cells.get(model)) is not None and used != Usage():
-            usage.append(schema.ModelUsage(model=model, run=run.public.key, score=cell, usage=used, cost=cost))
-    return usage

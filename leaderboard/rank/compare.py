@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
@@ -20,13 +19,12 @@ from medtasks.core.tables import TextTable, grouped_notes, p_text, signed_interv
 from medtasks.core.text import first_names
 from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.runs.comparisons import compare_statistics
-from medtasks.runs.find import one_run
 from medtasks.runs.signature import differences
 from medtasks.runs.table import without_value
 from medtasks.stats.paired import detectable_difference
 
 from ..board.board import Pair, Unit
-from ..verify.scored_run import Entry, RunStore, ScoredRun, scored_run
+from ..verify.scored_run import Entry, ScoredRun
 from .rankings import pair_of, with_holm
 
 COLUMNS = ("task", "metric", "A", "B", "A - B", "95 % interval", "p", "p (Holm)", "items", "comparable", "clusters",
@@ -136,12 +134,6 @@ class LeaningTest:
 def signed_number(value: float | None, unit: str, sign: str = "") -> str:
     """The value with its unit's digits, and a plus sign if ``sign`` is ``+``; empty for None."""
     return "" if value is None else f"{value:{sign}.{_DIGITS[unit]}f}"
-
-
-def read_one(folder: Path, cache: Path | None = None) -> ScoredRun:
-    """The single run in or below ``folder``; ``cache`` is the directory that keeps scored runs. `UsageError` if it has
-    none or several, `DataError` if it cannot be read."""
-    return scored_run(one_run(folder), RunStore(cache and cache / "scores"))
 
 
 def compare_runs(

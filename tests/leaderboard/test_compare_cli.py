@@ -17,9 +17,9 @@ from aligned import cells
 from invented_runs import Invented, edit_json, make_run, write_run_of
 from made_runs import entry, right, run
 from medtasks.leaderboard.board.board import BoardColumn, Pair
-from medtasks.leaderboard.rank.compare import Comparison, Line, compare_runs, read_one
+from medtasks.leaderboard.rank.compare import Comparison, Line, compare_runs
 from medtasks.leaderboard.rank.rankings import rank_models
-from medtasks.leaderboard.verify.scored_run import ScoredRun
+from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_run
 from scipy.stats import binomtest, wilcoxon
 from statsmodels.stats.multitest import multipletests
 
@@ -201,7 +201,7 @@ def test_confidences_are_compared_over_the_answers_with_one_in_both_runs(tmp_pat
         if name == "half":
             samples[::2] = [one.model_copy(update={"probabilities": (None,)}) for one in samples[::2]]
         sides.append(samples)
-        runs.append(read_one(write_run(tmp_path / f"{name}_medtasks", made)))
+        runs.append(scored_run(write_run(tmp_path / f"{name}_medtasks", made)))
     shared, gaps = sides[0][1::2], defaultdict[int, float](float)
     for sample in shared:
         (given,) = sample.probabilities
@@ -236,7 +236,7 @@ def test_several_pairs_are_tested_over_the_tasks_of_a_group(families: list[str])
     differences = [one["difference"] for one in test["differences"]]
     assert code == 0
     assert len(differences) == 2 * DIMENSIONS
-    runs = [[read_one(Path(folder)) for folder in pair.split(":")] for pair in families]
+    runs = [[scored_run(Path(folder)) for folder in pair.split(":")] for pair in families]
     tasks = [one["task"] for one in test["differences"][:DIMENSIONS]]
     expected = [
         tuned.entries[task].scores.metrics["accuracy"].value - base.entries[task].scores.metrics["accuracy"].value
