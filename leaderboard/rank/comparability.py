@@ -53,9 +53,8 @@ class ComparabilityGroup:
 
 
 class _Candidate(NamedTuple):
-    """One run's score of the metric. ``items`` is a hash of its items and clusters, ``group_key`` is equal for
-    comparable runs, ``share`` is that of the release, ``level`` as of `ComparabilityGroup`; ``counts`` is whether the
-    run is complete, not refused and, unless in a demonstration, not on miniature data."""
+    """One run's score of the metric; ``items`` is a hash, ``group_key`` is equal for comparable runs, ``share`` is that
+    of the release, ``counts`` whether the run is complete, not refused and, unless allowed, not on miniature data."""
 
     run: ScoredRun
     score: MetricScore
@@ -116,15 +115,11 @@ class ComparabilityGroups:
             others, older = _newest(members)
             replaced |= older
             apart += [(one.run, self._reasons(one, task, *main[:1])) for one in others.values()]
-        self._known[task, metric] = ComparabilityGroup(
-            signature=main[0].signature if main else "",
-            ranked={model: one.run for model, one in sorted(ranked.items())},
-            waiting={model: one.run for model, one in sorted(waiting.items())},
-            apart=apart,
-            replaced=replaced,
-            usual=not main or _is_usual(main[0], task),
-            level=main[0].level if main else 0,
+        signature, usual, level = (
+            (main[0].signature, _is_usual(main[0], task), main[0].level) if main else ("", True, 0)
         )
+        counted, without = ({model: one.run for model, one in sorted(of.items())} for of in (ranked, waiting))
+        self._known[task, metric] = ComparabilityGroup(signature, counted, without, apart, replaced, usual, level)
         return self._known[task, metric]
 
     def blind_twins(self, task: str, metric: str) -> dict[str, tuple[ScoredRun, ScoredRun]]:

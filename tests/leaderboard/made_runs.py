@@ -110,7 +110,8 @@ def run(
     tasks = [leaf for one in entries for leaf in leaf_tasks(one.name)]
     protocols = {task: sorted(protocols_today(task))[0] for task in tasks}
     empty: dict[str, Any] = {name: {} for name in ("versions", "model", "settings", "tasks", "groups", "data")}
-    found = ScoredRun(RunManifest(created="", processes=1, **empty), {}, {}, {})
+    scores = {one.name: one.scores for one in entries}
+    found = ScoredRun(RunManifest(created="", processes=1, **empty), {}, scores, {})
     found.__dict__.update(  # what follows from the manifest of a real run
         public=facts(model, key, **{"protocols": protocols, **more}),
         model=model,
