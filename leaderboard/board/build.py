@@ -11,7 +11,6 @@ import medtasks
 from medtasks.benchmarks.layouts import HEADLINE, all_layouts, columns_of
 from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.registry import benchmark_owner, get_benchmark
-from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError
 from medtasks.core.redaction import shown
 from medtasks.runs.replies import Usage
@@ -220,7 +219,6 @@ def _ranking(groups: ComparabilityGroups, resamples: int, column: schema.BoardCo
     return rank_models(
         column,
         *(on_common_items(entries, column.metric) if entries else ({}, ())),
-        cluster=load_spec(column.task).benchmark.cluster,
         signature=group.signature,
         unranked=unranked,
         resamples=resamples,

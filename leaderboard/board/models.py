@@ -157,9 +157,8 @@ def read_by_model(path: Path, kind: type[M]) -> dict[str, M]:
     except (OSError, ValueError, yaml.YAMLError, RecursionError, TypeError) as error:
         found = " ".join(str(error).split())[:200]
         raise DataError(f"{path}: not a readable YAML file ({found}); fix or restore it.") from error
-    entries: TypeAdapter[dict[str, M]] = TypeAdapter(Annotated[dict[str, kind], Field(min_length=1)])  # type: ignore[valid-type]
     try:
-        return entries.validate_python(loaded)
+        return TypeAdapter(dict[str, kind]).validate_python(loaded)  # type: ignore[valid-type]
     except ValidationError as error:
         raise DataError(f"{path}: {first_problem(error, kind)}; fix it.") from error
 

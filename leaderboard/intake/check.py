@@ -24,7 +24,7 @@ from ..rank.comparability import released_share, same_responses
 from ..verify.rejudging import AGREEMENT, Rejudged
 from ..verify.scored_run import ScoredRun, scored_run
 from .check_run import MOST, Submission, check_run, problem
-from .collect import find_everything
+from .collect import LOGS, find_everything
 from .remove_rows import is_withheld
 
 COVERAGE = 0.95
@@ -97,6 +97,8 @@ def check_results(
             findings.append(problem("LB101", path.name, "it contains no result directory", file=path))
         findings += _beside(path, inside, secrets, public=public, demonstration=demonstration)
     for path, (what, fix) in everything.unread.items():
+        if (what, fix) == LOGS:
+            continue  # a finding about each of them
         findings.append(problem("LB104" if path.is_symlink() else "LB102", path.name, what, fix=fix, file=path))
 
     runs: dict[Path, ScoredRun] = {}

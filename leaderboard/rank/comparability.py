@@ -115,9 +115,8 @@ class ComparabilityGroups:
             others, older = _newest(members)
             replaced |= older
             apart += [(one.run, self._reasons(one, task, *main[:1])) for one in others.values()]
-        signature, usual, level = (
-            (main[0].signature, _is_usual(main[0], task), main[0].level) if main else ("", True, 0)
-        )
+        signature, level = (main[0].signature, main[0].level) if main else ("", 0)
+        usual = not main or _is_usual(main[0], task)
         counted, without = ({model: one.run for model, one in sorted(of.items())} for of in (ranked, waiting))
         self._known[task, metric] = ComparabilityGroup(signature, counted, without, apart, replaced, usual, level)
         return self._known[task, metric]

@@ -17,23 +17,15 @@ from typing import Any
 import numpy as np
 
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.spec import leaf_tasks
+from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.metrics.base import Array, totals
 from medtasks.metrics.item_metrics import ErrorRate
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.comparisons import compare_statistics
 from medtasks.runs.signature import changed_signature
 from medtasks.runs.table import Mask, without_value
+from medtasks.stats import paired
 from medtasks.stats.bootstrap import cluster_totals, joint_resamples
-from medtasks.stats.paired import (
-    ClusteredScore,
-    PairedDifference,
-    clustered_score,
-    detectable_difference,
-    few_clusters,
-    holm,
-    paired_difference,
-)
 from medtasks.stats.ranks import compact_letters, rank_intervals
 
 from ..board import board as schema
@@ -66,7 +58,6 @@ def rank_models(
     tables: Mapping[str, Array],
     clusters: Sequence[str],
     *,
-    cluster: str,
     signature: str,
     unranked: Mapping[str, str] | None = None,
     resamples: int = 1000,
@@ -75,7 +66,7 @@ def rank_models(
 
     ``tables`` has by model the metric's statistics ``(items, width)``; rows without a value
     (`medtasks.runs.table.without_value`) do not count, and models with only such rows are not ranked. ``clusters`` has
-    the cluster of each item, ``cluster`` says what that is, ``unranked`` why further models have no rank.
+    the cluster of each item, ``unranked`` why further models have no rank.
     """
     score = get_metric(column.metric).score
     counted = {model: ~without_value(tables[model]) for model in sorted(tables)}
@@ -94,27 +85,27 @@ def rank_models(
     bounds = rank_intervals(drawn, higher_is_better=column.higher_is_better)
 
     # every pair, over the items that count for both; most pairs have all items in common
-    own = {model: clustered_score(tables[model][counted[model]], codes[counted[model]], score) for model in order}
+    def over(rows: Mask, model: str) -> paired.ClusteredScore:
+        return paired.clustered_score(tables[model][rows], codes[rows], score)
 
-    def over(rows: Mask, model: str) -> ClusteredScore:
-        same = np.array_equal(rows, counted[model])
-        return own[model] if same else clustered_score(tables[model][rows], codes[rows], score)
-
+    own = {model: over(counted[model], model) for model in order}
     found = []
     for first, second in combinations(order, 2):
         both, one, other = counted[first] & counted[second], values[first], values[second]
-        difference = paired_difference(over(both, first), over(both, second))
+        whole = {model: np.array_equal(both, counted[model]) for model in (first, second)}
+        sides = (own[model] if whole[model] else over(both, model) for model in whole)
+        difference = paired.paired_difference(*sides)
         if not (difference.items and math.isfinite(difference.difference)):
             why = "no item has a value from both; the difference is between scores over different items"
-            ends = {"first": one, "second": other, "difference": one - other}
-            difference = PairedDifference(**ends, items=0, clusters=0, reason=why)
+            ends: dict[str, Any] = {"first": one, "second": other, "difference": one - other}
+            difference = paired.PairedDifference(**ends, items=0, clusters=0, reason=why)
         found.append(pair_of(first, second, column.metric, (tables[first], tables[second]), difference))
     pairs = with_holm(found)
     differ = [(one.first, one.second) for one in pairs if one.p_holm is not None and one.p_holm <= LEVEL]
     letters = compact_letters(differ, order)
     # pairs that never differ have no standard error
     errors = [(one.standard_error, one.clusters) for one in pairs if one.standard_error]
-    known = [least for one in errors if (least := detectable_difference(*one)) is not None]
+    known = [least for one in errors if (least := paired.detectable_difference(*one)) is not None]
     better = {model: sum(sign * values[other] > sign * values[model] for other in order) for model in order}
     ranked = []
     for model, bound in zip(order, bounds, strict=True):
@@ -125,17 +116,19 @@ def rank_models(
         column=column,
         items=int(np.count_nonzero(kept)),
         clusters=inside,
-        cluster=cluster,
+        cluster=load_spec(column.task).benchmark.cluster,
         signature=signature,
         ranked=tuple(ranked),
         pairs=pairs,
         detectable=statistics.median(known) if known else None,
-        warning=few_clusters(inside, len(pairs)) if pairs else None,
+        warning=paired.few_clusters(inside, len(pairs)) if pairs else None,
         unranked=dict(sorted({**unscored, **(unranked or {})}.items())),
     )
 
 
-def pair_of(first: str, second: str, metric: str, tables: tuple[Array, Array], found: PairedDifference) -> schema.Pair:
+def pair_of(
+    first: str, second: str, metric: str, tables: tuple[Array, Array], found: paired.PairedDifference
+) -> schema.Pair:
     """The pair for the difference ``found`` between two models with these statistics ``(items, width)`` of the same
     items; Holm's correction comes later.
 
@@ -154,10 +147,10 @@ def pair_of(first: str, second: str, metric: str, tables: tuple[Array, Array], f
 
 def with_holm(pairs: Sequence[schema.Pair]) -> tuple[schema.Pair, ...]:
     """The pairs with p-values corrected over all of them, and with warnings about too few clusters."""
-    adjusted = holm([pair.p_value for pair in pairs])
+    adjusted = paired.holm([pair.p_value for pair in pairs])
     tests = sum(p is not None for p in adjusted)
     return tuple(
-        pair.model_copy(update={"p_holm": p, "warning": few_clusters(pair.clusters, tests)})
+        pair.model_copy(update={"p_holm": p, "warning": paired.few_clusters(pair.clusters, tests)})
         for pair, p in zip(pairs, adjusted, strict=True)
     )
 

@@ -275,7 +275,7 @@ def on_the_board(task: str, metric: str) -> Pair:
     column = BoardColumn(key="c", task=task, metric=metric, label=metric, unit=unit_of(metric),
                          higher_is_better=get_metric(metric).higher_is_better)  # fmt: skip
     tables = {name: entry.statistics(metric) for name, entry in zip(("first", "second"), entries, strict=True)}
-    (pair,) = rank_models(column, tables, entries[0].clusters, cluster="c", signature="s", resamples=20).pairs
+    (pair,) = rank_models(column, tables, entries[0].clusters, signature="s", resamples=20).pairs
     return pair
 
 

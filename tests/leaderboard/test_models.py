@@ -133,7 +133,6 @@ def test_facts_are_those_of_the_first_slug_name_or_glob_and_unknown_without_one(
         (None, "not a readable YAML file"),
         ("- a", "the content is .*, expected a mapping"),
         ("", "the content is missing, expected a mapping"),
-        ("{}", "expected at least 1"),
         ("a: [", "not a readable YAML file"),
         ("? [a]\n: {name: x}", "not a readable YAML file"),
         ("m: {prompt_price: 1}", "expected prompt_price and completion_price, or device_hour_price"),
