@@ -24,7 +24,7 @@ from ..rank.comparability import released_share, same_responses
 from ..verify.rejudging import AGREEMENT, Rejudged
 from ..verify.scored_run import ScoredRun, scored_run
 from .check_run import MOST, Submission, check_run, problem
-from .collect import LOGS, find_everything
+from .collect import LOG, LOGS, find_everything
 from .remove_rows import is_withheld
 
 COVERAGE = 0.95
@@ -46,8 +46,6 @@ _MEDIA = {
     *(".avi", ".bmp", ".dcm", ".gif", ".gz", ".jpeg", ".jpg", ".mkv", ".mov", ".mp4"),
     *(".nii", ".png", ".tif", ".tiff", ".wav", ".webm", ".webp"),
 }
-_LOG = re.compile(r".*_(?:samples_(?P<task>.+)\.jsonl|results\.json)", re.I)
-"""Files of lmms-eval beside a run's directory: whole documents, and the full command."""
 _REPLIES = re.compile(r"(?P<task>.+)\.rank\d+\.jsonl")
 
 
@@ -97,9 +95,8 @@ def check_results(
             findings.append(problem("LB101", path.name, "it contains no result directory", file=path))
         findings += _beside(path, inside, secrets, public=public, demonstration=demonstration)
     for path, (what, fix) in everything.unread.items():
-        if (what, fix) == LOGS:
-            continue  # a finding about each of them
-        findings.append(problem("LB104" if path.is_symlink() else "LB102", path.name, what, fix=fix, file=path))
+        code = "LB103" if (what, fix) == LOGS else "LB104" if path.is_symlink() else "LB102"
+        findings.append(problem(code, path.name, what, fix=fix, file=path))
 
     runs: dict[Path, ScoredRun] = {}
     rejudged: list[Rejudged] = []
@@ -250,21 +247,18 @@ def _beside(
     shared.
     """
     runs = {folder.resolve() for folder in folders}
-    beside = {folder.parent for folder in runs}
     held: dict[tuple[Path, str], list[Path]] = {}
     for file in _files(path):
         place = file.parent.resolve()
         if ".git" in file.relative_to(path).parts or runs & {place, *place.parents}:
             continue
-        text, log = f"{file.name} is beside the results", _LOG.fullmatch(file.name)
         if file.suffix.lower() in _MEDIA:
+            text = f"{file.name} is beside the results"
             yield problem("LB103", path.name, text, expected="no media", fix="remove it", file=file)
-        elif log is not None and place not in beside:
-            fix = "remove it, or make it a run: `medtasks score LOG --from lmms-eval --out NEW_DIR`"
-            yield problem("LB103", path.name, text, expected="a result directory beside it", fix=fix, file=file)
         # both have prompts, logs also references
-        named = log or (_REPLIES.fullmatch(file.name) if file.parent.name.endswith(UNFINISHED) else None)
-        spec = load_specs().get(named["task"] or "") if named is not None else None
+        unfinished = file.parent.name.endswith(UNFINISHED)
+        named = LOG.fullmatch(file.name) or (_REPLIES.fullmatch(file.name) if unfinished else None)
+        spec = None if named is None else load_specs().get(named["task"])
         if spec is not None and is_withheld(spec.metadata.benchmark) and not demonstration:
             held.setdefault((file.parent, spec.metadata.benchmark), []).append(file)
         if not file.is_symlink():

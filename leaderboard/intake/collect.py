@@ -23,7 +23,7 @@ from medtasks.runs.record import RunFolder
 from ..board.board import Refused
 from ..verify.scored_run import RunStore, ScoredRun, scored_run
 
-_LOG = re.compile(r".+_samples_(?P<task>[a-z0-9_]+)\.jsonl", re.I)
+LOG = re.compile(r".+_samples_(?P<task>.+)\.jsonl", re.I)
 LARGE = 64 * 2**20
 """From this many bytes on, runs are read in several processes; with less, these would hardly have started."""
 MOST_PROCESSES = 8
@@ -157,7 +157,7 @@ def find_everything(paths: Sequence[Path]) -> Found:
     def other(here: Path, names: list[str], files: list[str]) -> None:
         links = [here / name for name in (*names, *files) if name.endswith(SUFFIX) and (here / name).is_symlink()]
         unread.update(dict.fromkeys(links, ("it is a link", "copy what it points to")))
-        tasks = {match["task"] for match in map(_LOG.fullmatch, files) if match is not None}
+        tasks = {match["task"] for match in map(LOG.fullmatch, files) if match is not None}
         if tasks & load_specs().keys() and not any(name.endswith(SUFFIX) for name in names):
             unread[here.resolve()] = LOGS
 
