@@ -4,7 +4,6 @@ it replaces an earlier site, and nothing else."""
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -12,9 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from medtasks.core.errors import UsageError
-from medtasks.core.files import file_sha256, recover_directory, replace_directory, temporary_beside
+from medtasks.core.errors import DataError, UsageError
+from medtasks.core.files import recover_directory, replace_directory, short_hash, temporary_beside
 from medtasks.runs.find import NO_RUN, no_run
+from medtasks.runs.record import contents_hash
 from medtasks.verify.store import RunStore, TableStore, code_hash
 
 from .board.board import Board
@@ -105,10 +105,10 @@ def publish(
     if not board.runs:
         reasons = "; ".join(f"{one.folder}: {one.reason.rstrip('.')}" for one in board.refused if one.reason != NO_RUN)
         raise UsageError(f"nothing to show: {reasons}.") if reasons else no_run(results[0])
-    made_of = key and hashlib.sha256(f"{key} {' '.join(sorted(figures))}".encode()).hexdigest()
+    made_of = key and short_hash(f"{key} {' '.join(sorted(figures))}")
     recover_directory(site)
     mark = _mark(site)
-    with contextlib.suppress(OSError):  # files of it are missing
+    with contextlib.suppress(DataError):  # files of it are missing
         if made_of and mark.get("made_of") == made_of and mark.get("content") == _content(site, mark["holds"]):
             return board
     write_site(board, site, samples=samples_of(board, results), figures=figures, made_of=made_of)
@@ -184,12 +184,8 @@ def site_files(
 
 def _content(site: Path, names: Sequence[str]) -> str:
     """A hash of the files and directories ``names`` in ``site``."""
-    digest = hashlib.sha256()
-    for name in names:
-        for path in sorted([site / name, *(site / name).rglob("*")]):
-            if not path.is_dir():
-                digest.update(f"{path.relative_to(site).as_posix()}\0{file_sha256(path)}\0".encode())
-    return digest.hexdigest()
+    files = (path for name in names for path in sorted([site / name, *(site / name).rglob("*")]) if not path.is_dir())
+    return contents_hash({path.relative_to(site).as_posix(): path for path in files})
 
 
 def _mark(directory: Path) -> dict[str, Any]:

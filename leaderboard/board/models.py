@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -16,7 +15,7 @@ import yaml
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, field_validator
 
 from medtasks.core.errors import DataError
-from medtasks.core.files import canonical_json
+from medtasks.core.files import canonical_json, short_hash
 from medtasks.core.redaction import is_secret, shown
 from medtasks.core.schema import first_problem
 from medtasks.judge.verdict import family_of
@@ -118,7 +117,7 @@ def model_key(manifest: RunManifest) -> str:
     word = model_name(manifest).rpartition("/")[2].casefold()
     word = re.sub(r"[^a-z0-9.]+|\.(?![a-z0-9])|(?<![a-z0-9])\.", "-", word)
     word = re.sub(r"-+", "-", word)[:LONGEST].strip("-.")
-    return f"{word or 'model'}-{hashlib.sha256(canonical_json(kept).encode('utf-8', 'replace')).hexdigest()[:8]}"
+    return f"{word or 'model'}-{short_hash(canonical_json(kept))[:8]}"
 
 
 def model_arguments(manifest: RunManifest) -> dict[str, Any]:

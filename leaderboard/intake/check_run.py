@@ -151,13 +151,14 @@ def check_run(run: Submission, learned: bool) -> Iterator[Finding]:
     if asked for, the slowest part."""
     for name in sorted(run.manifest.tasks.keys() - run.tasks.keys()):
         yield problem("LB207", name, "no installed package has this task")
-    for check in (_complete, _data, _whole_run, _comparable, _prompts, _judged, _verified):
+    for check in (_asked, _data, _comparable, _judged, _verified):
         yield from check(run)
     if learned:
         yield from _learned(run)
 
 
-def _complete(run: Submission) -> Iterator[Finding]:
+def _asked(run: Submission) -> Iterator[Finding]:
+    """Documents that were not asked, failed or asked without media, and tasks without prompts and responses."""
     settings = run.manifest.settings
     limited = [option for option in ("limit", "offset") if settings.get(option)]
     for option in limited:
@@ -183,6 +184,14 @@ def _complete(run: Submission) -> Iterator[Finding]:
     for name in run.scored.groups:
         if lacking := sorted({*leaf_tasks(name)} - {*run.manifest.groups[name]}):
             yield run.problem("LB208", name, f"the group lacks {first_names(lacking, MOST)}", f"groups.{name}")
+    if blind := [name for name, facts in run.tasks.items() if facts.blind]:
+        yield run.in_tasks("LB206", "prompts were sent without media", blind, "blind")
+    stripped = [name for name in run.tasks if lacks_texts(run.samples[name])]
+    more: dict[str, Any] = {"severity": "note", "fix": "nothing to fix, but its statistics cannot be checked"}
+    for withheld, how in ((False, {}), (True, more)):
+        if tasks := [name for name in stripped if is_withheld(run.tasks[name].benchmark) is withheld]:
+            file = f"samples/{tasks[0]}.jsonl"
+            yield run.in_tasks("LB305", "neither prompts nor responses", tasks, file=file, **how)
 
 
 def _data(run: Submission) -> Iterator[Finding]:
@@ -207,22 +216,8 @@ def _data(run: Submission) -> Iterator[Finding]:
                     yield run.problem("LB204", task, found, expected=enough, fix=_AS_WRITTEN, file=file)
 
 
-def _whole_run(run: Submission) -> Iterator[Finding]:
-    """Blind tasks, and tasks without prompts and responses, which is an error where these may be shared."""
-    if blind := [name for name, facts in run.tasks.items() if facts.blind]:
-        yield run.in_tasks("LB206", "prompts were sent without media", blind, "blind")
-    stripped: dict[bool, list[str]] = {False: [], True: []}
-    for name in run.tasks:
-        if lacks_texts(run.samples[name]):
-            stripped[is_withheld(run.tasks[name].benchmark)].append(name)
-    more: dict[str, Any] = {"severity": "note", "fix": "nothing to fix, but its statistics cannot be checked"}
-    for withheld, tasks in stripped.items():
-        if tasks:
-            file, found = f"samples/{tasks[0]}.jsonl", "neither prompts nor responses"
-            yield run.in_tasks("LB305", found, tasks, file=file, **(more if withheld else {}))
-
-
 def _comparable(run: Submission) -> Iterator[Finding]:
+    """Other protocols than today's, samples that must not be shared, and prompts that show what a benchmark hides."""
     for name, facts in run.tasks.items():
         today, spec = protocols_today(name), load_spec(name)
         pairs = {
@@ -240,11 +235,6 @@ def _comparable(run: Submission) -> Iterator[Finding]:
             found = f"{facts.protocol_hash} ({'; '.join(others) or 'other filters, metrics or versions'})"
             expected = f"{' or '.join(sorted(today))}, from the task files installed here"
             yield run.problem("LB203", name, found, f"tasks.{name}.protocol_hash", expected=expected)
-
-
-def _prompts(run: Submission) -> Iterator[Finding]:
-    """Samples that must not be shared, but for miniature data, and prompts that show what the benchmark hides."""
-    for name, facts in run.tasks.items():
         file, samples, benchmark = f"samples/{name}.jsonl", run.samples[name], facts.benchmark
         if is_withheld(benchmark) and not run.manifest.data[benchmark].mini and not lacks_texts(samples):
             why = layout_of(benchmark).why or "its package has no board layout that allows more"
