@@ -90,28 +90,31 @@ def check_results(
     folders = [run.directory for run in everything.runs]
     findings: list[Finding] = []
     for path in dict.fromkeys(paths):
-        inside = [folder for folder in folders if folder.resolve().is_relative_to(path.resolve())]
-        if not inside:
+        if not any(folder.resolve().is_relative_to(path.resolve()) for folder in folders):
             findings.append(problem("LB101", path.name, "it contains no result directory", file=path))
-        findings += _beside(path, inside, secrets, public=public, demonstration=demonstration)
     for path, (what, fix) in everything.unread.items():
         code = "LB103" if (what, fix) == LOGS else "LB104" if path.is_symlink() else "LB102"
         findings.append(problem(code, path.name, what, fix=fix, file=path))
 
     runs: dict[Path, ScoredRun] = {}
+    tasks: dict[Path, Collection[str]] = {}
     rejudged: list[Rejudged] = []
     for number, folder in enumerate(folders):
         progress(number, len(folders))
+        tasks[folder.resolve()] = [path.stem for path in (folder / "samples").glob("*.jsonl")]
+        if not (folder / "scores.json").is_file():
+            missing, fix = "scores.json is missing", "restore it, or run `medtasks score`"
+            findings.append(problem("LB102", folder.name, missing, expected="the scores of the run", fix=fix))
         try:
             manifest, samples = read_run(folder)
+            tasks[folder.resolve()] = manifest.tasks
             run = Submission(folder, manifest, samples, scored_run(folder), coverage, demonstration, public)
-            findings += [*check_run(run, learned=rescore), *_inside(folder, manifest.tasks, secrets)]
+            findings += check_run(run, learned=rescore)
         except Exception as error:  # untrusted input
             unreadable = problem("LB102", folder.name, f"{type(error).__name__}: {error}".rstrip("."), file=folder)
             if isinstance(error, MedtasksError):  # the message has what was expected, and the fix
                 unreadable = replace(unreadable, message=str(error))
-            tasks = [path.stem for path in (folder / "samples").glob("*.jsonl")]
-            findings += [unreadable, *_inside(folder, tasks, secrets)]
+            findings.append(unreadable)
             continue
         runs[folder] = run.scored
         if ask_again is None:
@@ -125,7 +128,7 @@ def check_results(
         for one in again:
             if one.equal < AGREEMENT * one.scores or not one.scores:
                 findings.append(run.problem("LB213", folder.name, f"{one.rubric}: {one}", "judge"))
-    findings += _compared(runs)
+    findings += [*_files(paths, tasks, secrets, public=public, demonstration=demonstration), *_compared(runs)]
     progress(len(folders), len(folders))
     return CheckReport(tuple(map(str, folders)), tuple(findings), tuple(rejudged))
 
@@ -166,27 +169,6 @@ def _compared(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
         for other, tasks in copies.items():
             found = f"the responses of {first_names(tasks, MOST)} are those of {folders[other].name}, another model"
             yield problem("LB212", folders[key].name, found, file=folders[key] / "manifest.json")
-
-
-def _inside(folder: Path, tasks: Collection[str], secrets: Patterns) -> Iterator[Finding]:
-    """Findings about the files of a run's directory, whose manifest names ``tasks``."""
-    where = folder.name
-    expected = {"manifest.json", "scores.json", *(f"samples/{task}.jsonl" for task in tasks)}
-    for path in _files(folder):
-        name = path.relative_to(folder).as_posix()
-        if path.is_symlink():
-            yield problem("LB104", where, f"{name} is a link", file=path)
-        elif name not in expected:
-            kind = f"a {path.suffix} file" if path.suffix else "a file"
-            yield problem("LB103", where, f"{name} is {kind} of {path.stat().st_size:,} bytes", file=path)
-        yield from _texts_in(path, where, secrets)
-    if not (folder / "scores.json").is_file():
-        missing, fix = "scores.json is missing", "restore it, or run `medtasks score`"
-        yield problem("LB102", where, missing, expected="the scores of the run", fix=fix)
-
-
-def _files(folder: Path) -> list[Path]:
-    return [path for path in sorted(folder.rglob("*")) if path.is_symlink() or not path.is_dir()]
 
 
 def _texts_in(path: Path, where: str, secrets: Patterns) -> Iterator[Finding]:
@@ -238,33 +220,40 @@ def _texts_of(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
             yield from _texts_of(one, f"{field}.{key}".removeprefix("."))
 
 
-def _beside(
-    path: Path, folders: Collection[Path], secrets: Patterns, *, public: bool, demonstration: bool
+def _files(
+    paths: Sequence[Path], runs: Mapping[Path, Collection[str]], secrets: Patterns, *, public: bool, demonstration: bool
 ) -> Iterator[Finding]:
-    """Findings about the files in ``path`` that do not belong to its runs' ``folders``.
+    """Findings about the files in ``paths``: of the ``runs``, whose manifests name these tasks, and beside them.
 
     Files of lmms-eval beside a run, and those of unfinished runs, may stay, unless they have rows that must not be
     shared.
     """
-    runs = {folder.resolve() for folder in folders}
     held: dict[tuple[Path, str], list[Path]] = {}
-    for file in _files(path):
-        place = file.parent.resolve()
-        if ".git" in file.relative_to(path).parts or runs & {place, *place.parents}:
+    files = {file.parent.resolve() / file.name: (path, file) for path in paths for file in sorted(path.rglob("*"))}
+    for place, (path, file) in files.items():
+        folder = next((one for one in place.parents if one in runs), None)
+        if (file.is_dir() and not file.is_symlink()) or (folder is None and ".git" in file.relative_to(path).parts):
             continue
-        if file.suffix.lower() in _MEDIA:
-            text = f"{file.name} is beside the results"
-            yield problem("LB103", path.name, text, expected="no media", fix="remove it", file=file)
-        # both have prompts, logs also references
-        unfinished = file.parent.name.endswith(UNFINISHED)
-        named = LOG.fullmatch(file.name) or (_REPLIES.fullmatch(file.name) if unfinished else None)
-        spec = None if named is None else load_specs().get(named["task"])
-        if spec is not None and is_withheld(spec.metadata.benchmark) and not demonstration:
-            held.setdefault((file.parent, spec.metadata.benchmark), []).append(file)
-        if not file.is_symlink():
-            yield from _texts_in(file, path.name, secrets)
+        where, text = (folder or path).name, f"{file.name} is beside the results"
+        if folder is not None:
+            name = place.relative_to(folder).as_posix()
+            if file.is_symlink():
+                yield problem("LB104", where, f"{name} is a link", file=file)
+            elif name not in ("manifest.json", "scores.json", *(f"samples/{task}.jsonl" for task in runs[folder])):
+                kind = f"a {file.suffix} file" if file.suffix else "a file"
+                yield problem("LB103", where, f"{name} is {kind} of {file.stat().st_size:,} bytes", file=file)
+        elif file.suffix.lower() in _MEDIA:
+            yield problem("LB103", where, text, expected="no media", fix="remove it", file=file)
+        else:  # logs and replies have prompts, logs also references
+            unfinished = file.parent.name.endswith(UNFINISHED)
+            named = LOG.fullmatch(file.name) or (_REPLIES.fullmatch(file.name) if unfinished else None)
+            spec = None if named is None else load_specs().get(named["task"])
+            if spec is not None and is_withheld(spec.metadata.benchmark) and not demonstration:
+                held.setdefault((file.parent, spec.metadata.benchmark), []).append(file)
+        if folder is not None or not file.is_symlink():
+            yield from _texts_in(file, where, secrets)
     severity: Severity | None = None if public else "warning"
-    for (_, benchmark), files in held.items():
-        text = f"beside the results: {counted(len(files), 'file')} with prompts of {benchmark} ({files[0].name})"
+    for (beside, benchmark), several in held.items():
+        text = f"beside the results: {counted(len(several), 'file')} with prompts of {benchmark} ({several[0].name})"
         expected, fix = "nothing that must not be shared", "remove this, or keep the repository private"
-        yield problem("LB304", path.name, text, expected=expected, fix=fix, file=files[0], severity=severity)
+        yield problem("LB304", beside.name, text, expected=expected, fix=fix, file=several[0], severity=severity)
