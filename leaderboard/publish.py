@@ -19,7 +19,6 @@ from medtasks.verify.store import RunStore, TableStore, code_hash
 
 from .board.board import Board
 from .board.build import RESAMPLES, build_board
-from .board.claims import read_claims, with_claims
 from .board.models import Described, read_by_model
 from .board.usage import Price
 from .exports.tables import exports_of
@@ -42,7 +41,6 @@ def board_of(
     demonstration: bool | None = False,
     published: bool = True,
     prices: Path | None = None,
-    claimed: Sequence[str] = (),
     rejudged: Path | None = None,
     cache: Path | None = None,
     progress: Progress = lambda _, __: None,
@@ -53,14 +51,12 @@ def board_of(
 
     Args:
         rejudged: a file of verdicts that were asked for again.
-        claimed: copies of models' repositories, whose claimed scores are shown as references.
         cache: directory that keeps scored runs and the board of the same results and options.
 
     Raises:
         UsageError: a path is not a directory.
         DataError: the file of models, prices or verdicts cannot be read.
     """
-    claims = read_claims(claimed)
     given: dict[str, Any] = {
         "title": title,
         "published": published,
@@ -70,7 +66,7 @@ def board_of(
     }
     store = RunStore(cache and cache / "scores")
     state = None if cache is None else state_of_results(results, store)
-    options = repr((demonstration, RESAMPLES, given, claims))
+    options = repr((demonstration, RESAMPLES, given))
     key = "" if state is None else store.key(options, state, code_hash(Path(__file__).parent))
     boards = TableStore(cache and cache / "boards")
     kept = boards.read(key) if key else None
@@ -80,7 +76,7 @@ def board_of(
     if demonstration is None:
         demonstration = any(run.public.mini for run in runs)
         refused = [one for one in refused if runs or one.reason != NO_RUN]
-    board = with_claims(build_board(runs, refused, demonstration=demonstration, **given), claims)
+    board = build_board(runs, refused, demonstration=demonstration, **given)
     if key:
         boards.write(key, board.model_dump(mode="json"), {})
         boards.keep_newest(_BOARDS)
