@@ -120,10 +120,7 @@ def _filled(
     published: bool,
     resamples: int,
 ) -> schema.BenchmarkBoard:
-    """A benchmark's layout, filled with the scores of the runs.
-
-    Columns that neither a run nor a paper fills are left out, as are tables and plots with only such columns.
-    """
+    """A benchmark's layout, filled with scores; what neither a run nor a paper fills is left out."""
     benchmark = get_benchmark(layout.benchmark)
     reference, unpublished = Reference(), ""
     try:
@@ -240,11 +237,8 @@ def _plots(
     tables: list[schema.BoardTable],
     made: Callable[..., schema.BoardTable],
 ) -> Iterator[schema.BoardPlot]:
-    """The plot, if there are data for it; if no table in ``tables`` has its columns, one is ``made`` and added.
-
-    Columns have a value in some row (ranks: in two), those of a paired plot on both sides; ``beside`` has the data of
-    plots that are not of scores.
-    """
+    """The plot, if there are data for it (``beside``: other than scores); a table for its columns is added if none has
+    them. Columns have a value in some row (ranks: in two), those of a paired plot on both sides."""
     columns, against = (board_columns(one, runs) for one in (plot.columns, plot.against))
     if beside is not None:
         tasks = {one.task for one in beside}

@@ -223,11 +223,8 @@ def _texts_of(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
 def _files(
     paths: Sequence[Path], runs: Mapping[Path, Collection[str]], secrets: Patterns, *, public: bool, demonstration: bool
 ) -> Iterator[Finding]:
-    """Findings about the files in ``paths``: of the ``runs``, whose manifests name these tasks, and beside them.
-
-    Files of lmms-eval beside a run, and those of unfinished runs, may stay, unless they have rows that must not be
-    shared.
-    """
+    """Findings about the files of ``runs``, whose manifests name these tasks, and about those beside them: logs and
+    unfinished runs may stay there, unless they have rows that must not be shared."""
     held: dict[tuple[Path, str], list[Path]] = {}
     files = {file.parent.resolve() / file.name: (path, file) for path in paths for file in sorted(path.rglob("*"))}
     for place, (path, file) in files.items():

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import leaf_tasks, load_spec
-from medtasks.core.findings import Finding, Severity
+from medtasks.core.findings import Finding, Rule, Severity
 from medtasks.core.text import counted, first_names
 from medtasks.metrics.learned import LEARNED
 from medtasks.runs.manifest import RunManifest, TaskFacts, filter_versions
@@ -35,62 +35,52 @@ _TOLERANCE = 1e-3
 """A learned score depends a little on the others in its batch."""
 
 
-class Rule(NamedTuple):
-    """A rule: what is expected, and how to fix what breaks it, unless a finding says otherwise."""
-
-    severity: Severity
-    title: str
-    expected: str
-    fix: str
-
-
 _AS_WRITTEN = "submit the directory as the run wrote it"
-RULES: Mapping[str, Rule] = {
-    "LB101": Rule("error", "no result directory", "at least one",
-        "submit the directory …_medtasks that a run writes; `medtasks score --out` makes one of other logs"),
-    "LB102": Rule("error", "result directory cannot be read", "files and directories that can be read", "restore it"),
-    "LB103": Rule("error", "file does not belong to a result directory",
-        "only manifest.json, scores.json and samples/<task>.jsonl", "remove it; results never include media"),
-    "LB104": Rule("error", "link instead of a file", "a file", "copy what it points to"),
-    "LB106": Rule("error", "learned metric differs from what its model gives", "the score computed here",
-        "score the directory again: `medtasks score DIR --out NEW_DIR`"),
-    "LB107": Rule("warning", "metric cannot be computed here", "its score", "see `medtasks doctor`"),
-    "LB201": Rule("error", "not every document was asked", "all documents", "run the task to its end"),
-    "LB202": Rule("error", "miniature data", "the release", "prepare the release and run on it"),
-    "LB203": Rule("error", "protocol differs from today's", "that of the task files installed here",
-        "run with the unchanged task file, or score the directory again if only scoring changed"),
-    "LB204": Rule("error", "too little of the release is covered", "the whole release",
-        "obtain the missing media, prepare and run again"),
-    "LB205": Rule("error", "responses are not judged", "all of them", "run `medtasks judge DIR --judge FILE`"),
-    "LB206": Rule("warning", "blind run", "media", "nothing to fix; it is shown beside the model, unranked"),
-    "LB207": Rule("warning", "task of no installed package", "one that has", "install it to have the task shown"),
-    "LB208": Rule("warning", "part of the benchmark", "all of its tasks", "run the whole group to have it ranked"),
-    "LB209": Rule("warning", "data differ from those of the other runs", "the same data",
-        "prepare the same release to be comparable"),
-    "LB210": Rule("error", "requests without a response", "a response to each",
-        "repeat the command of the run: it sends only these again"),
-    "LB211": Rule("warning", "newer run of a model", "one run per model",
-        "make sure that both are from the same people, and remove one of them"),
-    "LB212": Rule("warning", "responses of another model", "responses of its own",
-        "make sure that each model was asked"),
-    "LB213": Rule("warning", "verdicts differ from those given again", f"{AGREEMENT:.0%} or more equal scores",
-        "ask for the judge's settings, or judge the run yourself: `medtasks judge DIR --judge FILE`"),
-    "LB214": Rule("error", "verdicts were not asked again", "an answer of the judge", "correct the judge's settings"),
-    "LB301": Rule("error", "key or token", "no secret in any file",
-        "remove it everywhere, revoke it, and run again with the key in an environment variable"),
-    "LB302": Rule("error", "path of one machine", "no path of one machine",
-        "replace it with a name that makes sense on other machines"),
-    "LB303": Rule("error", "hidden text in a prompt", "nothing of it",
-        "run again with a template that does not show it"),
-    "LB304": Rule("error", "rows of data that must not be shared", "only ids, extracted options and scores",
-        "publish what `medtasks leaderboard strip` leaves, or keep the repository private"),
-    "LB305": Rule("error", "samples without prompts and responses", "both", _AS_WRITTEN),
-    "LB401": Rule("error", "samples are not of the data", "the documents of the task", _AS_WRITTEN),
-    "LB402": Rule("warning", "run cannot be verified here", "the data of the run",
-        "prepare the data of the run here"),
-    "LB403": Rule("error", "prompt differs from the template", "the prompt that the task's template renders",
-        _AS_WRITTEN),
-}  # fmt: skip
+RULES: Mapping[str, Rule] = {rule.code: rule for rule in (
+    Rule("LB101", "error", "no result directory", expected="at least one",
+        fix="submit the directory …_medtasks that a run writes; `medtasks score --out` makes one of other logs"),
+    Rule("LB102", "error", "result directory cannot be read", "restore it", "files and directories that can be read"),
+    Rule("LB103", "error", "file does not belong to a result directory",
+        "remove it; results never include media", "only manifest.json, scores.json and samples/<task>.jsonl"),
+    Rule("LB104", "error", "link instead of a file", "copy what it points to", "a file"),
+    Rule("LB106", "error", "learned metric differs from what its model gives",
+        "score the directory again: `medtasks score DIR --out NEW_DIR`", "the score computed here"),
+    Rule("LB107", "warning", "metric cannot be computed here", "see `medtasks doctor`", "its score"),
+    Rule("LB201", "error", "not every document was asked", "run the task to its end", "all documents"),
+    Rule("LB202", "error", "miniature data", "prepare the release and run on it", "the release"),
+    Rule("LB203", "error", "protocol differs from today's", expected="that of the task files installed here",
+        fix="run with the unchanged task file, or score the directory again if only scoring changed"),
+    Rule("LB204", "error", "too little of the release is covered",
+        "obtain the missing media, prepare and run again", "the whole release"),
+    Rule("LB205", "error", "responses are not judged", "run `medtasks judge DIR --judge FILE`", "all of them"),
+    Rule("LB206", "warning", "blind run", "nothing to fix; it is shown beside the model, unranked", "media"),
+    Rule("LB207", "warning", "task of no installed package", "install it to have the task shown", "one that has"),
+    Rule("LB208", "warning", "part of the benchmark", "run the whole group to have it ranked", "all of its tasks"),
+    Rule("LB209", "warning", "data differ from those of the other runs",
+        "prepare the same release to be comparable", "the same data"),
+    Rule("LB210", "error", "requests without a response",
+        "repeat the command of the run: it sends only these again", "a response to each"),
+    Rule("LB211", "warning", "newer run of a model",
+        "make sure that both are from the same people, and remove one of them", "one run per model"),
+    Rule("LB212", "warning", "responses of another model",
+        "make sure that each model was asked", "responses of its own"),
+    Rule("LB213", "warning", "verdicts differ from those given again", expected=f"{AGREEMENT:.0%} or more equal scores",
+        fix="ask for the judge's settings, or judge the run yourself: `medtasks judge DIR --judge FILE`"),
+    Rule("LB214", "error", "verdicts were not asked again", "correct the judge's settings", "an answer of the judge"),
+    Rule("LB301", "error", "key or token", expected="no secret in any file",
+        fix="remove it everywhere, revoke it, and run again with the key in an environment variable"),
+    Rule("LB302", "error", "path of one machine",
+        "replace it with a name that makes sense on other machines", "no path of one machine"),
+    Rule("LB303", "error", "hidden text in a prompt",
+        "run again with a template that does not show it", "nothing of it"),
+    Rule("LB304", "error", "rows of data that must not be shared", expected="only ids, extracted options and scores",
+        fix="publish what `medtasks leaderboard strip` leaves, or keep the repository private"),
+    Rule("LB305", "error", "samples without prompts and responses", _AS_WRITTEN, "both"),
+    Rule("LB401", "error", "samples are not of the data", _AS_WRITTEN, "the documents of the task"),
+    Rule("LB402", "warning", "run cannot be verified here", "prepare the data of the run here", "the data of the run"),
+    Rule("LB403", "error", "prompt differs from the template",
+        _AS_WRITTEN, "the prompt that the task's template renders"),
+)}  # fmt: skip
 """The rules by code; a code never changes its meaning."""
 
 

@@ -83,11 +83,8 @@ def collect(
 
 
 def _score_ahead(runs: Sequence[RunFolder], store: RunStore, progress: Progress) -> bool:
-    """Score runs into the store in several processes, if there is much to read; return whether there was.
-
-    Whatever cannot be read there, or not kept, is read in this process, which reports the reason. It loads runs only
-    after the others have ended, because those of many runs need as much memory.
-    """
+    """Score runs into the store in several processes, if there is much to read; return whether there was. What fails is
+    read in this process, which reports the reason, and loads runs when the others, with their memory, have ended."""
     processes = min(MOST_PROCESSES, os.cpu_count() or 1)
     served = threading.current_thread() is not threading.main_thread()  # a fork would copy the locks of other threads
     if served or store.folder is None or processes < 2:

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 from made_runs import FAIR, GOOD, KEY, POOR, board, cxr, entry, page, ranked, right, run, signed
-from medtasks.leaderboard.board.board import Board, Refused, Round, Timeline
+from medtasks.leaderboard.board.board import Board, Refused
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.board.models import Described, read_by_model
 from medtasks.leaderboard.board.numbers import finding
 from medtasks.leaderboard.board.usage import Price
 
+from medtasks.benchmarks.streams import Round, Timeline
 from medtasks.catalog.board_layout import BoardLayout, Column
 from medtasks.catalog.spec import leaf_tasks
 from medtasks.cli.leaderboard import report
