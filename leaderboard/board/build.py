@@ -213,13 +213,8 @@ def _ranking(groups: ComparabilityGroups, resamples: int, column: schema.BoardCo
             unranked[model] = f"incomplete: {coverage_text(score.samples, score.answered, score.judged)}"
         else:
             entries[model] = entry
-    return rank_models(
-        column,
-        *(on_common_items(entries, column.metric) if entries else ({}, ())),
-        signature=group.signature,
-        unranked=unranked,
-        resamples=resamples,
-    )
+    tables, clusters = on_common_items(entries, column.metric) if entries else ({}, ())
+    return rank_models(column, tables, clusters, signature=group.signature, unranked=unranked, resamples=resamples)
 
 
 def _entries(kind: str, layout: BoardLayout, groups: ComparabilityGroups) -> Iterator[tuple[str, Entry]]:

@@ -88,19 +88,11 @@ def cell_of(run: ScoredRun, column: BoardColumn) -> Cell | None:
     if score is None or not score.samples:
         return None
     low, high = score.interval or (None, None)
-    return Cell(
-        value=score.value,
-        low=low,
-        high=high,
-        items=score.samples,
-        answered=score.answered,
-        judged=score.judged,
-        judge="" if score.judged is None else run.public.judged_by.get(column.task, ""),
-        bounds=score.bounds,
-        incomplete=is_incomplete(score),
-        reason=score.reason,
-        signature=part_signature(run.entries[column.task].signatures[column.metric], column.breakdown, column.group),
-    )
+    same = {name: getattr(score, name) for name in ("value", "answered", "judged", "bounds", "reason")}
+    judge = "" if score.judged is None else run.public.judged_by.get(column.task, "")
+    text = part_signature(run.entries[column.task].signatures[column.metric], column.breakdown, column.group)
+    incomplete = is_incomplete(score)
+    return Cell(low=low, high=high, items=score.samples, judge=judge, incomplete=incomplete, signature=text, **same)
 
 
 def _score_of(run: ScoredRun, column: Column | BoardColumn) -> MetricScore | None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from medtasks.catalog.spec import load_specs
 from medtasks.core.errors import MedtasksError
-from medtasks.core.findings import Finding, Severity
+from medtasks.core.findings import Finding
 from medtasks.core.redaction import SECRETS
 from medtasks.core.text import counted, first_names
 from medtasks.runs.record import read_run
@@ -193,18 +193,17 @@ def _texts_in(path: Path, where: str, secrets: Patterns) -> Iterator[Finding]:
         yield problem("LB102", where, text, fix=fix, file=path)
 
 
-def _paths(text: str, where: str, path: Path, line: int | None = None) -> list[Finding]:
+def _paths(text: str, where: str, path: Path, line: int | None = None) -> Iterator[Finding]:
     try:
         content = json.loads(text)
         if line is not None and isinstance(content, dict):
             content = {key: content[key] for key in _OURS if key in content}
         texts = [*_texts_of(content)]
     except (ValueError, RecursionError):
-        return []  # reported when the directory is read
-    found = [(field, match[0]) for field, value in texts for match in _PATH.finditer(value)]
-    return [
-        problem("LB302", where, f"the path {one[:60]!r}", file=path, line=line, field=field) for field, one in found
-    ]
+        return  # reported when the directory is read
+    for field, value in texts:
+        for match in _PATH.finditer(value):
+            yield problem("LB302", where, f"the path {match[0][:60]!r}", file=path, line=line, field=field)
 
 
 def _texts_of(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
@@ -249,7 +248,7 @@ def _files(
                 held.setdefault((file.parent, spec.metadata.benchmark), []).append(file)
         if folder is not None or not file.is_symlink():
             yield from _texts_in(file, where, secrets)
-    severity: Severity | None = None if public else "warning"
+    severity = "error" if public else "warning"
     for (beside, benchmark), several in held.items():
         text = f"beside the results: {counted(len(several), 'file')} with prompts of {benchmark} ({several[0].name})"
         expected, fix = "nothing that must not be shared", "remove this, or keep the repository private"

@@ -85,22 +85,15 @@ RULES: Mapping[str, Rule] = {rule.code: rule for rule in (
 
 
 def problem(
-    code: str,
-    where: str,
-    found: str,
-    *,
-    expected: str = "",
-    fix: str = "",
-    file: Path | None = None,
-    line: int | None = None,
-    field: str = "",
-    severity: Severity | None = None,
+    code: str, where: str, found: str, *, expected: str = "", fix: str = "", file: Path | None = None, **more: Any
 ) -> Finding:
-    """A finding of rule ``code``, in one sentence: what was found, what was expected, and how to fix it."""
+    """A finding of rule ``code``, in one sentence: what was found, what was expected, and how to fix it; ``more`` are
+    other fields of it."""
     rule = RULES[code]
-    place = f"field `{field}`: " if field else ""
+    place = f"field `{more['field']}`: " if more.get("field") else ""
     message = f"{place}{found}, expected {expected or rule.expected}; {fix or rule.fix}."
-    return Finding(severity or rule.severity, rule.title, where, message, code, str(file or ""), line, field)
+    fields = {"severity": rule.severity, "file": str(file or ""), **more}
+    return Finding(check=rule.title, where=where, message=message, code=code, **fields)
 
 
 @dataclass(frozen=True)
@@ -229,7 +222,7 @@ def _comparable(run: Submission) -> Iterator[Finding]:
         if is_withheld(benchmark) and not run.manifest.data[benchmark].mini and not lacks_texts(samples):
             why = layout_of(benchmark).why or "its package has no board layout that allows more"
             found = f"{counted(len(samples), 'sample')} with prompts, references and responses ({why.rstrip('.')})"
-            yield run.problem("LB304", name, found, file=file, severity=None if run.public else "warning")
+            yield run.problem("LB304", name, found, file=file, severity="error" if run.public else "warning")
         visible = get_benchmark(benchmark).visible_fields
         leaked = (
             (line, sample, field, text)

@@ -239,13 +239,10 @@ def prompt_ranks(
     by_prompt = [[one[model] for model in models] for one in ranks.values()]
     pairs = [pair for pair in combinations(by_prompt, 2) if all(len(set(one)) > 1 for one in pair)]
     known = [float(kendalltau(*pair).statistic) for pair in pairs]  # tau-b
+    tau, lowest = (sum(known) / len(known), min(known)) if known else (None, None)
+    every = math.comb(len(models), 2)
     order = schema.PromptOrder(
-        task=task,
-        prompts=len(ranks),
-        pairs=math.comb(len(models), 2),
-        changes=tuple(changes),
-        tau=sum(known) / len(known) if known else None,
-        lowest_tau=min(known, default=None),
+        task=task, prompts=len(ranks), pairs=every, changes=tuple(changes), tau=tau, lowest_tau=lowest
     )
     return [table], order
 

@@ -334,10 +334,8 @@ def _named_tasks(manifest: RunManifest) -> list[str]:
         if not any({*members} <= others for others in widest.values()):
             widest[name] = {*members}
     covered = set().union(*widest.values())
-    return [
-        *(name for name in manifest.groups if name in widest),
-        *(one for one in manifest.tasks if one not in covered),
-    ]
+    groups = [name for name in manifest.groups if name in widest]
+    return [*groups, *(one for one in manifest.tasks if one not in covered)]
 
 
 def _options(manifest: RunManifest) -> list[str]:
