@@ -18,7 +18,7 @@ from medtasks.runs.record import contents_hash
 from medtasks.verify.store import RunStore, TableStore, code_hash
 
 from .board.board import Board
-from .board.build import RESAMPLES, build_board
+from .board.build import build_board
 from .board.models import Described, read_by_model
 from .board.usage import Price
 from .exports.tables import exports_of
@@ -66,7 +66,7 @@ def board_of(
     }
     store = RunStore(cache and cache / "scores")
     state = None if cache is None else state_of_results(results, store)
-    options = repr((demonstration, RESAMPLES, given))
+    options = repr((demonstration, given))
     key = "" if state is None else store.key(options, state, code_hash(Path(__file__).parent))
     boards = TableStore(cache and cache / "boards")
     kept = boards.read(key) if key else None

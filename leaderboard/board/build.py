@@ -18,7 +18,7 @@ from medtasks.runs.scores import coverage_text
 from medtasks.stats.bootstrap import CONFIDENCE
 
 from ..rank.comparability import ComparabilityGroups, on_common_items, same_responses
-from ..rank.rankings import SEED, media_gain, prompt_ranks, rank_models, size_and_type
+from ..rank.rankings import RESAMPLES, SEED, media_gain, prompt_ranks, rank_models, size_and_type
 from ..verify.rejudging import Rejudged
 from ..verify.scored_run import Entry, ScoredRun
 from . import board as schema
@@ -26,8 +26,6 @@ from .models import Models, distinct_names, model_facts
 from .reference import Reference, load_reference, place_of, published_figures
 from .rows import board_columns, comparable_table, confidence_section, held_chance, is_incomplete, without_empty
 from .usage import SECONDS, Prices, cost_of, plotted, used_by
-
-RESAMPLES = 1000
 
 
 def build_board(
@@ -40,7 +38,6 @@ def build_board(
     published: bool = True,
     prices: Prices | None = None,
     rejudged: Sequence[Rejudged] = (),
-    resamples: int = RESAMPLES,
     layouts: Iterable[BoardLayout] | None = None,
 ) -> schema.Board:
     """The leaderboard of the runs; their order makes no difference, and duplicates are ignored.
@@ -67,13 +64,13 @@ def build_board(
     for layout in all_layouts().values() if layouts is None else layouts:
         tasks = {column.task for column in columns_of(layout)}  # its own, or of another track
         if any(entry.benchmark == layout.benchmark or entry.name in tasks for entry in entries):
-            boards.append(_filled(layout, runs, groups, known, prices or {}, published=published, resamples=resamples))
+            boards.append(_filled(layout, runs, groups, known, prices or {}, published=published))
     return schema.Board(
         title=title,
         medtasks=medtasks.__version__,
         latest=max((run.public.created for run in runs), default=None),
         confidence=CONFIDENCE,
-        resamples=resamples,
+        resamples=RESAMPLES,
         seed=SEED,
         demonstration=demonstration,
         models=known,
@@ -118,7 +115,6 @@ def _filled(
     prices: Prices,
     *,
     published: bool,
-    resamples: int,
 ) -> schema.BenchmarkBoard:
     """A benchmark's layout, filled with scores; what neither a run nor a paper fills is left out."""
     benchmark = get_benchmark(layout.benchmark)
@@ -129,7 +125,7 @@ def _filled(
         unpublished = shown(str(error))
 
     headline = board_columns(layout.headline, runs)
-    ranked = partial(_ranking, groups, resamples)
+    ranked = partial(_ranking, groups)
     rankings = tuple(filter(None, map(ranked, headline)))
     places = [{one.model: float(one.rank) for one in ranking.ranked} for ranking in rankings]
     on_top = {model for by_model in places for model in by_model}
@@ -198,7 +194,7 @@ def _filled(
     )
 
 
-def _ranking(groups: ComparabilityGroups, resamples: int, column: schema.BoardColumn) -> schema.Ranking | None:
+def _ranking(groups: ComparabilityGroups, column: schema.BoardColumn) -> schema.Ranking | None:
     group = groups.of(column.task, column.metric)
     if column.signed or not (group.ranked or group.waiting):
         return None
@@ -214,7 +210,7 @@ def _ranking(groups: ComparabilityGroups, resamples: int, column: schema.BoardCo
         else:
             entries[model] = entry
     tables, clusters = on_common_items(entries, column.metric) if entries else ({}, ())
-    return rank_models(column, tables, clusters, signature=group.signature, unranked=unranked, resamples=resamples)
+    return rank_models(column, tables, clusters, signature=group.signature, unranked=unranked)
 
 
 def _entries(kind: str, layout: BoardLayout, groups: ComparabilityGroups) -> Iterator[tuple[str, Entry]]:

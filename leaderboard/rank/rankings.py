@@ -34,6 +34,7 @@ from ..verify.scored_run import ScoredRun
 from .comparability import ComparabilityGroups
 
 SEED = 0
+RESAMPLES = 1000
 LEVEL = 0.05
 """Two models differ significantly if Holm's p-value is at most this."""
 VERDICTS = ("accuracy", "exact_match", "judged_strict")
@@ -60,7 +61,7 @@ def rank_models(
     *,
     signature: str,
     unranked: Mapping[str, str] | None = None,
-    resamples: int = 1000,
+    resamples: int = RESAMPLES,
 ) -> schema.Ranking:
     """Ranks with intervals, all pairs, and the compact letter display.
 

@@ -130,7 +130,7 @@ def cxr(share: float, seed: int, **changes: Any) -> Any:
 
 
 def board(*runs: ScoredRun, **options: Any) -> Board:
-    return build_board(runs, title="Made by hand", **{"resamples": 100, "published": False, **options})
+    return build_board(runs, title="Made by hand", **{"published": False, **options})
 
 
 def page(*runs: ScoredRun, **options: Any) -> BenchmarkBoard:

@@ -57,7 +57,7 @@ def test_the_order_of_runs_changes_no_byte() -> None:
         draw.shuffle(runs)
         draw.shuffle(refused)
         assert board(*runs).model_dump_json() == expected
-    assert [one.folder for one in build_board(runs, refused, title="x", resamples=10).refused] == ["a", "b"]
+    assert [one.folder for one in build_board(runs, refused, title="x").refused] == ["a", "b"]
 
 
 def test_a_row_may_come_of_several_runs() -> None:

@@ -157,7 +157,7 @@ def test_miniature_data_prepared_like_a_release_are_known(written: dict[str, Pat
     assert codes(check(written["clean"], coverage=0.95)) == ["LB202"]
     assert check(written["clean"], coverage=0.95, demonstration=True).findings == ()
     digests, _ = collect([written["clean"]])
-    (found,) = build_board(digests, title="Board", resamples=10).benchmarks
+    (found,) = build_board(digests, title="Board").benchmarks
     assert (found.rankings, {one.reasons for one in found.tables[0].apart}) == ((), {(MINIATURE,)})
 
 
