@@ -10,6 +10,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from medtasks.benchmarks.streams import Round as Round
 from medtasks.benchmarks.streams import Timeline as Timeline
 from medtasks.metrics.registry import Unit as Unit
 from medtasks.runs.replies import RunUsage, Usage

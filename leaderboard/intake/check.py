@@ -107,8 +107,8 @@ def check_results(
             findings.append(problem("LB102", folder.name, missing, expected="the scores of the run", fix=fix))
         try:
             manifest, samples = read_run(folder)
-            tasks[folder.resolve()] = manifest.tasks
             run = Submission(folder, manifest, samples, scored_run(folder), coverage, demonstration, public)
+            tasks[folder.resolve()] = manifest.tasks
             findings += check_run(run, learned=rescore)
         except Exception as error:  # untrusted input
             unreadable = problem("LB102", folder.name, f"{type(error).__name__}: {error}".rstrip("."), file=folder)
