@@ -51,9 +51,10 @@ def scored_anew(rows: list[Row], chosen: list[int]) -> dict[str, float]:
 
 def timed_ranking(metric: str, tables: dict[str, Array], clusters: list[str], resamples: int) -> float:
     """Seconds of a whole ranking: ranks with intervals, every pair with its test, Holm, letters."""
-    column = BoardColumn(key=metric, task="t", metric=metric, label=metric, unit="fraction", higher_is_better=True)
+    facts = {"task": "kvasir_vqa_x1", "metric": metric, "label": metric, "unit": "fraction"}
+    column = BoardColumn(key=metric, higher_is_better=True, **facts)
     begin = time.perf_counter()
-    found = rank_models(column, tables, clusters, cluster="image", signature=metric, resamples=resamples)
+    found = rank_models(column, tables, clusters, signature=metric, resamples=resamples)
     seconds = time.perf_counter() - begin
     count = len(tables)
     if len(found.ranked) != count or len(found.pairs) != count * (count - 1) // 2:

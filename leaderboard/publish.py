@@ -4,7 +4,6 @@ it replaces an earlier site, and nothing else."""
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -12,14 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from medtasks.core.errors import UsageError
-from medtasks.core.files import file_sha256, recover_directory, replace_directory, temporary_beside
+from medtasks.core.errors import DataError, UsageError
+from medtasks.core.files import recover_directory, replace_directory, short_hash, temporary_beside
 from medtasks.runs.find import NO_RUN, no_run
+from medtasks.runs.record import contents_hash
 from medtasks.verify.store import RunStore, TableStore, code_hash
 
 from .board.board import Board
-from .board.build import RESAMPLES, build_board
-from .board.claims import read_claims, with_claims
+from .board.build import build_board
 from .board.models import Described, read_by_model
 from .board.usage import Price
 from .exports.tables import exports_of
@@ -42,7 +41,6 @@ def board_of(
     demonstration: bool | None = False,
     published: bool = True,
     prices: Path | None = None,
-    claimed: Sequence[str] = (),
     rejudged: Path | None = None,
     cache: Path | None = None,
     progress: Progress = lambda _, __: None,
@@ -53,14 +51,12 @@ def board_of(
 
     Args:
         rejudged: a file of verdicts that were asked for again.
-        claimed: copies of models' repositories, whose claimed scores are shown as references.
         cache: directory that keeps scored runs and the board of the same results and options.
 
     Raises:
         UsageError: a path is not a directory.
         DataError: the file of models, prices or verdicts cannot be read.
     """
-    claims = read_claims(claimed)
     given: dict[str, Any] = {
         "title": title,
         "published": published,
@@ -70,7 +66,7 @@ def board_of(
     }
     store = RunStore(cache and cache / "scores")
     state = None if cache is None else state_of_results(results, store)
-    options = repr((demonstration, RESAMPLES, given, claims))
+    options = repr((demonstration, given))
     key = "" if state is None else store.key(options, state, code_hash(Path(__file__).parent))
     boards = TableStore(cache and cache / "boards")
     kept = boards.read(key) if key else None
@@ -80,7 +76,7 @@ def board_of(
     if demonstration is None:
         demonstration = any(run.public.mini for run in runs)
         refused = [one for one in refused if runs or one.reason != NO_RUN]
-    board = with_claims(build_board(runs, refused, demonstration=demonstration, **given), claims)
+    board = build_board(runs, refused, demonstration=demonstration, **given)
     if key:
         boards.write(key, board.model_dump(mode="json"), {})
         boards.keep_newest(_BOARDS)
@@ -105,10 +101,10 @@ def publish(
     if not board.runs:
         reasons = "; ".join(f"{one.folder}: {one.reason.rstrip('.')}" for one in board.refused if one.reason != NO_RUN)
         raise UsageError(f"nothing to show: {reasons}.") if reasons else no_run(results[0])
-    made_of = key and hashlib.sha256(f"{key} {' '.join(sorted(figures))}".encode()).hexdigest()
+    made_of = key and short_hash(f"{key} {' '.join(sorted(figures))}")
     recover_directory(site)
     mark = _mark(site)
-    with contextlib.suppress(OSError):  # files of it are missing
+    with contextlib.suppress(DataError):  # files of it are missing
         if made_of and mark.get("made_of") == made_of and mark.get("content") == _content(site, mark["holds"]):
             return board
     write_site(board, site, samples=samples_of(board, runs_on_board(board, results)), figures=figures, made_of=made_of)
@@ -183,12 +179,8 @@ def site_files(
 
 def _content(site: Path, names: Sequence[str]) -> str:
     """A hash of the files and directories ``names`` in ``site``."""
-    digest = hashlib.sha256()
-    for name in names:
-        for path in sorted([site / name, *(site / name).rglob("*")]):
-            if not path.is_dir():
-                digest.update(f"{path.relative_to(site).as_posix()}\0{file_sha256(path)}\0".encode())
-    return digest.hexdigest()
+    files = (path for name in names for path in sorted([site / name, *(site / name).rglob("*")]) if not path.is_dir())
+    return contents_hash({path.relative_to(site).as_posix(): path for path in files})
 
 
 def _mark(directory: Path) -> dict[str, Any]:

@@ -173,10 +173,10 @@ class ModelReliability(_Frozen):
     reliability: Reliability
 
 
-class Printed(_Frozen):
-    """A figure in a table of a paper; ``label`` is its model as printed, ``model`` as the board shows it, and
-    ``row_notes`` are about all figures of the model there. ``why`` says why a figure that is not ``rankable`` must not
-    be compared with ours."""
+class Published(_Frozen):
+    """A figure in a table of a paper, not re-run; ``label`` is its model as printed, ``model`` as the board shows it,
+    and ``row_notes`` are about all figures of the model there. ``why`` says why a figure that is not ``rankable`` must
+    not be compared with ours. ``value`` is in the unit of the board's column (percentages become fractions)."""
 
     table: NonEmpty
     source: NonEmpty
@@ -194,11 +194,6 @@ class Printed(_Frozen):
     why: str = ""
     notes: tuple[NonEmpty, ...] = ()
     row_notes: tuple[NonEmpty, ...] = ()
-
-
-class Published(Printed):
-    """A printed figure, not re-run; ``value`` is in the unit of the board's column (percentages become fractions)."""
-
     value: float | None
 
 

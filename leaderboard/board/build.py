@@ -11,7 +11,6 @@ import medtasks
 from medtasks.benchmarks.layouts import HEADLINE, all_layouts, columns_of
 from medtasks.catalog.benchmark import BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.registry import benchmark_owner, get_benchmark
-from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError
 from medtasks.core.redaction import shown
 from medtasks.runs.replies import Usage
@@ -19,7 +18,7 @@ from medtasks.runs.scores import coverage_text
 from medtasks.stats.bootstrap import CONFIDENCE
 
 from ..rank.comparability import ComparabilityGroups, on_common_items, same_responses
-from ..rank.rankings import SEED, media_gain, prompt_ranks, rank_models, size_and_type
+from ..rank.rankings import RESAMPLES, SEED, media_gain, prompt_ranks, rank_models, size_and_type
 from ..verify.rejudging import Rejudged
 from ..verify.scored_run import Entry, ScoredRun
 from . import board as schema
@@ -27,8 +26,6 @@ from .models import Models, distinct_names, model_facts
 from .reference import Reference, load_reference, place_of, published_figures
 from .rows import board_columns, comparable_table, confidence_section, held_chance, is_incomplete, without_empty
 from .usage import SECONDS, Prices, cost_of, plotted, used_by
-
-RESAMPLES = 1000
 
 
 def build_board(
@@ -41,7 +38,6 @@ def build_board(
     published: bool = True,
     prices: Prices | None = None,
     rejudged: Sequence[Rejudged] = (),
-    resamples: int = RESAMPLES,
     layouts: Iterable[BoardLayout] | None = None,
 ) -> schema.Board:
     """The leaderboard of the runs; their order makes no difference, and duplicates are ignored.
@@ -68,13 +64,13 @@ def build_board(
     for layout in all_layouts().values() if layouts is None else layouts:
         tasks = {column.task for column in columns_of(layout)}  # its own, or of another track
         if any(entry.benchmark == layout.benchmark or entry.name in tasks for entry in entries):
-            boards.append(_filled(layout, runs, groups, known, prices or {}, published=published, resamples=resamples))
+            boards.append(_filled(layout, runs, groups, known, prices or {}, published=published))
     return schema.Board(
         title=title,
         medtasks=medtasks.__version__,
         latest=max((run.public.created for run in runs), default=None),
         confidence=CONFIDENCE,
-        resamples=resamples,
+        resamples=RESAMPLES,
         seed=SEED,
         demonstration=demonstration,
         models=known,
@@ -119,12 +115,8 @@ def _filled(
     prices: Prices,
     *,
     published: bool,
-    resamples: int,
 ) -> schema.BenchmarkBoard:
-    """A benchmark's layout, filled with the scores of the runs.
-
-    Columns that neither a run nor a paper fills are left out, as are tables and plots with only such columns.
-    """
+    """A benchmark's layout, filled with scores; what neither a run nor a paper fills is left out."""
     benchmark = get_benchmark(layout.benchmark)
     reference, unpublished = Reference(), ""
     try:
@@ -133,7 +125,7 @@ def _filled(
         unpublished = shown(str(error))
 
     headline = board_columns(layout.headline, runs)
-    ranked = partial(_ranking, groups, resamples)
+    ranked = partial(_ranking, groups)
     rankings = tuple(filter(None, map(ranked, headline)))
     places = [{one.model: float(one.rank) for one in ranking.ranked} for ranking in rankings]
     on_top = {model for by_model in places for model in by_model}
@@ -146,32 +138,34 @@ def _filled(
     shown_tables = [one for one in shown_tables if one.columns or one.name == HEADLINE]
     letters = [
         schema.LetterCounts(task=entry.name, model=model, **held.model_dump(include={"gold", "chosen", "preference"}))
-        for model, entry in _entries("letters", layout, runs, groups)
+        for model, entry in _entries("letters", layout, groups)
         if (held := entry.scores.letters) is not None
     ]
-    timelines = [one for _, entry in _entries("timeline", layout, runs, groups) for one in entry.timelines]
+    timelines = [one for _, entry in _entries("timeline", layout, groups) for one in entry.timelines]
     beside: dict[str, Sequence[Any]] = {"letters": letters, "timeline": timelines}
     plots = [one for plot in layout.plots for one in _plots(plot, beside.get(plot.kind), runs, shown_tables, table)]
-    gains, bars, text_only = media_gain(
-        benchmark, headline, [one for two in shown_tables for one in two.columns], groups
-    )
-    shown_tables += gains
-    ranks, prompt_order = prompt_ranks([one for two in shown_tables for one in two.columns], ranked)
+    columns = [column for one in shown_tables for column in one.columns]
+    gains, bars, text_only = media_gain(benchmark, headline, columns, groups)
+    ranks, prompt_order = prompt_ranks(columns, ranked)
     confidences, curves, reliability = confidence_section(headline, runs, groups, table)
-    shown_tables += [*ranks, *confidences]
+    shown_tables += [*gains, *ranks, *confidences]
     plots += [*bars, *curves]
 
     usage: list[schema.ModelUsage] = []
-    if (ordering := next((column for column in headline if not column.signed), None)) is not None:
-        usage = _usage(ordering, tables[0], groups, prices)
+    for column in [column for column in headline if not column.signed][:1]:
+        scores = {row.model: row.cells.get(column.key) for row in tables[0].rows}
+        for model, run in groups.of(column.task, column.metric).ranked.items():
+            used, cost = used_by(run, prices, column.task)
+            if (cell := scores.get(model)) is not None and used != Usage():
+                usage.append(schema.ModelUsage(model=model, run=run.public.key, score=cell, usage=used, cost=cost))
         if measure := plotted([(one.usage, one.cost) for one in usage]):
             taken = {plot.name for plot in plots}
             against = schema.BoardPlot(
                 name=next(one for one in ("cost", "score-against-cost", "cost-of-answers") if one not in taken),
-                title=f"{ordering.label} against {measure.label.lower()}",
+                title=f"{column.label} against {measure.label.lower()}",
                 kind="cost",
                 table=HEADLINE,
-                columns=(ordering.key,),
+                columns=(column.key,),
                 note="Times depend on the machine." if measure is SECONDS else "",
             )
             plots.append(against)
@@ -200,7 +194,7 @@ def _filled(
     )
 
 
-def _ranking(groups: ComparabilityGroups, resamples: int, column: schema.BoardColumn) -> schema.Ranking | None:
+def _ranking(groups: ComparabilityGroups, column: schema.BoardColumn) -> schema.Ranking | None:
     group = groups.of(column.task, column.metric)
     if column.signed or not (group.ranked or group.waiting):
         return None
@@ -215,23 +209,16 @@ def _ranking(groups: ComparabilityGroups, resamples: int, column: schema.BoardCo
             unranked[model] = f"incomplete: {coverage_text(score.samples, score.answered, score.judged)}"
         else:
             entries[model] = entry
-    return rank_models(
-        column,
-        *(on_common_items(entries, column.metric) if entries else ({}, ())),
-        cluster=load_spec(column.task).benchmark.cluster,
-        signature=group.signature,
-        unranked=unranked,
-        resamples=resamples,
-    )
+    tables, clusters = on_common_items(entries, column.metric) if entries else ({}, ())
+    return rank_models(column, tables, clusters, signature=group.signature, unranked=unranked)
 
 
-def _entries(
-    kind: str, layout: BoardLayout, runs: Sequence[ScoredRun], groups: ComparabilityGroups
-) -> Iterator[tuple[str, Entry]]:
+def _entries(kind: str, layout: BoardLayout, groups: ComparabilityGroups) -> Iterator[tuple[str, Entry]]:
+    """The ranked entries, with their models, of the tasks in plots of this kind."""
     columns = [column for plot in layout.plots if plot.kind == kind for column in plot.columns]
-    for column in {column.task: column for column in board_columns(columns, runs)}.values():
-        for model, run in groups.of(column.task, column.metric).ranked.items():
-            yield model, run.entries[column.task]
+    for task, metric in {column.task: column.metric for column in columns}.items():
+        for model, run in groups.of(task, metric).ranked.items():
+            yield model, run.entries[task]
 
 
 def _plots(
@@ -241,11 +228,8 @@ def _plots(
     tables: list[schema.BoardTable],
     made: Callable[..., schema.BoardTable],
 ) -> Iterator[schema.BoardPlot]:
-    """The plot, if there are data for it; if no table in ``tables`` has its columns, one is ``made`` and added.
-
-    Columns have a value in some row (ranks: in two), those of a paired plot on both sides; ``beside`` has the data of
-    plots that are not of scores.
-    """
+    """The plot, if there are data for it (``beside``: other than scores); a table for its columns is added if none has
+    them. Columns have a value in some row (ranks: in two), those of a paired plot on both sides."""
     columns, against = (board_columns(one, runs) for one in (plot.columns, plot.against))
     if beside is not None:
         tasks = {one.task for one in beside}
@@ -274,16 +258,3 @@ def _plots(
         against=tuple(column.key for column in against),
         chance=held_chance(runs, Column(columns[0].task, "accuracy", "")) if plot.chance else None,
     )
-
-
-def _usage(
-    column: schema.BoardColumn, table: schema.BoardTable, groups: ComparabilityGroups, prices: Prices
-) -> list[schema.ModelUsage]:
-    """What the runs used that are ranked by the column, of those that report any."""
-    cells = {row.model: row.cells.get(column.key) for row in table.rows}
-    usage = []
-    for model, run in groups.of(column.task, column.metric).ranked.items():
-        used, cost = used_by(run, prices, column.task)
-        if (cell := cells.get(model)) is not None and used != Usage():
-            usage.append(schema.ModelUsage(model=model, run=run.public.key, score=cell, usage=used, cost=cost))
-    return usage

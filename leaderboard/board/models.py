@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -13,10 +12,10 @@ from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 import yaml
-from pydantic import BaseModel, Field, ValidationError, field_validator
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, field_validator
 
 from medtasks.core.errors import DataError
-from medtasks.core.files import canonical_json
+from medtasks.core.files import canonical_json, short_hash
 from medtasks.core.redaction import is_secret, shown
 from medtasks.core.schema import first_problem
 from medtasks.judge.verdict import family_of
@@ -118,7 +117,7 @@ def model_key(manifest: RunManifest) -> str:
     word = model_name(manifest).rpartition("/")[2].casefold()
     word = re.sub(r"[^a-z0-9.]+|\.(?![a-z0-9])|(?<![a-z0-9])\.", "-", word)
     word = re.sub(r"-+", "-", word)[:LONGEST].strip("-.")
-    return f"{word or 'model'}-{hashlib.sha256(canonical_json(kept).encode('utf-8', 'replace')).hexdigest()[:8]}"
+    return f"{word or 'model'}-{short_hash(canonical_json(kept))[:8]}"
 
 
 def model_arguments(manifest: RunManifest) -> dict[str, Any]:
@@ -157,19 +156,10 @@ def read_by_model(path: Path, kind: type[M]) -> dict[str, M]:
     except (OSError, ValueError, yaml.YAMLError, RecursionError, TypeError) as error:
         found = " ".join(str(error).split())[:200]
         raise DataError(f"{path}: not a readable YAML file ({found}); fix or restore it.") from error
-    if not isinstance(loaded, dict) or not loaded:
-        raise DataError(f"{path}: has no models, expected a mapping of names to facts; fix the file.")
-    entries = {}
-    for name, facts in loaded.items():
-        place = f"{path}: model {str(name)[:80]!r}"
-        if not isinstance(facts, dict):
-            known = ", ".join(kind.model_fields)
-            raise DataError(f"{place} is {str(facts)[:80]!r}, expected fields from {known}; fix it.")
-        try:
-            entries[str(name)] = kind.model_validate(facts)
-        except ValidationError as error:
-            raise DataError(f"{place}, {first_problem(error, kind)}; fix it.") from error
-    return entries
+    try:
+        return TypeAdapter(dict[str, kind]).validate_python(loaded)  # type: ignore[valid-type]
+    except ValidationError as error:
+        raise DataError(f"{path}: {first_problem(error, kind)}; fix it.") from error
 
 
 def model_facts(run: BoardRun, models: Models | None = None) -> BoardModel:

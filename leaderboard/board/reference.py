@@ -16,13 +16,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, ValidationError, computed_field, model_validator
+from pydantic import BeforeValidator, ValidationError, model_validator
 
 from medtasks.catalog.registry import get_benchmark
 from medtasks.core.errors import DataError, first_line
 from medtasks.core.schema import Frozen, first_problem
 
-from .board import BoardColumn, NonEmpty, Printed, Published
+from .board import BoardColumn, NonEmpty, Published
 
 OptionalText = Annotated[str | None, BeforeValidator(lambda text: text or None)]
 Notes = Annotated[tuple[NonEmpty, ...], BeforeValidator(lambda text: tuple(text.splitlines()))]
@@ -32,8 +32,8 @@ _HIGHEST = {"fraction": 1, "percent": 100, "points": 100}
 _NUMBER = re.compile(r"-?[0-9]{1,9}(\.[0-9]{1,9})?")
 
 
-class PublishedFigure(Printed):
-    """One printed figure, and what medtasks scores as its counterpart."""
+class PublishedFigure(Published):
+    """One printed figure, and what medtasks scores as its counterpart; ``value`` is worked out here."""
 
     judge: OptionalText
     size: OptionalText
@@ -47,6 +47,7 @@ class PublishedFigure(Printed):
     why: str
     notes: Notes
     row_notes: Notes
+    value: float | None = None
 
     @model_validator(mode="after")
     def _whole(self) -> PublishedFigure:
@@ -54,22 +55,16 @@ class PublishedFigure(Printed):
             raise ValueError("has one of `breakdown` and `group`, expected both or neither")
         if self.why and self.rankable:
             raise ValueError("`why` is given, but the figure is rankable; remove it, or write no in `rankable`")
-        if self.printed is None and not self.notes:
-            raise ValueError("`printed` is empty; say why in `notes`")
-        if self.printed is not None and not _NUMBER.fullmatch(self.printed):
-            raise ValueError(f"`printed` is {self.printed!r}, expected a number, or nothing if it is unreadable")
-        highest = _HIGHEST.get(self.unit)
-        if self.printed is not None and highest is not None and not 0 <= Decimal(self.printed) <= highest:
-            raise ValueError(f"`printed` is {self.printed}, expected 0 to {highest} ({self.unit})")
-        return self
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def value(self) -> float | None:
-        """The figure in the unit of our metric: a percentage becomes a fraction, all others stay."""
         if self.printed is None:
-            return None
-        return float(Decimal(self.printed) / 100 if self.unit == "percent" else Decimal(self.printed))
+            if not self.notes:
+                raise ValueError("`printed` is empty; say why in `notes`")
+            return self
+        if not _NUMBER.fullmatch(self.printed):
+            raise ValueError(f"`printed` is {self.printed!r}, expected a number, or nothing if it is unreadable")
+        number, highest = Decimal(self.printed), _HIGHEST.get(self.unit)
+        if highest is not None and not 0 <= number <= highest:
+            raise ValueError(f"`printed` is {self.printed}, expected 0 to {highest} ({self.unit})")
+        return self.model_copy(update={"value": float(number / 100 if self.unit == "percent" else number)})
 
 
 class Reference(Frozen):
@@ -118,6 +113,8 @@ def place_of(column: BoardColumn | PublishedFigure) -> Place:
 
 def published_figures(reference: Reference, keys: Mapping[Place, str]) -> tuple[Published, ...]:
     """The figures; they name the board's column if ``keys`` has one, otherwise the paper's own heading."""
-    named = [{"column": keys.get(place_of(one), one.column)} for one in reference.figures]
-    dumped = [one.model_dump(include={*Published.model_fields}) for one in reference.figures]
-    return tuple(Published(**{**one, **column}) for one, column in zip(dumped, named, strict=True))
+    shown = {*Published.model_fields}
+    return tuple(
+        Published(**{**one.model_dump(include=shown), "column": keys.get(place_of(one), one.column)})
+        for one in reference.figures
+    )

@@ -15,7 +15,7 @@ from medtasks.catalog.spec import load_spec
 from medtasks.metrics.confidence import BINS, CONFIDENCE_NAMES, ECE
 from medtasks.metrics.item_metrics import SIGNED
 from medtasks.metrics.registry import get_metric, unit_of
-from medtasks.runs.scores import COVERAGE, MetricScore, Reliability, Scores
+from medtasks.runs.scores import COVERAGE, MetricScore, Reliability
 from medtasks.runs.signature import changed_signature
 from medtasks.verify.verification import unverified_note
 
@@ -88,24 +88,15 @@ def cell_of(run: ScoredRun, column: BoardColumn) -> Cell | None:
     if score is None or not score.samples:
         return None
     low, high = score.interval or (None, None)
-    return Cell(
-        value=score.value,
-        low=low,
-        high=high,
-        items=score.samples,
-        answered=score.answered,
-        judged=score.judged,
-        judge="" if score.judged is None else run.public.judged_by.get(column.task, ""),
-        bounds=score.bounds,
-        incomplete=is_incomplete(score),
-        reason=score.reason,
-        signature=part_signature(run.entries[column.task].signatures[column.metric], column.breakdown, column.group),
-    )
+    same = {name: getattr(score, name) for name in ("value", "answered", "judged", "bounds", "reason")}
+    judge = "" if score.judged is None else run.public.judged_by.get(column.task, "")
+    text = part_signature(run.entries[column.task].signatures[column.metric], column.breakdown, column.group)
+    incomplete = is_incomplete(score)
+    return Cell(low=low, high=high, items=score.samples, judge=judge, incomplete=incomplete, signature=text, **same)
 
 
 def _score_of(run: ScoredRun, column: Column | BoardColumn) -> MetricScore | None:
-    entry = run.entries.get(column.task)
-    scores: Scores | None = None if entry is None else entry.scores
+    scores = run.scores.get(column.task)
     if scores is not None and column.breakdown is not None:
         scores = scores.breakdowns.get(column.breakdown, {}).get(column.group or "")
     return None if scores is None else scores.metrics.get(column.metric)
@@ -160,10 +151,8 @@ def comparable_table(
     last = (float("inf"),)
     comparable.sort(key=lambda one: (order.get(one[0], last), one[0]))
     not_comparable = [
-        BoardRow(
-            model=run.model, cells=cells, runs=(run.public.key,), blind=run.blind, reasons=tuple(_shortened(reasons))
-        )
-        for _, (run, cells, reasons) in sorted(apart.items(), key=lambda one: one[0])
+        BoardRow(model=model, cells=cells, runs=(key,), blind=run.blind, reasons=tuple(_shortened(reasons)))
+        for (model, _, key), (run, cells, reasons) in sorted(apart.items(), key=lambda one: one[0])
     ]
 
     # what a reader must know of the comparable runs
@@ -243,8 +232,8 @@ def _curves(task: str, found: Mapping[str, tuple[ScoredRun, Reliability]]) -> tu
         facts: dict[str, Any] = {"metric": "accuracy", "unit": "fraction", "higher_is_better": True, "signed": signed}
         return BoardColumn(key=f"{task}.accuracy.{key}", task=task, label=label, **facts)
 
-    ends = {one.high: one.low for _, reliability in found.values() for one in reliability.bins}
-    labels = {high: f"{100 * ends[high]:.0f} to {100 * high:.0f} %" for high in sorted(ends)}
+    ends = sorted({(one.high, one.low) for _, reliability in found.values() for one in reliability.bins})
+    labels = {high: f"{100 * low:.0f} to {100 * high:.0f} %" for high, low in ends}
     columns = {high: column(f"bin-{round(high * BINS):02}", label, signed=True) for high, label in labels.items()}
     by_bin: list[Filled] = []
     by_part: list[Filled] = []
@@ -253,11 +242,9 @@ def _curves(task: str, found: Mapping[str, tuple[ScoredRun, Reliability]]) -> tu
         cells = dict.fromkeys(columns, _EMPTY)
         for one in reliability.bins:
             low, high = (None, None) if one.interval is None else (end - one.confidence for end in one.interval)
-            bounds = f"{one.low:.4f}-{one.high:.4f}"
+            bounds, value = f"{one.low:.4f}-{one.high:.4f}", one.accuracy - one.confidence
             text = changed_signature(signature, metric="accuracy", minus="confidence", bin=bounds)
-            cells[one.high] = Cell(
-                value=one.accuracy - one.confidence, low=low, high=high, items=one.answers, signature=text
-            )
+            cells[one.high] = Cell(value=value, low=low, high=high, items=one.answers, signature=text)
         by_bin += [(model, columns[high], cell, keys) for high, cell in cells.items()]
         answers = sum(one.answers for one in reliability.bins)
         for place, accuracy in enumerate(reliability.curve, start=1):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 
 from medtasks.catalog.spec import load_specs
 from medtasks.core.errors import MedtasksError
-from medtasks.core.findings import Finding, Severity, failed
+from medtasks.core.findings import Finding
 from medtasks.core.redaction import SECRETS
 from medtasks.core.text import counted, first_names
 from medtasks.runs.record import read_run
@@ -24,7 +24,7 @@ from ..rank.comparability import released_share, same_responses
 from ..verify.rejudging import AGREEMENT, Rejudged
 from ..verify.scored_run import ScoredRun, scored_run
 from .check_run import MOST, Submission, check_run, problem
-from .collect import find_everything
+from .collect import LOG, LOGS, find_everything
 from .remove_rows import is_withheld
 
 COVERAGE = 0.95
@@ -46,8 +46,6 @@ _MEDIA = {
     *(".avi", ".bmp", ".dcm", ".gif", ".gz", ".jpeg", ".jpg", ".mkv", ".mov", ".mp4"),
     *(".nii", ".png", ".tif", ".tiff", ".wav", ".webm", ".webp"),
 }
-_LOG = re.compile(r".*_(?:samples_(?P<task>.+)\.jsonl|results\.json)", re.I)
-"""Files of lmms-eval beside a run's directory: whole documents, and the full command."""
 _REPLIES = re.compile(r"(?P<task>.+)\.rank\d+\.jsonl")
 
 
@@ -59,10 +57,6 @@ class CheckReport:
     folders: tuple[str, ...]
     findings: tuple[Finding, ...]
     rejudged: tuple[Rejudged, ...] = ()
-
-    def failed(self, strict: bool = False) -> bool:
-        """Whether there is an error or, if ``strict``, a warning."""
-        return failed(self.findings, strict)
 
 
 def check_results(
@@ -96,27 +90,31 @@ def check_results(
     folders = [run.directory for run in everything.runs]
     findings: list[Finding] = []
     for path in dict.fromkeys(paths):
-        inside = [folder for folder in folders if folder.resolve().is_relative_to(path.resolve())]
-        if not inside:
+        if not any(folder.resolve().is_relative_to(path.resolve()) for folder in folders):
             findings.append(problem("LB101", path.name, "it contains no result directory", file=path))
-        findings += _beside(path, inside, secrets, public=public, demonstration=demonstration)
     for path, (what, fix) in everything.unread.items():
-        findings.append(problem("LB104" if path.is_symlink() else "LB102", path.name, what, fix=fix, file=path))
+        code = "LB103" if (what, fix) == LOGS else "LB104" if path.is_symlink() else "LB102"
+        findings.append(problem(code, path.name, what, fix=fix, file=path))
 
     runs: dict[Path, ScoredRun] = {}
+    tasks: dict[Path, Collection[str]] = {}
     rejudged: list[Rejudged] = []
     for number, folder in enumerate(folders):
         progress(number, len(folders))
+        tasks[folder.resolve()] = [path.stem for path in (folder / "samples").glob("*.jsonl")]
+        if not (folder / "scores.json").is_file():
+            missing, fix = "scores.json is missing", "restore it, or run `medtasks score`"
+            findings.append(problem("LB102", folder.name, missing, expected="the scores of the run", fix=fix))
         try:
             manifest, samples = read_run(folder)
             run = Submission(folder, manifest, samples, scored_run(folder), coverage, demonstration, public)
-            findings += [*check_run(run, learned=rescore), *_inside(folder, manifest.tasks, secrets)]
+            tasks[folder.resolve()] = manifest.tasks
+            findings += check_run(run, learned=rescore)
         except Exception as error:  # untrusted input
             unreadable = problem("LB102", folder.name, f"{type(error).__name__}: {error}".rstrip("."), file=folder)
             if isinstance(error, MedtasksError):  # the message has what was expected, and the fix
                 unreadable = replace(unreadable, message=str(error))
-            tasks = [path.stem for path in (folder / "samples").glob("*.jsonl")]
-            findings += [unreadable, *_inside(folder, tasks, secrets)]
+            findings.append(unreadable)
             continue
         runs[folder] = run.scored
         if ask_again is None:
@@ -130,33 +128,26 @@ def check_results(
         for one in again:
             if one.equal < AGREEMENT * one.scores or not one.scores:
                 findings.append(run.problem("LB213", folder.name, f"{one.rubric}: {one}", "judge"))
-    findings += [*_other_data(runs), *_copies(runs)]
+    findings += [*_files(paths, tasks, secrets, public=public, demonstration=demonstration), *_compared(runs)]
     progress(len(folders), len(folders))
     return CheckReport(tuple(map(str, folders)), tuple(findings), tuple(rejudged))
 
 
-def _other_data(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
-    """Runs on other data than those with most of the release, or that most runs have."""
-    by_data: dict[str, dict[str, list[Path]]] = {}
-    shares: dict[tuple[str, str], float] = {}
+def _compared(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
+    """Runs on other data than those with most of the release, or that most runs have; runs that would replace an older
+    one of the same model (whoever submits a run chooses its model's name); and runs with another model's responses."""
+    by_data: dict[str, dict[str, list[tuple[float, Path]]]] = defaultdict(lambda: defaultdict(list))
     for folder, run in runs.items():
         for benchmark, fingerprint in run.public.data.items():
-            by_data.setdefault(benchmark, {}).setdefault(fingerprint, []).append(folder)
-            own = [released_share(entry) for entry in run.entries.values() if entry.benchmark == benchmark]
-            key = (benchmark, fingerprint)
-            shares[key] = max([*own, shares.get(key, 0.0)])
-    for benchmark, found in sorted(by_data.items()):
-        usual = min(found, key=lambda one: (-shares[benchmark, one], -len(found[one]), one))
-        expected = f"{usual[:16]} as {len(found[usual])} of {sum(map(len, found.values()))} runs have"
-        for other in sorted(found.keys() - {usual}):
-            for folder in found[other]:
+            shares = [released_share(entry) for entry in run.entries.values() if entry.benchmark == benchmark]
+            by_data[benchmark][fingerprint].append((max(shares, default=0.0), folder))
+    for benchmark, held in sorted(by_data.items()):
+        usual = min(held, key=lambda one: (-max(held[one])[0], -len(held[one]), one))
+        expected = f"{usual[:16]} as {len(held[usual])} of {sum(map(len, held.values()))} runs have"
+        for other in sorted(held.keys() - {usual}):
+            for _, folder in held[other]:
                 field, file = f"data.{benchmark}.fingerprint", folder / "manifest.json"
                 yield problem("LB209", benchmark, other[:16], expected=expected, file=file, field=field)
-
-
-def _copies(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
-    """Runs that would replace an older one of the same model (whoever submits a run chooses its model's name), and runs
-    whose responses are those of another model."""
     signatures = {
         folder: {signature for entry in run.entries.values() for signature in entry.signatures.values()}
         for folder, run in runs.items()
@@ -180,27 +171,6 @@ def _copies(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
             yield problem("LB212", folders[key].name, found, file=folders[key] / "manifest.json")
 
 
-def _inside(folder: Path, tasks: Collection[str], secrets: Patterns) -> Iterator[Finding]:
-    """Findings about the files of a run's directory, whose manifest names ``tasks``."""
-    where = folder.name
-    expected = {"manifest.json", "scores.json", *(f"samples/{task}.jsonl" for task in tasks)}
-    for path in _files(folder):
-        name = path.relative_to(folder).as_posix()
-        if path.is_symlink():
-            yield problem("LB104", where, f"{name} is a link", file=path)
-        elif name not in expected:
-            kind = f"a {path.suffix} file" if path.suffix else "a file"
-            yield problem("LB103", where, f"{name} is {kind} of {path.stat().st_size:,} bytes", file=path)
-        yield from _texts_in(path, where, secrets)
-    if not (folder / "scores.json").is_file():
-        missing, fix = "scores.json is missing", "restore it, or run `medtasks score`"
-        yield problem("LB102", where, missing, expected="the scores of the run", fix=fix)
-
-
-def _files(folder: Path) -> list[Path]:
-    return [path for path in sorted(folder.rglob("*")) if path.is_symlink() or not path.is_dir()]
-
-
 def _texts_in(path: Path, where: str, secrets: Patterns) -> Iterator[Finding]:
     """Findings about secrets in any file, and paths of one machine in a manifest or in what it writes of a sample."""
     if not path.is_file():
@@ -212,8 +182,7 @@ def _texts_in(path: Path, where: str, secrets: Patterns) -> Iterator[Finding]:
                 found = [(kind, match[0]) for kind, of in secrets.items() for match in of.finditer(line)]
                 masked = [f"{kind} ({text[:4]}…, {len(text)} characters)" for kind, text in found]
                 findings = [problem("LB301", where, text, file=path, line=number) for text in masked]
-                findings += _paths(line, where, path, number) if path.suffix == ".jsonl" else ()
-                for one in findings:
+                for one in (*findings, *(_paths(line, where, path, number) if path.suffix == ".jsonl" else ())):
                     counts[one.code] += 1
                     if counts[one.code] <= MOST:
                         yield one
@@ -224,18 +193,17 @@ def _texts_in(path: Path, where: str, secrets: Patterns) -> Iterator[Finding]:
         yield problem("LB102", where, text, fix=fix, file=path)
 
 
-def _paths(text: str, where: str, path: Path, line: int | None = None) -> list[Finding]:
+def _paths(text: str, where: str, path: Path, line: int | None = None) -> Iterator[Finding]:
     try:
         content = json.loads(text)
         if line is not None and isinstance(content, dict):
             content = {key: content[key] for key in _OURS if key in content}
         texts = [*_texts_of(content)]
     except (ValueError, RecursionError):
-        return []  # reported when the directory is read
-    found = [(field, match[0]) for field, value in texts for match in _PATH.finditer(value)]
-    return [
-        problem("LB302", where, f"the path {one[:60]!r}", file=path, line=line, field=field) for field, one in found
-    ]
+        return  # reported when the directory is read
+    for field, value in texts:
+        for match in _PATH.finditer(value):
+            yield problem("LB302", where, f"the path {match[0][:60]!r}", file=path, line=line, field=field)
 
 
 def _texts_of(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
@@ -251,36 +219,37 @@ def _texts_of(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
             yield from _texts_of(one, f"{field}.{key}".removeprefix("."))
 
 
-def _beside(
-    path: Path, folders: Collection[Path], secrets: Patterns, *, public: bool, demonstration: bool
+def _files(
+    paths: Sequence[Path], runs: Mapping[Path, Collection[str]], secrets: Patterns, *, public: bool, demonstration: bool
 ) -> Iterator[Finding]:
-    """Findings about the files in ``path`` that do not belong to its runs' ``folders``.
-
-    Files of lmms-eval beside a run, and those of unfinished runs, may stay, unless they have rows that must not be
-    shared.
-    """
-    runs = {folder.resolve() for folder in folders}
-    beside = {folder.parent for folder in runs}
+    """Findings about the files of ``runs``, whose manifests name these tasks, and about those beside them: logs and
+    unfinished runs may stay there, unless they have rows that must not be shared."""
     held: dict[tuple[Path, str], list[Path]] = {}
-    for file in _files(path):
-        place = file.parent.resolve()
-        if ".git" in file.relative_to(path).parts or runs & {place, *place.parents}:
+    files = {file.parent.resolve() / file.name: (path, file) for path in paths for file in sorted(path.rglob("*"))}
+    for place, (path, file) in files.items():
+        folder = next((one for one in place.parents if one in runs), None)
+        if (file.is_dir() and not file.is_symlink()) or (folder is None and ".git" in file.relative_to(path).parts):
             continue
-        text, log = f"{file.name} is beside the results", _LOG.fullmatch(file.name)
-        if file.suffix.lower() in _MEDIA:
-            yield problem("LB103", path.name, text, expected="no media", fix="remove it", file=file)
-        elif log is not None and place not in beside:
-            fix = "remove it, or make it a run: `medtasks score LOG --from lmms-eval --out NEW_DIR`"
-            yield problem("LB103", path.name, text, expected="a result directory beside it", fix=fix, file=file)
-        # both have prompts, logs also references
-        named = log or (_REPLIES.fullmatch(file.name) if file.parent.name.endswith(UNFINISHED) else None)
-        spec = load_specs().get(named["task"] or "") if named is not None else None
-        if spec is not None and is_withheld(spec.metadata.benchmark) and not demonstration:
-            held.setdefault((file.parent, spec.metadata.benchmark), []).append(file)
-        if not file.is_symlink():
-            yield from _texts_in(file, path.name, secrets)
-    severity: Severity | None = None if public else "warning"
-    for (_, benchmark), files in held.items():
-        text = f"beside the results: {counted(len(files), 'file')} with prompts of {benchmark} ({files[0].name})"
+        where, text = (folder or path).name, f"{file.name} is beside the results"
+        if folder is not None:
+            name = place.relative_to(folder).as_posix()
+            if file.is_symlink():
+                yield problem("LB104", where, f"{name} is a link", file=file)
+            elif name not in ("manifest.json", "scores.json", *(f"samples/{task}.jsonl" for task in runs[folder])):
+                kind = f"a {file.suffix} file" if file.suffix else "a file"
+                yield problem("LB103", where, f"{name} is {kind} of {file.stat().st_size:,} bytes", file=file)
+        elif file.suffix.lower() in _MEDIA:
+            yield problem("LB103", where, text, expected="no media", fix="remove it", file=file)
+        else:  # logs and replies have prompts, logs also references
+            unfinished = file.parent.name.endswith(UNFINISHED)
+            named = LOG.fullmatch(file.name) or (_REPLIES.fullmatch(file.name) if unfinished else None)
+            spec = None if named is None else load_specs().get(named["task"])
+            if spec is not None and is_withheld(spec.metadata.benchmark) and not demonstration:
+                held.setdefault((file.parent, spec.metadata.benchmark), []).append(file)
+        if folder is not None or not file.is_symlink():
+            yield from _texts_in(file, where, secrets)
+    severity = "error" if public else "warning"
+    for (beside, benchmark), several in held.items():
+        text = f"beside the results: {counted(len(several), 'file')} with prompts of {benchmark} ({several[0].name})"
         expected, fix = "nothing that must not be shared", "remove this, or keep the repository private"
-        yield problem("LB304", path.name, text, expected=expected, fix=fix, file=files[0], severity=severity)
+        yield problem("LB304", beside.name, text, expected=expected, fix=fix, file=several[0], severity=severity)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import leaf_tasks, load_spec
-from medtasks.core.findings import Finding, Severity
+from medtasks.core.findings import Finding, Rule, Severity
 from medtasks.core.text import counted, first_names
 from medtasks.metrics.learned import LEARNED
 from medtasks.runs.manifest import RunManifest, TaskFacts, filter_versions
@@ -35,82 +35,65 @@ _TOLERANCE = 1e-3
 """A learned score depends a little on the others in its batch."""
 
 
-class Rule(NamedTuple):
-    """A rule: what is expected, and how to fix what breaks it, unless a finding says otherwise."""
-
-    severity: Severity
-    title: str
-    expected: str
-    fix: str
-
-
 _AS_WRITTEN = "submit the directory as the run wrote it"
-RULES: Mapping[str, Rule] = {
-    "LB101": Rule("error", "no result directory", "at least one",
-        "submit the directory …_medtasks that a run writes; `medtasks score --out` makes one of other logs"),
-    "LB102": Rule("error", "result directory cannot be read", "files and directories that can be read", "restore it"),
-    "LB103": Rule("error", "file does not belong to a result directory",
-        "only manifest.json, scores.json and samples/<task>.jsonl", "remove it; results never include media"),
-    "LB104": Rule("error", "link instead of a file", "a file", "copy what it points to"),
-    "LB106": Rule("error", "learned metric differs from what its model gives", "the score computed here",
-        "score the directory again: `medtasks score DIR --out NEW_DIR`"),
-    "LB107": Rule("warning", "metric cannot be computed here", "its score", "see `medtasks doctor`"),
-    "LB201": Rule("error", "not every document was asked", "all documents", "run the task to its end"),
-    "LB202": Rule("error", "miniature data", "the release", "prepare the release and run on it"),
-    "LB203": Rule("error", "protocol differs from today's", "that of the task files installed here",
-        "run with the unchanged task file, or score the directory again if only scoring changed"),
-    "LB204": Rule("error", "too little of the release is covered", "the whole release",
-        "obtain the missing media, prepare and run again"),
-    "LB205": Rule("error", "responses are not judged", "all of them", "run `medtasks judge DIR --judge FILE`"),
-    "LB206": Rule("warning", "blind run", "media", "nothing to fix; it is shown beside the model, unranked"),
-    "LB207": Rule("warning", "task of no installed package", "one that has", "install it to have the task shown"),
-    "LB208": Rule("warning", "part of the benchmark", "all of its tasks", "run the whole group to have it ranked"),
-    "LB209": Rule("warning", "data differ from those of the other runs", "the same data",
-        "prepare the same release to be comparable"),
-    "LB210": Rule("error", "requests without a response", "a response to each",
-        "repeat the command of the run: it sends only these again"),
-    "LB211": Rule("warning", "newer run of a model", "one run per model",
-        "make sure that both are from the same people, and remove one of them"),
-    "LB212": Rule("warning", "responses of another model", "responses of its own",
-        "make sure that each model was asked"),
-    "LB213": Rule("warning", "verdicts differ from those given again", f"{AGREEMENT:.0%} or more equal scores",
-        "ask for the judge's settings, or judge the run yourself: `medtasks judge DIR --judge FILE`"),
-    "LB214": Rule("error", "verdicts were not asked again", "an answer of the judge", "correct the judge's settings"),
-    "LB301": Rule("error", "key or token", "no secret in any file",
-        "remove it everywhere, revoke it, and run again with the key in an environment variable"),
-    "LB302": Rule("error", "path of one machine", "no path of one machine",
-        "replace it with a name that makes sense on other machines"),
-    "LB303": Rule("error", "hidden text in a prompt", "nothing of it",
-        "run again with a template that does not show it"),
-    "LB304": Rule("error", "rows of data that must not be shared", "only ids, extracted options and scores",
-        "publish what `medtasks leaderboard strip` leaves, or keep the repository private"),
-    "LB305": Rule("error", "samples without prompts and responses", "both", _AS_WRITTEN),
-    "LB401": Rule("error", "samples are not of the data", "the documents of the task", _AS_WRITTEN),
-    "LB402": Rule("warning", "run cannot be verified here", "the data of the run",
-        "prepare the data of the run here"),
-    "LB403": Rule("error", "prompt differs from the template", "the prompt that the task's template renders",
-        _AS_WRITTEN),
-}  # fmt: skip
+RULES: Mapping[str, Rule] = {rule.code: rule for rule in (
+    Rule("LB101", "error", "no result directory", expected="at least one",
+        fix="submit the directory …_medtasks that a run writes; `medtasks score --out` makes one of other logs"),
+    Rule("LB102", "error", "result directory cannot be read", "restore it", "files and directories that can be read"),
+    Rule("LB103", "error", "file does not belong to a result directory",
+        "remove it; results never include media", "only manifest.json, scores.json and samples/<task>.jsonl"),
+    Rule("LB104", "error", "link instead of a file", "copy what it points to", "a file"),
+    Rule("LB106", "error", "learned metric differs from what its model gives",
+        "score the directory again: `medtasks score DIR --out NEW_DIR`", "the score computed here"),
+    Rule("LB107", "warning", "metric cannot be computed here", "see `medtasks doctor`", "its score"),
+    Rule("LB201", "error", "not every document was asked", "run the task to its end", "all documents"),
+    Rule("LB202", "error", "miniature data", "prepare the release and run on it", "the release"),
+    Rule("LB203", "error", "protocol differs from today's", expected="that of the task files installed here",
+        fix="run with the unchanged task file, or score the directory again if only scoring changed"),
+    Rule("LB204", "error", "too little of the release is covered",
+        "obtain the missing media, prepare and run again", "the whole release"),
+    Rule("LB205", "error", "responses are not judged", "run `medtasks judge DIR --judge FILE`", "all of them"),
+    Rule("LB206", "warning", "blind run", "nothing to fix; it is shown beside the model, unranked", "media"),
+    Rule("LB207", "warning", "task of no installed package", "install it to have the task shown", "one that has"),
+    Rule("LB208", "warning", "part of the benchmark", "run the whole group to have it ranked", "all of its tasks"),
+    Rule("LB209", "warning", "data differ from those of the other runs",
+        "prepare the same release to be comparable", "the same data"),
+    Rule("LB210", "error", "requests without a response",
+        "repeat the command of the run: it sends only these again", "a response to each"),
+    Rule("LB211", "warning", "newer run of a model",
+        "make sure that both are from the same people, and remove one of them", "one run per model"),
+    Rule("LB212", "warning", "responses of another model",
+        "make sure that each model was asked", "responses of its own"),
+    Rule("LB213", "warning", "verdicts differ from those given again", expected=f"{AGREEMENT:.0%} or more equal scores",
+        fix="ask for the judge's settings, or judge the run yourself: `medtasks judge DIR --judge FILE`"),
+    Rule("LB214", "error", "verdicts were not asked again", "correct the judge's settings", "an answer of the judge"),
+    Rule("LB301", "error", "key or token", expected="no secret in any file",
+        fix="remove it everywhere, revoke it, and run again with the key in an environment variable"),
+    Rule("LB302", "error", "path of one machine",
+        "replace it with a name that makes sense on other machines", "no path of one machine"),
+    Rule("LB303", "error", "hidden text in a prompt",
+        "run again with a template that does not show it", "nothing of it"),
+    Rule("LB304", "error", "rows of data that must not be shared", expected="only ids, extracted options and scores",
+        fix="publish what `medtasks leaderboard strip` leaves, or keep the repository private"),
+    Rule("LB305", "error", "samples without prompts and responses", _AS_WRITTEN, "both"),
+    Rule("LB401", "error", "samples are not of the data", _AS_WRITTEN, "the documents of the task"),
+    Rule("LB402", "warning", "run cannot be verified here", "prepare the data of the run here", "the data of the run"),
+    Rule("LB403", "error", "prompt differs from the template",
+        _AS_WRITTEN, "the prompt that the task's template renders"),
+)}  # fmt: skip
 """The rules by code; a code never changes its meaning."""
 
 
 def problem(
-    code: str,
-    where: str,
-    found: str,
-    *,
-    expected: str = "",
-    fix: str = "",
-    file: Path | None = None,
-    line: int | None = None,
-    field: str = "",
-    severity: Severity | None = None,
+    code: str, where: str, found: str, *, expected: str = "", fix: str = "", file: Path | None = None, **more: Any
 ) -> Finding:
-    """A finding of rule ``code``, in one sentence: what was found, what was expected, and how to fix it."""
+    """A finding of rule ``code``, in one sentence: what was found, what was expected, and how to fix it; ``more`` are
+    other fields of it."""
     rule = RULES[code]
-    place = f"field `{field}`: " if field else ""
+    place = f"field `{more['field']}`: " if more.get("field") else ""
     message = f"{place}{found}, expected {expected or rule.expected}; {fix or rule.fix}."
-    return Finding(severity or rule.severity, rule.title, where, message, code, str(file or ""), line, field)
+    fields = {"severity": rule.severity, "file": str(file or ""), **more}
+    return Finding(check=rule.title, where=where, message=message, code=code, **fields)
 
 
 @dataclass(frozen=True)
@@ -151,17 +134,18 @@ def check_run(run: Submission, learned: bool) -> Iterator[Finding]:
     if asked for, the slowest part."""
     for name in sorted(run.manifest.tasks.keys() - run.tasks.keys()):
         yield problem("LB207", name, "no installed package has this task")
-    for check in (_complete, _data, _whole_run, _comparable, _prompts, _judged, _verified):
+    for check in (_asked, _data, _comparable, _judged, _verified):
         yield from check(run)
     if learned:
         yield from _learned(run)
 
 
-def _complete(run: Submission) -> Iterator[Finding]:
+def _asked(run: Submission) -> Iterator[Finding]:
+    """Documents that were not asked, failed or asked without media, and tasks without prompts and responses."""
     settings = run.manifest.settings
-    limited = {option: settings[option] for option in ("limit", "offset") if settings.get(option)}
-    for option, value in limited.items():
-        found = f"--{option} {value}".removesuffix(".0")
+    limited = [option for option in ("limit", "offset") if settings.get(option)]
+    for option in limited:
+        found = f"--{option} {settings[option]}".removesuffix(".0")
         yield run.problem("LB201", run.folder.name, found, f"settings.{option}", fix=f"run again without --{option}")
     for subset in sorted({facts.subset for facts in run.tasks.values()} - {""}):
         tasks = [name for name, facts in run.tasks.items() if facts.subset == subset]
@@ -183,6 +167,14 @@ def _complete(run: Submission) -> Iterator[Finding]:
     for name in run.scored.groups:
         if lacking := sorted({*leaf_tasks(name)} - {*run.manifest.groups[name]}):
             yield run.problem("LB208", name, f"the group lacks {first_names(lacking, MOST)}", f"groups.{name}")
+    if blind := [name for name, facts in run.tasks.items() if facts.blind]:
+        yield run.in_tasks("LB206", "prompts were sent without media", blind, "blind")
+    stripped = [name for name in run.tasks if lacks_texts(run.samples[name])]
+    more: dict[str, Any] = {"severity": "note", "fix": "nothing to fix, but its statistics cannot be checked"}
+    for withheld, how in ((False, {}), (True, more)):
+        if tasks := [name for name in stripped if is_withheld(run.tasks[name].benchmark) is withheld]:
+            file = f"samples/{tasks[0]}.jsonl"
+            yield run.in_tasks("LB305", "neither prompts nor responses", tasks, file=file, **how)
 
 
 def _data(run: Submission) -> Iterator[Finding]:
@@ -207,20 +199,8 @@ def _data(run: Submission) -> Iterator[Finding]:
                     yield run.problem("LB204", task, found, expected=enough, fix=_AS_WRITTEN, file=file)
 
 
-def _whole_run(run: Submission) -> Iterator[Finding]:
-    """Blind tasks, and tasks without prompts and responses, which is an error where these may be shared."""
-    if blind := [name for name, facts in run.tasks.items() if facts.blind]:
-        yield run.in_tasks("LB206", "prompts were sent without media", blind, "blind")
-    stripped = [name for name in run.tasks if lacks_texts(run.samples[name])]
-    withheld = [name for name in stripped if is_withheld(run.tasks[name].benchmark)]
-    more: dict[str, Any] = {"severity": "note", "fix": "nothing to fix, but its statistics cannot be checked"}
-    for tasks, how in (([name for name in stripped if name not in withheld], {}), (withheld, more)):
-        if tasks:
-            found = "neither prompts nor responses"
-            yield run.in_tasks("LB305", found, tasks, file=f"samples/{tasks[0]}.jsonl", **how)
-
-
 def _comparable(run: Submission) -> Iterator[Finding]:
+    """Other protocols than today's, samples that must not be shared, and prompts that show what a benchmark hides."""
     for name, facts in run.tasks.items():
         today, spec = protocols_today(name), load_spec(name)
         pairs = {
@@ -238,16 +218,11 @@ def _comparable(run: Submission) -> Iterator[Finding]:
             found = f"{facts.protocol_hash} ({'; '.join(others) or 'other filters, metrics or versions'})"
             expected = f"{' or '.join(sorted(today))}, from the task files installed here"
             yield run.problem("LB203", name, found, f"tasks.{name}.protocol_hash", expected=expected)
-
-
-def _prompts(run: Submission) -> Iterator[Finding]:
-    """Samples that must not be shared, but for miniature data, and prompts that show what the benchmark hides."""
-    for name, facts in run.tasks.items():
         file, samples, benchmark = f"samples/{name}.jsonl", run.samples[name], facts.benchmark
         if is_withheld(benchmark) and not run.manifest.data[benchmark].mini and not lacks_texts(samples):
             why = layout_of(benchmark).why or "its package has no board layout that allows more"
             found = f"{counted(len(samples), 'sample')} with prompts, references and responses ({why.rstrip('.')})"
-            yield run.problem("LB304", name, found, file=file, severity=None if run.public else "warning")
+            yield run.problem("LB304", name, found, file=file, severity="error" if run.public else "warning")
         visible = get_benchmark(benchmark).visible_fields
         leaked = (
             (line, sample, field, text)
@@ -303,16 +278,15 @@ def _learned(run: Submission) -> Iterator[Finding]:
         for text in problems:
             yield problem("LB107", task, text.rstrip("."))
         for name in spec.metadata.learned:
-            field = f"scores.{name}"
-            claimed = [(line, one, one.scores.get(name)) for line, one in enumerate(samples, start=1)]
-            given = [(line, sample, score) for line, sample, score in claimed if score is not None]
+            scores = [(one.scores.get(name), other.scores.get(name)) for one, other in zip(samples, again, strict=True)]
+            given = sum(score is not None for score, _ in scores)
             if given and LEARNED[name].unavailable() is not None:
-                found = f"{counted(len(given), 'sample')} with a score that cannot be computed here"
-                yield run.problem("LB107", task, found, field, file, expected="what it needs")
+                found = f"{counted(given, 'sample')} with a score that cannot be computed here"
+                yield run.problem("LB107", task, found, f"scores.{name}", file, expected="what it needs")
                 continue
-            for line, sample, score in given:
-                computed = again[line - 1].scores.get(name)
-                if computed is not None and abs(score - computed) > _TOLERANCE:
-                    where, expected = f"{task}: {sample.sample_id}", f"{computed:g} as computed here"
-                    yield run.problem("LB106", where, f"{score:g}", field, file, expected=expected, line=line)
+            for line, (score, computed) in enumerate(scores, start=1):
+                if score is not None and computed is not None and abs(score - computed) > _TOLERANCE:
+                    where, expected = f"{task}: {samples[line - 1].sample_id}", f"{computed:g} as computed here"
+                    more: dict[str, Any] = {"expected": expected, "line": line}
+                    yield run.problem("LB106", where, f"{score:g}", f"scores.{name}", file, **more)
                     break

@@ -23,22 +23,21 @@ from medtasks.runs.record import RunFolder
 from ..board.board import Refused
 from ..verify.scored_run import RunStore, ScoredRun, scored_run
 
-_LOG = re.compile(r".+_samples_(?P<task>[a-z0-9_]+)\.jsonl", re.I)
+LOG = re.compile(r".+_samples_(?P<task>.+)\.jsonl", re.I)
 LARGE = 64 * 2**20
 """From this many bytes on, runs are read in several processes; with less, these would hardly have started."""
 MOST_PROCESSES = 8
-_LOGS = "it has only lmms-eval's logs; make a run of them: `medtasks score LOG --from lmms-eval --out NEW_DIR`"
+LOGS = "it has only lmms-eval's logs", "make a run of them: `medtasks score LOG --from lmms-eval --out NEW_DIR`"
 Progress = Callable[[int, int], None]
 """Called with the number of runs done and of all runs."""
 
 
 class Found(NamedTuple):
-    """Result directories; by path what was not searched (a link to a result directory, or a directory that cannot be
-    listed) with what it is and what to do; and directories with logs of our tasks, but without a result directory."""
+    """Result directories; and by path what was not read (a link to one, a directory that cannot be listed, or one with
+    logs of our tasks, but without a result directory), with what it is and what to do."""
 
     runs: list[RunFolder]
     unread: dict[Path, tuple[str, str]]
-    logs: list[Path]
 
 
 def collect(
@@ -61,7 +60,6 @@ def collect(
         for path, (what, fix) in found.unread.items()
         if path.resolve() not in read  # otherwise it is a link, whose target is shown
     ]
-    refused += [(folder.resolve().name, _LOGS) for folder in found.logs]
     scored: dict[str, ScoredRun] = {}
     progress(0, len(runs))
     ahead = _score_ahead(runs, store, progress)
@@ -85,11 +83,8 @@ def collect(
 
 
 def _score_ahead(runs: Sequence[RunFolder], store: RunStore, progress: Progress) -> bool:
-    """Score runs into the store in several processes, if there is much to read; return whether there was.
-
-    Whatever cannot be read there, or not kept, is read in this process, which reports the reason. It loads runs only
-    after the others have ended, because those of many runs need as much memory.
-    """
+    """Score runs into the store in several processes, if there is much to read; return whether there was. What fails is
+    read in this process, which reports the reason, and loads runs when the others, with their memory, have ended."""
     processes = min(MOST_PROCESSES, os.cpu_count() or 1)
     served = threading.current_thread() is not threading.main_thread()  # a fork would copy the locks of other threads
     if served or store.folder is None or processes < 2:
@@ -141,8 +136,7 @@ def state_of_results(paths: Sequence[Path], store: RunStore) -> str | None:
     except Exception:  # untrusted input
         return None
     unread = [[shown(path.name), what] for path, (what, _) in found.unread.items()]
-    named = [[shown(path.resolve().name) for path in several] for several in (paths, found.logs)]
-    return canonical_json([keys, *named, unread])
+    return canonical_json([keys, [shown(path.resolve().name) for path in paths], unread])
 
 
 def find_everything(paths: Sequence[Path]) -> Found:
@@ -153,7 +147,6 @@ def find_everything(paths: Sequence[Path]) -> Found:
     """
     folders: dict[Path, Path] = {}
     unread: dict[Path, tuple[str, str]] = {}
-    logs: dict[Path, Path] = {}
 
     def closed(error: OSError) -> None:
         unread[Path(error.filename)] = f"it cannot be listed ({error.strerror})", "give access to it"
@@ -161,13 +154,12 @@ def find_everything(paths: Sequence[Path]) -> Found:
     def other(here: Path, names: list[str], files: list[str]) -> None:
         links = [here / name for name in (*names, *files) if name.endswith(SUFFIX) and (here / name).is_symlink()]
         unread.update(dict.fromkeys(links, ("it is a link", "copy what it points to")))
-        tasks = {match["task"] for match in map(_LOG.fullmatch, files) if match is not None}
+        tasks = {match["task"] for match in map(LOG.fullmatch, files) if match is not None}
         if tasks & load_specs().keys() and not any(name.endswith(SUFFIX) for name in names):
-            logs.setdefault(here.resolve(), here)
+            unread[here.resolve()] = LOGS
 
     for path in paths:
         require_directory(path)
         for folder in run_folders(path, other, closed):
             folders.setdefault(folder.resolve(), folder)
-    runs = [RunFolder(folders[key]) for key in sorted(folders)]
-    return Found(runs, dict(sorted(unread.items())), [logs[key] for key in sorted(logs)])
+    return Found([RunFolder(folders[key]) for key in sorted(folders)], dict(sorted(unread.items())))

@@ -88,17 +88,15 @@ def _without_rows(before: RunRecord, *, words: bool) -> tuple[RunRecord, list[st
         without = members
         if task in withheld:
             fields = _fields_read(task, members)
-            texts = [
-                (field, text)
+            texts = (
+                f"its scores depend on the field `{field}`, which is text ({text[:40]!r})"
                 for sample in members
                 for field in sorted(fields & sample.document.keys())
                 for text in texts_in(sample.document[field])
                 if len(text) > _LONGEST or " " in text.strip()
-            ]
-            for field, text in texts[:1]:
-                why = f"its scores depend on the field `{field}`, which is text ({text[:40]!r})"
+            )
+            if why := next(texts, ""):
                 left_out.append(f"{task}, because {why}")
-            if texts:
                 continue
             confidences = kept_confidences(members)
             without = [
@@ -160,19 +158,16 @@ def _without_row(
 
     own = sample.document.get("choices") or benchmark.options  # their number is the chance level
     choices = {"choices": dict.fromkeys(own, "")} if len(own) != len(benchmark.options) else {}
+    repeats = (one.model_copy(update={"filtered": option(one.filtered, one.status)}) for one in sample.repeats)
     return sample.model_copy(
         update={
             "cluster": cluster,
-            "media": (),
+            **dict.fromkeys(("media", "responses", "probabilities"), ()),
             "prompt": "",
             "target": sample.target if sample.target in shown else "",
-            "responses": (),
-            "probabilities": (),
             "confidence": confidence,
             "filtered": option(sample.filtered, sample.status),
-            "repeats": tuple(
-                one.model_copy(update={"filtered": option(one.filtered, one.status)}) for one in sample.repeats
-            ),
+            "repeats": tuple(repeats),
             "verdicts": {},
             "document": {**choices, **{key: value for key, value in sample.document.items() if key in fields}},
         }

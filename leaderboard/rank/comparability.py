@@ -13,7 +13,6 @@ import numpy as np
 
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import leaf_tasks, load_spec
-from medtasks.core.files import canonical_json, short_hash
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.manifest import frame_settings, protocol_hash
@@ -54,9 +53,8 @@ class ComparabilityGroup:
 
 
 class _Candidate(NamedTuple):
-    """One run's score of the metric. ``items`` is a hash of its items and clusters, ``group_key`` is equal for
-    comparable runs, ``share`` is that of the release, ``level`` as of `ComparabilityGroup`; ``counts`` is whether the
-    run is complete, not refused and, unless in a demonstration, not on miniature data."""
+    """One run's score of the metric; ``items`` is a hash, ``group_key`` is equal for comparable runs, ``share`` is that
+    of the release, ``counts`` whether the run is complete, not refused and, unless allowed, not on miniature data."""
 
     run: ScoredRun
     score: MetricScore
@@ -79,7 +77,6 @@ class ComparabilityGroups:
     def __init__(self, runs: Iterable[ScoredRun], *, demonstration: bool) -> None:
         self._runs = sorted(runs, key=lambda one: (one.public.created, one.public.key))
         self._demonstration = demonstration
-        self._items: dict[tuple[str, str], str] = {}
         self._known: dict[tuple[str, str], ComparabilityGroup] = {}
 
     def of(self, task: str, metric: str) -> ComparabilityGroup:
@@ -118,15 +115,10 @@ class ComparabilityGroups:
             others, older = _newest(members)
             replaced |= older
             apart += [(one.run, self._reasons(one, task, *main[:1])) for one in others.values()]
-        self._known[task, metric] = ComparabilityGroup(
-            signature=main[0].signature if main else "",
-            ranked={model: one.run for model, one in sorted(ranked.items())},
-            waiting={model: one.run for model, one in sorted(waiting.items())},
-            apart=apart,
-            replaced=replaced,
-            usual=not main or _is_usual(main[0], task),
-            level=main[0].level if main else 0,
-        )
+        signature, level = (main[0].signature, main[0].level) if main else ("", 0)
+        usual = not main or _is_usual(main[0], task)
+        counted, without = ({model: one.run for model, one in sorted(of.items())} for of in (ranked, waiting))
+        self._known[task, metric] = ComparabilityGroup(signature, counted, without, apart, replaced, usual, level)
         return self._known[task, metric]
 
     def blind_twins(self, task: str, metric: str) -> dict[str, tuple[ScoredRun, ScoredRun]]:
@@ -145,19 +137,12 @@ class ComparabilityGroups:
             score = None if entry is None else entry.scores.metrics.get(metric)
             if entry is None or score is None or not score.samples:
                 continue
-            key, signature = (run.public.key, task), entry.signatures[metric]
-            if key not in self._items:  # stripped runs rename clusters
-                self._items[key] = short_hash(canonical_json([entry.items, clusters_by_item(entry)]))
-            items, group_key = self._items[key], (signature, self._items[key])
+            signature, items = entry.signatures[metric], entry.items_hash
             outcomes = {leaf: run.verification[leaf] for leaf in leaf_tasks(task) if leaf in run.verification}
-            levels = (2 if one.claimed else int(one.outcome == "unverifiable") for one in outcomes.values())
-            if level := max(levels, default=0):
-                group_key = (changed_signature(signature, **_CLAIMED), str(level))
-            refused = [
-                one.reason if leaf == task else f"{leaf}: {one.reason}"
-                for leaf, one in outcomes.items()
-                if one.outcome == "refused"
-            ]
+            level = max([2 * one.claimed or int(one.outcome == "unverifiable") for one in outcomes.values()], default=0)
+            group_key = (changed_signature(signature, **_CLAIMED), str(level)) if level else (signature, items)
+            no = {leaf: one.reason for leaf, one in outcomes.items() if one.outcome == "refused"}
+            refused = [reason if leaf == task else f"{leaf}: {reason}" for leaf, reason in no.items()]
             counts = run.complete.get(task, False) and not self._is_miniature(run) and not refused
             share = released_share(entry)
             candidates.append(_Candidate(run, score, signature, items, level, group_key, share, refused, counts))
@@ -205,24 +190,18 @@ def coverage_notes(run: ScoredRun, task: str) -> list[str]:
     return [note for note in run.public.notes if note.startswith(f"{benchmark}: coverage ")]
 
 
-def clusters_by_item(entry: Entry) -> list[str]:
-    """The cluster of each item, named by its first item: equal for equal clusters, whatever they are called."""
-    first: dict[str, str] = {}
-    return [first.setdefault(cluster, item) for item, cluster in zip(entry.items, entry.clusters, strict=True)]
-
-
 def on_common_items(entries: Mapping[str, Entry], metric: str) -> tuple[dict[str, Array], Sequence[str]]:
     """The statistics of all models on the same items, and the cluster of each. Verified runs have equal items. Others
     may claim any: each row is then an item in a cluster, and a run without it has no value there."""
     first, *others = entries.values()
     if all((one.items, one.clusters) == (first.items, first.clusters) for one in others):
-        return {model: one.statistics[metric] for model, one in entries.items()}, first.clusters
-    names = {model: list(zip(one.items, clusters_by_item(one), strict=True)) for model, one in entries.items()}
+        return {model: one.statistics(metric) for model, one in entries.items()}, first.clusters
+    names = {model: list(zip(one.items, one.first_items, strict=True)) for model, one in entries.items()}
     row_of = {name: row for row, name in enumerate(sorted({name for found in names.values() for name in found}))}
     tables = {}
     for model, entry in entries.items():
         table = np.full((len(row_of), get_metric(metric).width), np.nan)
-        table[[row_of[name] for name in names[model]]] = entry.statistics[metric]
+        table[[row_of[name] for name in names[model]]] = entry.statistics(metric)
         tables[model] = table
     return tables, [cluster for _, cluster in row_of]
 

@@ -7,26 +7,23 @@ to one side.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
 from medtasks.catalog.spec import leaf_tasks, load_spec
-from medtasks.core.errors import DataError, UsageError
+from medtasks.core.errors import UsageError
 from medtasks.core.schema import suggestion
 from medtasks.core.text import TextTable, first_names, grouped_notes, p_text, signed_interval
 from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.runs.comparisons import compare_statistics
-from medtasks.runs.find import NO_RUN, no_run
 from medtasks.runs.signature import differences
 from medtasks.runs.table import without_value
 from medtasks.stats.paired import detectable_difference
 
 from ..board.board import Pair, Unit
-from ..intake.collect import collect
-from ..verify.scored_run import Entry, RunStore, ScoredRun
+from ..verify.scored_run import Entry, ScoredRun
 from .rankings import pair_of, with_holm
 
 COLUMNS = ("task", "metric", "A", "B", "A - B", "95 % interval", "p", "p (Holm)", "items", "comparable", "clusters",
@@ -138,19 +135,6 @@ def signed_number(value: float | None, unit: str, sign: str = "") -> str:
     return "" if value is None else f"{value:{sign}.{_DIGITS[unit]}f}"
 
 
-def read_one(folder: Path, cache: Path | None = None) -> ScoredRun:
-    """The single run in or below ``folder``; ``cache`` is the directory that keeps scored runs. `UsageError` if it has
-    none or several, `DataError` if it cannot be read."""
-    runs, refused = collect([folder], RunStore(cache and cache / "scores"))
-    if len(runs) > 1:
-        names = first_names((run.public.folder for run in runs), 5)
-        raise UsageError(f"{folder}: contains {len(runs)} runs ({names}), expected one; give its path.")
-    if runs:
-        return runs[0]
-    reason = refused[0].reason
-    raise no_run(folder) if reason == NO_RUN else DataError(f"{folder}: {reason.rstrip('.')}.")
-
-
 def compare_runs(
     first: ScoredRun,
     second: ScoredRun,
@@ -172,50 +156,50 @@ def compare_runs(
         raise UsageError(
             f"--task {task}: not in both runs{suggestion(task, shared)}, which share {first_names(shared)}; choose one."
         )
-    places = [
-        (name, one)
-        for name in (shared if task is None else [task])
-        for one in first.entries[name].statistics
-        if one in second.entries[name].statistics
-    ]
-    metrics = list(dict.fromkeys(one for _, one in places))
+    shared = shared if task is None else [task]
+    held = {name: _metrics_of((first, second), name) for name in shared}
+    metrics = list(dict.fromkeys(one for several in held.values() for one in several))
     if metric is not None and metric not in metrics:
         some = first_names(metrics, 12) or "none"
         raise UsageError(f"--metric {metric}: not in both runs{suggestion(metric, metrics)}, which share {some}.")
-    places = [place for place in places if metric in (None, place[1])]
-    lines = []
-    for number, (name, one) in enumerate(places, start=1):
-        lines.append(_line(first.entries[name], second.entries[name], one))
+    lines: list[Line] = []
+    for number, (name, several) in enumerate(held.items(), start=1):
+        chosen = [one for one in several if metric in (None, one)]
+        lines += _lines(first.entries[name], second.entries[name], chosen)
         if progress is not None:
-            progress(number, len(places))
+            progress(number, len(held))
     corrected = iter(with_holm([line.pair for line in lines if line.pair is not None]))
     lines = [line if line.pair is None else replace(line, pair=next(corrected)) for line in lines]
     return Comparison(first=first.model, second=second.model, lines=tuple(lines))
 
 
-def _line(first: Entry, second: Entry, metric: str) -> Line:
-    entries = (first, second)
-    row_of = [{name: row for row, name in enumerate(entry.items)} for entry in entries]
-    shared = sorted(row_of[0].keys() & row_of[1].keys())
-    rows = [[rows[name] for name in shared] for rows in row_of]
-    clusters, others = ([entry.clusters[row] for row in own] for entry, own in zip(entries, rows, strict=True))
-    unlike = differences(first.signatures[metric], second.signatures[metric])
-    if clusters != others:
-        unlike.append("items are in different clusters")
-    tables = [entry.statistics[metric] for entry in entries]
-    one, two = (table[chosen] for table, chosen in zip(tables, rows, strict=True))
-    counted = sum(int(np.count_nonzero(~without_value(table))) for table in tables)
-    in_both = int(np.count_nonzero(~(without_value(one) | without_value(two))))
-    line = Line(first.name, metric, unit_of(metric), counted - 2 * in_both, tuple(unlike))
-    found = compare_statistics(metric, one, two, clusters)
-    if found is None:
-        sides = (("first", first.scores.metrics[metric]), ("second", second.scores.metrics[metric]))
-        why = [f"{side} run: {score.reason or 'no value'}" for side, score in sides if score.value is None]
-        why = [*why, "no item has a value from both runs"] if shared else ["the runs have no item in common"]
-        return replace(line, reason=why[0])
-    pair, error = pair_of("first", "second", metric, (one, two), found), found.standard_error
-    least = detectable_difference(error, found.clusters) if error else None
-    return replace(line, first=found.first, second=found.second, pair=pair, detectable=least, reason=found.reason)
+def _metrics_of(runs: Sequence[ScoredRun], name: str) -> list[str]:
+    """The metrics of a task or group that all runs have."""
+    first, *others = (run.entries[name].scores.metrics for run in runs)
+    return [metric for metric in first if all(metric in other for other in others)]
+
+
+def _lines(first: Entry, second: Entry, metrics: Sequence[str]) -> Iterator[Line]:
+    names, here, there = np.intersect1d(first.items, second.items, assume_unique=True, return_indices=True)
+    same_clusters = np.array_equal(np.array(first.clusters)[here], np.array(second.clusters)[there])
+    for metric in metrics:
+        unlike = differences(first.signatures[metric], second.signatures[metric])
+        unlike += [] if same_clusters else ["items are in different clusters"]
+        tables = first.statistics(metric), second.statistics(metric)
+        one, two = tables[0][here], tables[1][there]
+        counted = sum(int(np.count_nonzero(~without_value(table))) for table in tables)
+        in_both = int(np.count_nonzero(~(without_value(one) | without_value(two))))
+        line = Line(first.name, metric, unit_of(metric), counted - 2 * in_both, tuple(unlike))
+        found = compare_statistics(metric, one, two, first.table.codes[here])
+        if found is None:
+            sides = (("first", first.scores.metrics[metric]), ("second", second.scores.metrics[metric]))
+            why = [f"{side} run: {score.reason or 'no value'}" for side, score in sides if score.value is None]
+            why = [*why, "no item has a value from both runs"] if len(names) else ["the runs have no item in common"]
+            yield replace(line, reason=why[0])
+            continue
+        pair, error = pair_of("first", "second", metric, (one, two), found), found.standard_error
+        least = detectable_difference(error, found.clusters) if error else None
+        yield replace(line, first=found.first, second=found.second, pair=pair, detectable=least, reason=found.reason)
 
 
 def compare_pairs(
@@ -235,9 +219,9 @@ def compare_pairs(
     for name in sorted(shared) if group is None else [group]:
         tasks = [task for task in leaf_tasks(name) if task in shared]
         if name in shared and load_spec(name).kind == "group" and len(tasks) > 1:
-            held = [set.intersection(*({*run.entries[task].statistics} for task in tasks)) for run in runs]
-            known = runs[0].entries[tasks[0]].statistics
-            places += [(name, one, tasks) for one in known if metric in (None, one) and all(one in of for of in held)]
+            known = [_metrics_of(runs, task) for task in tasks]
+            in_all = [one for one in known[0] if metric in (None, one) and all(one in of for of in known)]
+            places += [(name, one, tasks) for one in in_all]
     if not places:
         asked = " ".join(filter(None, (group and f"--task {group}", metric and f"--metric {metric}")))
         raise UsageError(
@@ -249,7 +233,7 @@ def compare_pairs(
         differences: list[TaskDifference] = []
         for base, tuned in pairs:
             for task in tasks:
-                line = _line(tuned.entries[task], base.entries[task], one)
+                (line,) = _lines(tuned.entries[task], base.entries[task], [one])
                 difference, reason = (None, line.reason) if line.pair is None else (line.pair.difference, None)
                 differences.append(TaskDifference(base.model, tuned.model, task, difference, reason, line.unlike))
             if progress is not None:

@@ -177,10 +177,10 @@ def pilot_spread(task: str, metric: str, first: ScoredRun, second: ScoredRun | N
             raise UsageError(f"{task} {metric}: the pilot runs show no spread ({why}); use other runs, or one alone.")
         return Spread(line.pair.standard_error, line.pair.clusters, "paired difference of the two pilot runs")
     entry = first.entries.get(task)
-    if entry is None or metric not in entry.statistics:
-        known = ", ".join(sorted(first.entries)) if entry is None else ", ".join(entry.statistics)
+    if entry is None or metric not in entry.scores.metrics:
+        known = ", ".join(sorted(first.entries)) if entry is None else ", ".join(entry.scores.metrics)
         raise UsageError(f"the pilot run has no {task if entry is None else metric}; it has {known}.")
-    table = entry.statistics[metric]
+    table = entry.statistics(metric)
     rows = np.flatnonzero(~without_value(table))
     score = clustered_score(table[rows], [entry.clusters[row] for row in rows.tolist()], get_metric(metric).score)
     count = len(score.sums)

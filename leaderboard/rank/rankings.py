@@ -17,22 +17,15 @@ from typing import Any
 import numpy as np
 
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.spec import leaf_tasks
+from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.metrics.base import Array, totals
 from medtasks.metrics.item_metrics import ErrorRate
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.comparisons import compare_statistics
 from medtasks.runs.signature import changed_signature
-from medtasks.runs.table import without_value
+from medtasks.runs.table import Mask, without_value
+from medtasks.stats import paired
 from medtasks.stats.bootstrap import cluster_totals, joint_resamples
-from medtasks.stats.paired import (
-    PairedDifference,
-    clustered_score,
-    detectable_difference,
-    few_clusters,
-    holm,
-    paired_difference,
-)
 from medtasks.stats.ranks import compact_letters, rank_intervals
 
 from ..board import board as schema
@@ -41,6 +34,7 @@ from ..verify.scored_run import ScoredRun
 from .comparability import ComparabilityGroups
 
 SEED = 0
+RESAMPLES = 1000
 LEVEL = 0.05
 """Two models differ significantly if Holm's p-value is at most this."""
 VERDICTS = ("accuracy", "exact_match", "judged_strict")
@@ -65,87 +59,77 @@ def rank_models(
     tables: Mapping[str, Array],
     clusters: Sequence[str],
     *,
-    cluster: str,
     signature: str,
     unranked: Mapping[str, str] | None = None,
-    resamples: int = 1000,
+    resamples: int = RESAMPLES,
 ) -> schema.Ranking:
     """Ranks with intervals, all pairs, and the compact letter display.
 
     ``tables`` has by model the metric's statistics ``(items, width)``; rows without a value
     (`medtasks.runs.table.without_value`) do not count, and models with only such rows are not ranked. ``clusters`` has
-    the cluster of each item, ``cluster`` says what that is, ``unranked`` why further models have no rank.
+    the cluster of each item, ``unranked`` why further models have no rank.
     """
     score = get_metric(column.metric).score
     counted = {model: ~without_value(tables[model]) for model in sorted(tables)}
     # zeros in the rows that do not count, so that sums ignore them
-    zeroed = {
-        model: tables[model] if rows.all() else np.where(rows[:, None], tables[model], 0.0)
-        for model, rows in counted.items()
-    }
+    zeroed = {model: np.where(rows[:, None], tables[model], 0.0) for model, rows in counted.items()}
     values = {model: float(score(totals(table))) for model, table in zeroed.items()}
     unscored = {model: "no item counts" for model, value in values.items() if not math.isfinite(value)}
     sign = 1 if column.higher_is_better else -1
     order = sorted(values.keys() - unscored.keys(), key=lambda model: (-sign * values[model], model))
     # items that count for no model, and their clusters, are not resampled
     kept = np.any([counted[model] for model in order], axis=0) if order else np.zeros(len(clusters), dtype=bool)
-    inside = [clusters[row] for row in np.flatnonzero(kept).tolist()]
     codes = np.unique(clusters, return_inverse=True)[1]
+    inside = len(np.unique(codes[kept]))
     sums = [(cluster_totals(zeroed[model][kept], codes[kept]), score) for model in order]
     drawn = joint_resamples(sums, resamples=resamples, seed=SEED)
     bounds = rank_intervals(drawn, higher_is_better=column.higher_is_better)
 
     # every pair, over the items that count for both; most pairs have all items in common
-    own = {model: clustered_score(tables[model][counted[model]], codes[counted[model]], score) for model in order}
+    def over(rows: Mask, model: str) -> paired.ClusteredScore:
+        return paired.clustered_score(tables[model][rows], codes[rows], score)
+
+    own = {model: over(counted[model], model) for model in order}
     found = []
     for first, second in combinations(order, 2):
-        both = counted[first] & counted[second]
-        sides = (
-            own[model]
-            if np.array_equal(both, counted[model])
-            else clustered_score(tables[model][both], codes[both], score)
-            for model in (first, second)
-        )
-        difference = paired_difference(*sides)
+        both, one, other = counted[first] & counted[second], values[first], values[second]
+        whole = {model: np.array_equal(both, counted[model]) for model in (first, second)}
+        sides = (own[model] if whole[model] else over(both, model) for model in whole)
+        difference = paired.paired_difference(*sides)
         if not (difference.items and math.isfinite(difference.difference)):
-            one, other = values[first], values[second]
             why = "no item has a value from both; the difference is between scores over different items"
-            difference = PairedDifference(
-                first=one, second=other, difference=one - other, items=0, clusters=0, reason=why
-            )
+            ends: dict[str, Any] = {"first": one, "second": other, "difference": one - other}
+            difference = paired.PairedDifference(**ends, items=0, clusters=0, reason=why)
         found.append(pair_of(first, second, column.metric, (tables[first], tables[second]), difference))
     pairs = with_holm(found)
     differ = [(one.first, one.second) for one in pairs if one.p_holm is not None and one.p_holm <= LEVEL]
     letters = compact_letters(differ, order)
     # pairs that never differ have no standard error
     errors = [(one.standard_error, one.clusters) for one in pairs if one.standard_error]
-    known = [least for one in errors if (least := detectable_difference(*one)) is not None]
+    known = [least for one in errors if (least := paired.detectable_difference(*one)) is not None]
     better = {model: sum(sign * values[other] > sign * values[model] for other in order) for model in order}
-    ranked = [
-        schema.Ranked(
-            model=model,
-            rank=1 + better[model],
-            best=bound and bound[0],
-            worst=bound and bound[1],
-            letters=letters[model],
-        )
-        for model, bound in zip(order, bounds, strict=True)
-    ]
+    ranked = []
+    for model, bound in zip(order, bounds, strict=True):
+        best, worst = bound or (None, None)
+        place = 1 + better[model]
+        ranked.append(schema.Ranked(model=model, rank=place, best=best, worst=worst, letters=letters[model]))
     return schema.Ranking(
         column=column,
-        items=len(inside),
-        clusters=len({*inside}),
-        cluster=cluster,
+        items=int(np.count_nonzero(kept)),
+        clusters=inside,
+        cluster=load_spec(column.task).benchmark.cluster,
         signature=signature,
         ranked=tuple(ranked),
         pairs=pairs,
         detectable=statistics.median(known) if known else None,
-        warning=few_clusters(len({*inside}), len(pairs)) if pairs else None,
+        warning=paired.few_clusters(inside, len(pairs)) if pairs else None,
         unranked=dict(sorted({**unscored, **(unranked or {})}.items())),
     )
 
 
-def pair_of(first: str, second: str, metric: str, tables: tuple[Array, Array], found: PairedDifference) -> schema.Pair:
+def pair_of(
+    first: str, second: str, metric: str, tables: tuple[Array, Array], found: paired.PairedDifference
+) -> schema.Pair:
     """The pair for the difference ``found`` between two models with these statistics ``(items, width)`` of the same
     items; Holm's correction comes later.
 
@@ -164,10 +148,10 @@ def pair_of(first: str, second: str, metric: str, tables: tuple[Array, Array], f
 
 def with_holm(pairs: Sequence[schema.Pair]) -> tuple[schema.Pair, ...]:
     """The pairs with p-values corrected over all of them, and with warnings about too few clusters."""
-    adjusted = holm([pair.p_value for pair in pairs])
+    adjusted = paired.holm([pair.p_value for pair in pairs])
     tests = sum(p is not None for p in adjusted)
     return tuple(
-        pair.model_copy(update={"p_holm": p, "warning": few_clusters(pair.clusters, tests)})
+        pair.model_copy(update={"p_holm": p, "warning": paired.few_clusters(pair.clusters, tests)})
         for pair, p in zip(pairs, adjusted, strict=True)
     )
 
@@ -198,10 +182,8 @@ def size_and_type(
             continue
         if column.task not in tasks and (column.task, column.metric) not in headline:
             continue
-        cells = [
-            (models[row.model], row.cells[column.key]) for row in first[column.key].rows if column.key in row.cells
-        ]
-        values = [(model, cell.value) for model, cell in cells if cell.value is not None]
+        cells = {row.model: row.cells.get(column.key) for row in first[column.key].rows}
+        values = [(models[model], cell.value) for model, cell in cells.items() if cell and cell.value is not None]
         sized: dict[str, list[tuple[str | None, float]]] = defaultdict(list)  # by published table; of runs without one
         if not isinstance(get_metric(column.metric), ErrorRate):
             sized[""] = [(model.size, value) for model, value in values]
@@ -214,12 +196,10 @@ def size_and_type(
                 r = statistics.correlation(*zip(*known, strict=True))
                 correlations.append(schema.SizeCorrelation(published=name, column=column, models=len(known), r=r))
         by_type = {kind: [value for model, value in values if model.type == kind] for kind in TYPES}
-        stated = {kind: found for kind, found in by_type.items() if found}
-        if len(stated) > 1:
-            mean = {kind: statistics.fmean(found) for kind, found in stated.items()}
-            means.append(
-                schema.TypeMeans(column=column, means=mean, models={kind: len(one) for kind, one in stated.items()})
-            )
+        mean = {kind: statistics.fmean(found) for kind, found in by_type.items() if found}
+        if len(mean) > 1:
+            counts = {kind: len(by_type[kind]) for kind in mean}
+            means.append(schema.TypeMeans(column=column, means=mean, models=counts))
     correlations.sort(key=lambda one: bool(one.published))  # those of runs first
     return tuple(correlations), tuple(means)
 
@@ -260,13 +240,10 @@ def prompt_ranks(
     by_prompt = [[one[model] for model in models] for one in ranks.values()]
     pairs = [pair for pair in combinations(by_prompt, 2) if all(len(set(one)) > 1 for one in pair)]
     known = [float(kendalltau(*pair).statistic) for pair in pairs]  # tau-b
+    tau, lowest = (sum(known) / len(known), min(known)) if known else (None, None)
+    every = math.comb(len(models), 2)
     order = schema.PromptOrder(
-        task=task,
-        prompts=len(ranks),
-        pairs=math.comb(len(models), 2),
-        changes=tuple(changes),
-        tau=sum(known) / len(known) if known else None,
-        lowest_tau=min(known, default=None),
+        task=task, prompts=len(ranks), pairs=every, changes=tuple(changes), tau=tau, lowest_tau=lowest
     )
     return [table], order
 
@@ -301,19 +278,15 @@ def media_gain(
     columns = {column.key: column for _, column, _, _ in cells}
     cells.sort(key=lambda one: one[0])
     table = made_table(GAINS, GAINS_TITLE, _GAINS_NOTE, cells, columns.values())
-    headings = tuple(key for key in columns if key.removesuffix(".gain") in known)
-    rest = tuple(key for key in columns if key not in headings)
-    sections = ((GAINS, GAINS_TITLE, headings), (f"{GAINS}-parts", f"{GAINS_TITLE}, in parts", rest))
-    plots = [
-        schema.BoardPlot(name=name, title=title, kind="bars", table=GAINS, columns=keys)
-        for name, title, keys in sections
-        if keys
-    ]
+    plots = []
+    for name, title, of_headline in ((GAINS, GAINS_TITLE, True), (f"{GAINS}-parts", f"{GAINS_TITLE}, in parts", False)):
+        if keys := tuple(key for key in columns if (key.removesuffix(".gain") in known) is of_headline):
+            plots.append(schema.BoardPlot(name=name, title=title, kind="bars", table=GAINS, columns=keys))
 
     twins = groups.blind_twins(first.task, first.metric)
     entries = {model: blind.entries[first.task] for model, (_, blind) in sorted(twins.items())}
     items = next(iter(entries.values())).items
-    tables = {model: one.statistics[first.metric] for model, one in entries.items() if one.items == items}
+    tables = {model: one.statistics(first.metric) for model, one in entries.items() if one.items == items}
     if next(iter(tables.values())).shape[1] != 2:  # not a mean over answers
         return [table], plots, None
     counted = [~without_value(one) for one in tables.values()]
@@ -335,19 +308,16 @@ def _gain(benchmark: Benchmark, seeing: ScoredRun, blind: ScoredRun, column: sch
         return None
     sides = (("", first), ("blind run: ", second))
     reasons = [f"{which}{side.reason or 'no value'}" for which, side in sides if side.value is None]
-    values: dict[str, Any] = {
-        "value": None,
-        "items": first.items,
-        "reason": [*reasons, "no item has a value from both runs"][0],
-    }
+    why = [*reasons, "no item has a value from both runs"][0]
+    values: dict[str, Any] = {"value": None, "items": first.items, "reason": why}
     entries = [run.entries[column.task] for run in (seeing, blind)]
     rows = np.arange(len(entries[0].items))
     if column.breakdown is not None:
-        rows = np.flatnonzero([column.group in keys for keys in entries[0].groups[column.breakdown]])
+        groups = entries[0].table.groups[column.breakdown][: len(rows)]
+        rows = np.flatnonzero([column.group in keys for keys in groups])
     part = column.group if column.breakdown == benchmark.parts else None  # items are judged by parts
-    one, other = (entry.part(column.metric, part or "")[rows] for entry in entries)
-    clusters = [entries[0].clusters[row] for row in rows.tolist()]
-    found = None if reasons else compare_statistics(column.metric, one, other, clusters)
+    one, other = (entry.statistics(column.metric, part or "")[rows] for entry in entries)
+    found = None if reasons else compare_statistics(column.metric, one, other, entries[0].table.codes[rows])
     if found is not None:
         values = {"value": found.difference, "low": found.low, "high": found.high, "items": found.items}
     incomplete, signature = first.incomplete or second.incomplete, changed_signature(first.signature, minus="blind")

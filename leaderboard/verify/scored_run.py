@@ -1,37 +1,42 @@
-"""A scored run as boards see it: its tables, and its facts as strings without local paths and secrets."""
+"""A scored run as boards see it: its tables; its facts, notes on it and the commands that repeat it, without local
+paths and secrets."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import leaf_tasks, load_spec
-from medtasks.core.redaction import shown, shown_facts
+from medtasks.core.files import canonical_json, short_hash
+from medtasks.core.redaction import HIDDEN, shown, shown_argument, shown_facts
 from medtasks.core.text import counted
 from medtasks.metrics.base import Array
 from medtasks.metrics.streaming import Timeline
 from medtasks.runs.manifest import RunManifest, created_at
 from medtasks.runs.record import RunFolder, RunRecord, as_data_error
 from medtasks.runs.samples import without_garbage_collection
-from medtasks.runs.scores import Scores
+from medtasks.runs.scores import COVERAGE, Scores
 from medtasks.runs.signature import changed_options
-from medtasks.runs.table import ItemTable, Lazy, shared
-from medtasks.runs.verdicts import judge_names
+from medtasks.runs.table import ItemTable, shared
+from medtasks.runs.verdicts import IMPORTED, judge_names
 from medtasks.verify.scored import scored_record
 from medtasks.verify.store import RunStore as RunStore
 from medtasks.verify.store import compressed
 
 from ..board.board import BoardRun
-from ..board.commands import commands
 from ..board.models import model_arguments, model_key, model_name
 
-T = TypeVar("T")
+_SEEDS = ("random_seed", "numpy_seed", "torch_seed", "fewshot_seed")
+_USUAL_SEEDS = [0, 1234, 1234, 1234]
+_OPTIONS = ("num_fewshot", "system_instruction", "limit", "offset", "repeats", "batch_size")
+_USUAL: dict[str, tuple[Any, ...]] = {"offset": (0,), "repeats": (1,)}
 
 
 @dataclass(frozen=True)
@@ -52,40 +57,37 @@ class Entry:
         return load_spec(self.name).metadata.benchmark
 
     @cached_property
-    def _scored(self) -> int:
-        return int(np.count_nonzero(self.table.complete))
-
-    def _first(self, values: tuple[T, ...]) -> tuple[T, ...]:
-        return values if self._scored == len(values) else shared(values[: self._scored])
-
-    @cached_property
     def items(self) -> tuple[str, ...]:
         """The sorted ids."""
-        return self._first(self.table.unique)
+        return shared(self.table.unique[: self.scores.items])
 
     @cached_property
     def clusters(self) -> tuple[str, ...]:
-        return self._first(self.table.clusters)
+        return shared(self.table.clusters[: self.scores.items])
 
     @property
-    def groups(self) -> Mapping[str, tuple[tuple[str, ...], ...]]:
-        """Each item's keys by breakdown."""
-        return {name: self._first(keys) for name, keys in self.table.groups.items()}
+    def first_items(self) -> list[str]:
+        """The first item of each item's cluster: equal for equal clusters, whatever they are called (stripped runs
+        rename them)."""
+        first: dict[str, str] = {}
+        return [first.setdefault(cluster, item) for item, cluster in zip(self.items, self.clusters, strict=True)]
 
-    @property
-    def statistics(self) -> Mapping[str, Array]:
-        """By metric ``(items, width)``; a row of NaN is an item without a value (unjudged or not computed), a row of
-        zeros of a mean-type metric an item to which it does not apply (NaN in wider ones)."""
-        return Lazy(self.scores.metrics, self.part)
+    @cached_property
+    def items_hash(self) -> str:
+        """A hash of the items and their clusters."""
+        return short_hash(canonical_json([self.items, self.first_items]))
 
-    def part(self, metric: str, key: str = "") -> Array:
-        """The statistics of a metric with items that are judged by parts reduced to the part ``key``
-        (`Benchmark.parts`)."""
-        column = self.table.column(metric, key)
+    def statistics(self, metric: str, part: str = "") -> Array:
+        """The metric's statistics ``(items, width)``, those of items that are judged by parts reduced to the ``part``.
+
+        A row of NaN is an item without a value (unjudged or not computed), a row of zeros of a mean-type metric an item
+        to which it does not apply (NaN in wider ones).
+        """
+        column = self.table.column(metric, part)
         found = column.statistics
         if found.shape[1] == 2 and not column.present.all():
             found = np.where(column.present[:, None], found, 0.0)
-        return found[: self._scored]
+        return found[: self.scores.items]
 
 
 @dataclass(frozen=True)
@@ -281,3 +283,86 @@ def run_notes(manifest: RunManifest, scores: Mapping[str, Scores]) -> Iterator[s
             reasons = ", ".join(f"{why}: {count:,}" for why, count in sorted(rubric.unjudged.items()))
             yield f"{name}: {sum(rubric.unjudged.values()):,} of {rubric.asked:,} responses unjudged ({reasons})"
         yield from (f"{name}: {warning}" for warning in rubric.warnings)
+
+
+def commands(manifest: RunManifest, folder: str) -> tuple[str, ...]:
+    """One line each to prepare the data, run or score, and judge; ``folder`` is the name of the run's directory."""
+    lines = [get_benchmark(name).prepare for name, facts in manifest.data.items() if not facts.mini]
+
+    environment = ["MEDTASKS_DATA=mini"] if any(facts.mini for facts in manifest.data.values()) else []
+    if any(task.blind for task in manifest.tasks.values()) and not manifest.model.get("blind"):
+        environment.append("MEDTASKS_BLIND=1")
+    environment += sorted({f"MEDTASKS_SUBSET={task.subset}" for task in manifest.tasks.values() if task.subset})
+    caps = {task.frames["cap"] for task in manifest.tasks.values() if task.frames.get("cap") is not None}
+    environment += [f"MEDTASKS_MAX_FRAMES={cap}" for cap in sorted(caps)]
+
+    imported = {name: any(IMPORTED in one for one in facts.judges.values()) for name, facts in manifest.judge.items()}
+    if layout := manifest.model.get("layout"):
+        file, model = manifest.model.get("predictions", HIDDEN), manifest.model.get("model", HIDDEN)
+        judges = dict.fromkeys(judge for name in imported if imported[name] for judge in manifest.judge[name].judges)
+        verdicts = [f"--verdicts-of {_word(judge)}" for judge in judges]
+        for name in _named_tasks(manifest) if layout != "lmms-eval" else manifest.tasks:
+            of_task = _word(file.get(name, file) if isinstance(file, Mapping) else file)
+            source = f"medtasks score {of_task} --from {_word(layout)} --task {_word(name)} --model {_word(model)}"
+            lines.append(" ".join([*environment, source, *verdicts, "--out NEW_DIR"]))
+    else:
+        lines.append(" ".join([*environment, "lmms-eval", *_options(manifest), "--output_path results"]))
+
+    for rubric, facts in manifest.judge.items():
+        if imported[rubric]:
+            continue
+        words = [f"medtasks judge {_word(folder)} --rubric {_word(rubric)}"]
+        for identity in facts.judges.values():
+            known = {key: value for key, value in identity.items() if value is not None and value != {}}
+            plain = all(isinstance(value, (str, int, float)) and "," not in str(value) for value in known.values())
+            judge = {"model": known.get("model", HIDDEN), "base_url": HIDDEN, **known}
+            words.append(f"--judge {_word(_pairs(judge)) if plain else 'judge.yaml'}")
+        if len(facts.judges) > 1:
+            words.append(f"--combine {facts.combine}")
+        if facts.threshold != COVERAGE:
+            words.append(f"--threshold {facts.threshold:g}")
+        lines.append(" ".join(words))
+    if manifest.scored is not None:
+        lines.append(f"medtasks score {_word(folder)} --out NEW_DIR")
+    return tuple(lines)
+
+
+def _named_tasks(manifest: RunManifest) -> list[str]:
+    """The value of ``--tasks``: the run's widest groups, and all tasks outside them."""
+    widest: dict[str, set[str]] = {}
+    for name, members in sorted(manifest.groups.items(), key=lambda one: -len(one[1])):
+        if not any({*members} <= others for others in widest.values()):
+            widest[name] = {*members}
+    covered = set().union(*widest.values())
+    groups = [name for name in manifest.groups if name in widest]
+    return [*groups, *(one for one in manifest.tasks if one not in covered)]
+
+
+def _options(manifest: RunManifest) -> list[str]:
+    settings = manifest.settings
+
+    pairs = {option: settings[option] for option in ("model_args", "gen_kwargs") if settings.get(option)}
+    given = {
+        "model": _word(settings.get("model") or manifest.model.get("model", HIDDEN)),
+        "model_args": "",
+        "tasks": _word(",".join(_named_tasks(manifest))),
+        **{option: shlex.quote(shown_argument(_pairs(value))) for option, value in pairs.items()},
+    }
+    for option in _OPTIONS:
+        value = settings.get(option)
+        if value is not None and value not in _USUAL.get(option, ("",)):
+            given[option] = _word(value)
+    seeds = [settings.get(key) for key in _SEEDS]
+    if None not in seeds and seeds != _USUAL_SEEDS:
+        given["seed"] = ",".join(map(str, seeds))
+    return [f"--{option} {value}" for option, value in given.items() if value]
+
+
+def _pairs(given: Any) -> str:
+    if isinstance(given, Mapping):
+        return ",".join(f"{key}={value}" for key, value in given.items())
+    return str(given)
+
+
+def _word(value: Any) -> str:
+    return shlex.quote(shown(value))

@@ -14,17 +14,15 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from medtasks.analysis.columns import ITEMS, SAMPLES, SCORES, STATES, TYPES, Table, joined, repeated
 from medtasks.catalog.spec import leaf_tasks
-from medtasks.core.cache import cache_root
 from medtasks.core.errors import UsageError
 from medtasks.core.text import TextTable
 from medtasks.leaderboard.board.models import model_name
 from medtasks.leaderboard.board.rows import part_signature
-from medtasks.leaderboard.rank.compare import read_one
 from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_run
 from medtasks.leaderboard.view.media import pictures
 from medtasks.leaderboard.view.parquet import SampleTables, table_of
 from medtasks.metrics.registry import get_metric, unit_of
-from medtasks.runs.find import SUFFIX, is_unfinished, require_directory, run_folders, unfinished_runs
+from medtasks.runs.find import SUFFIX, is_unfinished, one_run, require_directory, run_folders, unfinished_runs
 from medtasks.runs.manifest import RunManifest, now
 from medtasks.runs.record import RunRecord, read_manifest
 from medtasks.runs.run import score_unfinished
@@ -239,4 +237,4 @@ def scored_of(run: Run | ScoredRun | str | Path) -> ScoredRun:
     """The scored run; of a path, the only one at or below it."""
     if isinstance(run, Run):
         return run.scored
-    return read_one(Path(run), cache_root()) if isinstance(run, str | Path) else run
+    return scored_run(one_run(Path(run)), user_store()) if isinstance(run, str | Path) else run

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import re
 import secrets
 import sys
 import webbrowser
-from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -33,9 +31,6 @@ exports = typer.Typer(help="Results in the formats of other tools.", no_args_is_
 Required = Annotated[Path, typer.Option()]
 RequiredText = Annotated[str, typer.Option()]
 
-_VARYING = re.compile(r"[0-9a-f]{8,}…?|[\d,]+ of [\d,]+(?= documents)")
-_OF_OTHERS = re.compile(r" \(and \d+ more of other tasks\)$")
-
 
 @app.command("build")
 def build(
@@ -46,7 +41,6 @@ def build(
     demonstration: bool = False,
     prices: Prices = None,
     published: bool = True,
-    claimed: Annotated[list[str] | None, typer.Option(metavar="OWNER/NAME=DIRECTORY")] = None,
     rejudged: Path | None = None,
     figures: str = "",
     fresh: bool = False,
@@ -67,7 +61,6 @@ def build(
             demonstration=demonstration,
             published=published,
             prices=prices,
-            claimed=claimed or (),
             rejudged=rejudged,
             figures=formats,
             cache=None if fresh else cache_root(),
@@ -84,28 +77,25 @@ def build(
 
 def report(board: Board, out: Path) -> None:
     """Print what the rankings show, what is not comparable, what was refused, and where the pages are."""
-    from medtasks.leaderboard.site.tables import charts, is_beside_its_model
+    from medtasks.leaderboard.site.tables import charts, not_comparable
 
     findings, notes = [], []
-    not_comparable: Counter[tuple[str, str]] = Counter()
-    for benchmark in board.benchmarks:
-        for one in charts(board, benchmark):
-            if len(one.ranking.ranked) > 1:
-                findings.append([benchmark.title, one.ranking.column.label, one.finding])
-            else:
-                notes.append((one.finding.rstrip("."), f"{benchmark.title}: {one.ranking.column.label}"))
-        for found in benchmark.tables:
-            for apart in found.apart:
-                if not is_beside_its_model(found, apart):
-                    name = board.models[apart.model].name
-                    reasons = (_VARYING.sub("…", _OF_OTHERS.sub("", reason)) for reason in set(apart.reasons))
-                    not_comparable.update((name, reason) for reason in reasons)
+    for one in (chart for benchmark in board.benchmarks for chart in charts(board, benchmark)):
+        title, label = one.benchmark.title, one.ranking.column.label
+        if len(one.ranking.ranked) > 1:
+            findings.append([title, label, one.finding])
+        else:
+            notes.append((one.finding.rstrip("."), f"{title}: {label}"))
     if findings:
         table(("benchmark", "score", "finding"), findings)
     write(*grouped_notes(notes))
-    if not_comparable:
-        rows = [[model, reason, str(count)] for (model, reason), count in sorted(not_comparable.items())]
-        table(("not comparable", "reason", "rows"), rows)
+    apart: dict[tuple[str, str], dict[str, None]] = {}
+    for other in not_comparable(board):
+        for reason in other.reasons:
+            apart.setdefault((other.model.name, reason), {})[other.benchmark.title] = None
+    if apart:
+        rows = [(model, ", ".join(titles), reason) for (model, reason), titles in apart.items()]
+        table(("not comparable", "benchmarks", "reason"), rows)
     if board.refused:
         table(("refused", "reason"), [[one.folder, one.reason] for one in board.refused])
     for benchmark in board.benchmarks:
@@ -129,7 +119,7 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Check that result directories can be submitted: complete, comparable, scored by today's rules, no secrets."""
-    from medtasks.core.findings import COLUMNS, as_rows, summary
+    from medtasks.core.findings import COLUMNS, as_rows, failed, summary
     from medtasks.judge import agreement
     from medtasks.leaderboard.intake.check import check_results
     from medtasks.leaderboard.verify.rejudging import REJUDGED
@@ -163,7 +153,7 @@ def check(
         write(f"{folders}: {summary(found.findings)}")
     if rejudged is not None:
         rejudged.write_bytes(REJUDGED.dump_json([*found.rejudged], indent=1) + b"\n")
-    if found.failed(strict):
+    if failed(found.findings, strict):
         raise typer.Exit(1)
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medtasks.cli.console import Json, Prices, progress, table, write, write_json
-from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.core.text import counted, first_names, grouped_notes, p_text, printable, signed_interval
 
@@ -272,10 +271,12 @@ def _compare_pairs(pairs: Sequence[str], group: str | None, metric: str | None, 
 
 
 def _read_runs(folders: Iterable[Path]) -> list[ScoredRun]:
-    from medtasks.leaderboard.rank.compare import read_one
+    from medtasks.leaderboard.verify.scored_run import scored_run
+    from medtasks.runs.find import one_run
+    from medtasks.verify.store import user_store
 
     with progress("reading results"):
-        return [read_one(folder, cache_root()) for folder in folders]
+        return [scored_run(one_run(folder), user_store()) for folder in folders]
 
 
 def plan(

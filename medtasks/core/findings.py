@@ -15,12 +15,13 @@ Severity = Literal["error", "warning", "note"]
 
 
 class Rule(NamedTuple):
-    """A rule: its code and severity, what breaks it, and the fix that findings state by default."""
+    """A rule: its code and severity, what breaks it, and the fix and what is expected, as findings state by default."""
 
     code: str
     severity: Severity
     title: str
     fix: str = ""
+    expected: str = ""
 
 
 class Place(NamedTuple):

@@ -92,7 +92,7 @@ def codes(report: CheckReport, severity: str = "error") -> set[str]:
 def board(*folders: Path) -> Board:
     digests, refused = collect(folders)
     assert not refused
-    return build_board(digests, title="x", demonstration=True, resamples=10)
+    return build_board(digests, title="x", demonstration=True)
 
 
 def places(found: Board) -> list[str]:

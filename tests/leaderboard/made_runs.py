@@ -112,7 +112,8 @@ def run(
     tasks = [leaf for one in entries for leaf in leaf_tasks(one.name)]
     protocols = {task: sorted(protocols_today(task))[0] for task in tasks}
     empty: dict[str, Any] = {name: {} for name in ("versions", "model", "settings", "tasks", "groups", "data")}
-    found = ScoredRun(RunManifest(created="", processes=1, **empty), {}, {}, {})
+    scores = {one.name: one.scores for one in entries}
+    found = ScoredRun(RunManifest(created="", processes=1, **empty), {}, scores, {})
     found.__dict__.update(  # what follows from the manifest of a real run
         public=facts(model, key, **{"protocols": protocols, **more}),
         model=model,
@@ -131,7 +132,7 @@ def cxr(share: float, seed: int, **changes: Any) -> Any:
 
 
 def board(*runs: ScoredRun, **options: Any) -> Board:
-    return build_board(runs, title="Made by hand", **{"resamples": 100, "published": False, **options})
+    return build_board(runs, title="Made by hand", **{"published": False, **options})
 
 
 def page(*runs: ScoredRun, **options: Any) -> BenchmarkBoard:

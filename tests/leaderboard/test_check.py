@@ -24,7 +24,7 @@ from medtasks.leaderboard.rank.comparability import MINIATURE
 from medtasks.leaderboard.verify.scored_run import scored_run
 
 from medtasks.core.errors import MedtasksError
-from medtasks.core.findings import as_rows
+from medtasks.core.findings import as_rows, failed
 from medtasks.runs.record import RunRecord, read_run, write_run
 
 NOISY = MODELS[1]
@@ -63,7 +63,7 @@ def test_a_whole_comparable_run_has_no_finding(written: dict[str, Path]) -> None
     report = check(written["clean"])
     assert report.findings == ()
     assert report.folders == (str(written["clean"]),)
-    assert not report.failed(strict=True)
+    assert not failed(report.findings, strict=True)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_runs_that_are_not_comparable(
     assert {*codes(report)} - {"LB401"} == {code}  # a subset's documents are not those of miniature data
     said = [one.message for one in report.findings if one.code == code]
     assert not found or [found in message for message in said] == [True]
-    assert report.failed() is (RULES[code].severity == "error")
+    assert failed(report.findings) is (RULES[code].severity == "error")
     assert code != "LB202" or check(folder, demonstration=True).findings == ()
 
 
@@ -157,7 +157,7 @@ def test_miniature_data_prepared_like_a_release_are_known(written: dict[str, Pat
     assert codes(check(written["clean"], coverage=0.95)) == ["LB202"]
     assert check(written["clean"], coverage=0.95, demonstration=True).findings == ()
     digests, _ = collect([written["clean"]])
-    (found,) = build_board(digests, title="Board", resamples=10).benchmarks
+    (found,) = build_board(digests, title="Board").benchmarks
     assert (found.rankings, {one.reasons for one in found.tables[0].apart}) == ((), {(MINIATURE,)})
 
 
@@ -261,7 +261,7 @@ def test_rows_that_must_not_be_shared(written: dict[str, Path], monkeypatch: pyt
     assert all(one.code in RULES and ", expected " in one.message for one in report.findings)
     public = check(written["withheld"], public=False)
     assert codes(public, "warning") == ["LB304"]
-    assert not public.failed()
+    assert not failed(public.findings)
 
 
 def test_stripped_runs_keep_their_scores_and_nothing_else(written: dict[str, Path], tmp_path: Path) -> None:
@@ -277,7 +277,7 @@ def test_stripped_runs_keep_their_scores_and_nothing_else(written: dict[str, Pat
     report = check(folder)
     assert codes(report) == ["LB305"]
     assert "neither prompts nor responses (in 7 tasks)" in only(report, "LB305").message
-    assert not report.failed(strict=True)
+    assert not failed(report.findings, strict=True)
     one, other = scored_run(written["withheld"]), scored_run(folder)
     assert {name: entry.signatures for name, entry in one.entries.items()} == {
         name: entry.signatures for name, entry in other.entries.items()
@@ -390,5 +390,5 @@ def test_files_beside_a_run(files: list[str], content: str, expected: list[str],
         (root / name).write_text(content, encoding="utf-8")
     report = check(root)
     assert sorted(f"{one.code} {one.severity}" for one in report.findings) == expected
-    assert report.failed(strict=True) is any("error" in one for one in expected)
-    assert check(root, public=False).failed() is bool({"LB301 error", "LB103 error"} & {*expected})
+    assert failed(report.findings, strict=True) is any("error" in one for one in expected)
+    assert failed(check(root, public=False).findings) is bool({"LB301 error", "LB103 error"} & {*expected})

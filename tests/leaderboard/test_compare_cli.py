@@ -17,9 +17,9 @@ from aligned import cells
 from invented_runs import Invented, edit_json, make_run, write_run_of
 from made_runs import entry, right, run
 from medtasks.leaderboard.board.board import BoardColumn, Pair
-from medtasks.leaderboard.rank.compare import Comparison, Line, compare_runs, read_one
+from medtasks.leaderboard.rank.compare import Comparison, Line, compare_runs
 from medtasks.leaderboard.rank.rankings import rank_models
-from medtasks.leaderboard.verify.scored_run import ScoredRun
+from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_run
 from scipy.stats import binomtest, wilcoxon
 from statsmodels.stats.multitest import multipletests
 
@@ -137,7 +137,7 @@ def test_wrong_usage_and_a_damaged_run_are_one_sentence(folders: dict[str, Path]
         ((careful, guess, "--task", "mi_cxr_irc"), 2, "(did you mean 'mi_cxr_icr'?), which share mi_cxr_icr"),
         ((careful, guess, "--metric", "bleu"), 2, "--metric bleu: not in both runs, which share accuracy"),
         ((careful, guess / "nowhere"), 2, "no such directory"),
-        ((guess.parents[2], guess), 2, "contains 4 runs"),
+        ((guess.parents[2], guess), 2, "contains 4 result directories"),
         ((guess, broken), 1, "not the manifest of a run"),
         ((), 2, "expected two directories of runs, or --pairs BASE:TUNED"),
         (("--pairs", "only-one"), 2, "--pairs only-one: expected BASE:TUNED"),
@@ -201,7 +201,7 @@ def test_confidences_are_compared_over_the_answers_with_one_in_both_runs(tmp_pat
         if name == "half":
             samples[::2] = [one.model_copy(update={"probabilities": (None,)}) for one in samples[::2]]
         sides.append(samples)
-        runs.append(read_one(write_run(tmp_path / f"{name}_medtasks", made)))
+        runs.append(scored_run(write_run(tmp_path / f"{name}_medtasks", made)))
     shared, gaps = sides[0][1::2], defaultdict[int, float](float)
     for sample in shared:
         (given,) = sample.probabilities
@@ -236,7 +236,7 @@ def test_several_pairs_are_tested_over_the_tasks_of_a_group(families: list[str])
     differences = [one["difference"] for one in test["differences"]]
     assert code == 0
     assert len(differences) == 2 * DIMENSIONS
-    runs = [[read_one(Path(folder)) for folder in pair.split(":")] for pair in families]
+    runs = [[scored_run(Path(folder)) for folder in pair.split(":")] for pair in families]
     tasks = [one["task"] for one in test["differences"][:DIMENSIONS]]
     expected = [
         tuned.entries[task].scores.metrics["accuracy"].value - base.entries[task].scores.metrics["accuracy"].value
@@ -274,8 +274,8 @@ def on_the_board(task: str, metric: str) -> Pair:
     assert entries[0].items == entries[1].items
     column = BoardColumn(key="c", task=task, metric=metric, label=metric, unit=unit_of(metric),
                          higher_is_better=get_metric(metric).higher_is_better)  # fmt: skip
-    tables = {name: entry.statistics[metric] for name, entry in zip(("first", "second"), entries, strict=True)}
-    (pair,) = rank_models(column, tables, entries[0].clusters, cluster="c", signature="s", resamples=20).pairs
+    tables = {name: entry.statistics(metric) for name, entry in zip(("first", "second"), entries, strict=True)}
+    (pair,) = rank_models(column, tables, entries[0].clusters, signature="s", resamples=20).pairs
     return pair
 
 

@@ -28,6 +28,7 @@ from medtasks.leaderboard.intake.remove_rows import remove_rows
 from medtasks.leaderboard.publish import publish
 from medtasks.leaderboard.verify.scored_run import scored_run
 
+from medtasks.core.findings import failed
 from medtasks.harness import run_tasks
 from medtasks.runs.record import RunRecord, read_run, write_run
 from medtasks.runs.samples import Sample
@@ -179,7 +180,7 @@ def test_without_data_runs_are_ranked_and_marked(
     assert codes(report) == set()
     assert codes(report, "warning") == {"LB402"}
     assert len([one for one in report.findings if one.code == "LB402"]) == 1
-    assert report.failed(strict=True)
+    assert failed(report.findings, strict=True)
     found = board(*folders)
     assert len(places(found)) == 2
     assert "Documents not verified: med_cmr_mcq" in found.benchmarks[0].tables[0].note

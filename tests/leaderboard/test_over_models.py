@@ -126,7 +126,7 @@ def test_the_gain_of_a_judged_class_is_that_of_its_own_part_of_each_answer(tmp_p
             by_run[name] = {one.sample_id: one for samples in made.samples.values() for one in samples}
             write_run(tmp_path / "runs" / name, made)
     stored = (collect([tmp_path / "runs"], RunStore(tmp_path / "cache"))[0] for _ in range(2))
-    boards = [build_board(one, title="", demonstration=True, published=False, resamples=50) for one in stored]
+    boards = [build_board(one, title="", demonstration=True, published=False) for one in stored]
     assert boards[0] == boards[1]
     table = table_of(boards[0].benchmarks[0])
     (row,) = table.rows

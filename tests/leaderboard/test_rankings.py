@@ -29,7 +29,7 @@ def column(metric: str = "accuracy", *, higher: bool = True) -> BoardColumn:
 
 def ranking(tables: dict[str, np.ndarray], metric: str = "accuracy", clusters=CLUSTERS, **more) -> Ranking:  # type: ignore[no-untyped-def]
     shown = column(metric, higher=get_metric(metric).higher_is_better)
-    return rank_models(shown, tables, clusters, cluster="patient", signature="s", **{"resamples": 400, **more})
+    return rank_models(shown, tables, clusters, signature="s", **{"resamples": 400, **more})
 
 
 def pair(found: Ranking, first: str, second: str) -> Pair:

@@ -59,7 +59,7 @@ def test_statistics_of_the_items_add_up_to_every_score(judged: ScoredRun) -> Non
         assert len(entry.items) == len(set(entry.items)) == len(entry.clusters)
         assert list(entry.items) == sorted(entry.items)
         for name, score in entry.scores.metrics.items():
-            metric, rows = get_metric(name), entry.statistics[name]
+            metric, rows = get_metric(name), entry.statistics(name)
             assert rows.shape == (len(entry.items), metric.width)
             known = rows[~np.isnan(rows).any(axis=1)]
             if score.value is not None:
@@ -70,8 +70,8 @@ def test_statistics_of_the_items_add_up_to_every_score(judged: ScoredRun) -> Non
 
 def test_a_pooled_metric_and_one_that_does_not_apply(judged: ScoredRun) -> None:
     stream = judged.entries["medstreambench"]
-    assert stream.statistics["overall_table4"].shape[1] == 16
-    mixed = judged.entries["med_cmr"].statistics["accuracy"]  # open questions have none
+    assert stream.statistics("overall_table4").shape[1] == 16
+    mixed = judged.entries["med_cmr"].statistics("accuracy")  # open questions have none
     assert {tuple(row) for row in mixed.tolist()} == {(0.0, 0.0), (0.0, 1.0), (1.0, 1.0)}
 
 
@@ -97,7 +97,7 @@ def test_timelines_show_what_was_scored(judged: ScoredRun) -> None:
     for task in ("medstreambench_future_streaming", "medstreambench_proactive"):
         entry = judged.entries[task]
         by_id = {sample.sample_id: sample for sample in samples[task]}
-        content = dict(zip(entry.items, entry.statistics["content"].tolist(), strict=True))
+        content = dict(zip(entry.items, entry.statistics("content").tolist(), strict=True))
         assert [one.item for one in entry.timelines] == list(entry.items)[:12]
         for one in entry.timelines:
             rounds = [by_id[f"{one.item}@{number}"] for number in range(1, len(one.rounds) + 1)]

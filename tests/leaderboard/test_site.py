@@ -422,7 +422,7 @@ def test_samples_of_a_track_are_on_the_page_that_names_it_and_a_broken_folder_st
     tasks = read_manifest(write_run_of(tmp_path, MODELS[3], [track])).tasks
     assert {one.benchmark for one in tasks.values()} == {track}
     (tmp_path / "broken_medtasks").mkdir()
-    made = build_board(*collect([tmp_path]), title="Board", demonstration=True, resamples=20)
+    made = build_board(*collect([tmp_path]), title="Board", demonstration=True)
     assert [one.folder for one in made.refused] == ["broken_medtasks"]
     assert "broken_medtasks" in rendered(made, "index.html")
     assert [one.name for one in made.benchmarks] == ["kvasir_vqa_x1"]
