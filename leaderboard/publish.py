@@ -19,6 +19,7 @@ from medtasks.verify.store import RunStore, TableStore, code_hash
 
 from .board.board import Board
 from .board.build import build_board
+from .board.claims import read_claims, with_claims
 from .board.models import Described, read_by_model
 from .board.usage import Price
 from .exports.tables import exports_of
@@ -41,6 +42,7 @@ def board_of(
     demonstration: bool | None = False,
     published: bool = True,
     prices: Path | None = None,
+    claimed: Sequence[str] = (),
     rejudged: Path | None = None,
     cache: Path | None = None,
     progress: Progress = lambda _, __: None,
@@ -51,12 +53,14 @@ def board_of(
 
     Args:
         rejudged: a file of verdicts that were asked for again.
+        claimed: copies of models' repositories, whose claimed scores are shown as references.
         cache: directory that keeps scored runs and the board of the same results and options.
 
     Raises:
         UsageError: a path is not a directory.
         DataError: the file of models, prices or verdicts cannot be read.
     """
+    claims = read_claims(claimed)
     given: dict[str, Any] = {
         "title": title,
         "published": published,
@@ -66,7 +70,7 @@ def board_of(
     }
     store = RunStore(cache and cache / "scores")
     state = None if cache is None else state_of_results(results, store)
-    options = repr((demonstration, given))
+    options = repr((demonstration, given, claims))
     key = "" if state is None else store.key(options, state, code_hash(Path(__file__).parent))
     boards = TableStore(cache and cache / "boards")
     kept = boards.read(key) if key else None
@@ -76,7 +80,7 @@ def board_of(
     if demonstration is None:
         demonstration = any(run.public.mini for run in runs)
         refused = [one for one in refused if runs or one.reason != NO_RUN]
-    board = build_board(runs, refused, demonstration=demonstration, **given)
+    board = with_claims(build_board(runs, refused, demonstration=demonstration, **given), claims)
     if key:
         boards.write(key, board.model_dump(mode="json"), {})
         boards.keep_newest(_BOARDS)

@@ -130,6 +130,35 @@ def test_several_models_and_a_wrong_name_are_refused(run: Path) -> None:
     assert "--model Good: expected owner/name" in str(export("hub", run, "--model", "Good").exception)
 
 
+def test_claimed_scores_are_references_on_a_board_and_never_ranked(run: Path, tmp_path: Path) -> None:
+    export("hub", run, "--model", "lab/Claimed-7B", "--out", tmp_path / "copy")
+    build = ("leaderboard", "build", run, "--no-published", "--out", tmp_path / "page", "--claimed")
+    done = CliRunner().invoke(app, [*map(str, build), f"lab/Claimed-7B={tmp_path / 'copy'}"])
+    assert done.exit_code == 0, done.output + str(done.exception)
+    board = json.loads((tmp_path / "page" / "exports" / "board.json").read_text(encoding="utf-8"))
+    (med_cmr,) = board["benchmarks"]
+    (figure, _) = med_cmr["published"]
+    (own,) = [one["cells"][f"{GROUP}.accuracy"] for one in med_cmr["tables"][0]["rows"]]
+    assert (figure["model"], figure["value"], figure["rankable"]) == ("lab/Claimed-7B", own["value"], False)
+    assert all(len(ranking["ranked"]) == 1 for ranking in med_cmr["rankings"])
+    page = (tmp_path / "page" / "benchmark-med_cmr.html").read_text(encoding="utf-8")
+    assert "claimed in the model&#39;s repository, not re-run and not verified" in page
+
+
+def test_claims_that_cannot_be_shown_are_one_sentence(run: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "copy" / ".eval_results"
+    folder.mkdir(parents=True)
+    build = ("leaderboard", "build", run, "--out", tmp_path / "page", "--claimed", f"lab/a={tmp_path / 'copy'}")
+    dataset = "{id: aaassddaadf/Med-CMR, task_id: x}"
+    for content, said in (
+        ("- {dataset: {id: x/y}, value: 1}", "med_cmr.yaml: not scores in the hub's format (KeyError"),
+        (f"- {{dataset: {dataset}, value: high}}", "field `value` is 'high', expected a number"),
+        (f"- {{dataset: {dataset}, value: 1}}", "this board has no column for x of aaassddaadf"),
+    ):
+        (folder / "med_cmr.yaml").write_text(content)
+        assert said in str(CliRunner().invoke(app, [*map(str, build)]).exception)
+
+
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
     """The address of a server of the routes with which huggingface_hub opens a pull request, and what is sent to it."""

@@ -1,0 +1,103 @@
+"""Scores that models' repositories on the hub claim: shown as references beside the figures of papers, never ranked."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import yaml
+
+from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line, reading
+from medtasks.core.files import read_regular
+from medtasks.core.text import first_names
+from medtasks.judge.verdict import family_of
+
+from ..exports.publishable import dataset_of
+from .board import Board, Published
+
+if TYPE_CHECKING:
+    from huggingface_hub import EvalResultEntry
+
+Claim: TypeAlias = "tuple[str, EvalResultEntry]"
+"""A model, and a score that its repository claims."""
+CLAIMS = ".eval_results"
+"""The folder of a model's repository for its scores."""
+
+
+def read_claims(given: Sequence[str]) -> list[Claim]:
+    """The claims in copies of models' repositories, each given as ``OWNER/NAME=DIRECTORY``.
+
+    Raises:
+        UsageError: one is not given so, or has no file of scores.
+        DataError: a file is not in the hub's format.
+    """
+    if not given:
+        return []
+    from huggingface_hub import parse_eval_result_entries  # slow to import, and few boards have claims
+
+    claims: list[Claim] = []
+    for one in given:
+        model, _, directory = one.partition("=")
+        files = sorted((Path(directory) / CLAIMS).glob("*.yaml")) if directory else []
+        if not files or model.count("/") != 1:
+            expected = f"expected OWNER/NAME=DIRECTORY, a directory with {CLAIMS}/*.yaml"
+            raise UsageError(f"--claimed {one}: {expected}; fix it.")
+        for file in files:
+            with reading(file, "check the path"):
+                content = read_regular(file)
+            try:
+                entries = parse_eval_result_entries(yaml.safe_load(content))
+            except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError) as error:
+                raise DataError(f"{file}: not scores in the hub's format ({first_line(error)}); restore it.") from error
+            for entry in entries:
+                if isinstance(entry.value, bool) or not isinstance(entry.value, int | float):
+                    found = f"field `value` is {str(entry.value)[:40]!r}"
+                    raise DataError(f"{file}: {found}, expected a number; restore it.")
+                claims.append((model, entry))
+    return claims
+
+
+def with_claims(board: Board, claims: Sequence[Claim]) -> Board:
+    """The board with the claimed scores among its published figures.
+
+    Raises:
+        UsageError: a claim is of no column of the board.
+    """
+    left = {f"{entry.task_id} of {entry.dataset_id}" for _, entry in claims}
+    benchmarks = []
+    for benchmark in board.benchmarks:
+        dataset, columns = "", {column.key for table in benchmark.tables for column in table.columns}
+        with contextlib.suppress(MedtasksError):  # it is not from the hub
+            dataset, _ = dataset_of(benchmark.name)
+        figures = {
+            (model, entry.task_id): Published(
+                table="Claimed in the models' repositories",
+                source=f"{CLAIMS} on the hub",
+                paper="claimed",
+                label=model,
+                model=model,
+                family=", ".join(family_of(model)) or "unknown",
+                size=None,
+                type="unknown",
+                trained="unknown",
+                judge=None,
+                column=entry.task_id,
+                printed=None,
+                value=float(entry.value),
+                rankable=False,
+                why="claimed in the model's repository, not re-run and not verified",
+                notes=() if entry.notes is None else (entry.notes,),
+            )
+            for model, entry in claims
+            if entry.dataset_id == dataset and entry.task_id in columns
+        }
+        left -= {f"{task} of {dataset}" for _, task in figures}
+        benchmarks.append(benchmark.model_copy(update={"published": (*benchmark.published, *figures.values())}))
+    if left:
+        raise UsageError(
+            f"--claimed: this board has no column for {first_names(sorted(left))}; leave these scores out, or add "
+            "runs of the benchmark."
+        )
+    return board.model_copy(update={"benchmarks": tuple(benchmarks)})
