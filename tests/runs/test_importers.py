@@ -17,10 +17,8 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.records import Where
 from medtasks.catalog.spec import leaf_tasks
 from medtasks.core.errors import DataError, MedtasksError, UsageError
-from medtasks.importers.matching import Joined, Prediction, join
-from medtasks.importers.prediction_files import LAYOUTS, read_predictions, recognise
-from medtasks.importers.run import PredictionFile, score_predictions
-from medtasks.runs.manifest import now
+from medtasks.importers.prediction_files import LAYOUTS, Prediction, read_predictions, recognise
+from medtasks.importers.run import Joined, PredictionFile, join, score_predictions
 from medtasks.verify.scored import scored_record
 
 TASK = "kvasir_vqa_x1_level1"
@@ -193,7 +191,7 @@ def read(path: Path, layout: Any, **columns: str) -> list[Prediction]:
 
 
 def responses(joined: Joined) -> dict[str, str]:
-    return {sample_id: predictions[0].response for sample_id, predictions in joined.given.items()}
+    return {sample_id: predictions[0].response for sample_id, predictions in joined.answered.items()}
 
 
 def one_line(folder: Path, layout: str, row: object, **columns: str) -> Prediction:
@@ -208,7 +206,7 @@ def test_each_layout_is_recognised_and_joins_completely_in_any_order(written: st
     layout = recognise(path)
     assert layout == written.partition(" ")[0]
     joined = join(read(path, layout), documents)
-    assert joined == Joined(joined.given)
+    assert joined == Joined([], [], [], [], [], joined.answered, [])
     assert list(responses(joined).items()) == [(one["sample_id"], said(one)) for one in documents]
 
 
@@ -373,7 +371,7 @@ def test_a_failed_request_of_vlmevalkit_is_no_answer(tmp_path: Path) -> None:
     rows = [f"{one['img_id']}\t{one['question']}\t{one['answer']}" for one in documents[:-1]]
     rows.append(f"{documents[-1]['img_id']}\t{documents[-1]['question']}\t{failed}")
     (tmp_path / "p.tsv").write_text("\n".join(["img_id\tquestion\tprediction", *rows]))
-    scored = score_predictions(PredictionFile(tmp_path / "p.tsv", recognise(tmp_path / "p.tsv"), TASK), now())
+    scored = score_predictions(PredictionFile(tmp_path / "p.tsv", recognise(tmp_path / "p.tsv"), TASK))
     facts = scored.manifest.tasks[TASK]
     assert (facts.asked, facts.answered, facts.failed) == (len(documents), len(documents) - 1, {failed: 1})
 
@@ -401,7 +399,7 @@ def test_a_damaged_archive_is_one_error(written: str, tmp_path: Path) -> None:
 def imported(folder: Path, rows: Sequence[object], judge: str = "Qwen3-30B-A3B") -> Any:
     (folder / "p_eval.json").write_text(json.dumps(rows), encoding="utf-8")
     file = PredictionFile(folder / "p_eval.json", "json", TASK, model="m", verdicts_of=judge)
-    return score_predictions(file, now()).run
+    return score_predictions(file)
 
 
 def test_verdicts_are_taken_over_under_the_judges_own_identity(tmp_path: Path) -> None:
@@ -538,6 +536,6 @@ def test_predictions_for_a_group_score_the_groups_within_it(tmp_path: Path) -> N
     path.write_text(
         "".join(json.dumps({"sample_id": one["sample_id"], "response": one["target"]}) + "\n" for one in documents)
     )
-    scored = score_predictions(PredictionFile(path, "jsonl", "mi_cxr"), now()).run
+    scored = score_predictions(PredictionFile(path, "jsonl", "mi_cxr"))
     assert list(scored.groups) == list(scored.manifest.groups) == ["mi_cxr", "mi_cxr_tel", "mi_cxr_gts"]
     assert scored.groups["mi_cxr_tel"].items == 33
