@@ -14,14 +14,12 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 from packaging.requirements import Requirement
-from packaging.specifiers import SpecifierSet
 from rich.console import Console
 from typer.core import TyperGroup
 from typing_extensions import Unpack
 
-from medtasks.catalog.contents import task_packages
 from medtasks.catalog.packages import without_warnings
-from medtasks.catalog.registry import all_benchmarks, everything_left_out, get_benchmark, plugin_of
+from medtasks.catalog.registry import all_benchmarks, everything_left_out, get_benchmark
 from medtasks.cli.console import Json, plain_help, progress, table, write, write_json
 from medtasks.core.errors import MedtasksError, NotPreparedError
 from medtasks.core.text import counted, one_line
@@ -141,10 +139,12 @@ class Check(NamedTuple):
 
 def doctor(model: list[str] | None = None, as_json: Json = False) -> None:
     """Check the installation; exit code 1 if lmms-eval cannot run our tasks, or not with the given back-end."""
-    from medtasks.harness.installed import COMMON, lacks
+    from medtasks.harness.installed import COMMON, lacks, taken_names
 
     with without_warnings():  # they are rows of the table
-        checks = [*_installed(), *_task_packages()]
+        checks = [*_installed()]
+        for one in (*everything_left_out(), *taken_names()):
+            checks.append(Check(f"{one.owner} {one.part}".rstrip(), "left out", one.why, str(one.place or "")))
         with Console(file=sys.stderr).status("importing back-ends"):  # imports are silenced, this is not
             found = lacks(model or COMMON)
         for name, lack in found.items():
@@ -161,54 +161,24 @@ def doctor(model: list[str] | None = None, as_json: Json = False) -> None:
 
 def _installed() -> Iterator[Check]:
     """lmms-eval, with the hook by which it finds our tasks, and what runs and scores models."""
+    wanted = {one.name: one.specifier for one in map(Requirement, requires("medtasks") or ())}
     for name in ("lmms-eval", "torch", "transformers", "bert-score"):
-        declared = map(Requirement, requires("medtasks") or ())
-        wanted = next((one.specifier for one in declared if one.name == name), SpecifierSet())
-        fix = f'pip install "{name}{wanted}"'
+        fix = f'pip install "{name}{wanted[name]}"'
         try:
             found = version(name)
         except PackageNotFoundError:
-            if name == "bert-score":
-                yield Check(name, "optional", "absent (learned metrics)", 'pip install "medtasks[learned]"')
-            else:
-                yield Check(name, "broken", "absent", fix)
+            learned = ("optional", "absent (learned metrics)", 'pip install "medtasks[learned]"')
+            yield Check(name, *(learned if name == "bert-score" else ("broken", "absent", fix)))
             continue
-        if wanted.contains(found, prereleases=True):
+        if wanted[name].contains(found, prereleases=True):
             yield Check(name, "ok", found)
         else:
-            yield Check(name, "broken", f"{found}, expected {wanted}", fix)
+            yield Check(name, "broken", f"{found}, expected {wanted[name]}", fix)
     if any(one.name == "medtasks" for one in entry_points(group="lmms_eval.models")):
         yield Check("task hook", "ok", "lmms_eval lists our tasks")
     else:
         missing = "entry point lmms_eval.models is not registered"
         yield Check("task hook", "broken", missing, "pip install medtasks")
-
-
-def _task_packages() -> Iterator[Check]:
-    """What other packages with tasks provide, and what of it is not used."""
-    from medtasks.harness.installed import taken_names
-
-    left_out = [*everything_left_out(), *taken_names()]
-    contents = {}
-    for package in (one for one in task_packages() if not one.ours):
-        plugin, tasks = plugin_of(package), package.task_files()
-        groups = sum(path.parent.name == "groups" for path in tasks)
-        counts = {
-            "benchmark": len(plugin.benchmarks),
-            "task": len(tasks) - groups,
-            "group": groups,
-            "filter": len(plugin.filters),
-            "metric": len(plugin.metrics),
-            "rubric": len(package.rubric_files()),
-            "board layout": len(plugin.layouts),
-        }
-        contents[package.owner] = ", ".join(counted(count, word) for word, count in counts.items() if count)
-    for owner in sorted({*contents, *(one.owner for one in left_out)}):
-        own = [one for one in left_out if one.owner == owner]
-        whole = [one.why for one in own if not one.part]
-        state = "left out" if whole else "partly" if own else "ok"
-        yield Check(owner, state, whole[0] if whole else contents.get(owner, ""))
-        yield from (Check(f"  {one.part}", "left out", one.why, str(one.place or "")) for one in own if one.part)
 
 
 def _metrics() -> Iterator[Check]:
