@@ -31,7 +31,7 @@ from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.files import file_sha256, file_state
 from medtasks.core.settings import current_settings
-from medtasks.metrics.base import Array, MeanMetric, MetricUnavailableError, package_version, sign
+from medtasks.metrics.base import Array, MeanMetric, MetricUnavailableError, Pairs, mean_table, package_version, sign
 
 T = TypeVar("T")
 Pair: TypeAlias = tuple[str, str]
@@ -179,9 +179,9 @@ class LearnedMetric(MeanMetric):
             return str(error)
         return None
 
-    def statistics(self, prediction: str, reference: str) -> Array:
-        """``(score, 1)``; for more than a few pairs `scores` is much faster."""
-        return np.array([self.scores([(prediction, reference)])[0], 1.0])
+    def table(self, pairs: Pairs) -> Array:
+        """``(score, 1)``; raises as :meth:`scores`."""
+        return mean_table(self.scores(pairs))
 
     def scores(self, pairs: Sequence[Pair]) -> Array:
         """Scores, float64 of shape ``(n,)``, of n pairs (prediction, reference).

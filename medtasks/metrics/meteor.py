@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from medtasks.metrics import wordnet
-from medtasks.metrics.base import Array, BatchMetric, MeanMetric, Pairs, mean_table, package_version, sign, tokens_of
+from medtasks.metrics.base import Array, MeanMetric, Pairs, mean_table, package_version, sign, tokens_of
 from medtasks.metrics.wordnet import find_nltk_data, import_nltk
 
 ALPHA, BETA, GAMMA = 0.9, 3.0, 0.5
@@ -26,7 +26,7 @@ PLAIN_TOKEN = re.compile(rf"{WORD}(?:\.(?= ))?|[,;:.]")
 CONTRACTION = re.compile("cannot|gimme|gonna|gotta|lemme|wanna")  # which NLTK splits in two
 
 
-class Meteor(BatchMetric, MeanMetric):
+class Meteor(MeanMetric):
     """Mean METEOR (0..1): exact, Porter stem, then WordNet 3.0 synonym matches (Lavie and Agarwal 2007).
 
     Per sample it is ``nltk.translate.meteor_score.single_meteor_score`` with alpha 0.9, beta 3, gamma 0.5. A pair
