@@ -1,5 +1,5 @@
 """Settings from the environment as one typed object; the only module that reads ``MEDTASKS_…`` variables, apart from
-``MEDTASKS_WORDNET``, which :mod:`medtasks.metrics.wordnet` reads for every word.
+``MEDTASKS_WORDNET``, which :mod:`medtasks.metrics.meteor` reads for every word.
 """
 
 from __future__ import annotations

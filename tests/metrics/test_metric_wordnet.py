@@ -15,7 +15,7 @@ import pytest
 from nltk.corpus import wordnet as nltk_wordnet
 from tiny_wordnet import write_tiny_wordnet
 
-from medtasks.metrics import wordnet
+from medtasks.metrics import meteor
 from medtasks.metrics.base import MetricUnavailableError
 from medtasks.metrics.meteor import Meteor
 from medtasks.metrics.registry import LEXICAL, lexical_statistics
@@ -23,9 +23,9 @@ from medtasks.metrics.registry import LEXICAL, lexical_statistics
 
 @pytest.fixture(autouse=True)
 def searched_anew() -> Iterator[None]:
-    wordnet._found.cache_clear()  # a process looks for the dictionary once
+    meteor._corpus.cache_clear()  # a process looks for the dictionary once
     yield
-    wordnet._found.cache_clear()
+    meteor._corpus.cache_clear()
 
 
 @pytest.fixture
@@ -40,15 +40,15 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without any WordNet."""
     monkeypatch.delenv("MEDTASKS_WORDNET", raising=False)
     monkeypatch.setattr(nltk.data, "path", [])
-    monkeypatch.setattr(wordnet, "DEBIAN_DIRECTORY", tmp_path / "absent")
+    monkeypatch.setattr(meteor, "DEBIAN_DIRECTORY", tmp_path / "absent")
 
 
 @pytest.mark.usefixtures("tiny")
 def test_a_named_dictionary_is_used() -> None:
-    assert wordnet.unavailable() is None
-    assert wordnet.synonyms("polyps") == {"polyp", "growth"}
-    assert wordnet.synonyms("saw") == {"see", "observe"}
-    assert wordnet.synonyms("unheard") == frozenset()
+    assert Meteor().unavailable() is None
+    assert meteor.synonyms("polyps") == {"polyp", "growth"}
+    assert meteor.synonyms("saw") == {"see", "observe"}
+    assert meteor.synonyms("unheard") == frozenset()
     # one chunk of three matched words: two synonyms and one exact
     assert Meteor().statistics("crimson growth here", "red polyp here").tolist() == pytest.approx([1 - 0.5 / 27, 1])
 
@@ -65,12 +65,12 @@ def test_words_are_looked_up_as_nltk_does() -> None:
         *no_words,
     ]:
         names = {name for synset in nltk_wordnet.synsets(word) for name in synset.lemma_names()}
-        assert wordnet.synonyms(word) == {name for name in names if "_" not in name}
+        assert meteor.synonyms(word) == {name for name in names if "_" not in name}
 
 
 @pytest.mark.usefixtures("bare")
 def test_without_wordnet_meteor_is_left_out_with_the_commands_that_fix_it() -> None:
-    reason = wordnet.unavailable()
+    reason = Meteor().unavailable()
     assert reason is not None
     assert "medtasks fetch wordnet" in reason
     assert "apt-get install wordnet-base" in reason
@@ -81,14 +81,14 @@ def test_without_wordnet_meteor_is_left_out_with_the_commands_that_fix_it() -> N
 
 @pytest.mark.usefixtures("bare")
 def test_an_nltk_folder_is_used_before_debians_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wordnet, "DEBIAN_DIRECTORY", write_tiny_wordnet(tmp_path / "debian"))
-    assert wordnet.corpus() == tmp_path / "debian"
-    assert wordnet.synonyms("polyps") == {"polyp", "growth"}
+    monkeypatch.setattr(meteor, "DEBIAN_DIRECTORY", write_tiny_wordnet(tmp_path / "debian"))
+    assert meteor.corpus() == tmp_path / "debian"
+    assert meteor.synonyms("polyps") == {"polyp", "growth"}
     folder = write_tiny_wordnet(tmp_path / "nltk_data" / "corpora" / "wordnet")
     monkeypatch.setattr(nltk.data, "path", [str(tmp_path / "nltk_data")])
-    wordnet._found.cache_clear()
-    assert Path(str(wordnet.corpus())) == folder
-    assert wordnet.synonyms("polyps") == {"polyp", "growth"}
+    meteor._corpus.cache_clear()
+    assert Path(str(meteor.corpus())) == folder
+    assert meteor.synonyms("polyps") == {"polyp", "growth"}
 
 
 def test_an_incomplete_dictionary_or_another_version_is_refused(
@@ -100,19 +100,19 @@ def test_an_incomplete_dictionary_or_another_version_is_refused(
     with pytest.raises(MetricUnavailableError, match=r"index\.adv is missing"):
         Meteor().statistics("a", "b")
     monkeypatch.setenv("MEDTASKS_WORDNET", str(write_tiny_wordnet(tmp_path / "other", version="3.1")))
-    assert "contains WordNet 3.1, expected 3.0" in str(wordnet.unavailable())
+    assert "contains WordNet 3.1, expected 3.0" in str(Meteor().unavailable())
 
 
 @pytest.mark.usefixtures("tiny")
 def test_the_fingerprint_follows_the_words_not_the_glosses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = wordnet.fingerprint()
+    first = meteor.fingerprint()
 
     def changed(name: str, old: str, new: str) -> str:
         folder = write_tiny_wordnet(tmp_path / name)
         data = folder / "data.noun"
         data.write_text(data.read_text().replace(old, new))
         monkeypatch.setenv("MEDTASKS_WORDNET", str(folder))
-        return wordnet.fingerprint()
+        return meteor.fingerprint()
 
     assert changed("glosses", "a gloss", "A gloss") == first
     assert changed("words", "growth", "gr0wth") != first
@@ -126,7 +126,7 @@ def test_the_directories_are_nltks(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     anew = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(anew)
     monkeypatch.delitem(sys.modules, "nltk.data")  # as before NLTK is imported
-    assert sorted(map(str, wordnet.nltk_folders())) == sorted(anew.path)
+    assert sorted(map(str, meteor.nltk_folders())) == sorted(anew.path)
     assert str(tmp_path / "a") in anew.path
 
 
@@ -136,8 +136,8 @@ def test_an_archive_is_read_like_a_directory(tmp_path: Path, monkeypatch: pytest
     shutil.make_archive(str(tmp_path / "nltk_data" / "corpora" / "wordnet"), "zip", tmp_path / "unpacked", "wordnet")
     monkeypatch.delenv("MEDTASKS_WORDNET", raising=False)
     monkeypatch.setattr(nltk.data, "path", [str(tmp_path / "absent"), str(tmp_path / "nltk_data")])
-    assert wordnet.synonyms("polyps") == {"polyp", "growth"}
-    archived = wordnet.fingerprint()
+    assert meteor.synonyms("polyps") == {"polyp", "growth"}
+    archived = meteor.fingerprint()
     monkeypatch.setenv("MEDTASKS_WORDNET", str(tmp_path / "unpacked" / "wordnet"))
-    assert wordnet.fingerprint() == archived
-    assert wordnet.find_nltk_data("corpora/other") is None
+    assert meteor.fingerprint() == archived
+    assert meteor.find_nltk_data("corpora/other") is None
