@@ -100,11 +100,8 @@ def report(prepared: Prepared) -> None:
     write(f"  in {prepared.directory}")
 
 
-class Package(str, Enum):
-    """What can be fetched; typer takes no list of literals."""
-
-    wordnet = "wordnet"
-    punkt = "punkt"
+Package = Enum("Package", {"wordnet": "wordnet", "punkt": "punkt"})
+"""What can be fetched; typer takes no list of literals."""
 
 
 def fetch(

@@ -31,6 +31,7 @@ from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.files import file_sha256, file_state
 from medtasks.core.settings import current_settings
+from medtasks.core.text import well_formed
 from medtasks.metrics.base import Array, MeanMetric, MetricUnavailableError, Pairs, mean_table, package_version, sign
 
 T = TypeVar("T")
@@ -73,16 +74,15 @@ def find_checkpoint(name: str, variable: str) -> Checkpoint:
                 f"{name} is neither a checkpoint directory nor a hub id (owner/name); name one in {variable}"
             )
         fix = f"run `hf download {name}`, or name a checkpoint directory in {variable}"
-        absent = MetricUnavailableError(f"the model {name} is not on this machine; {fix}")
         from huggingface_hub import constants
 
-        if not (Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}").is_dir():
-            raise absent  # without the import of the hub's client, which takes longer than scoring a few samples
-        from huggingface_hub import try_to_load_from_cache
+        config = None
+        if (Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}").is_dir():
+            from huggingface_hub import try_to_load_from_cache  # which takes longer than scoring a few samples
 
-        config = try_to_load_from_cache(name, "config.json")
+            config = try_to_load_from_cache(name, "config.json")
         if not isinstance(config, str):
-            raise absent
+            raise MetricUnavailableError(f"the model {name} is not on this machine; {fix}")
         directory = Path(config).parent
     kinds = {"config.json": ("config.json",), "tokenizer": TOKENIZER, "weights": WEIGHTS}
     for kind, patterns in kinds.items():
@@ -193,7 +193,7 @@ class LearnedMetric(MeanMetric):
         reason = self.unavailable()
         if reason is not None:
             raise MetricUnavailableError(reason)
-        asked = [(_encodable(prediction), _encodable(reference)) for prediction, reference in pairs]
+        asked = [(well_formed(prediction), well_formed(reference)) for prediction, reference in pairs]
         checkpoint = self._checkpoint()
         key = f"{self.signature}|identity:{checkpoint.identity}"
         known = kept_scores(key, list(dict.fromkeys(asked)))
@@ -222,10 +222,9 @@ class LearnedMetric(MeanMetric):
         return find_checkpoint(self.model, self.variable)
 
     def _label(self) -> str:
-        try:
+        with contextlib.suppress(MetricUnavailableError):
             return self._checkpoint().label
-        except MetricUnavailableError:
-            return self.model
+        return self.model
 
 
 def batches_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
@@ -233,10 +232,6 @@ def batches_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
     order = sorted(range(len(lengths)), key=lambda index: lengths[index])
     for begin in range(0, len(order), BATCH):
         yield order[begin : begin + BATCH]
-
-
-def _encodable(text: str) -> str:
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def kept_scores(signature: str, pairs: Sequence[Pair]) -> dict[Pair, float]:
@@ -314,8 +309,7 @@ class BertScore(LearnedMetric):
 
     def _load(self, checkpoint: Checkpoint) -> tuple[Any, Any, defaultdict[int, float]]:
         # with the weights of tokens: 1, special tokens 0, as in the library without IDF
-        import transformers
-        from transformers import AutoConfig, AutoModel, AutoTokenizer
+        from transformers import AutoConfig, AutoModel, AutoTokenizer, GPT2Tokenizer, RobertaTokenizer
 
         where = str(checkpoint.directory)
         config = AutoConfig.from_pretrained(where, local_files_only=True)
@@ -327,8 +321,7 @@ class BertScore(LearnedMetric):
         config.num_hidden_layers = self.layer  # the layers above are never needed
         model = load_weights(AutoModel, config, checkpoint, optional="pooler")
         tokenizer = AutoTokenizer.from_pretrained(where, local_files_only=True)
-        names = ("GPT2Tokenizer", "GPT2TokenizerFast", "RobertaTokenizer", "RobertaTokenizerFast")
-        if isinstance(tokenizer, tuple(getattr(transformers, name) for name in names)):
+        if isinstance(tokenizer, (GPT2Tokenizer, RobertaTokenizer)):
             tokenizer = AutoTokenizer.from_pretrained(where, local_files_only=True, add_prefix_space=True)
         positions = getattr(config, "max_position_embeddings", None)
         if positions is not None:
