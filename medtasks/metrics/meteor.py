@@ -1,9 +1,9 @@
 """METEOR as NLTK computes it, on NLTK's Treebank word tokens: what HF ``evaluate`` calls ``meteor``.
 
-WordNet 3.0 is found and read on this machine, offline: NLTK's data, or a dictionary directory. NLTK's reader takes
-neither Debian's packages nor another directory (named by ``MEDTASKS_WORDNET``), and it loads the whole dictionary for
-the few hundred words that responses have. So words are looked up here, in the files. NLTK itself is imported as cheaply
-as it can be, and its directories are searched without it: the import takes longer than scoring a few hundred answers.
+WordNet 3.0 is found and read on this machine, offline: NLTK's data, or Debian's package, which NLTK's reader does not
+take. That reader also loads the whole dictionary for the few hundred words that responses have, so words are looked up
+here, in the files. NLTK itself is imported as cheaply as it can be, and its directories are searched without it: the
+import takes longer than scoring a few hundred answers.
 """
 
 from __future__ import annotations
@@ -141,7 +141,6 @@ def _stem() -> Callable[[str], str]:
 # --- WordNet, and what else is in NLTK's data ---
 
 VERSION = "3.0"
-VARIABLE = "MEDTASKS_WORDNET"
 DEBIAN_DIRECTORY = Path("/usr/share/wordnet")
 FIX = "run `medtasks fetch wordnet`, or `apt-get install wordnet-base`"
 
@@ -150,19 +149,15 @@ PARTS_OF_SPEECH = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
 FILES = tuple(name for part in PARTS_OF_SPEECH for name in (f"data.{part}", f"index.{part}", f"{part}.exc"))
 
 
+@cache  # so that scoring does not touch the disk
 def corpus() -> Any:
     """The directory of WordNet 3.0, a `pathlib.Path` or, in an archive, a `zipfile.Path`.
 
-    Searched in this order: the directory named by ``MEDTASKS_WORDNET``, NLTK's data (unpacked or zip), Debian's
-    packages. Raises `MetricUnavailableError` if there is none, it is incomplete, or of another version.
+    NLTK's data (unpacked or zip) come before Debian's package. Raises `MetricUnavailableError` if there is none, it is
+    incomplete, or of another version.
     """
-    return _corpus(os.environ.get(VARIABLE))
-
-
-@cache  # so that scoring does not touch the disk
-def _corpus(named: str | None) -> Any:
-    found: Any = Path(named) if named else find_nltk_data("corpora/wordnet") or DEBIAN_DIRECTORY
-    if not named and not found.is_dir():
+    found: Any = find_nltk_data("corpora/wordnet") or DEBIAN_DIRECTORY
+    if not found.is_dir():
         raise MetricUnavailableError(f"WordNet {VERSION} is not on this machine; {FIX}")
     missing = [name for name in FILES if not (found / name).is_file()]
     if missing:
@@ -171,22 +166,17 @@ def _corpus(named: str | None) -> Any:
         match = re.search(r"WordNet (\d+(?:\.\d+)?) Copyright", "".join(islice(lines, 40)))
     version = match[1] if match else "of unknown version"
     if version != VERSION:
-        origin = f"{VARIABLE}={named}" if named else found
-        raise MetricUnavailableError(f"{origin} contains WordNet {version}, expected {VERSION}; {FIX}")
+        raise MetricUnavailableError(f"{found} contains WordNet {version}, expected {VERSION}; {FIX}")
     return found
 
 
+@lru_cache(maxsize=2**17)
 def synonyms(word: str) -> frozenset[str]:
     """The single-word lemma names of every synset of ``word``, as NLTK's reader finds them (case as in WordNet)."""
-    return _synonyms(corpus(), word)
-
-
-@lru_cache(maxsize=2**17)
-def _synonyms(corpus: Any, word: str) -> frozenset[str]:
     word, names = word.lower(), set()
     substitutions = import_nltk().corpus.reader.wordnet.WordNetCorpusReader.MORPHOLOGICAL_SUBSTITUTIONS
     for part, code in PARTS_OF_SPEECH.items():
-        irregular, index, data = _read(corpus, part)
+        irregular, index, data = _read(corpus(), part)
         # base forms: irregular ones as listed, others by NLTK's suffix rules (morphy)
         bases = irregular.get(word)
         if bases is None:
@@ -206,26 +196,23 @@ def _read(corpus: Any, part: str) -> tuple[dict[str, list[str]], dict[str, str],
     return irregular, index, (corpus / f"data.{part}").read_bytes()
 
 
+@cache
 def fingerprint() -> str:
     """Eight hex digits over what METEOR reads: the words of every synset, and the irregular forms.
 
-    Glosses, byte offsets and packaging are ignored, so copies that score alike have the same fingerprint.
+    Glosses, byte offsets and packaging are ignored, so copies that score alike have the same fingerprint. It is kept in
+    the user's cache for files of the same sizes and times: reading them takes 0.5 s.
     """
-    return _fingerprint(corpus())
-
-
-@cache
-def _fingerprint(corpus: Any) -> str:
-    """`fingerprint`, kept in the user's cache for files of the same sizes and times: reading them takes 0.5 s."""
-    files = [corpus / name for name in FILES] if isinstance(corpus, Path) else [Path(corpus.root.filename)]
+    found = corpus()
+    files = [found / name for name in FILES] if isinstance(found, Path) else [Path(found.root.filename)]
     kept = cache_root() / "wordnet" / short_hash(json.dumps([file_state(file.stat()) for file in files]))
     with contextlib.suppress(OSError):
         return kept.read_text()
     digest = hashlib.sha256()
     for part in PARTS_OF_SPEECH:
-        fields = (line.split("|", 1)[0].split() for line in _lines(corpus, f"data.{part}") if not line.startswith(" "))
+        fields = (line.split("|", 1)[0].split() for line in _lines(found, f"data.{part}") if not line.startswith(" "))
         synsets = sorted(" ".join([entry[2], *sorted(_lemmas(entry))]) for entry in fields)
-        irregular = sorted(line.strip() for line in _lines(corpus, f"{part}.exc"))
+        irregular = sorted(line.strip() for line in _lines(found, f"{part}.exc"))
         digest.update("\n".join([part, *synsets, *irregular]).encode())
     with contextlib.suppress(OSError):  # a home directory that cannot be written
         kept.parent.mkdir(parents=True, exist_ok=True)
