@@ -1,12 +1,9 @@
 """BERTScore (Zhang et al. 2020) through the library ``bert-score``, and BLEURT (Sellam et al. 2020) in PyTorch: many
-pairs at once, on a GPU if there is one, each distinct pair computed once.
+pairs at once, on a GPU if there is one, each distinct pair of a call computed once.
 
 The extra ``learned`` installs what they need; importing this module imports neither torch nor transformers. Checkpoints
 are directories, or snapshots in the hub's local cache. Nothing is downloaded: the error about a missing checkpoint has
 the command that fetches it.
-
-Scores are kept between runs in one SQLite file, ``learned/pairs.sqlite3`` in the user's cache directory. It only saves
-time: if it cannot be read or written, scores are computed without it, with a warning.
 """
 
 from __future__ import annotations
@@ -16,25 +13,21 @@ import hashlib
 import importlib.util
 import math
 import re
-import sqlite3
-import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.files import file_sha256, file_state
 from medtasks.core.settings import current_settings
 from medtasks.core.text import well_formed
 from medtasks.metrics.base import Array, MeanMetric, MetricUnavailableError, Pairs, mean_table, package_version, sign
 
-T = TypeVar("T")
 Pair: TypeAlias = tuple[str, str]
 """A prediction and its reference."""
 
@@ -42,12 +35,7 @@ HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 TOKENIZER = ("tokenizer.json", "vocab.json", "vocab.txt", "*.model")
 BATCH = 64  # texts or pairs in one forward pass
-CHUNK = 256  # pairs between two writes to the cache; their embeddings are in memory
-LOCK_SECONDS = 60.0  # how long to wait for another process's transaction
-_TABLE = (
-    "CREATE TABLE IF NOT EXISTS scores (signature TEXT NOT NULL, pair BLOB NOT NULL, score REAL NOT NULL, "
-    "PRIMARY KEY (signature, pair)) WITHOUT ROWID"
-)
+CHUNK = 256  # pairs whose embeddings are in memory at a time
 
 
 @dataclass(frozen=True)
@@ -98,7 +86,7 @@ def find_checkpoint(name: str, variable: str) -> Checkpoint:
 
 @lru_cache(maxsize=8)
 def _fingerprint(files: tuple[tuple[Path, tuple[int, ...]], ...]) -> str:
-    """Weights count in full: a cached score of another fine-tuning would be a wrong score."""
+    """Weights count in full: it tells fine-tunings apart in signatures."""
     return hashlib.sha256("".join(f"{path.name}\0{file_sha256(path)}\n" for path, _ in files).encode()).hexdigest()
 
 
@@ -144,8 +132,8 @@ class LearnedMetric(MeanMetric):
     """A mean metric whose score of a pair comes from a model.
 
     The seventh digit of a score may depend on the pairs in its batch, as with all float sums. Batches are formed from
-    sorted texts, so the order of the pairs does not matter, and a cached score does not change. Lone surrogates are
-    replaced by U+FFFD, since no tokenizer takes them. ``model_calls`` counts forward passes.
+    sorted texts, so the order of the pairs does not matter. Lone surrogates are replaced by U+FFFD, since no tokenizer
+    takes them. ``model_calls`` counts forward passes.
     """
 
     name: str
@@ -196,18 +184,16 @@ class LearnedMetric(MeanMetric):
         asked = [(well_formed(prediction), well_formed(reference)) for prediction, reference in pairs]
         checkpoint = self._checkpoint()
         key = f"{self.signature}|identity:{checkpoint.identity}"
-        known = kept_scores(key, list(dict.fromkeys(asked)))
-        fresh = sorted({pair for pair in asked if pair not in known}, key=lambda pair: (pair[1], pair[0]))
-        for begin in range(0, len(fresh), CHUNK):
-            chunk = fresh[begin : begin + CHUNK]
+        known: dict[Pair, float] = {}
+        distinct = sorted({*asked}, key=lambda pair: (pair[1], pair[0]))
+        for begin in range(0, len(distinct), CHUNK):
+            chunk = distinct[begin : begin + CHUNK]
             if self._loaded is None or self._loaded[0] != key:
                 self._loaded = None  # frees the memory of the previous one
                 self._loaded = (key, self._load(checkpoint))
-            computed = dict(zip(chunk, self._compute(self._loaded[1], chunk), strict=True))
-            if not all(map(math.isfinite, computed.values())):
-                raise MedtasksError(f"{self.model}: {self.name} is not a finite number; check the weights")
-            keep_scores(key, computed)
-            known.update(computed)
+            known.update(zip(chunk, self._compute(self._loaded[1], chunk), strict=True))
+        if not all(map(math.isfinite, known.values())):
+            raise MedtasksError(f"{self.model}: {self.name} is not a finite number; check the weights")
         return np.array([known[pair] for pair in asked], dtype=np.float64)
 
     def _load(self, checkpoint: Checkpoint) -> Any:
@@ -232,47 +218,6 @@ def batches_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
     order = sorted(range(len(lengths)), key=lambda index: lengths[index])
     for begin in range(0, len(order), BATCH):
         yield order[begin : begin + BATCH]
-
-
-def kept_scores(signature: str, pairs: Sequence[Pair]) -> dict[Pair, float]:
-    """The stored scores of those of ``pairs`` that have one under this signature, which names everything that can
-    change a score, model fingerprint included."""
-
-    def read(connection: sqlite3.Connection) -> dict[Pair, float]:
-        query = "SELECT score FROM scores WHERE signature = ? AND pair = ?"
-        rows = ((pair, connection.execute(query, (signature, _digest(pair))).fetchone()) for pair in pairs)
-        return {pair: row[0] for pair, row in rows if row is not None}
-
-    return _in_file(read) or {}
-
-
-def keep_scores(signature: str, scores: Mapping[Pair, float]) -> None:
-    """Store ``scores`` in one transaction. A pair that has a score under this signature keeps it."""
-    rows = [(signature, _digest(pair), score) for pair, score in scores.items()]
-    _in_file(lambda connection: connection.executemany("INSERT OR IGNORE INTO scores VALUES (?, ?, ?)", rows))
-
-
-def _in_file(work: Callable[[sqlite3.Connection], T]) -> T | None:
-    """What ``work`` returns, in one transaction; several processes may read and write at once.
-
-    None, with a warning, if the file is read-only, locked for too long or damaged, or the disk is full.
-    """
-    path = cache_root() / "learned" / "pairs.sqlite3"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with contextlib.closing(sqlite3.connect(path, timeout=LOCK_SECONDS)) as connection, connection:
-            connection.execute(_TABLE)
-            return work(connection)
-    except (OSError, sqlite3.Error) as error:
-        text = f"{path}: the score cache cannot be used ({error}); if it is damaged, delete it"
-        warnings.warn(text, RuntimeWarning, stacklevel=4)
-        return None
-
-
-def _digest(pair: Pair) -> bytes:
-    """What is stored of a pair instead of its text."""
-    prediction, reference = (text.encode("utf-8", "surrogatepass") for text in pair)
-    return hashlib.sha256(b"%d:%b%b" % (len(prediction), prediction, reference)).digest()
 
 
 class BertScore(LearnedMetric):
