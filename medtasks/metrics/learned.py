@@ -133,7 +133,7 @@ class LearnedMetric(MeanMetric):
 
     The seventh digit of a score may depend on the pairs in its batch, as with all float sums. Batches are formed from
     sorted texts, so the order of the pairs does not matter. Lone surrogates are replaced by U+FFFD, since no tokenizer
-    takes them. ``model_calls`` counts forward passes.
+    takes them.
     """
 
     name: str
@@ -143,7 +143,6 @@ class LearnedMetric(MeanMetric):
     def __init__(self, model: str) -> None:
         self._model = model
         self._loaded: tuple[str, Any] | None = None
-        self.model_calls = 0
 
     @property
     def model(self) -> str:
@@ -201,7 +200,7 @@ class LearnedMetric(MeanMetric):
         raise NotImplementedError
 
     def _compute(self, loaded: Any, pairs: list[Pair]) -> list[float]:
-        """The scores of distinct pairs; adds its forward passes to ``model_calls``."""
+        """The scores of distinct pairs."""
         raise NotImplementedError
 
     def _checkpoint(self) -> Checkpoint:
@@ -287,7 +286,6 @@ class BertScore(LearnedMetric):
         for batch in batches_by_length(lengths):
             chosen = [texts[index] for index in batch]
             rows = get_bert_embedding(chosen, model, tokenizer, weights, device=model.device)
-            self.model_calls += 1
             embeddings, masks, token_weights = (part.cpu() for part in rows)
             for row, index in enumerate(batch):
                 end = lengths[index]
@@ -367,7 +365,6 @@ class Bleurt(LearnedMetric):
             inputs = tokenizer.pad([rows[index] for index in batch], padding_side="right", return_tensors="pt")
             with torch.no_grad():
                 output = model(**inputs.to(model.device))
-            self.model_calls += 1
             for index, score in zip(batch, output.logits[:, 0].tolist(), strict=True):
                 scores[index] = score
         return scores
