@@ -9,13 +9,11 @@ the command that fetches it.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib.util
 import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,7 +21,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from medtasks.core.errors import MedtasksError, UsageError, first_line
-from medtasks.core.files import file_sha256, file_state
+from medtasks.core.files import file_sha256, file_state, short_hash
 from medtasks.core.settings import current_settings
 from medtasks.core.text import well_formed
 from medtasks.metrics.base import Array, MeanMetric, MetricUnavailableError, Pairs, mean_table, package_version, sign
@@ -38,18 +36,9 @@ BATCH = 64  # texts or pairs in one forward pass
 CHUNK = 256  # pairs whose embeddings are in memory at a time
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """``identity`` changes with any weight or setting: the commit, or the fingerprint of the directory. ``label``, in
-    signatures, is the hub id, or the first 16 hex digits of the identity."""
-
-    directory: Path
-    label: str
-    identity: str
-
-
-def find_checkpoint(name: str, variable: str) -> Checkpoint:
-    """The checkpoint called ``name``, a directory or a hub id; messages suggest ``variable`` to name another.
+def find_checkpoint(name: str, variable: str) -> tuple[Path, str]:
+    """The directory of the checkpoint called ``name``, a directory or a hub id, and its name in signatures: the hub id,
+    or a hash of its files. Messages suggest ``variable`` to name another.
 
     Raises:
         MetricUnavailableError: it is not on this machine, or lacks configuration, tokenizer or weights.
@@ -77,20 +66,19 @@ def find_checkpoint(name: str, variable: str) -> Checkpoint:
         if not any(path.is_file() for pattern in patterns for path in directory.glob(pattern)):
             raise MetricUnavailableError(f"{directory} contains no {kind} ({' or '.join(patterns)}); {fix}")
     if not is_local:
-        return Checkpoint(directory, name, directory.name)
+        return directory, name
     patterns = ("*.json", "*.txt", "*.model", *WEIGHTS)
     files = sorted({path for pattern in patterns for path in directory.glob(pattern) if path.is_file()})
-    identity = _fingerprint(tuple((path, file_state(path.stat())) for path in files))
-    return Checkpoint(directory, identity[:16], identity)
+    return directory, _fingerprint(tuple((path, file_state(path.stat())) for path in files))
 
 
 @lru_cache(maxsize=8)
 def _fingerprint(files: tuple[tuple[Path, tuple[int, ...]], ...]) -> str:
     """Weights count in full: it tells fine-tunings apart in signatures."""
-    return hashlib.sha256("".join(f"{path.name}\0{file_sha256(path)}\n" for path, _ in files).encode()).hexdigest()
+    return short_hash("".join(f"{path.name}\0{file_sha256(path)}\n" for path, _ in files))
 
 
-def load_weights(auto_class: Any, config: Any, checkpoint: Checkpoint, optional: str | None = None) -> Any:
+def load_weights(auto_class: Any, config: Any, directory: Path, optional: str | None = None) -> Any:
     """The model in single precision and evaluation mode, on the GPU if there is one.
 
     An error says which weights are missing: transformers would fill them with random numbers. Weights with the word
@@ -101,13 +89,13 @@ def load_weights(auto_class: Any, config: Any, checkpoint: Checkpoint, optional:
     try:
         with no_progress_bars():
             options = {"dtype": torch.float32, "local_files_only": True, "output_loading_info": True}
-            model, report = auto_class.from_pretrained(str(checkpoint.directory), config=config, **options)
+            model, report = auto_class.from_pretrained(str(directory), config=config, **options)
     except Exception as error:  # transformers, safetensors and pickle raise a dozen unrelated types
-        raise MedtasksError(f"{checkpoint.directory}: the model cannot be loaded: {first_line(error)}") from error
+        raise MedtasksError(f"{directory}: the model cannot be loaded: {first_line(error)}") from error
     missing = sorted(key for key in map(str, report.get("missing_keys", ())) if optional is None or optional not in key)
     if missing:
         raise MedtasksError(
-            f"{checkpoint.directory}: {len(missing)} weight(s) missing, first {missing[0]}; "
+            f"{directory}: {len(missing)} weight(s) missing, first {missing[0]}; "
             f"expected a complete {type(model).__name__}, take another checkpoint"
         )
     model.eval()
@@ -142,7 +130,7 @@ class LearnedMetric(MeanMetric):
 
     def __init__(self, model: str) -> None:
         self._model = model
-        self._loaded: tuple[str, Any] | None = None
+        self._loaded: tuple[tuple[Path, str], Any] | None = None
 
     @property
     def model(self) -> str:
@@ -151,8 +139,11 @@ class LearnedMetric(MeanMetric):
 
     @property
     def signature(self) -> str:
-        """Metric, model and versions; see the subclasses."""
-        raise NotImplementedError
+        """Metric, model (hub id, or a hash of the directory's files), and the subclass's choices and versions."""
+        label = self.model
+        with contextlib.suppress(MetricUnavailableError):
+            label = self._checkpoint()[1]
+        return sign(self.name, model=label, **self._choices())
 
     def unavailable(self) -> str | None:
         """Why a package or the model is not on this machine, with the command that fixes it; offline."""
@@ -181,21 +172,24 @@ class LearnedMetric(MeanMetric):
         if reason is not None:
             raise MetricUnavailableError(reason)
         asked = [(well_formed(prediction), well_formed(reference)) for prediction, reference in pairs]
-        checkpoint = self._checkpoint()
-        key = f"{self.signature}|identity:{checkpoint.identity}"
+        directory, key = self._checkpoint()[0], self.signature
         known: dict[Pair, float] = {}
         distinct = sorted({*asked}, key=lambda pair: (pair[1], pair[0]))
         for begin in range(0, len(distinct), CHUNK):
             chunk = distinct[begin : begin + CHUNK]
-            if self._loaded is None or self._loaded[0] != key:
+            if self._loaded is None or self._loaded[0] != (directory, key):
                 self._loaded = None  # frees the memory of the previous one
-                self._loaded = (key, self._load(checkpoint))
+                self._loaded = (directory, key), self._load(directory)
             known.update(zip(chunk, self._compute(self._loaded[1], chunk), strict=True))
         if not all(map(math.isfinite, known.values())):
             raise MedtasksError(f"{self.model}: {self.name} is not a finite number; check the weights")
         return np.array([known[pair] for pair in asked], dtype=np.float64)
 
-    def _load(self, checkpoint: Checkpoint) -> Any:
+    def _choices(self) -> dict[str, Any]:
+        """What else can change a score, for the signature."""
+        raise NotImplementedError
+
+    def _load(self, directory: Path) -> Any:
         """Model, tokenizer and what else `_compute` takes."""
         raise NotImplementedError
 
@@ -203,13 +197,8 @@ class LearnedMetric(MeanMetric):
         """The scores of distinct pairs."""
         raise NotImplementedError
 
-    def _checkpoint(self) -> Checkpoint:
+    def _checkpoint(self) -> tuple[Path, str]:
         return find_checkpoint(self.model, self.variable)
-
-    def _label(self) -> str:
-        with contextlib.suppress(MetricUnavailableError):
-            return self._checkpoint().label
-        return self.model
 
 
 def batches_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
@@ -244,18 +233,15 @@ class BertScore(LearnedMetric):
         """The environment variable's layer, else the constructor's."""
         return current_settings().bertscore_layer or self._layer
 
-    @property
-    def signature(self) -> str:
-        """Model (hub id, or a directory's fingerprint), layer, weighting, first-word space and library versions."""
+    def _choices(self) -> dict[str, Any]:
         versions = {name: package_version(name) for name in ("bert-score", "transformers")}
-        choices = {"idf": "no", "rescale": "no", "prefix_space": "yes"}
-        return sign(self.name, model=self._label(), layer=self.layer, **choices, **versions)
+        return {"layer": self.layer, "idf": "no", "rescale": "no", "prefix_space": "yes", **versions}
 
-    def _load(self, checkpoint: Checkpoint) -> tuple[Any, Any, defaultdict[int, float]]:
+    def _load(self, directory: Path) -> tuple[Any, Any, defaultdict[int, float]]:
         # with the weights of tokens: 1, special tokens 0, as in the library without IDF
         from transformers import AutoConfig, AutoModel, AutoTokenizer, GPT2Tokenizer, RobertaTokenizer
 
-        where = str(checkpoint.directory)
+        where = str(directory)
         config = AutoConfig.from_pretrained(where, local_files_only=True)
         if getattr(config, "is_encoder_decoder", False):
             raise UsageError(f"{self.model} is an encoder with a decoder, expected an encoder such as roberta-large")
@@ -263,7 +249,7 @@ class BertScore(LearnedMetric):
         if not 1 <= self.layer <= layers:
             raise UsageError(f"layer {self.layer} of {self.model} does not exist; it has 1 to {layers}")
         config.num_hidden_layers = self.layer  # the layers above are never needed
-        model = load_weights(AutoModel, config, checkpoint, optional="pooler")
+        model = load_weights(AutoModel, config, directory, optional="pooler")
         tokenizer = AutoTokenizer.from_pretrained(where, local_files_only=True)
         if isinstance(tokenizer, (GPT2Tokenizer, RobertaTokenizer)):
             tokenizer = AutoTokenizer.from_pretrained(where, local_files_only=True, add_prefix_space=True)
@@ -325,16 +311,13 @@ class Bleurt(LearnedMetric):
     def __init__(self, model: str = "Elron/bleurt-base-128") -> None:
         super().__init__(model)
 
-    @property
-    def signature(self) -> str:
-        """Model (hub id, or a directory's fingerprint), token limit and library version."""
-        version = package_version("transformers")
-        return sign(self.name, model=self._label(), max_tokens=MAX_TOKENS, transformers=version)
+    def _choices(self) -> dict[str, Any]:
+        return {"max_tokens": MAX_TOKENS, "transformers": package_version("transformers")}
 
-    def _load(self, checkpoint: Checkpoint) -> tuple[Any, Any]:
+    def _load(self, directory: Path) -> tuple[Any, Any]:
         from transformers import AutoConfig, AutoTokenizer, BertForSequenceClassification
 
-        where = str(checkpoint.directory)
+        where = str(directory)
         config = AutoConfig.from_pretrained(where, local_files_only=True)
         if config.model_type != "bert" or config.num_labels != 1 or config.max_position_embeddings < MAX_TOKENS:
             raise MedtasksError(
@@ -342,7 +325,7 @@ class Bleurt(LearnedMetric):
                 f"{config.max_position_embeddings} positions, expected bert, 1 label and at least {MAX_TOKENS}; "
                 f"name a BLEURT checkpoint in {self.variable}"
             )
-        model = load_weights(BertForSequenceClassification, config, checkpoint)
+        model = load_weights(BertForSequenceClassification, config, directory)
         return model, AutoTokenizer.from_pretrained(where, local_files_only=True)
 
     def _compute(self, loaded: tuple[Any, Any], pairs: list[Pair]) -> list[float]:
