@@ -52,7 +52,7 @@ def score(
     else:
         file = PredictionFile(Path("from Python"), "python", benchmark, columns or {}, model, verdicts_of)
         read = predictions_in_rows(_rows(predictions), file.columns)
-        content = canonical_json([[one.sample_id, dict(one.keys), one.response] for one in read])
+        content = canonical_json([[dict(one.keys), one.response] for one in read])
         run = score_rows(read, file, short_hash(content))
     saved = None if out is None else write_run(Path(out), run)
     return Run("" if saved is None else str(saved), saved, lambda: run, list(run.notes))

@@ -40,13 +40,12 @@ Row: TypeAlias = Mapping[str, Any]
 class Prediction:
     """One response, its place in the file, and what identifies the sample that it answers.
 
-    ``keys`` may have ``img_id`` and ``question``, ``task``, ``id`` (the other tool's sample id), ``target`` (its
-    reference answer), and for a harness line ``doc_id`` (position among the task's documents) and ``input_media``.
-    ``verdict`` is a judge's verdict on the response, ``failed`` the reason why there is no response.
+    ``keys`` may have ``sample_id``, ``img_id`` and ``question``, ``task``, ``id`` (the other tool's sample id),
+    ``target`` (its reference answer), and for a harness line ``doc_id`` (position among the task's documents) and
+    ``input_media``. ``verdict`` is a judge's verdict on the response, ``failed`` the reason why there is no response.
     """
 
     where: Where
-    sample_id: str | None
     keys: Mapping[str, str]
     response: str
     verdict: Mapping[str, Any] | None = None
@@ -187,10 +186,8 @@ def _of_ms_swift(row: Row, where: Where) -> Prediction:
     last = given.messages[-1]
     if "response" not in row and last.role != "assistant":
         raise wrong(where, "messages", row["messages"], "the assistant's message at the end, or a field `response`")
-    response = row.get("response", last.content)
-    if response is None:
-        raise wrong(where, "response", "null", "the model's text, or no such field")
-    return Prediction(where, None, {"img_id": stem, "question": question}, _response(where, "response", response))
+    response = _response(where, "response", row.get("response", last.content))
+    return Prediction(where, {"img_id": stem, "question": question}, response)
 
 
 class _Position(ReleaseRow):
@@ -209,7 +206,7 @@ def _of_lmms_eval(row: Row, where: Where) -> Prediction:
     response = _response(where, field, row.get(field))
     place = parse_row(_Position, row, where)
     media = {"input_media": place.input_media[0]} if place.input_media else {}
-    return Prediction(where, None, {"doc_id": str(place.doc_id), "target": place.target, **media}, response)
+    return Prediction(where, {"doc_id": str(place.doc_id), "target": place.target, **media}, response)
 
 
 _COLUMNS = ("sample_id", "response", "task", "img_id", "question")
@@ -234,8 +231,7 @@ def predictions_in_rows(rows: Iterable[SourceRow], columns: Mapping[str, str]) -
                 others = ", ".join(repr(other[:40]) for other in sorted(row)[:12])
                 raise wrong(where, name, None, f"it among {others or 'no columns'}, or another name with --column")
         keys = _known_texts(row, names, where)
-        sample_id = keys.pop("sample_id", None)
-        if sample_id is None and not {"img_id", "question"} <= keys.keys():
+        if "sample_id" not in keys and not {"img_id", "question"} <= keys.keys():
             expected = f"a sample id, or both `{names['img_id']}` and `{names['question']}`"
             raise wrong(where, names["sample_id"], None, expected)
         if _JUDGED & row.keys():
@@ -243,7 +239,7 @@ def predictions_in_rows(rows: Iterable[SourceRow], columns: Mapping[str, str]) -
         verdict = row.get("eval_json")
         if verdict is not None and not isinstance(verdict, dict):
             raise wrong(where, "eval_json", verdict, "a judge's verdict as an object")
-        predictions.append(Prediction(where, sample_id, keys, _response(where, response, row[response]), verdict))
+        predictions.append(Prediction(where, keys, _response(where, response, row[response]), verdict))
     return predictions
 
 
@@ -281,10 +277,9 @@ def _of_vlmevalkit(row: Row, where: Where) -> Prediction:
     image = row.get("image_path", "").strip()
     if image and not image.startswith("["):
         keys.setdefault("img_id", PureWindowsPath(image).stem)
-    sample_id = keys.pop("sample_id", None)
-    if sample_id is None and not {"id", "question"} & keys.keys():
+    if not {"sample_id", "id", "question"} & keys.keys():
         raise wrong(where, "index", None, "it, or `sample_id`")
-    return Prediction(where, sample_id, keys, row["prediction"])
+    return Prediction(where, keys, row["prediction"])
 
 
 # --- Inspect (`inspect eval`): its ``.eval`` archives and its ``.json`` files ---
@@ -342,10 +337,9 @@ def _of_inspect(row: Row, where: Where) -> Prediction:
     keys |= _identifying(metadata) if isinstance(metadata, dict) else {}
     if not isinstance(name, bool) and isinstance(name, (str, int)):
         keys["id"] = str(name)
-    sample_id, error = keys.pop("sample_id", None), row.get("error")
-    if error is not None:
+    if (error := row.get("error")) is not None:
         reason = error.get("message") if isinstance(error, dict) else error
-        return Prediction(where, sample_id, keys, "", failed=str(reason or "error"))
+        return Prediction(where, keys, "", failed=str(reason or "error"))
     output: Any = row.get("output")
     try:
         response = _text(output["choices"][0]["message"]["content"])
@@ -353,7 +347,7 @@ def _of_inspect(row: Row, where: Where) -> Prediction:
         response = None
     if response is None:
         raise wrong(where, "output", output, "the model's message in `choices`")
-    return Prediction(where, sample_id, keys, response)
+    return Prediction(where, keys, response)
 
 
 def _text(content: Any) -> str | None:

@@ -316,8 +316,8 @@ class _Index:
         if "doc_id" in one.keys:
             number = int(one.keys["doc_id"])
             return [self._checked(number, one)] if number < len(self.documents) else []
-        named = one.sample_id or one.keys.get("id", "")
-        if one.sample_id is not None or named in self.by_id:
+        named = one.keys.get("sample_id", one.keys.get("id", ""))
+        if "sample_id" in one.keys or named in self.by_id:
             return [named] if named in self.by_id else []
         question = _normalised(one.keys.get("question", ""))
         if {"img_id", "question"} <= one.keys.keys():
