@@ -99,8 +99,8 @@ def _report(board: Board, out: Path) -> None:
                 if cell.value is not None
             }
         )
-        rows = (row for one in chart.benchmark.tables if one.name == GAINS for row in one.rows)
-        for gain in filter(None, (row.cells.get(f"{column.key}.gain") for row in rows)):
+        blind = (row for one in chart.benchmark.tables if one.name == GAINS for row in one.rows)
+        for gain in filter(None, (row.cells.get(f"{column.key}.gain") for row in blind)):
             if gain.value is not None:
                 ends = interval(gain.low, gain.high, column.unit)
                 gains.append(f"{number(gain.value, column.unit)} points ({ends}) on {chart.benchmark.title}")
