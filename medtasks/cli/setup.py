@@ -147,7 +147,7 @@ def doctor(model: list[str] | None = None, as_json: Json = False) -> None:
         for name, lack in found.items():
             row = ("ok", "can be imported") if lack is None else ("broken" if model else "optional", *lack)
             checks.append(Check(f"back-end {name}", *row))
-        checks += [*_metrics(), *data_checks()]
+        checks += [_meteor(), *data_checks()]
     if as_json:
         write_json([check._asdict() for check in checks])
     else:
@@ -178,18 +178,16 @@ def _installed() -> Iterator[Check]:
         yield Check("task hook", "broken", missing, "pip install medtasks")
 
 
-def _metrics() -> Iterator[Check]:
+def _meteor() -> Check:
     from medtasks.metrics.meteor import NO_SPLITTER, sentence_splitter
     from medtasks.metrics.registry import get_metric
 
-    meteor, splitter = get_metric("meteor"), sentence_splitter()
-    reason = meteor.unavailable()
-    if reason is not None:
-        yield Check("METEOR", "missing", reason, "medtasks fetch wordnet")
-        return
-    yield Check("METEOR", "ok", meteor.signature)
-    missing = ("optional", NO_SPLITTER, "medtasks fetch punkt")
-    yield Check("METEOR's sentences", *(missing if splitter == "none" else ("ok", f"split by NLTK's {splitter}")))
+    meteor = get_metric("meteor")
+    if (reason := meteor.unavailable()) is not None:
+        return Check("METEOR", "missing", reason, "medtasks fetch wordnet")
+    if sentence_splitter() == "none":
+        return Check("METEOR", "partly", NO_SPLITTER, "medtasks fetch punkt")
+    return Check("METEOR", "ok", meteor.signature)
 
 
 def data_checks() -> Iterator[Check]:

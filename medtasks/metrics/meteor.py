@@ -79,11 +79,9 @@ class Meteor(MeanMetric):
         return None
 
     def note(self) -> str | None:
-        """Which sentence splitter this machine has, since scores with and without one are not comparable."""
-        if self.unavailable() is not None:
-            return None
-        splitter = sentence_splitter()
-        return f"{self.name}: {NO_SPLITTER if splitter == 'none' else f'sentences are split by NLTK {splitter}'}"
+        """That this machine has no sentence splitter, since scores with and without one are not comparable."""
+        is_split = sentence_splitter() != "none" or self.unavailable() is not None
+        return None if is_split else f"{self.name}: {NO_SPLITTER}"
 
     def table(self, pairs: Pairs) -> Array:
         """``(METEOR, 1)``; raises `MetricUnavailableError` without WordNet: no other score is given under this name."""
