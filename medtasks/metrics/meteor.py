@@ -255,6 +255,7 @@ def nltk_folders() -> list[Path]:
     return [Path(folder).expanduser() for folder in (*named, "~/nltk_data", *own, *system)]
 
 
+@cache  # so that samples that cannot be scored do not touch the disk either
 def find_nltk_data(name: str) -> Path | zipfile.Path | None:
     """The directory ``name``, such as ``corpora/wordnet``, unpacked or in an archive of that name; None without one."""
     for folder in (folder / name for folder in nltk_folders()):
