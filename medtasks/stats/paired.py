@@ -107,15 +107,8 @@ def paired_difference(first: ClusteredScore, second: ClusteredScore) -> PairedDi
     """
     count = len(first.sums)
     difference = first.value - second.value
-    made = partial(
-        PairedDifference,
-        first=first.value,
-        second=second.value,
-        difference=difference,
-        items=first.items,
-        clusters=count,
-        warning=few_clusters(count),
-    )
+    known: dict[str, Any] = {"first": first.value, "second": second.value, "difference": difference}
+    made = partial(PairedDifference, **known, items=first.items, clusters=count, warning=few_clusters(count))
     if count < 2:
         return made(reason=f"found {count} cluster{'s' * (count != 1)}, a comparison needs at least 2")
     middle, half = (first.sums + second.sums).sum(axis=0) / 2, (first.sums - second.sums) / 2
