@@ -39,7 +39,7 @@ from medtasks.benchmarks.kvasir_vqa_x1 import documents
 from medtasks.benchmarks.kvasir_vqa_x1.records import ATOMIC_QUESTIONS, AtomicPair, KvasirRecord
 from medtasks.catalog.spec import TaskSpec, load_spec
 from medtasks.core.cache import cache_root
-from medtasks.metrics import wordnet
+from medtasks.metrics import meteor
 from medtasks.metrics.registry import LEXICAL, get_metric
 from medtasks.runs.manifest import DataFacts, RunManifest, task_facts, versions
 from medtasks.runs.record import RunRecord, write_run
@@ -338,7 +338,7 @@ def largest_difference(ours: dict[str, dict[str, float]], theirs: dict[str, dict
 
 def give_nltk_wordnet() -> None:
     """Copy the dictionary to where NLTK reads it, if it has none: the recipe uses NLTK's own reader."""
-    found = wordnet.corpus()
+    found = meteor.corpus()
     if isinstance(found, Path):
         data = Path(tempfile.mkdtemp())
         atexit.register(shutil.rmtree, data)

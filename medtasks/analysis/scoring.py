@@ -14,7 +14,6 @@ from medtasks.core.files import canonical_json, short_hash
 from medtasks.data.sources import SourceRow
 from medtasks.importers.prediction_files import predictions_in_rows, recognise
 from medtasks.importers.run import PredictionFile, score_predictions, score_rows
-from medtasks.runs.manifest import now
 from medtasks.runs.record import write_run
 
 Answer = Callable[[list[dict[str, Any]]], str]
@@ -49,14 +48,14 @@ def score(
     if isinstance(predictions, str | Path):
         path = Path(predictions)
         file = PredictionFile(path, recognise(path), benchmark, columns or {}, model, verdicts_of)
-        found = score_predictions(file, now())
+        run = score_predictions(file)
     else:
         file = PredictionFile(Path("from Python"), "python", benchmark, columns or {}, model, verdicts_of)
         read = predictions_in_rows(_rows(predictions), file.columns)
-        content = canonical_json([[one.sample_id, dict(one.keys), one.response] for one in read])
-        found = score_rows(read, file, short_hash(content), now())
-    saved = None if out is None else write_run(Path(out), found.run)
-    return Run("" if saved is None else str(saved), saved, lambda: found.run, found.joined.notes)
+        content = canonical_json([[dict(one.keys), one.response] for one in read])
+        run = score_rows(read, file, short_hash(content))
+    saved = None if out is None else write_run(Path(out), run)
+    return Run("" if saved is None else str(saved), saved, lambda: run, list(run.notes))
 
 
 def _rows(predictions: Any) -> Iterator[SourceRow]:

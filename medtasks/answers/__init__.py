@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from medtasks.answers.alert_state import AlertStateFilter
-from medtasks.answers.answerability import AnswerabilityFilter
-from medtasks.answers.markup import AnswerTextFilter, strip_thinking
-from medtasks.answers.option_letter import LastStageOptionFilter, OptionLetterFilter
-from medtasks.answers.reasoned_answer import ReasonedAnswerFilter
-from medtasks.answers.stated_confidence import StatedConfidenceFilter
+from medtasks.answers.alert_state import AlertStateFilter as AlertStateFilter
+from medtasks.answers.answerability import AnswerabilityFilter as AnswerabilityFilter
+from medtasks.answers.markup import AnswerTextFilter as AnswerTextFilter
+from medtasks.answers.option_letter import LastStageOptionFilter as LastStageOptionFilter
+from medtasks.answers.option_letter import OptionLetterFilter as OptionLetterFilter
+from medtasks.answers.reasoned_answer import ReasonedAnswerFilter as ReasonedAnswerFilter
+from medtasks.answers.stated_confidence import StatedConfidenceFilter as StatedConfidenceFilter
 from medtasks.catalog.registry import FilterInfo, Plugin
-
-__all__ = [
-    "FILTER_VERSIONS",
-    "AlertStateFilter",
-    "AnswerTextFilter",
-    "AnswerabilityFilter",
-    "LastStageOptionFilter",
-    "OptionLetterFilter",
-    "ReasonedAnswerFilter",
-    "StatedConfidenceFilter",
-    "strip_thinking",
-]
 
 _KINDS = (
     AlertStateFilter,

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-import yaml
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Console
@@ -18,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from medtasks.core.text import printable
+from medtasks.data.sources import read_table
 
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn
@@ -38,9 +38,7 @@ Prices = Annotated[
     ),
 ]
 
-TEXTS: dict[str, dict[str, Any]] = yaml.load(
-    Path(__file__).with_name("help.yaml").read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-)
+TEXTS = read_table(__file__, "help.yaml", dict[str, dict[str, Any]])
 """By command: ``examples`` to copy, and what its ``options`` (and arguments) mean."""
 
 

@@ -41,12 +41,18 @@ def demo(out: Path = Path("medtasks-demo")) -> None:
         "the open answers."
     )
     out.mkdir(parents=True, exist_ok=True)
-    with _stub_judge(out / "judge.yaml"), progress("starting") as bar:
+    from medtasks.judge.stub import MODEL, StubJudge
+
+    with StubJudge() as stub, progress("starting") as bar:
+        # a user's own key must not be sent to the stub
+        judge = {"model": MODEL, "base_url": stub.url, "api_key_env": "MEDTASKS_STUB_KEY"}
+        settings = {"judges": [judge], "store": str((out / "verdicts.sqlite").absolute())}
+        (out / "judge.yaml").write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
         for number, (name, (backend, arguments)) in enumerate(MODELS.items()):
             bar(number, len(MODELS))
             write(f"  running {name}: {backend}, {arguments} …")
             (out / name).mkdir(exist_ok=True)
-            with _harness_output_in(out / name / "harness.log"):
+            with _harness_output_in(out / name / "harness.log"), using(judge=str(out / "judge.yaml")):
                 from medtasks.harness import run_tasks
 
                 run_tasks(backend, arguments, groups(), out / name)
@@ -56,20 +62,6 @@ def demo(out: Path = Path("medtasks-demo")) -> None:
     runs = [out / name for name in MODELS]
     title = "medtasks demonstration"
     _report(publish(runs, out / "leaderboard", title=title, demonstration=True, cache=cache_root()), out)
-
-
-@contextmanager
-def _stub_judge(settings: Path) -> Iterator[None]:
-    """A judge for the runs in the block, configured as a user would: by a file."""
-    from medtasks.judge.stub import MODEL, StubJudge
-
-    with StubJudge() as stub:
-        # a user's own key must not be sent to the stub
-        judge = {"model": MODEL, "base_url": stub.url, "api_key_env": "MEDTASKS_STUB_KEY"}
-        store = str(settings.with_name("verdicts.sqlite").absolute())
-        settings.write_text(json.dumps({"judges": [judge], "store": store}, indent=1) + "\n", encoding="utf-8")
-        with using(judge=str(settings)):
-            yield
 
 
 def groups() -> list[str]:
@@ -107,9 +99,9 @@ def _report(board: Board, out: Path) -> None:
                 if cell.value is not None
             }
         )
-        for row in (row for one in chart.benchmark.tables if one.name == GAINS for row in one.rows):
-            gain = row.cells.get(f"{column.key}.gain")
-            if gain is not None and gain.value is not None:
+        blind = (row for one in chart.benchmark.tables if one.name == GAINS for row in one.rows)
+        for gain in filter(None, (row.cells.get(f"{column.key}.gain") for row in blind)):
+            if gain.value is not None:
                 ends = interval(gain.low, gain.high, column.unit)
                 gains.append(f"{number(gain.value, column.unit)} points ({ends}) on {chart.benchmark.title}")
     names = dict.fromkeys(name for own in scores for name in own)

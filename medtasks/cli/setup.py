@@ -14,7 +14,6 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 from packaging.requirements import Requirement
-from packaging.specifiers import SpecifierSet
 from rich.console import Console
 from typer.core import TyperGroup
 from typing_extensions import Unpack
@@ -100,11 +99,8 @@ def report(prepared: Prepared) -> None:
     write(f"  in {prepared.directory}")
 
 
-class Package(str, Enum):
-    """What can be fetched; typer takes no list of literals."""
-
-    wordnet = "wordnet"
-    punkt = "punkt"
+Package = Enum("Package", {"wordnet": "wordnet", "punkt": "punkt"})
+"""What can be fetched; typer takes no list of literals."""
 
 
 def fetch(
@@ -148,7 +144,7 @@ def doctor(model: list[str] | None = None, as_json: Json = False) -> None:
         for name, lack in found.items():
             row = ("ok", "can be imported") if lack is None else ("broken" if model else "optional", *lack)
             checks.append(Check(f"back-end {name}", *row))
-        checks += [*_metrics(), *data_checks()]
+        checks += [_meteor(), *data_checks()]
     if as_json:
         write_json([check._asdict() for check in checks])
     else:
@@ -159,22 +155,19 @@ def doctor(model: list[str] | None = None, as_json: Json = False) -> None:
 
 def _installed() -> Iterator[Check]:
     """lmms-eval, with the hook by which it finds our tasks, and what runs and scores models."""
+    wanted = {one.name: one.specifier for one in map(Requirement, requires("medtasks") or ())}
     for name in ("lmms-eval", "torch", "transformers", "bert-score"):
-        declared = map(Requirement, requires("medtasks") or ())
-        wanted = next((one.specifier for one in declared if one.name == name), SpecifierSet())
-        fix = f'pip install "{name}{wanted}"'
+        fix = f'pip install "{name}{wanted[name]}"'
         try:
             found = version(name)
         except PackageNotFoundError:
-            if name == "bert-score":
-                yield Check(name, "optional", "absent (learned metrics)", 'pip install "medtasks[learned]"')
-            else:
-                yield Check(name, "broken", "absent", fix)
+            learned = ("optional", "absent (learned metrics)", 'pip install "medtasks[learned]"')
+            yield Check(name, *(learned if name == "bert-score" else ("broken", "absent", fix)))
             continue
-        if wanted.contains(found, prereleases=True):
+        if wanted[name].contains(found, prereleases=True):
             yield Check(name, "ok", found)
         else:
-            yield Check(name, "broken", f"{found}, expected {wanted}", fix)
+            yield Check(name, "broken", f"{found}, expected {wanted[name]}", fix)
     if any(one.name == "medtasks" for one in entry_points(group="lmms_eval.models")):
         yield Check("task hook", "ok", "lmms_eval lists our tasks")
     else:
@@ -207,18 +200,16 @@ def _task_packages() -> Iterator[Check]:
         yield from (Check(f"  {one.part}", "left out", one.why, str(one.place or "")) for one in own if one.part)
 
 
-def _metrics() -> Iterator[Check]:
+def _meteor() -> Check:
     from medtasks.metrics.meteor import NO_SPLITTER, sentence_splitter
     from medtasks.metrics.registry import get_metric
 
-    meteor, splitter = get_metric("meteor"), sentence_splitter()
-    reason = meteor.unavailable()
-    if reason is not None:
-        yield Check("METEOR", "missing", reason, "medtasks fetch wordnet")
-        return
-    yield Check("METEOR", "ok", meteor.signature)
-    missing = ("optional", NO_SPLITTER, "medtasks fetch punkt")
-    yield Check("METEOR's sentences", *(missing if splitter == "none" else ("ok", f"split by NLTK's {splitter}")))
+    meteor = get_metric("meteor")
+    if (reason := meteor.unavailable()) is not None:
+        return Check("METEOR", "missing", reason, "medtasks fetch wordnet")
+    if sentence_splitter() == "none":
+        return Check("METEOR", "partly", NO_SPLITTER, "medtasks fetch punkt")
+    return Check("METEOR", "ok", meteor.signature)
 
 
 def data_checks() -> Iterator[Check]:

@@ -163,14 +163,14 @@ def new(
     """Write a package with a benchmark of your own: tasks, prompt, loader, miniature data, tests, README."""
     from medtasks.cli.scaffold import names_of, write_package
 
-    names = names_of(package, benchmark)
+    _, name = names_of(package, benchmark)
     folder = out or Path(package)
     write(*(f"  {path}" for path in write_package(folder, package, variant, benchmark=benchmark)))
     write(
         f"wrote {package}. Next:\n"
         f"  pip install -e '{folder}[test]'\n"
-        f"  MEDTASKS_DATA=mini medtasks validate {names.benchmark}\n"
+        f"  MEDTASKS_DATA=mini medtasks validate {name}\n"
         f"  (cd {folder} && python -m pytest)\n"
         f"  MEDTASKS_DATA=mini python -m lmms_eval --model medtasks_baseline --model_args policy=oracle "
-        f"--tasks {names.benchmark} --output_path results"
+        f"--tasks {name} --output_path results"
     )

@@ -1,6 +1,4 @@
-"""Settings from the environment as one typed object; the only module that reads ``MEDTASKS_…`` variables, apart from
-``MEDTASKS_WORDNET``, which :mod:`medtasks.metrics.wordnet` reads for every word.
-"""
+"""Settings from the environment as one typed object; the only module that reads ``MEDTASKS_…`` variables."""
 
 from __future__ import annotations
 

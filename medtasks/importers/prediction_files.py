@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import json
 import re
-import struct
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -19,10 +19,8 @@ from medtasks.core.files import MAX_JSON_BYTES, check_regular, read_lines
 from medtasks.core.schema import expects
 from medtasks.data.release import open_archive, read_member
 from medtasks.data.sources import SourceRow, content_of, read_csv_rows, read_json, read_jsonl, separator_of
-from medtasks.importers.matching import Prediction
 
-Layout = Literal["ms-swift", "jsonl", "json", "csv", "lmms-eval", "vlmevalkit", "inspect"]
-LAYOUTS: Mapping[Layout, str] = {
+LAYOUTS: Mapping[str, str] = {
     "ms-swift": "ms-swift's JSONL",
     "jsonl": "JSONL with columns",
     "json": "a JSON array with columns",
@@ -35,8 +33,23 @@ LAYOUTS: Mapping[Layout, str] = {
 
 _SAMPLES = re.compile(r"_samples_(?P<task>[A-Za-z0-9_]+)\.jsonl$")
 
-
 Row: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One response, its place in the file, and what identifies the sample that it answers.
+
+    ``keys`` may have ``sample_id``, ``img_id`` and ``question``, ``task``, ``id`` (the other tool's sample id),
+    ``target`` (its reference answer), and for a harness line ``doc_id`` (position among the task's documents) and
+    ``input_media``. ``verdict`` is a judge's verdict on the response, ``failed`` the reason why there is no response.
+    """
+
+    where: Where
+    keys: Mapping[str, str]
+    response: str
+    verdict: Mapping[str, Any] | None = None
+    failed: str | None = None
 
 
 def read_predictions(path: Path, layout: str, columns: Mapping[str, str]) -> list[Prediction]:
@@ -69,9 +82,9 @@ def _cells(path: Path, response: str) -> Iterator[SourceRow]:
         yield SourceRow(where, {name: cell if name == response or cell.strip() else None for name, cell in row.items()})
 
 
-def recognise(path: Path) -> Layout:
+def recognise(path: Path) -> str:
     """The layout of the file ``path``; a :class:`UsageError` if it is none of ours."""
-    layout: Layout | None = None
+    layout: str | None = None
     with reading(path, "check the path"):
         check_regular(path)
         if zipfile.is_zipfile(path):
@@ -96,7 +109,7 @@ def task_in_name(path: Path) -> str | None:
     return match["task"] if match else None
 
 
-def _of_text(path: Path) -> Layout | None:
+def _of_text(path: Path) -> str | None:
     # lazily: a JSON file may be one long line
     lines = (line.decode("utf-8-sig", errors="replace").strip() for line in read_lines(path))
     first = next(filter(None, lines), None)
@@ -173,10 +186,8 @@ def _of_ms_swift(row: Row, where: Where) -> Prediction:
     last = given.messages[-1]
     if "response" not in row and last.role != "assistant":
         raise wrong(where, "messages", row["messages"], "the assistant's message at the end, or a field `response`")
-    response = row.get("response", last.content)
-    if response is None:
-        raise wrong(where, "response", "null", "the model's text, or no such field")
-    return Prediction(where, None, {"img_id": stem, "question": question}, _response(where, "response", response))
+    response = _response(where, "response", row.get("response", last.content))
+    return Prediction(where, {"img_id": stem, "question": question}, response)
 
 
 class _Position(ReleaseRow):
@@ -195,7 +206,7 @@ def _of_lmms_eval(row: Row, where: Where) -> Prediction:
     response = _response(where, field, row.get(field))
     place = parse_row(_Position, row, where)
     media = {"input_media": place.input_media[0]} if place.input_media else {}
-    return Prediction(where, None, {"doc_id": str(place.doc_id), "target": place.target, **media}, response)
+    return Prediction(where, {"doc_id": str(place.doc_id), "target": place.target, **media}, response)
 
 
 _COLUMNS = ("sample_id", "response", "task", "img_id", "question")
@@ -220,8 +231,7 @@ def predictions_in_rows(rows: Iterable[SourceRow], columns: Mapping[str, str]) -
                 others = ", ".join(repr(other[:40]) for other in sorted(row)[:12])
                 raise wrong(where, name, None, f"it among {others or 'no columns'}, or another name with --column")
         keys = _known_texts(row, names, where)
-        sample_id = keys.pop("sample_id", None)
-        if sample_id is None and not {"img_id", "question"} <= keys.keys():
+        if "sample_id" not in keys and not {"img_id", "question"} <= keys.keys():
             expected = f"a sample id, or both `{names['img_id']}` and `{names['question']}`"
             raise wrong(where, names["sample_id"], None, expected)
         if _JUDGED & row.keys():
@@ -229,14 +239,33 @@ def predictions_in_rows(rows: Iterable[SourceRow], columns: Mapping[str, str]) -
         verdict = row.get("eval_json")
         if verdict is not None and not isinstance(verdict, dict):
             raise wrong(where, "eval_json", verdict, "a judge's verdict as an object")
-        predictions.append(Prediction(where, sample_id, keys, _response(where, response, row[response]), verdict))
+        predictions.append(Prediction(where, keys, _response(where, response, row[response]), verdict))
     return predictions
 
 
-def _vlmevalkit_rows(path: Path) -> Iterable[SourceRow]:
-    """The rows of VLMEvalKit's ``.xlsx``, ``.tsv`` or ``.csv`` file; the format is detected from its content."""
+def _vlmevalkit_rows(path: Path) -> list[SourceRow]:
+    """The rows of VLMEvalKit's ``.tsv``, ``.csv`` or ``.xlsx`` file, the first sheet by the names in its first row."""
     data = content_of(path)
-    return _sheet(path, data) if data.startswith(b"PK") else read_csv_rows(path)
+    if not data.startswith(b"PK"):
+        return read_csv_rows(path)
+    from openpyxl import load_workbook  # type: ignore[import-untyped]
+
+    found = []
+    try:
+        book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+        rows = book.worksheets[0].iter_rows(values_only=True)
+        names = [str(cell or "").strip() for cell in next(rows, ())]
+        empty = dict.fromkeys(filter(None, names), "")
+        for number, row in enumerate(rows, start=2):  # which may be 16,384 cells wide
+            given = zip(names, row, strict=False)
+            cells = empty | {name: str(cell) for name, cell in given if name and cell is not None}
+            if cells != empty:
+                found.append(SourceRow(Where(path.name, number, unit="row"), cells))
+    except Exception as error:  # zipfile, XML or openpyxl may raise anything
+        raise DataError(f"{path}: not a readable workbook ({error}); save it again, or as .tsv.") from error
+    if not found:
+        raise DataError(f"{path}: its first sheet has no row below the header; write or fetch it again.")
+    return found
 
 
 def _of_vlmevalkit(row: Row, where: Where) -> Prediction:
@@ -248,31 +277,9 @@ def _of_vlmevalkit(row: Row, where: Where) -> Prediction:
     image = row.get("image_path", "").strip()
     if image and not image.startswith("["):
         keys.setdefault("img_id", PureWindowsPath(image).stem)
-    sample_id = keys.pop("sample_id", None)
-    if sample_id is None and not {"id", "question"} & keys.keys():
+    if not {"sample_id", "id", "question"} & keys.keys():
         raise wrong(where, "index", None, "it, or `sample_id`")
-    return Prediction(where, sample_id, keys, row["prediction"])
-
-
-def _sheet(path: Path, data: bytes) -> list[SourceRow]:
-    """The rows of a workbook's first sheet, by the names in its first row; ``line`` counts the sheet's rows."""
-    from openpyxl import load_workbook  # type: ignore[import-untyped]
-
-    try:
-        book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-        rows = book.worksheets[0].iter_rows(values_only=True)
-        names = [str(cell or "").strip() for cell in next(rows, ())]
-        empty = dict.fromkeys(filter(None, names), "")
-        cells = []
-        for row in rows:  # which may be 16,384 cells wide
-            given = zip(names, row, strict=False)
-            cells.append(empty | {name: str(cell) for name, cell in given if name and cell is not None})
-    except Exception as error:  # zipfile, XML or openpyxl may raise anything
-        raise DataError(f"{path}: not a readable workbook ({error}); save it again, or as .tsv.") from error
-    found = [(number, row) for number, row in enumerate(cells, start=2) if row != empty]
-    if not found:
-        raise DataError(f"{path}: its first sheet has no row below the header; write or fetch it again.")
-    return [SourceRow(Where(path.name, number, unit="row"), row) for number, row in found]
+    return Prediction(where, keys, row["prediction"])
 
 
 # --- Inspect (`inspect eval`): its ``.eval`` archives and its ``.json`` files ---
@@ -304,14 +311,13 @@ def _member(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
         return read_member(archive, name)
     import pyarrow as pa  # type: ignore[import-untyped]
 
+    member.compress_type, member.file_size = zipfile.ZIP_STORED, member.compress_size  # to read it as it is
+    member.CRC = None  # type: ignore[assignment]  # that of the unpacked content
+    packed = pa.BufferReader(read_member(archive, name))
     try:
-        with path.open("rb") as stream:
-            stream.seek(member.header_offset + 26)  # the lengths of name and extra field, which follow
-            stream.seek(sum(struct.unpack("<HH", stream.read(4))), 1)
-            packed = stream.read(member.compress_size)
-        with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as unpacked:
+        with pa.CompressedInputStream(packed, "zstd") as unpacked:
             data: bytes = unpacked.read(MAX_JSON_BYTES + 1)
-    except (OSError, struct.error, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise DataError(f"{path}: member {name} is damaged ({error}); fetch the log again.") from error
     if len(data) > MAX_JSON_BYTES:
         raise DataError(f"{path}: member {name} has more than the {MAX_JSON_BYTES:,} bytes allowed.")
@@ -331,10 +337,9 @@ def _of_inspect(row: Row, where: Where) -> Prediction:
     keys |= _identifying(metadata) if isinstance(metadata, dict) else {}
     if not isinstance(name, bool) and isinstance(name, (str, int)):
         keys["id"] = str(name)
-    sample_id, error = keys.pop("sample_id", None), row.get("error")
-    if error is not None:
+    if (error := row.get("error")) is not None:
         reason = error.get("message") if isinstance(error, dict) else error
-        return Prediction(where, sample_id, keys, "", failed=str(reason or "error"))
+        return Prediction(where, keys, "", failed=str(reason or "error"))
     output: Any = row.get("output")
     try:
         response = _text(output["choices"][0]["message"]["content"])
@@ -342,7 +347,7 @@ def _of_inspect(row: Row, where: Where) -> Prediction:
         response = None
     if response is None:
         raise wrong(where, "output", output, "the model's message in `choices`")
-    return Prediction(where, sample_id, keys, response)
+    return Prediction(where, keys, response)
 
 
 def _text(content: Any) -> str | None:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.rubric import load_rubric
 from medtasks.catalog.spec import inner_groups, leaf_tasks, load_spec
 from medtasks.core.errors import DataError, UsageError, reading
 from medtasks.core.files import canonical_json, check_regular, file_sha256
+from medtasks.core.schema import shown
 from medtasks.core.settings import current_settings
-from medtasks.importers.matching import Joined, Prediction, join
-from medtasks.importers.prediction_files import read_predictions
+from medtasks.core.text import counted, first_names
+from medtasks.importers.prediction_files import Prediction, read_predictions
 from medtasks.judge.verdict import Verdict, family_warnings, parse_verdict
 from medtasks.runs.manifest import (
     UNKNOWN_PROMPT,
@@ -36,21 +39,6 @@ from medtasks.runs.scores import COVERAGE
 from medtasks.runs.table import RunTables
 from medtasks.runs.verdicts import IMPORTED, judged_samples, questions_of, with_judged_scores
 from medtasks.verify.store import RunStore
-
-
-@dataclass(frozen=True)
-class Imported:
-    """Manifest and scored samples of the run that predictions make, and how they were matched."""
-
-    manifest: RunManifest
-    samples: Mapping[str, Sequence[Sample]]
-    joined: Joined
-
-    @cached_property
-    def run(self) -> RunRecord:
-        """The run with its scores."""
-        run = RunRecord.scored(self.manifest, self.samples)
-        return replace(run, notes=tuple(self.joined.notes), predictions=self.joined.counts)
 
 
 @dataclass(frozen=True)
@@ -77,7 +65,7 @@ def scored_predictions(file: PredictionFile, store: RunStore, out: Path | None =
     key = store.key_of(content, leaf_tasks(file.task), {})
     if out is None and (found := store.read_run(key, own=True)) is not None:
         return found
-    run = score_predictions(file, now()).run
+    run = score_predictions(file)
     if out is not None:
         write_run(out, run)
     compared = run.comparisons, run.level_gaps
@@ -86,7 +74,7 @@ def scored_predictions(file: PredictionFile, store: RunStore, out: Path | None =
     return run
 
 
-def score_predictions(file: PredictionFile, created: str) -> Imported:
+def score_predictions(file: PredictionFile) -> RunRecord:
     """The predictions in ``file``, scored. A document without a prediction counts as unanswered and is not scored.
 
     Raises:
@@ -100,20 +88,19 @@ def score_predictions(file: PredictionFile, created: str) -> Imported:
         raise UsageError(
             f"--task {file.task}: the harness logs each task in a file of its own; name one of {leaves[0]}, …."
         )
-    read = read_predictions(file.path, file.layout, file.columns)
-    return score_rows(read, file, file_sha256(file.path), created)
+    return score_rows(read_predictions(file.path, file.layout, file.columns), file, file_sha256(file.path))
 
 
-def score_rows(predictions: Sequence[Prediction], file: PredictionFile, sha256: str, created: str) -> Imported:
+def score_rows(predictions: Sequence[Prediction], file: PredictionFile, sha256: str) -> RunRecord:
     """Predictions for a task or a group, as they were read from ``file``, scored."""
     task = file.task
     documents = {name: task_documents(name, media=False) for name in leaf_tasks(task)}
     joined = join(predictions, [one for members in documents.values() for one in members], documents)
-    if not joined.given:
+    if not joined.answered:
         near = joined.strange
         but = f" ({len(near):,} match except for the reference answer, such as {near[0].where})" if near else ""
         raise DataError(
-            f"{file.path.name}: none of its {len(predictions) - len(joined.others)} predictions matches a "
+            f"{file.path.name}: none of its {len(predictions) - len(joined.of_other_tasks)} predictions matches a "
             f"document of {task}{but}; check --task and the prepared data, or map the columns with --column."
         )
     samples: dict[str, list[Sample]] = {}
@@ -123,7 +110,7 @@ def score_rows(predictions: Sequence[Prediction], file: PredictionFile, sha256: 
         spec = load_spec(name)
         answered = []
         for document in members:
-            for given in joined.given.get(document["sample_id"], ())[:1]:
+            for given in joined.answered.get(document["sample_id"], ())[:1]:
                 reply = Reply(given.response).checked() if given.failed is None else Reply.failure(given.failed)
                 answered.append(Sample.answered(name, document, (reply,), prompt_hash=UNKNOWN_PROMPT))
         if answered:
@@ -135,10 +122,10 @@ def score_rows(predictions: Sequence[Prediction], file: PredictionFile, sha256: 
             facts[name] = made.model_copy(update=update)
     judge: dict[str, RubricFacts] = {}
     if file.verdicts_of is not None:
-        samples, judge = _with_given_verdicts(samples, joined.given, file.verdicts_of, file)
+        samples, judge = _with_given_verdicts(samples, joined.answered, file.verdicts_of, file)
     groups = {name: tuple(leaf for leaf in leaf_tasks(name) if leaf in samples) for name in inner_groups(task)}
     manifest = RunManifest(
-        created=created,
+        created=now(),
         processes=1,
         versions=versions(),
         model={"model": file.model, "predictions": file.path.name, "layout": file.layout, "sha256": sha256},
@@ -149,7 +136,8 @@ def score_rows(predictions: Sequence[Prediction], file: PredictionFile, sha256: 
         judge=judge,
         problems=tuple(problems),
     )
-    return Imported(manifest, samples, joined)
+    run = RunRecord.scored(manifest, samples)
+    return replace(run, notes=tuple(joined.notes), predictions=joined.counts)
 
 
 def _with_given_verdicts(
@@ -157,40 +145,227 @@ def _with_given_verdicts(
 ) -> tuple[dict[str, list[Sample]], dict[str, RubricFacts]]:
     """``samples`` with the verdicts in their predictions, scored by each task's first rubric; facts for the manifest.
     The judge is identified by its name and marked as imported, so these scores are not comparable with our own."""
-    tasks_of: dict[str, list[str]] = {}
+    tasks_of: dict[str, list[str]] = defaultdict(list)
     for task in samples:
         for name in load_spec(task).metadata.rubrics[:1]:
-            tasks_of.setdefault(name, []).append(task)
+            tasks_of[name].append(task)
     if not tasks_of:
         raise UsageError(f"no task of {', '.join(samples)} is judged; leave --verdicts-of out.")
     if not any(prediction.verdict for several in given.values() for prediction in several):
         raise UsageError("no prediction of the file has a verdict (`eval_json`); leave --verdicts-of out.")
-    described = {"model": judge, IMPORTED: file.layout}
+    judges = {judge: {"model": judge, IMPORTED: file.layout}}
     judged, known = dict(samples), dict[str, RubricFacts]()
     for name, tasks in tasks_of.items():
         rubric = load_rubric(name)
         questions = questions_of(judged, tasks, rubric)
         verdicts: dict[str, Verdict] = {}
         for question in questions:
-            document = question.document
-            told = [row.verdict for row in given.get(document["sample_id"], ()) if row.verdict is not None]
-            readings = [parse_verdict(json.dumps(verdict), rubric, document) for verdict in told]
+            rows = given.get(question.document["sample_id"], ())
+            texts = [json.dumps(row.verdict) for row in rows if row.verdict is not None]
+            readings = [parse_verdict(text, rubric, question.document) for text in texts]
             valid = [reading for reading in readings if isinstance(reading, Verdict)]
-            found = Verdict(unjudged=f"the file has no {'valid ' if readings else ''}verdict")
-            if valid:
-                found = Verdict(scores=valid[0].scores, reasons=valid[0].reasons)
-            if any(one.scores != valid[0].scores for one in valid):
-                found = Verdict(unjudged="the file has contradicting verdicts")
-            verdicts[question.name] = found
+            if not valid:
+                verdict = Verdict(unjudged=f"the file has no {'valid ' if readings else ''}verdict")
+            elif any(one.scores != valid[0].scores for one in valid):
+                verdict = Verdict(unjudged="the file has contradicting verdicts")
+            else:
+                verdict = Verdict(scores=valid[0].scores, reasons=valid[0].reasons)
+            verdicts[question.name] = verdict
         judged, known[name] = judged_samples(
             judged,
             known,
             rubric,
             tuple(tasks),
-            {judge: described},
+            judges,
             questions,
             {judge: verdicts},
             threshold=COVERAGE,
             warnings=family_warnings([judge], [file.model]),
         )
     return judged, known
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Predictions that are not used, and those ``answered`` by sample; ids are in the order of the documents,
+    predictions in that of the file.
+
+    All predictions for a sample have the same response. ``ambiguous`` samples share their key with others; ``strange``
+    predictions fit a sample with another reference answer than the file's.
+    """
+
+    missing: list[str]
+    unmatched: list[Prediction]
+    strange: list[Prediction]
+    duplicates: list[Prediction]
+    ambiguous: list[str]
+    answered: dict[str, list[Prediction]]
+    of_other_tasks: list[Prediction]
+
+    @property
+    def notes(self) -> list[str]:
+        """How many documents have a prediction, which have none, and which predictions are not used; a line each."""
+        lines = [f"{len(self.answered):,} of {len(self.answered) + len(self.missing):,} documents have a prediction"]
+        if self.missing:
+            lines.append(f"unanswered (not scored): {first_names(self.missing, 5)}")
+        left_out = {
+            "no document matches": self.unmatched,
+            "its reference answer is not its document's": self.strange,
+            "it repeats an earlier one": self.duplicates,
+            "it names another task": self.of_other_tasks,
+        }
+        for why, members in left_out.items():
+            if members:
+                places = first_names((str(one.where) for one in members), 5)
+                lines.append(f"left out, because {why}: {counted(len(members), 'prediction')} ({places})")
+        if self.ambiguous:
+            lines.append(f"{counted(len(self.ambiguous), 'document')} with the key of another, answered in order")
+        return lines
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The sizes of all these, and how many samples have a verdict in the file."""
+        judged = sum(any(one.verdict for one in several) for several in self.answered.values())
+        return {name: len(members) for name, members in vars(self).items()} | {"with_verdict": judged}
+
+
+def join(
+    predictions: Sequence[Prediction], documents: Sequence[Mapping[str, Any]], tasks: Collection[str] = ()
+) -> Joined:
+    """Match predictions with documents.
+
+    A prediction is matched by its sample id if it has one, else by ``doc_id``, the position in ``documents`` (checked
+    against the target), else by ``id`` if that is a sample id, else by ``img_id`` and ``question`` (NFC, whitespace
+    collapsed, case kept), else by ``question`` alone. A reference answer in the file must match the document's.
+
+    ``predictions`` are in the order of their file, ``documents`` in the task's. Predictions that name a task which is
+    not among ``tasks`` are set aside; by default, none is.
+
+    Raises:
+        UsageError: two documents share a sample id (documents of several tasks).
+        DataError: two different responses to one sample, several documents with the same key but a different number of
+            predictions, or a harness line for other documents; names the places.
+    """
+    index = _Index(documents)
+    given: dict[str, list[Prediction]] = {sample_id: [] for sample_id in index.by_id}
+    shared: dict[tuple[str, ...], list[Prediction]] = defaultdict(list)
+    unmatched, strange, others, repeats = [], [], [], []
+    for one in predictions:
+        if tasks and "task" in one.keys and one.keys["task"] not in tasks:
+            others.append(one)
+            continue
+        matching = index.matching(one)
+        fitting = tuple(sample_id for sample_id in matching if index.has_reference(sample_id, one))
+        if not matching:
+            unmatched.append(one)
+        elif not fitting:
+            strange.append(one)
+        elif len(fitting) == 1:
+            given[fitting[0]].append(one)
+        else:
+            shared[fitting].append(one)
+
+    # samples with equal keys are answered in the order of the file
+    for fitting, several in shared.items():
+        merged = len(several) > len(fitting) and len({one.response for one in several}) == 1  # a join of equal keys
+        if len(several) != len(fitting) and not merged:
+            keys = several[0].keys
+            raise DataError(
+                f"{several[0].where}: {len(several)} prediction(s) for img_id {shown(keys['img_id'])} and question "
+                f"{shown(keys['question'])}, expected {len(fitting)}, as that many samples share these keys "
+                f"({', '.join(fitting)}); give the sample_id of each in layout jsonl or csv."
+            )
+        for number, one in enumerate(several):
+            given[fitting[min(number, len(fitting) - 1)]].append(one)
+
+    for sample_id, several in given.items():
+        for one in several[1:]:
+            if one.response != several[0].response:
+                raise DataError(
+                    f"{one.where}: the response to sample {sample_id} differs from that in {several[0].where}; keep "
+                    "one of them, or give the task of each."
+                )
+            repeats.append(one)
+    by_order = {sample_id for group in shared for sample_id in group}
+    return Joined(
+        missing=[sample_id for sample_id, found in given.items() if not found],
+        unmatched=unmatched,
+        strange=strange,
+        duplicates=sorted(repeats, key=lambda one: (one.where.file, one.where.line)),
+        ambiguous=[sample_id for sample_id in given if sample_id in by_order],
+        answered={sample_id: found for sample_id, found in given.items() if found},
+        of_other_tasks=others,
+    )
+
+
+class _Index:
+    """The documents by each of the keys."""
+
+    def __init__(self, documents: Sequence[Mapping[str, Any]]) -> None:
+        self.documents = documents
+        self.by_id: dict[str, Mapping[str, Any]] = {}
+        self.by_question: dict[tuple[str, str], list[str]] = defaultdict(list)
+        self.by_text: dict[str, list[str]] = defaultdict(list)
+        for document in documents:
+            sample_id = document["sample_id"]
+            if sample_id in self.by_id:
+                raise UsageError(f"sample id {sample_id} is duplicated; join predictions with one task at a time.")
+            self.by_id[sample_id] = document
+            question = _normalised(str(document.get("question", "")))
+            self.by_text[question].append(sample_id)
+            media = document.get("media") or []
+            image = document.get("img_id") or (PurePosixPath(media[0]).stem if len(media) == 1 else "")
+            if image:
+                self.by_question[_normalised(image), question].append(sample_id)
+
+    def matching(self, one: Prediction) -> Sequence[str]:
+        """Sample ids of the documents that ``one`` may answer."""
+        if "doc_id" in one.keys:
+            number = int(one.keys["doc_id"])
+            return [self._checked(number, one)] if number < len(self.documents) else []
+        named = one.keys.get("sample_id", one.keys.get("id", ""))
+        if "sample_id" in one.keys or named in self.by_id:
+            return [named] if named in self.by_id else []
+        question = _normalised(one.keys.get("question", ""))
+        if {"img_id", "question"} <= one.keys.keys():
+            if not self.by_question:
+                raise DataError(
+                    f"{one.where}: no sample_id, and the task's documents have no img_id; give the sample_id."
+                )
+            return self.by_question.get((_normalised(one.keys["img_id"]), question), [])
+        found = self.by_text.get(question, [])
+        if len(found) < 2:
+            return found
+        numbered = [sample_id for sample_id in found if sample_id.endswith(f"-{one.keys.get('id')}")]
+        if len(numbered) != 1:
+            raise DataError(
+                f"{one.where}: its question is asked in {len(found)} samples ({', '.join(found[:3])}, …), and it "
+                "names no image; add the sample_id of each."
+            )
+        return numbered
+
+    def has_reference(self, sample_id: str, one: Prediction) -> bool:
+        """Whether the document's reference answer is the file's, or the file has none."""
+        if "target" not in one.keys or "doc_id" in one.keys:
+            return True
+        document = self.by_id[sample_id]  # its answer is written as it is, or an option's text for its letter
+        options = document.get("choices")
+        answers = [document["target"], options.get(document["target"]) if isinstance(options, Mapping) else None]
+        target = _normalised(one.keys["target"]).casefold()
+        return any(target == _normalised(str(answer)).casefold() for answer in answers if answer is not None)
+
+    def _checked(self, number: int, one: Prediction) -> str:
+        """The id of the document in this position, which must be the one that was asked."""
+        document = self.documents[number]
+        for name, expected in {"target": [str(document["target"])], "input_media": document["media"]}.items():
+            if name in one.keys and expected and one.keys[name] not in expected:
+                raise DataError(
+                    f"{one.where}: field `{name}` is {shown(one.keys[name])}, expected {shown(expected[0])} of "
+                    f"document {number} ({document['sample_id']}); the line belongs to another task or to other data: "
+                    "give the correct task, or prepare the data that the predictions were made on."
+                )
+        return str(document["sample_id"])
+
+
+def _normalised(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", text).split())

@@ -35,20 +35,16 @@ class Installed:
     def unavailable(self) -> str | None:
         return None
 
-    def statistics(self, prediction: str, reference: str) -> Array:  # noqa: ARG002
-        """Raises :class:`UsageError`, unless a subclass computes them: an item's value does not come from one pair."""
+    def table(self, pairs: Pairs) -> Array:  # noqa: ARG002
+        """Sufficient statistics ``(pairs, width)``; those of a pair do not depend on the others.
+
+        Raises:
+            UsageError: a subclass does not compute them: an item's value does not come from one pair.
+        """
         raise UsageError(
             f"{self.name} cannot be computed from one prediction and one reference, expected a whole item or a judge's "
             "verdict"
         )
-
-
-class BatchMetric(Installed):
-    """Base of the metrics that are computed for many pairs at once; a pair's statistics do not depend on the others."""
-
-    def table(self, pairs: Pairs) -> Array:
-        """Sufficient statistics ``(pairs, width)``."""
-        raise NotImplementedError
 
     def statistics(self, prediction: str, reference: str) -> Array:
         """Sufficient statistics of one sample, ``(width,)``; raises as :meth:`table`."""
@@ -125,7 +121,7 @@ class Accuracy(MeanMetric):
         return np.array([float(prediction == reference), 1.0])
 
 
-class ExactMatch(BatchMetric, MeanMetric):
+class ExactMatch(MeanMetric):
     """Share of predictions equal to their reference, lower-cased and stripped (0..1), as the scripts behind table 6 of
     arXiv 2506.09958 compute it. Inner spacing and punctuation count; two empty strings are equal.
 

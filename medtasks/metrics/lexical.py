@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from medtasks.metrics.base import Array, BatchMetric, MeanMetric, Pairs, mean_table, package_version, sign, tokens_of
+from medtasks.metrics.base import Array, Installed, MeanMetric, Pairs, mean_table, package_version, sign, tokens_of
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 LARGEST_KEY = 2**63 - 1
@@ -90,7 +90,7 @@ PLAIN = re.compile(rf"{WORD}[,;:.]?(?: {WORD}[,;:.]?)*")
 PLAIN_TOKEN = re.compile(rf"{WORD}|[,;:.]")
 
 
-class Bleu(BatchMetric):
+class Bleu(Installed):
     """Corpus BLEU (0..1): four orders, 13a tokens, case kept, no smoothing, one reference (Papineni et al. 2002).
 
     Statistics (width 10) are sacrebleu's: prediction length, reference length, four matched and four possible n-gram
@@ -143,7 +143,7 @@ CHAR_ORDER = 6
 BETA = 2
 
 
-class Chrf(BatchMetric):
+class Chrf(Installed):
     """Corpus chrF (0..100), Popović 2015 and 2017: character orders 1–6, beta 2, white space and case as in sacrebleu.
 
     Statistics are sacrebleu's: for every order the n-gram counts of prediction and reference and the matches,
@@ -195,7 +195,7 @@ def _characters(pairs: Pairs) -> Integers:
 ROUGE_TOKEN = re.compile("[a-z0-9]+")
 
 
-class Rouge(BatchMetric, MeanMetric):
+class Rouge(MeanMetric):
     """Mean ROUGE F1 (0..1), Lin 2004, as ``rouge-score`` computes it without its Porter stemmer: ``rouge1``, ``rouge2``
     or ``rougeL``. HF ``evaluate`` reports the median of 1,000 bootstrap means instead.
 

@@ -173,18 +173,14 @@ def cluster_draws(count: int, resamples: int, seed: int) -> Iterator[Array]:
     if count * resamples <= BLOCK:
         yield _drawn_once(count, resamples, seed).astype(np.float64)
         return
-    generator = np.random.Generator(np.random.PCG64(seed))
+    generator, chances = np.random.Generator(np.random.PCG64(seed)), np.full(count, 1 / count)
     block = max(1, BLOCK // count)
     for begin in range(0, resamples, block):
-        yield _multinomial(generator, count, min(block, resamples - begin)).astype(np.float64)
+        yield generator.multinomial(count, chances, min(block, resamples - begin)).astype(np.float64)
 
 
 @functools.lru_cache(maxsize=128)
 def _drawn_once(count: int, resamples: int, seed: int) -> npt.NDArray[np.unsignedinteger]:
     """Cached in the smallest integer type, because a leaderboard has many runs of the same tasks."""
-    drawn = _multinomial(np.random.Generator(np.random.PCG64(seed)), count, resamples)
+    drawn = np.random.Generator(np.random.PCG64(seed)).multinomial(count, np.full(count, 1 / count), resamples)
     return drawn.astype(np.min_scalar_type(int(drawn.max(initial=0))))
-
-
-def _multinomial(generator: np.random.Generator, count: int, size: int) -> npt.NDArray[np.int64]:
-    return generator.multinomial(count, np.full(count, 1 / count), size=size)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, Field
+from scipy.special import gammaln, ndtr, ndtri, stdtrit
 
 from medtasks.metrics.base import Array, totals
 from medtasks.stats.bootstrap import CONFIDENCE, TAILS, Clusters, Score, cluster_totals
@@ -106,15 +107,8 @@ def paired_difference(first: ClusteredScore, second: ClusteredScore) -> PairedDi
     """
     count = len(first.sums)
     difference = first.value - second.value
-    made = partial(
-        PairedDifference,
-        first=first.value,
-        second=second.value,
-        difference=difference,
-        items=first.items,
-        clusters=count,
-        warning=few_clusters(count),
-    )
+    known: dict[str, Any] = {"first": first.value, "second": second.value, "difference": difference}
+    made = partial(PairedDifference, **known, items=first.items, clusters=count, warning=few_clusters(count))
     if count < 2:
         return made(reason=f"found {count} cluster{'s' * (count != 1)}, a comparison needs at least 2")
     middle, half = (first.sums + second.sums).sum(axis=0) / 2, (first.sums - second.sums) / 2
@@ -168,8 +162,6 @@ def _accepted(added: Array, weights: Array, difference: float, p_value: float) -
 
 def _end(added: Array, weights: Array, level: float, side: int) -> float:
     """Where the sum of what remains is as many standard deviations from 0 as random signs exceed at ``level``."""
-    from scipy.special import ndtri
-
     quantile = reach = float(ndtri(1 - level / 2))
     total = float(added.sum())
     squares, mixed, spread = float((added**2).sum()), float((added * weights).sum()), float((weights**2).sum())
@@ -214,8 +206,6 @@ def sign_flip_p(differences: Array) -> float:
 
 def _exact(sizes: Array, times: npt.NDArray[np.int64], observed: float) -> float | None:
     """The share from all sums of two halves of the clusters; None if there are too many."""
-    from scipy.special import gammaln
-
     if np.log2(times + 1.0).sum() > 2 * math.log2(POINTS):
         return None
     sums, chances = [np.zeros(1), np.zeros(1)], [np.ones(1), np.ones(1)]
@@ -241,8 +231,6 @@ def _exact(sizes: Array, times: npt.NDArray[np.int64], observed: float) -> float
 
 def _saddlepoint(sizes: Array, times: npt.NDArray[np.int64], observed: float) -> float:
     """The approximate share, from the sum's cumulant generating function ``Σ log cosh(t · size)``."""
-    from scipy.special import ndtr
-
     if observed >= (1 - 10.0**-FLIP_DIGITS) * float((sizes * times).sum()):
         return 0.0  # all clusters agree: the smallest possible p-value
     steps = sizes / sizes[0]
@@ -299,20 +287,13 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     return adjusted
 
 
-def student_quantile(chance: float, freedom: int) -> float:
-    """The quantile of Student's t with ``freedom`` degrees of freedom."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, chance))
-
-
 def student_interval(values: Sequence[float]) -> dict[str, Any]:
     """Mean, sample standard deviation, and the interval of the mean of n > 1 values by Student's t with n - 1 degrees
     of freedom."""
     count = len(values)
     mean = math.fsum(values) / count
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (count - 1))
-    reach = student_quantile(TAILS[1], count - 1) * deviation / math.sqrt(count)
+    reach = float(stdtrit(count - 1, TAILS[1])) * deviation / math.sqrt(count)
     return {"mean": mean, "deviation": deviation, "interval": (mean - reach, mean + reach)}
 
 
@@ -328,4 +309,4 @@ def detectable_difference(standard_error: float, clusters: int) -> float | None:
     """
     if clusters < 2 or math.log2(LEVEL) < 1 - clusters:
         return None
-    return sum(student_quantile(chance, clusters - 1) for chance in (1 - LEVEL / 2, POWER)) * standard_error
+    return sum(float(stdtrit(clusters - 1, chance)) for chance in (1 - LEVEL / 2, POWER)) * standard_error

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks.answers import AnswerTextFilter, strip_thinking
+from medtasks.answers.markup import AnswerTextFilter, strip_thinking
 
 CASES = {
     "B": "B",

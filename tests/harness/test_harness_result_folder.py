@@ -10,6 +10,7 @@ import sacrebleu
 from runs import Run, baseline
 
 from medtasks.catalog.prompts import render
+from medtasks.metrics import meteor
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +61,10 @@ def test_a_pooled_score_is_the_corpus_score_of_all_rows(run: Run, metric: str, l
 
 
 def test_a_missing_wordnet_is_said_and_not_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MEDTASKS_WORDNET", str(tmp_path / "nowhere"))
+    monkeypatch.setattr(meteor, "FILES", ("nowhere",))
+    meteor.corpus.cache_clear()
     run = baseline("oracle", ["kvasir_vqa_x1_level3"], tmp_path)
-    meteor = run.scores["kvasir_vqa_x1_level3"]["metrics"]["meteor"]
-    assert meteor["value"] is None
-    assert "medtasks fetch wordnet" in meteor["reason"] or "MEDTASKS_WORDNET" in meteor["reason"]
+    metric = run.scores["kvasir_vqa_x1_level3"]["metrics"]["meteor"]
+    assert metric["value"] is None
+    assert "medtasks fetch wordnet" in metric["reason"]
     assert all(line["scores"]["meteor"] is None for line in run.samples("kvasir_vqa_x1_level3"))

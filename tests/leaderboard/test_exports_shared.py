@@ -246,7 +246,7 @@ def test_inspect_reads_the_logs_and_finds_our_scores(tmp_path: Path) -> None:
             if score["interval"] is not None:
                 assert [totals[name][end].value for end in ("ci95_low", "ci95_high")] == score["interval"]
         predictions = {
-            one.sample_id: one.response for one in read_predictions(path, "inspect", {})
+            one.keys["sample_id"]: one.response for one in read_predictions(path, "inspect", {})
         }  # our own reader, too
         assert predictions == {name: sample.responses[0] for name, sample in ours.items()}
 

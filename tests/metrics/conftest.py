@@ -9,18 +9,18 @@ import nltk
 import pytest
 from tiny_wordnet import LEXNAMES
 
-from medtasks.metrics import wordnet
-from medtasks.metrics.wordnet import find_nltk_data
+from medtasks.metrics import meteor
+from medtasks.metrics.meteor import Meteor, find_nltk_data
 
 
 @pytest.fixture(scope="session")
 def real_wordnet(tmp_path_factory: pytest.TempPathFactory) -> None:
     """WordNet 3.0 of this machine, for NLTK too; skips without it, or fails if MEDTASKS_REQUIRE_WORDNET=1."""
-    reason = wordnet.unavailable()
+    reason = Meteor().unavailable()
     if reason is None:
         if find_nltk_data("corpora/wordnet") is None:
             data = tmp_path_factory.mktemp("nltk_data")
-            copy = shutil.copytree(wordnet.corpus(), data / "corpora" / "wordnet")
+            copy = shutil.copytree(meteor.corpus(), data / "corpora" / "wordnet")
             (copy / "lexnames").write_text(LEXNAMES)
             nltk.data.path.append(str(data))
         return

@@ -15,40 +15,42 @@ import pytest
 from nltk.corpus import wordnet as nltk_wordnet
 from tiny_wordnet import write_tiny_wordnet
 
-from medtasks.metrics import wordnet
+from medtasks.metrics import meteor
 from medtasks.metrics.base import MetricUnavailableError
 from medtasks.metrics.meteor import Meteor
 from medtasks.metrics.registry import LEXICAL, lexical_statistics
 
 
+def search_anew() -> None:
+    """A process looks for the dictionary once."""
+    for cached in (meteor.find_nltk_data, meteor.corpus, meteor.synonyms, meteor.fingerprint):
+        cached.cache_clear()
+
+
 @pytest.fixture(autouse=True)
-def searched_anew() -> Iterator[None]:
-    wordnet._found.cache_clear()  # a process looks for the dictionary once
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[None]:
+    """A machine without any WordNet, unless the test takes this machine's."""
+    if "real_wordnet" not in request.fixturenames:
+        monkeypatch.setattr(nltk.data, "path", [])
+        monkeypatch.setattr(meteor, "DEBIAN_DIRECTORY", tmp_path / "absent")
+    search_anew()
     yield
-    wordnet._found.cache_clear()
+    search_anew()
 
 
-@pytest.fixture
-def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = write_tiny_wordnet(tmp_path / "dict")
-    monkeypatch.setenv("MEDTASKS_WORDNET", str(folder))
-    return folder
+def install(folder: Path, monkeypatch: pytest.MonkeyPatch, version: str = "3.0") -> Path:
+    """A tiny dictionary among NLTK's data in ``folder``, where NLTK now looks."""
+    monkeypatch.setattr(nltk.data, "path", [str(folder.parent / "absent"), str(folder)])
+    search_anew()
+    return write_tiny_wordnet(folder / "corpora" / "wordnet", version=version)
 
 
-@pytest.fixture
-def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine without any WordNet."""
-    monkeypatch.delenv("MEDTASKS_WORDNET", raising=False)
-    monkeypatch.setattr(nltk.data, "path", [])
-    monkeypatch.setattr(wordnet, "DEBIAN_DIRECTORY", tmp_path / "absent")
-
-
-@pytest.mark.usefixtures("tiny")
-def test_a_named_dictionary_is_used() -> None:
-    assert wordnet.unavailable() is None
-    assert wordnet.synonyms("polyps") == {"polyp", "growth"}
-    assert wordnet.synonyms("saw") == {"see", "observe"}
-    assert wordnet.synonyms("unheard") == frozenset()
+def test_a_dictionary_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, monkeypatch)
+    assert Meteor().unavailable() is None
+    assert meteor.synonyms("polyps") == {"polyp", "growth"}
+    assert meteor.synonyms("saw") == {"see", "observe"}
+    assert meteor.synonyms("unheard") == frozenset()
     # one chunk of three matched words: two synonyms and one exact
     assert Meteor().statistics("crimson growth here", "red polyp here").tolist() == pytest.approx([1 - 0.5 / 27, 1])
 
@@ -65,12 +67,11 @@ def test_words_are_looked_up_as_nltk_does() -> None:
         *no_words,
     ]:
         names = {name for synset in nltk_wordnet.synsets(word) for name in synset.lemma_names()}
-        assert wordnet.synonyms(word) == {name for name in names if "_" not in name}
+        assert meteor.synonyms(word) == {name for name in names if "_" not in name}
 
 
-@pytest.mark.usefixtures("bare")
 def test_without_wordnet_meteor_is_left_out_with_the_commands_that_fix_it() -> None:
-    reason = wordnet.unavailable()
+    reason = Meteor().unavailable()
     assert reason is not None
     assert "medtasks fetch wordnet" in reason
     assert "apt-get install wordnet-base" in reason
@@ -79,41 +80,32 @@ def test_without_wordnet_meteor_is_left_out_with_the_commands_that_fix_it() -> N
     assert set(lexical_statistics([("a polyp", "a polyp")])) == set(LEXICAL) - {"meteor"}
 
 
-@pytest.mark.usefixtures("bare")
 def test_an_nltk_folder_is_used_before_debians_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wordnet, "DEBIAN_DIRECTORY", write_tiny_wordnet(tmp_path / "debian"))
-    assert wordnet.corpus() == tmp_path / "debian"
-    assert wordnet.synonyms("polyps") == {"polyp", "growth"}
-    folder = write_tiny_wordnet(tmp_path / "nltk_data" / "corpora" / "wordnet")
-    monkeypatch.setattr(nltk.data, "path", [str(tmp_path / "nltk_data")])
-    wordnet._found.cache_clear()
-    assert Path(str(wordnet.corpus())) == folder
-    assert wordnet.synonyms("polyps") == {"polyp", "growth"}
+    monkeypatch.setattr(meteor, "DEBIAN_DIRECTORY", write_tiny_wordnet(tmp_path / "debian"))
+    assert meteor.corpus() == tmp_path / "debian"
+    assert meteor.synonyms("polyps") == {"polyp", "growth"}
+    folder = install(tmp_path / "nltk_data", monkeypatch)
+    assert Path(str(meteor.corpus())) == folder
+    assert meteor.synonyms("polyps") == {"polyp", "growth"}
 
 
 def test_an_incomplete_dictionary_or_another_version_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = write_tiny_wordnet(tmp_path / "dict")
-    (folder / "index.adv").unlink()
-    monkeypatch.setenv("MEDTASKS_WORDNET", str(folder))
+    (install(tmp_path / "incomplete", monkeypatch) / "index.adv").unlink()
     with pytest.raises(MetricUnavailableError, match=r"index\.adv is missing"):
         Meteor().statistics("a", "b")
-    monkeypatch.setenv("MEDTASKS_WORDNET", str(write_tiny_wordnet(tmp_path / "other", version="3.1")))
-    assert "contains WordNet 3.1, expected 3.0" in str(wordnet.unavailable())
+    install(tmp_path / "other", monkeypatch, version="3.1")
+    assert "contains WordNet 3.1, expected 3.0" in str(Meteor().unavailable())
 
 
-@pytest.mark.usefixtures("tiny")
 def test_the_fingerprint_follows_the_words_not_the_glosses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = wordnet.fingerprint()
-
-    def changed(name: str, old: str, new: str) -> str:
-        folder = write_tiny_wordnet(tmp_path / name)
-        data = folder / "data.noun"
+    def changed(name: str, old: str = "", new: str = "") -> str:
+        data = install(tmp_path / name, monkeypatch) / "data.noun"
         data.write_text(data.read_text().replace(old, new))
-        monkeypatch.setenv("MEDTASKS_WORDNET", str(folder))
-        return wordnet.fingerprint()
+        return meteor.fingerprint()
 
+    first = changed("nothing")
     assert changed("glosses", "a gloss", "A gloss") == first
     assert changed("words", "growth", "gr0wth") != first
 
@@ -126,18 +118,16 @@ def test_the_directories_are_nltks(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     anew = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(anew)
     monkeypatch.delitem(sys.modules, "nltk.data")  # as before NLTK is imported
-    assert sorted(map(str, wordnet.nltk_folders())) == sorted(anew.path)
+    assert sorted(map(str, meteor.nltk_folders())) == sorted(anew.path)
     assert str(tmp_path / "a") in anew.path
 
 
 def test_an_archive_is_read_like_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_tiny_wordnet(tmp_path / "unpacked" / "wordnet")
-    (tmp_path / "nltk_data" / "corpora").mkdir(parents=True)
-    shutil.make_archive(str(tmp_path / "nltk_data" / "corpora" / "wordnet"), "zip", tmp_path / "unpacked", "wordnet")
-    monkeypatch.delenv("MEDTASKS_WORDNET", raising=False)
-    monkeypatch.setattr(nltk.data, "path", [str(tmp_path / "absent"), str(tmp_path / "nltk_data")])
-    assert wordnet.synonyms("polyps") == {"polyp", "growth"}
-    archived = wordnet.fingerprint()
-    monkeypatch.setenv("MEDTASKS_WORDNET", str(tmp_path / "unpacked" / "wordnet"))
-    assert wordnet.fingerprint() == archived
-    assert wordnet.find_nltk_data("corpora/other") is None
+    folder = install(tmp_path, monkeypatch)
+    unpacked = meteor.fingerprint()
+    shutil.make_archive(str(folder), "zip", folder.parent, "wordnet")
+    shutil.rmtree(folder)
+    search_anew()
+    assert meteor.synonyms("polyps") == {"polyp", "growth"}
+    assert meteor.fingerprint() == unpacked
+    assert meteor.find_nltk_data("corpora/other") is None

@@ -17,10 +17,8 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.records import Where
 from medtasks.catalog.spec import leaf_tasks
 from medtasks.core.errors import DataError, MedtasksError, UsageError
-from medtasks.importers.matching import Joined, Prediction, join
-from medtasks.importers.prediction_files import LAYOUTS, read_predictions, recognise
-from medtasks.importers.run import PredictionFile, score_predictions
-from medtasks.runs.manifest import now
+from medtasks.importers.prediction_files import LAYOUTS, Prediction, read_predictions, recognise
+from medtasks.importers.run import Joined, PredictionFile, join, score_predictions
 from medtasks.verify.scored import scored_record
 
 TASK = "kvasir_vqa_x1_level1"
@@ -193,7 +191,7 @@ def read(path: Path, layout: Any, **columns: str) -> list[Prediction]:
 
 
 def responses(joined: Joined) -> dict[str, str]:
-    return {sample_id: predictions[0].response for sample_id, predictions in joined.given.items()}
+    return {sample_id: predictions[0].response for sample_id, predictions in joined.answered.items()}
 
 
 def one_line(folder: Path, layout: str, row: object, **columns: str) -> Prediction:
@@ -208,13 +206,13 @@ def test_each_layout_is_recognised_and_joins_completely_in_any_order(written: st
     layout = recognise(path)
     assert layout == written.partition(" ")[0]
     joined = join(read(path, layout), documents)
-    assert joined == Joined(joined.given)
+    assert joined == Joined([], [], [], [], [], joined.answered, [])
     assert list(responses(joined).items()) == [(one["sample_id"], said(one)) for one in documents]
 
 
 def test_ms_swift_gives_image_question_and_response_in_several_forms(tmp_path: Path) -> None:
     found = one_line(tmp_path, "ms-swift", swift("img.7", " Is it?\n", "Yes."))
-    assert found == Prediction(Where("p.jsonl", 1), None, {"img_id": "img.7", "question": "Is it?"}, "Yes.")
+    assert found == Prediction(Where("p.jsonl", 1), {"img_id": "img.7", "question": "Is it?"}, "Yes.")
     for image in ("a.jpg", {"path": "C:\\x\\a.png"}, {"bytes": None, "path": "/y/a.jpg"}):
         assert one_line(tmp_path, "ms-swift", {**swift(), "images": [image]}).keys["img_id"] == "a"
     assert one_line(tmp_path, "ms-swift", {**swift(), "response": "", "labels": "So."}).response == ""
@@ -226,7 +224,7 @@ def test_ms_swift_gives_image_question_and_response_in_several_forms(tmp_path: P
 def test_columns_can_have_other_names_and_must_be_there_and_known(tmp_path: Path) -> None:
     row = {"image": "a", "q": "Why?", "out": ["So."], "sample_id": None, "score": 0.5}
     found = one_line(tmp_path, "jsonl", row, img_id="image", question="q", response="out")
-    assert found == Prediction(Where("p.jsonl", 1), None, {"img_id": "a", "question": "Why?"}, "So.")
+    assert found == Prediction(Where("p.jsonl", 1), {"img_id": "a", "question": "Why?"}, "So.")
     with pytest.raises(DataError, match="`part` is missing, expected it among 'response', 'sample_id'"):
         one_line(tmp_path, "jsonl", {"sample_id": "s", "response": "x"}, task="part")
     with pytest.raises(UsageError, match="column 'answer' is unknown"):
@@ -246,7 +244,7 @@ def test_columns_can_have_other_names_and_must_be_there_and_known(tmp_path: Path
         ("ms-swift", {"messages": [{"role": "user", "content": "<image> "}]}, "user's message with a question"),
         ("ms-swift", {"messages": [{"role": "bot", "content": "x"}]}, r"`messages\[0\].role` is 'bot'"),
         ("ms-swift", {"messages": ["Why?"]}, r"`messages\[0\]` is 'Why\?'"),
-        ("ms-swift", {"response": None}, "`response` is 'null'"),
+        ("ms-swift", {"response": None}, "`response` is missing"),
         ("ms-swift", {"response": "\ud800"}, "text of a response"),
         ("ms-swift", {"messages": [{"role": "user", "content": 7}]}, r"`messages\[0\].content` is 7"),
         ("ms-swift", {"images": [{"path": "\ud800.jpg"}]}, r"`images\[0\]`"),
@@ -278,9 +276,9 @@ def test_csv_rows_keep_their_first_line_and_empty_and_very_long_responses(tmp_pa
     long, before = "x" * 200_000, csv.field_size_limit()
     path = table(tmp_path, f'sample_id,response,task\r\ns1,"two\r\nlines, ""quoted""",\r\n\r\ns2,,t\r\ns3,{long},\r\n')
     assert read(path, "csv") == [
-        Prediction(Where("p.csv", 2), "s1", {}, 'two\r\nlines, "quoted"'),
-        Prediction(Where("p.csv", 5), "s2", {"task": "t"}, ""),
-        Prediction(Where("p.csv", 6), "s3", {}, long),
+        Prediction(Where("p.csv", 2), {"sample_id": "s1"}, 'two\r\nlines, "quoted"'),
+        Prediction(Where("p.csv", 5), {"sample_id": "s2", "task": "t"}, ""),
+        Prediction(Where("p.csv", 6), {"sample_id": "s3"}, long),
     ]
     assert csv.field_size_limit() == before
     path = table(tmp_path, 'sample_id;response\ns1;"A, or B; C"\n')
@@ -373,7 +371,7 @@ def test_a_failed_request_of_vlmevalkit_is_no_answer(tmp_path: Path) -> None:
     rows = [f"{one['img_id']}\t{one['question']}\t{one['answer']}" for one in documents[:-1]]
     rows.append(f"{documents[-1]['img_id']}\t{documents[-1]['question']}\t{failed}")
     (tmp_path / "p.tsv").write_text("\n".join(["img_id\tquestion\tprediction", *rows]))
-    scored = score_predictions(PredictionFile(tmp_path / "p.tsv", recognise(tmp_path / "p.tsv"), TASK), now())
+    scored = score_predictions(PredictionFile(tmp_path / "p.tsv", recognise(tmp_path / "p.tsv"), TASK))
     facts = scored.manifest.tasks[TASK]
     assert (facts.asked, facts.answered, facts.failed) == (len(documents), len(documents) - 1, {failed: 1})
 
@@ -401,7 +399,7 @@ def test_a_damaged_archive_is_one_error(written: str, tmp_path: Path) -> None:
 def imported(folder: Path, rows: Sequence[object], judge: str = "Qwen3-30B-A3B") -> Any:
     (folder / "p_eval.json").write_text(json.dumps(rows), encoding="utf-8")
     file = PredictionFile(folder / "p_eval.json", "json", TASK, model="m", verdicts_of=judge)
-    return score_predictions(file, now()).run
+    return score_predictions(file)
 
 
 def test_verdicts_are_taken_over_under_the_judges_own_identity(tmp_path: Path) -> None:
@@ -468,11 +466,11 @@ def document(sample_id: str, img_id: str = "a", question: str = "Why?") -> dict[
 
 
 def named(line: int, sample_id: str, response: str = "x", **keys: str) -> Prediction:
-    return Prediction(Where("p.jsonl", line), sample_id, keys, response)
+    return Prediction(Where("p.jsonl", line), {"sample_id": sample_id, **keys}, response)
 
 
 def keyed(line: int, img_id: str, question: str, response: str = "x") -> Prediction:
-    return Prediction(Where("p.jsonl", line), None, {"img_id": img_id, "question": question}, response)
+    return Prediction(Where("p.jsonl", line), {"img_id": img_id, "question": question}, response)
 
 
 TWO = [document("s1", "a"), document("s2", "b")]
@@ -495,7 +493,7 @@ ASKED_TWICE = [document("tel-1", "a"), document("tel-2", "b")]
          {"responses": {"s1": "first", "s2": "second"}, "ambiguous": ["s1", "s2"], "missing": ["s3"]}),
         ([keyed(line, "a", "Why?") for line in range(1, 5)], SHARED,
          {"responses": {"s1": "x", "s2": "x"}, "duplicates": [3, 4]}),
-        ([Prediction(Where("p", 1), None, {"id": "2", "question": "Why?"}, "x")], ASKED_TWICE,
+        ([Prediction(Where("p", 1), {"id": "2", "question": "Why?"}, "x")], ASKED_TWICE,
          {"responses": {"tel-2": "x"}}),
     ],
     ids=["words", "unmatched", "id-first", "repeats", "in-order", "merged", "id-of-several"],
@@ -519,7 +517,7 @@ def test_predictions_are_joined_with_documents(
            rf"line 1: {count} prediction\(s\) .* expected 2, .*\(s1, s2\)") for count in (1, 3)),
         ([keyed(1, "a", "Why?")], [{"sample_id": "s1", "question": "Why?", "media": []}],
          "line 1: no sample_id, and the task's documents have no img_id"),
-        ([Prediction(Where("p", 1), None, {"id": "7", "question": "Why?"}, "x")], ASKED_TWICE,
+        ([Prediction(Where("p", 1), {"id": "7", "question": "Why?"}, "x")], ASKED_TWICE,
          r"its question is asked in 2 samples \(tel-1, tel-2, …\)"),
         ([], [TWO[0], TWO[0]], "one task at a time"),
     ],
@@ -538,6 +536,6 @@ def test_predictions_for_a_group_score_the_groups_within_it(tmp_path: Path) -> N
     path.write_text(
         "".join(json.dumps({"sample_id": one["sample_id"], "response": one["target"]}) + "\n" for one in documents)
     )
-    scored = score_predictions(PredictionFile(path, "jsonl", "mi_cxr"), now()).run
+    scored = score_predictions(PredictionFile(path, "jsonl", "mi_cxr"))
     assert list(scored.groups) == list(scored.manifest.groups) == ["mi_cxr", "mi_cxr_tel", "mi_cxr_gts"]
     assert scored.groups["mi_cxr_tel"].items == 33

@@ -25,7 +25,7 @@ from medtasks.benchmarks.mi_cxr.records import NULL_OPTION, OPTIONS
 from medtasks.catalog.benchmark import Item
 from medtasks.metrics.base import MeanMetric, package_version, sign
 from medtasks.metrics.item_metrics import NO_OPTION, UNANSWERED, ErrorRate
-from medtasks.metrics.wordnet import import_nltk
+from medtasks.metrics.meteor import import_nltk
 
 
 def cases(item: Item) -> Iterator[Case]:

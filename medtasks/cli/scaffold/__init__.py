@@ -11,7 +11,6 @@ import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
 
 from jinja2 import Environment, StrictUndefined
 
@@ -20,25 +19,16 @@ from medtasks.catalog.registry import plugin_of
 from medtasks.core.errors import UsageError
 from medtasks.harness.backends import harness_names
 
-VARIANTS = ("mcq", "open", "streaming")
 _PACKAGE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")  # a valid name by the packaging standards
 _BENCHMARK = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 _MOST = 40
 _TAKEN = frozenset({"lmms_eval", "medtasks", "test", "tests"})
 
 
-class Names(NamedTuple):
-    """``package`` is installed, ``module`` imported, ``benchmark`` evaluated."""
-
-    package: str
-    module: str
-    benchmark: str
-
-
 def write_package(folder: Path, name: str, variant: str = "mcq", *, benchmark: str | None = None) -> tuple[Path, ...]:
     """Write an installable package of tasks into ``folder`` and return its files; raises `UsageError` if a name cannot
     be used, or the directory is not empty."""
-    names = names_of(name, benchmark)
+    module, benchmark = names_of(name, benchmark)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder}: is not empty; name an empty or new directory with --out.")
     environment = Environment(
@@ -53,27 +43,28 @@ def write_package(folder: Path, name: str, variant: str = "mcq", *, benchmark: s
         keep_trailing_newline=True,
         autoescape=False,  # source files, not HTML
     )
-    title = names.benchmark.replace("_", " ").capitalize()
+    named = {"package": name, "module": module, "benchmark": benchmark, "variant": variant}
+    title = benchmark.replace("_", " ").capitalize()
     texts: dict[str, str] = {}  # all are rendered before the first is written
     for part in ("common", variant):
         root = Path(__file__).parent / "files" / part
         for source in root.rglob("*.j2"):
             path = source.relative_to(root).as_posix().removesuffix(".j2")
-            path = path.replace("__module__", names.module).replace("__benchmark__", names.benchmark)
+            path = path.replace("__module__", module).replace("__benchmark__", benchmark)
             template = environment.from_string(source.read_text(encoding="utf-8"))
-            texts[path] = template.render(**names._asdict(), title=title, variant=variant)
+            texts[path] = template.render(named, title=title)
     for path, text in texts.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8", newline="\n")
     return tuple(folder / path for path in sorted(texts))
 
 
-def names_of(package: str, benchmark: str | None = None) -> Names:
-    """The names of the package called ``package``, and by default of its benchmark, that of the module; raises
-    `UsageError` if one is not valid, or in use.
+def names_of(package: str, benchmark: str | None = None) -> tuple[str, str]:
+    """The name that the package called ``package`` is imported by, and that of its benchmark, by default the same;
+    raises `UsageError` if one is not valid, or in use.
 
-    >>> names_of("Acme-Bench").module
-    'acme_bench'
+    >>> names_of("Acme-Bench")
+    ('acme_bench', 'acme_bench')
     """
     if not _PACKAGE.fullmatch(package) or len(package) > _MOST:
         raise UsageError(
@@ -102,4 +93,4 @@ def names_of(package: str, benchmark: str | None = None) -> Names:
             taken = other.known_as
     if taken:
         raise UsageError(f"benchmark name {chosen!r} is taken by {taken}; choose another with --benchmark.")
-    return Names(package, module, chosen)
+    return module, chosen
