@@ -1,31 +1,40 @@
 """BERTScore (Zhang et al. 2020) through the library ``bert-score``, and BLEURT (Sellam et al. 2020) in PyTorch: many
-pairs at once, on a GPU if there is one, each distinct pair of a call computed once.
+pairs at once, on a GPU if there is one, each distinct pair computed once.
 
 The extra ``learned`` installs what they need; importing this module imports neither torch nor transformers. Checkpoints
 are directories, or snapshots in the hub's local cache. Nothing is downloaded: the error about a missing checkpoint has
 the command that fetches it.
+
+Scores are kept between runs in one SQLite file, ``learned/pairs.sqlite3`` in the user's cache directory. It only saves
+time: if it cannot be read or written, scores are computed without it, with a warning.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib.util
 import math
 import re
+import sqlite3
+import warnings
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
+from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, UsageError, first_line
-from medtasks.core.files import file_sha256, file_state, short_hash
+from medtasks.core.files import file_sha256, file_state
 from medtasks.core.settings import current_settings
 from medtasks.core.text import well_formed
 from medtasks.metrics.base import Array, MeanMetric, MetricUnavailableError, Pairs, mean_table, package_version, sign
 
+T = TypeVar("T")
 Pair: TypeAlias = tuple[str, str]
 """A prediction and its reference."""
 
@@ -33,12 +42,26 @@ HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 TOKENIZER = ("tokenizer.json", "vocab.json", "vocab.txt", "*.model")
 BATCH = 64  # texts or pairs in one forward pass
-CHUNK = 256  # pairs whose embeddings are in memory at a time
+CHUNK = 256  # pairs between two writes to the cache; their embeddings are in memory
+LOCK_SECONDS = 60.0  # how long to wait for another process's transaction
+_TABLE = (
+    "CREATE TABLE IF NOT EXISTS scores (signature TEXT NOT NULL, pair BLOB NOT NULL, score REAL NOT NULL, "
+    "PRIMARY KEY (signature, pair)) WITHOUT ROWID"
+)
 
 
-def find_checkpoint(name: str, variable: str) -> tuple[Path, str]:
-    """The directory of the checkpoint called ``name``, a directory or a hub id, and its name in signatures: the hub id,
-    or a hash of its files. Messages suggest ``variable`` to name another.
+@dataclass(frozen=True)
+class Checkpoint:
+    """``identity`` changes with any weight or setting: the commit, or the fingerprint of the directory. ``label``, in
+    signatures, is the hub id, or the first 16 hex digits of the identity."""
+
+    directory: Path
+    label: str
+    identity: str
+
+
+def find_checkpoint(name: str, variable: str) -> Checkpoint:
+    """The checkpoint called ``name``, a directory or a hub id; messages suggest ``variable`` to name another.
 
     Raises:
         MetricUnavailableError: it is not on this machine, or lacks configuration, tokenizer or weights.
@@ -66,19 +89,20 @@ def find_checkpoint(name: str, variable: str) -> tuple[Path, str]:
         if not any(path.is_file() for pattern in patterns for path in directory.glob(pattern)):
             raise MetricUnavailableError(f"{directory} contains no {kind} ({' or '.join(patterns)}); {fix}")
     if not is_local:
-        return directory, name
+        return Checkpoint(directory, name, directory.name)
     patterns = ("*.json", "*.txt", "*.model", *WEIGHTS)
     files = sorted({path for pattern in patterns for path in directory.glob(pattern) if path.is_file()})
-    return directory, _fingerprint(tuple((path, file_state(path.stat())) for path in files))
+    identity = _fingerprint(tuple((path, file_state(path.stat())) for path in files))
+    return Checkpoint(directory, identity[:16], identity)
 
 
 @lru_cache(maxsize=8)
 def _fingerprint(files: tuple[tuple[Path, tuple[int, ...]], ...]) -> str:
-    """Weights count in full: it tells fine-tunings apart in signatures."""
-    return short_hash("".join(f"{path.name}\0{file_sha256(path)}\n" for path, _ in files))
+    """Weights count in full: a cached score of another fine-tuning would be a wrong score."""
+    return hashlib.sha256("".join(f"{path.name}\0{file_sha256(path)}\n" for path, _ in files).encode()).hexdigest()
 
 
-def load_weights(auto_class: Any, config: Any, directory: Path, optional: str | None = None) -> Any:
+def load_weights(auto_class: Any, config: Any, checkpoint: Checkpoint, optional: str | None = None) -> Any:
     """The model in single precision and evaluation mode, on the GPU if there is one.
 
     An error says which weights are missing: transformers would fill them with random numbers. Weights with the word
@@ -89,13 +113,13 @@ def load_weights(auto_class: Any, config: Any, directory: Path, optional: str | 
     try:
         with no_progress_bars():
             options = {"dtype": torch.float32, "local_files_only": True, "output_loading_info": True}
-            model, report = auto_class.from_pretrained(str(directory), config=config, **options)
+            model, report = auto_class.from_pretrained(str(checkpoint.directory), config=config, **options)
     except Exception as error:  # transformers, safetensors and pickle raise a dozen unrelated types
-        raise MedtasksError(f"{directory}: the model cannot be loaded: {first_line(error)}") from error
+        raise MedtasksError(f"{checkpoint.directory}: the model cannot be loaded: {first_line(error)}") from error
     missing = sorted(key for key in map(str, report.get("missing_keys", ())) if optional is None or optional not in key)
     if missing:
         raise MedtasksError(
-            f"{directory}: {len(missing)} weight(s) missing, first {missing[0]}; "
+            f"{checkpoint.directory}: {len(missing)} weight(s) missing, first {missing[0]}; "
             f"expected a complete {type(model).__name__}, take another checkpoint"
         )
     model.eval()
@@ -120,8 +144,8 @@ class LearnedMetric(MeanMetric):
     """A mean metric whose score of a pair comes from a model.
 
     The seventh digit of a score may depend on the pairs in its batch, as with all float sums. Batches are formed from
-    sorted texts, so the order of the pairs does not matter. Lone surrogates are replaced by U+FFFD, since no tokenizer
-    takes them.
+    sorted texts, so the order of the pairs does not matter, and a cached score does not change. Lone surrogates are
+    replaced by U+FFFD, since no tokenizer takes them. ``model_calls`` counts forward passes.
     """
 
     name: str
@@ -130,7 +154,8 @@ class LearnedMetric(MeanMetric):
 
     def __init__(self, model: str) -> None:
         self._model = model
-        self._loaded: tuple[tuple[Path, str], Any] | None = None
+        self._loaded: tuple[str, Any] | None = None
+        self.model_calls = 0
 
     @property
     def model(self) -> str:
@@ -139,11 +164,8 @@ class LearnedMetric(MeanMetric):
 
     @property
     def signature(self) -> str:
-        """Metric, model (hub id, or a hash of the directory's files), and the subclass's choices and versions."""
-        label = self.model
-        with contextlib.suppress(MetricUnavailableError):
-            label = self._checkpoint()[1]
-        return sign(self.name, model=label, **self._choices())
+        """Metric, model and versions; see the subclasses."""
+        raise NotImplementedError
 
     def unavailable(self) -> str | None:
         """Why a package or the model is not on this machine, with the command that fixes it; offline."""
@@ -172,33 +194,37 @@ class LearnedMetric(MeanMetric):
         if reason is not None:
             raise MetricUnavailableError(reason)
         asked = [(well_formed(prediction), well_formed(reference)) for prediction, reference in pairs]
-        directory, key = self._checkpoint()[0], self.signature
-        known: dict[Pair, float] = {}
-        distinct = sorted({*asked}, key=lambda pair: (pair[1], pair[0]))
-        for begin in range(0, len(distinct), CHUNK):
-            chunk = distinct[begin : begin + CHUNK]
-            if self._loaded is None or self._loaded[0] != (directory, key):
+        checkpoint = self._checkpoint()
+        key = f"{self.signature}|identity:{checkpoint.identity}"
+        known = kept_scores(key, list(dict.fromkeys(asked)))
+        fresh = sorted({pair for pair in asked if pair not in known}, key=lambda pair: (pair[1], pair[0]))
+        for begin in range(0, len(fresh), CHUNK):
+            chunk = fresh[begin : begin + CHUNK]
+            if self._loaded is None or self._loaded[0] != key:
                 self._loaded = None  # frees the memory of the previous one
-                self._loaded = (directory, key), self._load(directory)
-            known.update(zip(chunk, self._compute(self._loaded[1], chunk), strict=True))
-        if not all(map(math.isfinite, known.values())):
-            raise MedtasksError(f"{self.model}: {self.name} is not a finite number; check the weights")
+                self._loaded = (key, self._load(checkpoint))
+            computed = dict(zip(chunk, self._compute(self._loaded[1], chunk), strict=True))
+            if not all(map(math.isfinite, computed.values())):
+                raise MedtasksError(f"{self.model}: {self.name} is not a finite number; check the weights")
+            keep_scores(key, computed)
+            known.update(computed)
         return np.array([known[pair] for pair in asked], dtype=np.float64)
 
-    def _choices(self) -> dict[str, Any]:
-        """What else can change a score, for the signature."""
-        raise NotImplementedError
-
-    def _load(self, directory: Path) -> Any:
+    def _load(self, checkpoint: Checkpoint) -> Any:
         """Model, tokenizer and what else `_compute` takes."""
         raise NotImplementedError
 
     def _compute(self, loaded: Any, pairs: list[Pair]) -> list[float]:
-        """The scores of distinct pairs."""
+        """The scores of distinct pairs; adds its forward passes to ``model_calls``."""
         raise NotImplementedError
 
-    def _checkpoint(self) -> tuple[Path, str]:
+    def _checkpoint(self) -> Checkpoint:
         return find_checkpoint(self.model, self.variable)
+
+    def _label(self) -> str:
+        with contextlib.suppress(MetricUnavailableError):
+            return self._checkpoint().label
+        return self.model
 
 
 def batches_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
@@ -206,6 +232,47 @@ def batches_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
     order = sorted(range(len(lengths)), key=lambda index: lengths[index])
     for begin in range(0, len(order), BATCH):
         yield order[begin : begin + BATCH]
+
+
+def kept_scores(signature: str, pairs: Sequence[Pair]) -> dict[Pair, float]:
+    """The stored scores of those of ``pairs`` that have one under this signature, which names everything that can
+    change a score, model fingerprint included."""
+
+    def read(connection: sqlite3.Connection) -> dict[Pair, float]:
+        query = "SELECT score FROM scores WHERE signature = ? AND pair = ?"
+        rows = ((pair, connection.execute(query, (signature, _digest(pair))).fetchone()) for pair in pairs)
+        return {pair: row[0] for pair, row in rows if row is not None}
+
+    return _in_file(read) or {}
+
+
+def keep_scores(signature: str, scores: Mapping[Pair, float]) -> None:
+    """Store ``scores`` in one transaction. A pair that has a score under this signature keeps it."""
+    rows = [(signature, _digest(pair), score) for pair, score in scores.items()]
+    _in_file(lambda connection: connection.executemany("INSERT OR IGNORE INTO scores VALUES (?, ?, ?)", rows))
+
+
+def _in_file(work: Callable[[sqlite3.Connection], T]) -> T | None:
+    """What ``work`` returns, in one transaction; several processes may read and write at once.
+
+    None, with a warning, if the file is read-only, locked for too long or damaged, or the disk is full.
+    """
+    path = cache_root() / "learned" / "pairs.sqlite3"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.closing(sqlite3.connect(path, timeout=LOCK_SECONDS)) as connection, connection:
+            connection.execute(_TABLE)
+            return work(connection)
+    except (OSError, sqlite3.Error) as error:
+        text = f"{path}: the score cache cannot be used ({error}); if it is damaged, delete it"
+        warnings.warn(text, RuntimeWarning, stacklevel=4)
+        return None
+
+
+def _digest(pair: Pair) -> bytes:
+    """What is stored of a pair instead of its text."""
+    prediction, reference = (text.encode("utf-8", "surrogatepass") for text in pair)
+    return hashlib.sha256(b"%d:%b%b" % (len(prediction), prediction, reference)).digest()
 
 
 class BertScore(LearnedMetric):
@@ -233,15 +300,18 @@ class BertScore(LearnedMetric):
         """The environment variable's layer, else the constructor's."""
         return current_settings().bertscore_layer or self._layer
 
-    def _choices(self) -> dict[str, Any]:
+    @property
+    def signature(self) -> str:
+        """Model (hub id, or a directory's fingerprint), layer, weighting, first-word space and library versions."""
         versions = {name: package_version(name) for name in ("bert-score", "transformers")}
-        return {"layer": self.layer, "idf": "no", "rescale": "no", "prefix_space": "yes", **versions}
+        choices = {"idf": "no", "rescale": "no", "prefix_space": "yes"}
+        return sign(self.name, model=self._label(), layer=self.layer, **choices, **versions)
 
-    def _load(self, directory: Path) -> tuple[Any, Any, defaultdict[int, float]]:
+    def _load(self, checkpoint: Checkpoint) -> tuple[Any, Any, defaultdict[int, float]]:
         # with the weights of tokens: 1, special tokens 0, as in the library without IDF
         from transformers import AutoConfig, AutoModel, AutoTokenizer, GPT2Tokenizer, RobertaTokenizer
 
-        where = str(directory)
+        where = str(checkpoint.directory)
         config = AutoConfig.from_pretrained(where, local_files_only=True)
         if getattr(config, "is_encoder_decoder", False):
             raise UsageError(f"{self.model} is an encoder with a decoder, expected an encoder such as roberta-large")
@@ -249,7 +319,7 @@ class BertScore(LearnedMetric):
         if not 1 <= self.layer <= layers:
             raise UsageError(f"layer {self.layer} of {self.model} does not exist; it has 1 to {layers}")
         config.num_hidden_layers = self.layer  # the layers above are never needed
-        model = load_weights(AutoModel, config, directory, optional="pooler")
+        model = load_weights(AutoModel, config, checkpoint, optional="pooler")
         tokenizer = AutoTokenizer.from_pretrained(where, local_files_only=True)
         if isinstance(tokenizer, (GPT2Tokenizer, RobertaTokenizer)):
             tokenizer = AutoTokenizer.from_pretrained(where, local_files_only=True, add_prefix_space=True)
@@ -272,6 +342,7 @@ class BertScore(LearnedMetric):
         for batch in batches_by_length(lengths):
             chosen = [texts[index] for index in batch]
             rows = get_bert_embedding(chosen, model, tokenizer, weights, device=model.device)
+            self.model_calls += 1
             embeddings, masks, token_weights = (part.cpu() for part in rows)
             for row, index in enumerate(batch):
                 end = lengths[index]
@@ -311,13 +382,16 @@ class Bleurt(LearnedMetric):
     def __init__(self, model: str = "Elron/bleurt-base-128") -> None:
         super().__init__(model)
 
-    def _choices(self) -> dict[str, Any]:
-        return {"max_tokens": MAX_TOKENS, "transformers": package_version("transformers")}
+    @property
+    def signature(self) -> str:
+        """Model (hub id, or a directory's fingerprint), token limit and library version."""
+        version = package_version("transformers")
+        return sign(self.name, model=self._label(), max_tokens=MAX_TOKENS, transformers=version)
 
-    def _load(self, directory: Path) -> tuple[Any, Any]:
+    def _load(self, checkpoint: Checkpoint) -> tuple[Any, Any]:
         from transformers import AutoConfig, AutoTokenizer, BertForSequenceClassification
 
-        where = str(directory)
+        where = str(checkpoint.directory)
         config = AutoConfig.from_pretrained(where, local_files_only=True)
         if config.model_type != "bert" or config.num_labels != 1 or config.max_position_embeddings < MAX_TOKENS:
             raise MedtasksError(
@@ -325,7 +399,7 @@ class Bleurt(LearnedMetric):
                 f"{config.max_position_embeddings} positions, expected bert, 1 label and at least {MAX_TOKENS}; "
                 f"name a BLEURT checkpoint in {self.variable}"
             )
-        model = load_weights(BertForSequenceClassification, config, directory)
+        model = load_weights(BertForSequenceClassification, config, checkpoint)
         return model, AutoTokenizer.from_pretrained(where, local_files_only=True)
 
     def _compute(self, loaded: tuple[Any, Any], pairs: list[Pair]) -> list[float]:
@@ -348,6 +422,7 @@ class Bleurt(LearnedMetric):
             inputs = tokenizer.pad([rows[index] for index in batch], padding_side="right", return_tensors="pt")
             with torch.no_grad():
                 output = model(**inputs.to(model.device))
+            self.model_calls += 1
             for index, score in zip(batch, output.logits[:, 0].tolist(), strict=True):
                 scores[index] = score
         return scores

@@ -1,4 +1,4 @@
-"""Tiny checkpoints, made once."""
+"""Tiny checkpoints, made once, and a cache of its own for every test."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from tiny_checkpoints import tiny_bleurt, tiny_roberta
 
 
 @pytest.fixture(autouse=True)
-def no_model_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where this test's caches lie, with no model named by the environment."""
     for name in ("BERTSCORE_MODEL", "BERTSCORE_LAYER", "BLEURT_MODEL"):
         monkeypatch.delenv(f"MEDTASKS_{name}", raising=False)
+    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,8 @@
-"""What BERTScore and BLEURT share: batches, and where the checkpoint is."""
+"""What BERTScore and BLEURT share: batches, the cache, and where the checkpoint is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,6 @@ import pytest
 from tiny_checkpoints import PAIRS, SENTENCES
 
 from medtasks.core.errors import UsageError
-from medtasks.metrics import learned
 from medtasks.metrics.base import MetricUnavailableError
 from medtasks.metrics.learned import LEARNED
 
@@ -28,28 +27,36 @@ def new(request: pytest.FixtureRequest) -> Any:
     return lambda model=folder: type(kind)(str(model), **layer)
 
 
-def test_batch_is_single_and_order_does_not_matter(new: Any) -> None:
+def test_batch_is_single_and_order_does_not_matter(new: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    together = new().scores(PAIRS)
+    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "reversed"))
+    assert new().scores(PAIRS[::-1]).tolist() == together[::-1].tolist()
+    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "single"))
     metric = new()
-    together = metric.scores(PAIRS)
-    assert metric.scores(PAIRS[::-1]).tolist() == together[::-1].tolist()
     single = [metric.statistics(*pair) for pair in PAIRS]
     np.testing.assert_allclose(single, [(score, 1) for score in together], rtol=0, atol=1e-6)
 
 
-def test_many_pairs_share_forward_passes(new: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    metric, passes, batches = new(), list[list[int]](), learned.batches_by_length
-
-    def counted(lengths: Sequence[int]) -> Iterator[list[int]]:
-        for batch in batches(lengths):
-            passes.append(batch)
-            yield batch
-
-    monkeypatch.setattr(learned, "batches_by_length", counted)
-    assert set(metric.scores([PAIRS[1]] * 500)) == {metric.scores([PAIRS[1]])[0]}
-    assert len(passes) == 2
-    metric.scores([(f"{number} polyps", SENTENCES[2]) for number in range(200)])
-    assert len(passes) <= 2 + 4  # batches of 64
+def test_many_pairs_share_forward_passes_and_cached_ones_need_none(new: Any) -> None:
+    metric, again = new(), new()
+    assert set(metric.scores([(SENTENCES[0], SENTENCES[1])] * 500)) == {metric.scores([PAIRS[1]])[0]}
+    assert metric.model_calls == 1
+    pairs = [(f"{number} polyps", SENTENCES[2]) for number in range(200)]
+    scores = metric.scores(pairs)
+    assert again.scores(pairs).tolist() == scores.tolist()
+    assert metric.model_calls <= 1 + 4  # batches of 64
+    assert again.model_calls == 0
+    again.scores([*pairs, ("a new pair", SENTENCES[2])])
+    assert again.model_calls == 1
     assert metric.scores([]).shape == (0,)
+
+
+def test_scores_survive_a_cache_that_cannot_be_written(new: Any, cache_folder: Path, tmp_path: Path) -> None:
+    expected = new().scores(PAIRS)
+    cache_folder.rename(tmp_path / "elsewhere")
+    cache_folder.write_text("a file where the folder should be")
+    with pytest.warns(RuntimeWarning, match="the score cache cannot be used"):
+        assert new().scores(PAIRS).tolist() == expected.tolist()
 
 
 def test_absent_model_is_a_reason_with_a_command(new: Any) -> None:

@@ -65,7 +65,7 @@ def test_signature_follows_the_weights_not_the_place(roberta: Path, tmp_path: Pa
     assert [part.split(":")[0] for part in rest[4:]] == ["bert-score", "transformers"]
 
 
-def test_replaced_weights_are_loaded(roberta: Path, tmp_path: Path) -> None:
+def test_replaced_weights_are_not_scored_from_the_cache(roberta: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(roberta, tmp_path / "model"))
     metric = BertScore(str(folder), 2)
     before = metric.scores(TEXTS)
