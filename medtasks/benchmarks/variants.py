@@ -85,6 +85,11 @@ def varied_rows(task: str, metadata: Metadata) -> Rows | None:
     return replace(rows, unusable=unusable, variants=variants)
 
 
+def question_of(document: Mapping[str, object]) -> object:
+    """The question that a document is a variant of; None if it is asked once."""
+    return document.get("rotation_of", document.get("prompt_of"))
+
+
 def joined_items(benchmark: Benchmark, samples: Sequence[SampleView]) -> Joined:
     """The benchmark's items; all variants of a question are one item, with the scores of the variants as well.
 

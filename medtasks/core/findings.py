@@ -94,6 +94,8 @@ _RULES = (
     Rule("MT311", "error", "fewer than two options", "fix the record"),
     Rule("MT312", "error", "all options are equal", "fix the record"),
     Rule("MT313", "warning", "options are nearly equal", "check that only one is correct"),
+    Rule("MT314", "warning", "correct answers favour a position", "shuffle the options, or report it"),
+    Rule("MT315", "note", "correct answers are the longest", "make options equally long"),
     Rule("MT316", "error", "option is empty", "fix the record"),
     Rule("MT317", "warning", "document has no media", "fix the record"),
     Rule("MT318", "error", "option letters are not those of the benchmark", "rename them"),

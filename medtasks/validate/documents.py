@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.benchmarks.documents import doc_to_messages, doc_to_visual
+from medtasks.benchmarks.variants import question_of
 from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import TaskSource
@@ -27,6 +28,13 @@ Documents = Sequence[Document]
 _TEXTS = ("sample_id", "cluster", "target", "abstention", "question")
 """Text fields of every document; some documents have no question."""
 _KINDS = {"int": "number", "float": "number", "str": "text", "bool": "truth value", "dict": "mapping", "tuple": "list"}
+
+ENOUGH = 50
+"""Minimum number of questions for checking the correct answers for bias."""
+UNLIKELY = 0.001
+"""p value below which an uneven distribution of the correct positions is reported."""
+LONGEST_SHARE = 0.6
+"""Share of questions whose correct answer is the longest, above which length gives it away."""
 
 
 class TaskReport:
@@ -71,6 +79,7 @@ def check_documents(documents: Documents, benchmark: Benchmark, report: TaskRepo
         _check_fields(document, benchmark, report)
         _check_options(document, benchmark, report)
     _check_among_each_other(documents, benchmark, report)
+    _check_bias(documents, report)
 
 
 def _check_fields(document: Document, benchmark: Benchmark, report: TaskReport) -> None:
@@ -166,6 +175,39 @@ def options_of(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     if isinstance(options, Sequence) and not isinstance(options, str):
         return [(str(number), str(text)) for number, text in enumerate(options, start=1)]
     return []
+
+
+def _check_bias(documents: Documents, report: TaskReport) -> None:
+    """Report if the position or length of the correct options gives them away.
+
+    Positions are tested for uniformity with Pearson's chi-square test; a streaming item counts once.
+    """
+    from scipy.stats import chisquare
+
+    once: dict[str, tuple[list[int], int]] = {}
+    for document in documents:
+        target, options = str(document.get("target")), options_of(document)
+        by_letter = isinstance(document.get("choices"), Mapping)
+        names = [name if by_letter else folded(text) for name, text in options]
+        answer = target if by_letter else folded(target)
+        if len(options) > 1 and answer in names:
+            question = question_of(document) or document.get("item_id", document.get("sample_id"))
+            once.setdefault(str(question), ([len(text) for _, text in options], names.index(answer)))
+    rows = list(once.values())
+    if len(rows) < ENOUGH:
+        return
+    positions = range(max(len(lengths) for lengths, _ in rows))
+    counts = [sum(right == position for _, right in rows) for position in positions]
+    expected = [sum(1 / len(lengths) for lengths, _ in rows if position < len(lengths)) for position in positions]
+    probability = float(chisquare(counts, expected).pvalue)
+    if probability < UNLIKELY:
+        spread = ", ".join(f"{count} at {position}" for position, count in enumerate(counts, start=1))
+        message = f"correct answers of {len(rows):,} questions are {spread}, p = {probability:.1g} for a uniform spread"
+        report.say("MT314", message)
+    longest = sum(own[right] == max(own) and own.count(max(own)) == 1 for own, right in rows)
+    if longest > LONGEST_SHARE * len(rows):
+        message = f"the correct answer is the longest option in {longest:,} of {len(rows):,} questions"
+        report.say("MT315", f"{message}, expected at most {LONGEST_SHARE:.0%}")
 
 
 def folded(text: str) -> str:

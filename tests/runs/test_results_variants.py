@@ -18,7 +18,7 @@ from medtasks.leaderboard.intake.remove_rows import remove_rows
 from variant_runs import FAILURE, plain, policy, run_of, scores_of, values
 
 from medtasks.benchmarks.documents import prompt_text, task_documents, task_rows
-from medtasks.benchmarks.variants import joined_items, varied_rows
+from medtasks.benchmarks.variants import joined_items, question_of, varied_rows
 from medtasks.catalog.benchmark import SampleView, Value
 from medtasks.catalog.prompts import template_path
 from medtasks.catalog.registry import get_benchmark
@@ -38,11 +38,6 @@ ROTATIONS = [leaf for family in FAMILIES for leaf in leaf_tasks(f"{family}_circu
 PROMPTS = [leaf for family in (*FAMILIES, "kvasir_vqa_x1") for leaf in leaf_tasks(f"{family}_prompts")]
 OVER = ("worst_prompt", "best_prompt", "prompt_spread")
 HALVES = (0, 1)
-
-
-def question_of(document: Document) -> Any:
-    """The question that a document is a variant of."""
-    return document.get("rotation_of", document.get("prompt_of"))
 
 
 def by_question(documents: Sequence[Document]) -> dict[Any, list[Document]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from seeded_bench import (
     OUR_TEMPLATES,
     Change,
     Defect,
+    Documents,
     codes,
     copy_tasks,
     copy_template,
@@ -66,6 +68,24 @@ def _second_like_first(*but: str) -> Change:
     return lambda rows: rows[1].update({k: value for k, value in rows[0].items() if k not in ("sample_id", *but)})
 
 
+def _many(make: Callable[[int], dict[str, Any]]) -> Change:
+    """Sixty copies of the first row, each with a question of its own and what is made for its number."""
+
+    def change(rows: Documents) -> Documents:
+        question = rows[0]["question"]
+        return [
+            {**rows[0], "sample_id": f"row-{number}", "question": f"{question} (case {number})", **make(number)}
+            for number in range(60)
+        ]
+
+    return change
+
+
+def _longest_is_right(number: int) -> dict[str, Any]:
+    choices, target = {letter: f"finding {letter}" for letter in "ABCDE"}, "ABCDE"[number % 5]
+    return {"target": target, "choices": {**choices, target: f"{choices[target]}, with all that belongs to it"}}
+
+
 def _with_answer(row: dict[str, Any]) -> str:
     return f"{row['question']} ({row['choices'][row['target']]})"
 
@@ -96,6 +116,8 @@ DOCUMENT_DEFECTS: list[tuple[str, str, Change, str]] = [
     ("all options equal", "MT312", _first(choices=dict.fromkeys("ABCDE", "no change")), MCQ),
     ("options differ in case", "MT313", _choices(A="Left lung", B="left  lung"), MCQ),
     ("options differ in marks", "MT313", _choices(A=LONG, B=f"{LONG}."), MCQ),
+    ("right answer is always A", "MT314", _many(lambda _: {"target": "A"}), MCQ),
+    ("right answer is the longest", "MT315", _many(_longest_is_right), MCQ),
     ("blank option", "MT316", _choices(B=" "), MCQ),
     ("no media", "MT317", _first(media=[]), MCQ),
     ("option too many", "MT318", _choices(F="none"), MCQ),

@@ -96,6 +96,20 @@ def test_options_that_differ_in_one_number_or_word_are_different() -> None:
     assert checked([{**document, "choices": choices}]) == []
 
 
+def test_a_bias_is_an_uneven_spread_over_fifty_questions() -> None:
+    first = task_documents("mi_cxr_icr")[0]
+
+    def rows(number: int, targets: str) -> list[dict[str, Any]]:
+        changes = (
+            {"sample_id": str(n), "question": f"Case {n}?", "target": targets[n % len(targets)]} for n in range(number)
+        )
+        return [{**first, **change} for change in changes]
+
+    assert "MT314" not in codes(checked(rows(100, "ABCDE")))
+    assert "MT314" in codes(checked(rows(50, "A")))
+    assert "MT314" not in codes(checked(rows(49, "A")))
+
+
 def test_a_broken_rubric_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "judge").mkdir()
     (tmp_path / "judge/med_cmr_open.j2").write_text("Well?")
