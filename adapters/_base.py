@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import torch
 from accelerate import Accelerator
@@ -237,14 +237,14 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
 
 
 class GenerationSettings(Settings):
-    """How one request is decoded; ``temperature`` 0 is greedy search, ``top_p`` 1 and ``top_k`` 0 are no
+    """How one request is decoded; ``temperature`` 0 is greedy (or beam) search, ``top_p`` 1 and ``top_k`` 0 are no
     limits. ``ignored`` lists given settings that have no effect."""
 
     max_new_tokens: Count = 512
     temperature: NonNegative = 0.0
     top_p: Share = 1.0
     top_k: Natural = 0
-    num_beams: Literal[1] = 1
+    num_beams: Count = 1
     repetition_penalty: NonNegative | None = None
     until: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()

@@ -157,17 +157,19 @@ class Decoder:
         length = inputs["input_ids"].shape[1]
         exact = self._model.dtype == torch.float32 and not settings.sampling  # then ties are settled
         scores = StepScores(self._letters.tokens, ties=exact)
-        extra: dict[str, Any] = {"logits_processor": LogitsProcessorList([scores])}
-        if settings.until:
-            stop = StopAtText(self._tokenizer, length, settings.until)
-            extra["stopping_criteria"] = StoppingCriteriaList([stop])
+        extra: dict[str, Any] = {}
+        if settings.num_beams == 1:  # beams change rows between steps
+            extra["logits_processor"] = LogitsProcessorList([scores])
+            if settings.until:
+                stop = StopAtText(self._tokenizer, length, settings.until)
+                extra["stopping_criteria"] = StoppingCriteriaList([stop])
         device = self._model.device
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             if settings.sampling:
                 torch.manual_seed(seed)
             output = self._model.generate(**inputs, generation_config=self.configure(settings), **extra)[:, length:]
 
-        recorded = scores.rows(output)
+        recorded = scores.rows(output) if settings.num_beams == 1 else [None] * len(output)
         prompts = inputs["attention_mask"].sum(dim=1).tolist()
         decoded = []
         for row, prompt, letters, steps in zip(output.tolist(), prompts, options, recorded, strict=True):
@@ -177,9 +179,11 @@ class Decoder:
                 tokens = tokens[:-1]  # it reached a stop string before other rows ended
             full = self._tokenizer.decode(tokens, skip_special_tokens=True)
             text = cut_at_stop(full, settings.until)
-            chosen, shares, ties = steps
-            known, close = self._letters.probabilities(tokens[:end], text, chosen, shares, letters)
-            tied = exact and (close or any(ties[: len(tokens)]))
+            known, tied = None, False
+            if steps is not None:
+                chosen, shares, ties = steps
+                known, close = self._letters.probabilities(tokens[:end], text, chosen, shares, letters)
+                tied = exact and (close or any(ties[: len(tokens)]))
             finish = "stop" if end is not None or text != full else "length"
             reply = Reply(text, None, int(prompt), len(tokens), finish, probabilities=known)
             decoded.append((reply, tied))
@@ -197,7 +201,7 @@ class Decoder:
         """A transformers GenerationConfig for these settings on top of the checkpoint's own."""
         config = copy.deepcopy(self._model.generation_config)
         config.max_new_tokens = settings.max_new_tokens
-        config.num_beams = 1
+        config.num_beams = settings.num_beams
         config.do_sample = settings.sampling
         if settings.sampling:
             config.temperature, config.top_p, config.top_k = settings.temperature, settings.top_p, settings.top_k

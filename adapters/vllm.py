@@ -50,7 +50,7 @@ class VLLMArguments(GeneratingArguments):
 
 
 class MedtasksVLLM(GeneratingAdapter):
-    """Generates answers with vLLM (``medtasks[vllm]``). Requests are ordered by media, and
+    """Generates answers with vLLM (``medtasks[vllm]``), without beam search. Requests are ordered by media, and
     pictures carry a content digest as their ``uuid``, so that vLLM finds them in its caches without hashing. One
     process serves all GPUs."""
 
@@ -96,6 +96,8 @@ class MedtasksVLLM(GeneratingAdapter):
     def answer(self, requests: list[ChatRequest]) -> list[Reply]:
         """The replies to a batch, whose settings are equal."""
         settings = self.settings_of(requests)
+        if settings.num_beams != 1:
+            raise UsageError(f"num_beams is {settings.num_beams}, but medtasks_vllm has no beam search.")
         replies: list[Reply] = []
         for asked, messages in self._portions(requests):
             sampling = [self._sampling(settings, request) for request in asked]

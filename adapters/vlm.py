@@ -187,7 +187,7 @@ class MedtasksVLM(GeneratingAdapter):
         return prompts
 
     def _batch(self, prompts: Sequence[Prompt], settings: GenerationSettings, seed: int) -> list[Reply]:
-        sharing = self._may_share(prompts)
+        sharing = settings.num_beams == 1 and self._may_share(prompts)
         if sharing:
             inputs, reused = self._shared.inputs(prompts, self._padding)
         else:

@@ -84,6 +84,13 @@ def test_batches_and_shared_prefixes_do_not_change_them(bench: Bench, vlm: Creat
         assert [one.probabilities for one in vlm(**arguments).replies(requests)] == [one.probabilities for one in alone]
 
 
+def test_beam_search_has_none(bench: Bench, vlm: Create) -> None:
+    requests = bench.task("beams", questions(3), num_beams=2)
+    answers = vlm(batch_size=3).replies(requests)
+    assert [answer.probabilities for answer in answers] == [None] * 3
+    assert answers == vlm(batch_size=1).replies(requests)
+
+
 def test_tokens_that_are_letters() -> None:
     letters = {"B": "B", " B": "B", "\nB": "B", "(C": "C", "D.": "D", "**A": "A"}
     assert {text: letter_in(text) for text in letters} == letters

@@ -119,7 +119,6 @@ def test_media_that_cannot_be_shown(bench: Bench, vlm: Create, part: dict[str, A
     [
         ({"top_p": 2}, "generation_kwargs: field `top_p` is 2, expected a number of at most 1"),
         ({"until": [3]}, "`until[0]` is 3, expected a string"),
-        ({"num_beams": 2}, "generation_kwargs: field `num_beams` is 2, expected 1"),
     ],
 )
 def test_settings_out_of_range(bench: Bench, vlm: Create, settings: dict[str, Any], expected: str) -> None:
