@@ -349,11 +349,13 @@ def fit_pixels(image: Image.Image, least: int | None, most: int | None) -> Image
 
 
 Messages = list[dict[str, Any]]
-"""Chat messages as templates take them: lists of parts with a ``text`` or an ``image``."""
+"""Chat messages as templates take them: lists of parts with a ``text``, an ``image``, or a ``video`` (its frames) with
+``times`` in seconds."""
 
 
-def read_messages(given: Messages, arguments: GeneratingArguments) -> Messages:
-    """Open the pictures of messages: PIL images or file paths under ``url`` (or ``image``).
+def read_messages(given: Messages, arguments: GeneratingArguments, *, native_video: bool = False) -> Messages:
+    """Open the pictures of messages: PIL images or file paths under ``url`` (or ``image``). With ``native_video``,
+    neighbouring image parts with a ``time`` become one video; a lone one stays an image.
 
     Raises:
         DataError: a part has another type; a video must be given as frames.
@@ -364,16 +366,23 @@ def read_messages(given: Messages, arguments: GeneratingArguments) -> Messages:
         given = [{"role": "system", "content": system}, *others]
     read = []
     for message in given:
-        content = message["content"]
+        content, shown = message["content"], list[dict[str, Any]]()
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
         parts = [part for part in parts if part["type"] == "text" or not arguments.blind]
-        read.append({"role": message["role"], "content": [_opened(part, arguments) for part in parts]})
+        for timed, group in groupby(parts, key=lambda part: native_video and "time" in part):
+            together = list(group)
+            opened = [_opened(part, arguments) for part in together]
+            if timed and len(opened) > 1:
+                times = [float(part["time"]) for part in together]
+                opened = [{"type": "video", "video": [part["image"] for part in opened], "times": times}]
+            shown += opened
+        read.append({"role": message["role"], "content": shown})
     return read
 
 
-def images_in(messages: Messages) -> list[dict[str, Any]]:
-    """The parts that are an ``image``."""
-    return [part for message in messages for part in message["content"] if part["type"] == "image"]
+def media_in(messages: Messages, kind: str) -> list[dict[str, Any]]:
+    """The parts that are an ``image``, or a ``video``."""
+    return [part for message in messages for part in message["content"] if part["type"] == kind]
 
 
 def _opened(part: dict[str, Any], arguments: GeneratingArguments) -> dict[str, Any]:

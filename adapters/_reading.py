@@ -24,11 +24,12 @@ from PIL import Image
 from transformers import DynamicCache, GenerationMixin
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 from transformers.image_utils import make_flat_list_of_images
+from transformers.video_utils import VideoMetadata
 
 from medtasks.core.cache import RecentlyUsed
 from medtasks.core.errors import DataError
 
-from ._base import Messages, images_in
+from ._base import Messages, media_in
 
 KEPT_BYTES = 128 * 2**20  # of prepared pixels, and of features on the device, beyond those of the current prompts
 
@@ -54,17 +55,19 @@ def digest(images: Sequence[Image.Image]) -> bytes:
     return total.digest()
 
 
+def size_of(values: Mapping[str, Any]) -> int:
+    """Bytes of the tensors among ``values``."""
+    return sum(value.nbytes for value in values.values() if isinstance(value, torch.Tensor))
+
+
 @dataclass(frozen=True)
 class Media:
-    """What the vision tower encodes together: one picture, or all pictures of a prompt. ``inputs`` are its pixels as
-    model inputs, ``content_hash`` is one of its content, ``count`` the number of pictures."""
+    """What the vision tower encodes together: one picture, or all pictures and videos of a prompt. ``inputs`` are its
+    pixels as model inputs, ``content_hash`` is one of its content, ``count`` the number of pictures and videos."""
 
     content_hash: bytes
     inputs: Mapping[str, Any]
     count: int
-
-    def nbytes(self) -> int:
-        return sum(value.nbytes for value in self.inputs.values() if isinstance(value, torch.Tensor))
 
 
 class OncePerPicture:
@@ -76,7 +79,7 @@ class OncePerPicture:
         self._inner = inner
         self._joins: dict[str, Join] | None = None
         self._tried = False
-        self._kept: RecentlyUsed[bytes, Media] = RecentlyUsed(KEPT_BYTES, Media.nbytes)
+        self._kept: RecentlyUsed[bytes, Media] = RecentlyUsed(KEPT_BYTES, lambda media: size_of(media.inputs))
         self.latest: list[Media] = []
 
     def __getattr__(self, name: str) -> Any:
@@ -126,8 +129,8 @@ def _independent(inner: Any, settings: Mapping[str, Any]) -> dict[str, Join] | N
 
 @dataclass(frozen=True)
 class Prompt:
-    """Messages as model inputs, a batch of one row on the CPU, and their media. ``vision_tokens`` stand for pictures,
-    None if their id is unknown; ``seconds`` were spent on the media."""
+    """Messages as model inputs, a batch of one row on the CPU, and their media. ``vision_tokens`` stand for pictures
+    and frames, None if their ids are unknown; ``seconds`` were spent on the media."""
 
     messages: Messages
     options: tuple[str, ...]
@@ -135,6 +138,11 @@ class Prompt:
     media: tuple[Media, ...]
     vision_tokens: int | None
     seconds: float = 0.0
+
+    @property
+    def kinds(self) -> set[str]:
+        """The kinds of parts that its messages have."""
+        return {part["type"] for message in self.messages for part in message["content"]}
 
     @property
     def tokens(self) -> int:
@@ -150,12 +158,14 @@ class Reader:
         self._pictures = OncePerPicture(self._processor.image_processor)
         self._processor.image_processor = self._pictures
         self._longest = getattr(config.get_text_config(decoder=True), "max_position_embeddings", None)
-        self._placeholder = getattr(config, "image_token_id", None)
+        named = (getattr(config, f"{modality}_token_id", None) for modality in ("image", "video"))
+        self._placeholders = [token for token in named if token is not None]
         self._lock = threading.Lock()
 
     def prompt(self, messages: Messages, options: tuple[str, ...] = (), *, whole: bool) -> Prompt:
         """Encode messages; unless the prompt is ``whole``, its pixels are in its media only, which prompts share."""
-        images = [part["image"] for part in images_in(messages)]
+        images = [part["image"] for part in media_in(messages, "image")]
+        videos = media_in(messages, "video")
         processor, start = self._processor, self._processor.tokenizer.bos_token
         try:
             with self._lock:
@@ -164,6 +174,7 @@ class Reader:
                 encoded = processor(
                     text=[text],
                     images=[images] if images else None,
+                    **video_inputs(videos),
                     return_tensors="pt",
                     # the template may already write the start token
                     add_special_tokens=start is None or not text.startswith(start),
@@ -177,11 +188,28 @@ class Reader:
                 f"the prompt has {tokens:,} tokens, but the model reads at most {self._longest:,}, "
                 "its answer included; lower max_pixels"
             )
+        if videos:
+            shown = digest([*images, *(frame for video in videos for frame in video["video"])])
+            times = repr([video["times"] for video in videos]).encode()
+            media = (Media(shown + times, inputs, len(images) + len(videos)),)
         seen = None if media else 0
-        if self._placeholder is not None:
-            seen = int((inputs["input_ids"] == self._placeholder).sum())
+        if self._placeholders:
+            seen = int(torch.isin(inputs["input_ids"], torch.tensor(self._placeholders)).sum())
         kept = {name: value for name, value in inputs.items() if whole or not name.startswith("pixel")}
         return Prompt(messages, options, kept, media, seen)
+
+
+def video_inputs(videos: list[dict[str, Any]]) -> dict[str, Any]:
+    """Processor arguments for videos whose frames are already chosen, with times in milliseconds."""
+    if not videos:
+        return {}
+    metadata = []
+    for video in videos:
+        times = [round(time * 1000) for time in video["times"]]
+        length = times[-1] - times[0]
+        about = VideoMetadata(total_num_frames=length + 1, fps=1000.0, duration=length / 1000, frames_indices=times)
+        metadata.append(about)
+    return {"videos": [video["video"] for video in videos], "video_metadata": metadata, "do_sample_frames": False}
 
 
 def padded(prompts: Sequence[Prompt], padding: int, model: Any) -> dict[str, Any]:
@@ -243,14 +271,14 @@ def refusal(model: Any) -> str | None:
 @dataclass(frozen=True)
 class Row:
     """A prompt and its encoded media. Rows whose ``keys`` (tokens; for placeholders, the media they show) agree up to
-    some token have the same keys and values up to there. ``positions`` are (…, 1, tokens), ``features`` (layers,
-    placeholders, width), ``places`` those of the placeholders."""
+    some token have the same keys and values up to there. ``positions`` are (…, 1, tokens), ``features`` by modality
+    (layers, placeholders, width)."""
 
     prompt: Prompt
     keys: torch.Tensor
     positions: torch.Tensor
-    features: list[torch.Tensor]
-    places: torch.Tensor
+    features: dict[str, list[torch.Tensor]]
+    placeholders: dict[str, torch.Tensor]
 
 
 class SharedPrefix:
@@ -260,8 +288,8 @@ class SharedPrefix:
     def __init__(self, model: Any, usage: dict[str, int]) -> None:
         self._model = model
         self._usage = usage
-        self._features: RecentlyUsed[bytes, torch.Tensor] = RecentlyUsed(KEPT_BYTES, lambda features: features.nbytes)
-        self._form: tuple[Any, bool] = (None, False)  # the encoder's type of output, and whether it lists pictures
+        self._features: RecentlyUsed[bytes, dict[str, torch.Tensor]] = RecentlyUsed(KEPT_BYTES, size_of)
+        self._forms: dict[str, tuple[type, bool]] = {}
         self.forget()
 
     def forget(self) -> None:
@@ -304,28 +332,37 @@ class SharedPrefix:
     def _row(self, prompt: Prompt) -> Row:
         ids = prompt.inputs["input_ids"]
         text = {name: value for name, value in prompt.inputs.items() if not name.startswith("pixel")}
-        features = [self._encoded(media) for media in prompt.media]
-        keys, places = ids[0].clone(), torch.empty(0, dtype=torch.long)
-        if features:
-            places = (ids[0] == self._model.config.image_token_id).nonzero().flatten()
-            first = [-1 - int.from_bytes(media.content_hash[:7], "big") for media in prompt.media]
-            shown = [start - torch.arange(part.shape[1]) for start, part in zip(first, features, strict=True)]
-            keys[places] = torch.cat(shown)
+        features: dict[str, list[torch.Tensor]] = defaultdict(list)
+        identities: dict[str, list[torch.Tensor]] = defaultdict(list)
+        for media in prompt.media:
+            base = int.from_bytes(media.content_hash[:7], "big")
+            for modality, part in self._encoded(media).items():
+                features[modality].append(part)
+                identities[modality].append(-1 - base - torch.arange(part.shape[1]))
+        keys, placeholders = ids[0].clone(), {}
+        for modality, named in identities.items():
+            places = (ids[0] == getattr(self._model.config, f"{modality}_token_id")).nonzero().flatten()
+            keys[places] = torch.cat(named)
+            placeholders[modality] = places
         positions = self._model._prepare_position_ids_for_generation(ids, text)
-        return Row(prompt, keys, positions, features, places)
+        return Row(prompt, keys, positions, features, placeholders)
 
-    def _encoded(self, media: Media) -> torch.Tensor:
-        """Embeddings, (layers, placeholders, width); the first layer is for the decoder's embeddings."""
+    def _encoded(self, media: Media) -> dict[str, torch.Tensor]:
+        """Embeddings by modality, (layers, placeholders, width); the first layer is for the decoder's embeddings."""
         known = self._features.get(media.content_hash)
         if known is not None:
             self._usage["media_reused"] += media.count
             return known
         moved = on_device(media.inputs, self._model)
-        output = self._model._prepare_multimodal_encoder_kwargs_for_generation(moved)["mm_encoder_outputs"]["image"]
-        pooled = output["pooler_output"]
-        self._form = type(output), not isinstance(pooled, torch.Tensor)
-        layers = [pooled, *(output.get("deepstack_features") or ())]
-        features = torch.stack([torch.cat([part.reshape(-1, part.shape[-1]) for part in layer]) for layer in layers])
+        outputs = self._model._prepare_multimodal_encoder_kwargs_for_generation(moved)["mm_encoder_outputs"]
+        features = {}
+        for modality, output in outputs.items():
+            pooled = output["pooler_output"]
+            self._forms[modality] = type(output), not isinstance(pooled, torch.Tensor)
+            layers = [pooled, *(output.get("deepstack_features") or ())]
+            features[modality] = torch.stack(
+                [torch.cat([part.reshape(-1, part.shape[-1]) for part in layer]) for layer in layers]
+            )
         self._usage["media_encoded"] += media.count
         self._features.add(media.content_hash, features)
         return features
@@ -349,16 +386,18 @@ class SharedPrefix:
     def _forward(self, rows: Sequence[Row], layers: Layers, start: int, stops: Sequence[int]) -> Layers:
         """Keys and values with tokens ``start`` to before ``stops`` added; padding is right, where none attends."""
         stop, parts = max(stops), list(zip(rows, stops, strict=True))
-        features, encoded = list[torch.Tensor](), {}
+        features: dict[str, list[torch.Tensor]] = defaultdict(list)
         for row, last in parts:
-            before, shown = (int((row.places < token).sum()) for token in (start, last))
-            if before < shown:
-                features.append(torch.cat(row.features, dim=1)[:, before:shown])
-        if features:
-            kind, listed = self._form
-            pooled, *deep = ([layer] if listed else layer[None] for layer in torch.cat(features, dim=1))
+            for modality, places in row.placeholders.items():
+                before, shown = (int((places < token).sum()) for token in (start, last))
+                if before < shown:
+                    features[modality].append(torch.cat(row.features[modality], dim=1)[:, before:shown])
+        encoded = {}
+        for modality, shares in features.items():
+            kind, listed = self._forms[modality]
+            pooled, *deep = ([layer] if listed else layer[None] for layer in torch.cat(shares, dim=1))
             takes_deep = "deepstack_features" in getattr(kind, "__dataclass_fields__", ())  # even if there are none
-            encoded["image"] = kind(pooler_output=pooled, **({"deepstack_features": deep} if takes_deep else {}))
+            encoded[modality] = kind(pooler_output=pooled, **({"deepstack_features": deep} if takes_deep else {}))
 
         def cut(name: str, begin: int = 0) -> torch.Tensor:
             return stacked([row.prompt.inputs[name][:, begin:last] for row, last in parts], stop - begin)

@@ -25,7 +25,7 @@ from ._base import (
     Messages,
     cut_at_stop,
     ends_of_turn,
-    images_in,
+    media_in,
     read_messages,
     sample_seed,
 )
@@ -86,7 +86,7 @@ class MedtasksVLLM(GeneratingAdapter):
         self.devices = math.prod(int(engine.get(f"{kind}_parallel_size") or 1) for kind in ("tensor", "pipeline"))
         self._usage = dict.fromkeys(COUNTERS, 0)
         config = self._model.llm_engine.vllm_config.model_config.hf_config
-        self._placeholder = getattr(config, "image_token_id", None)
+        self._placeholders = {getattr(config, f"{modality}_token_id", None) for modality in ("image", "video")} - {None}
 
     def clean(self) -> None:
         """Stop the engine; the harness calls this once it has all answers."""
@@ -119,7 +119,7 @@ class MedtasksVLLM(GeneratingAdapter):
         shown: set[str] = set()
         for request in batch:
             messages, pictures = read_messages(request.messages(self.task_dict), self._given), set()
-            for part in images_in(messages):
+            for part in media_in(messages, "image"):
                 part["uuid"] = digest([part["image"]]).hex()
                 part |= {"type": "image_pil", "image_pil": part.pop("image")}
                 pictures.add(part["uuid"])
@@ -165,7 +165,7 @@ class MedtasksVLLM(GeneratingAdapter):
             input_tokens=len(prompt),
             output_tokens=len(first.token_ids),
             finish=first.finish_reason,
-            vision_tokens=None if self._placeholder is None else list(prompt).count(self._placeholder),
+            vision_tokens=sum(token in self._placeholders for token in prompt) if self._placeholders else None,
             reused_tokens=output.num_cached_tokens,
             probabilities=probabilities(first, text, self._letters, request.options),
         )

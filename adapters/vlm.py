@@ -23,7 +23,7 @@ import transformers
 from loguru import logger
 from transformers import AutoModelForImageTextToText, AutoProcessor
 
-from medtasks.core.errors import DataError, MedtasksError, first_line
+from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line
 from medtasks.core.exits import exit_with_sentence
 from medtasks.core.schema import expects
 from medtasks.core.settings import current_settings
@@ -37,7 +37,7 @@ from ._base import (
     GeneratingAdapter,
     GeneratingArguments,
     GenerationSettings,
-    images_in,
+    media_in,
     read_messages,
     sample_seed,
 )
@@ -63,11 +63,13 @@ class VLMArguments(GeneratingArguments):
     """Arguments of ``medtasks_vlm``; ``pretrained`` may also be ``tiny``, a small model for the demo. Under
     ``accelerate launch`` each process takes a GPU of its own. A batch has at most ``batch_size`` samples, and no more
     tokens than a quarter of the device's free memory can cache; sampled answers are batches of one. With
-    ``share_prefix``, what prompts have in common (pictures, frames, system message) is computed once."""
+    ``share_prefix``, what prompts have in common (pictures, frames, system message) is computed once. ``video=native``
+    shows frames of a video as one video with its times, for checkpoints whose processor takes videos."""
 
     device: Annotated[str, expects("auto, cpu, cuda or cuda:N", re.compile(r"auto|cpu|cuda(:\d+)?").fullmatch)] = "auto"
     batch_size: Count = 32
     share_prefix: bool = True
+    video: Literal["images", "native"] = "images"
     revision: str | None = None
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"  # the checkpoint's own on a GPU, float32 on CPU
     attn_implementation: str | None = None
@@ -84,21 +86,26 @@ class MedtasksVLM(GeneratingAdapter):
 
     @exit_with_sentence
     def __init__(self, **arguments: Any) -> None:
+        self._given: VLMArguments
         given = VLMArguments.read(arguments)
         super().__init__(given, given.device)
         quiet = self.rank != 0 or given.pretrained == "tiny"
         with no_progress_bars() if quiet else nullcontext():
             self._model, self.processor, self._facts = load_checkpoint(given, self.device)
+        if given.video == "native" and not hasattr(self.processor, "video_processor"):
+            raise UsageError(
+                f"video=native was given, but the processor of {given.pretrained} takes no videos; leave it out."
+            )
         self._usage = dict.fromkeys(COUNTERS, 0)
         self._padding = self.processor.tokenizer.pad_token_id
         self._reader = Reader(self.processor, self._model.config)
         self._decoder = Decoder(self._model, self.processor.tokenizer)
         self._shared = SharedPrefix(self._model, self._usage)
-        self._tried: set[tuple[int, bool]] = set()
+        self._tried: set[tuple[int, bool, bool]] = set()
         self._most_tokens = self._tokens = default_tokens(self._model)
         self._calm = 0
         self._longest_answer = TYPICAL_ANSWER
-        self._settings["share_prefix"] = given.share_prefix or "switched off"
+        self._settings |= {"video": given.video, "share_prefix": given.share_prefix or "switched off"}
         if given.share_prefix and (reason := refusal(self._model)):
             self._stop_sharing(reason)
         self._reading = ThreadPoolExecutor(1, thread_name_prefix="medtasks-reading")
@@ -132,7 +139,9 @@ class MedtasksVLM(GeneratingAdapter):
 
     def _prompt(self, request: ChatRequest) -> Prompt:
         began = time.monotonic()
-        messages = read_messages(request.messages(self.task_dict), self._given)
+        messages = read_messages(
+            request.messages(self.task_dict), self._given, native_video=self._given.video == "native"
+        )
         try:
             prompt = self._reader.prompt(messages, request.options, whole=not self._sharing)
         except DataError as error:
@@ -177,12 +186,12 @@ class MedtasksVLM(GeneratingAdapter):
         return replies
 
     def _fitting(self, prompts: Sequence[Prompt], room: int) -> Sequence[Prompt]:
-        """The first prompts, all with pictures or all without, at least one, that fit with ``room`` for answers."""
+        """The first prompts with the same kinds of media, at least one, that fit with ``room`` for their answers."""
         longest = 0
         for before, prompt in enumerate(prompts):
             longest = max(longest, prompt.tokens + room)
-            # not all models accept batches that mix prompts with and without pictures
-            if before and ((before + 1) * longest > self._tokens or bool(prompt.media) != bool(prompts[0].media)):
+            # not all models accept batches that mix kinds of media
+            if before and ((before + 1) * longest > self._tokens or prompt.kinds != prompts[0].kinds):
                 return prompts[:before]
         return prompts
 
@@ -216,7 +225,8 @@ class MedtasksVLM(GeneratingAdapter):
 
     def _may_share(self, prompts: Sequence[Prompt]) -> bool:
         """Whether prefixes are shared; the first batch of a kind is compared with its prompts computed alone."""
-        kind = (min(len(images_in(prompts[0].messages)), 2), len(prompts) > 1)
+        images, videos = (media_in(prompts[0].messages, kind) for kind in ("image", "video"))
+        kind = (min(len(images), 2), bool(videos), len(prompts) > 1)
         if not self._sharing or kind in self._tried:
             return self._sharing
         alone = [self._decoder.scores(self._from_the_start([prompt]), TRIED) for prompt in prompts[:2]]

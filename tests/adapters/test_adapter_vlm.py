@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 from adapter_bench import Bench, draw, questions, show_and_ask, texts
+from medtasks.adapters._base import GeneratingArguments, media_in, read_messages
+from medtasks.adapters._reading import video_inputs
 from medtasks.adapters.baseline import MedtasksBaseline
 from medtasks.adapters.replay import MedtasksReplay
 
@@ -65,7 +67,7 @@ def test_tokens_are_those_of_the_processor(bench: Bench, vlm: Create, tiny: Path
     assert [one.input_tokens for one in answers] == [len(encoded(doc)) for doc in several]
     assert [(one.vision_tokens, one.reused_tokens) for one in answers] == [(0, 0), (36, 0), (5 * 36, 0)]
     assert answers[0].media_seconds == 0
-    model._reader._placeholder = None  # of a class whose placeholders are unknown
+    model._reader._placeholders = []  # of a class whose placeholders are unknown
     assert model.replies(bench.task("several", several))[1].vision_tokens is None
 
 
@@ -263,3 +265,35 @@ def test_an_image_can_be_a_file(bench: Bench, vlm: Create, tmp_path: Path) -> No
     docs, model = questions(1), vlm()
     from_disk = model.replies(bench.task("file", docs, to_messages=from_file))
     assert from_disk == model.replies(bench.task("drawn", docs))
+
+
+def timed(doc: dict[str, Any]) -> list[dict[str, Any]]:
+    """Frames two seconds apart and one at the end, then the question."""
+    times = [0.001, 2.001, 4.001, 5.5][: doc.get("shown", 4)]
+    frames = [{"type": "image", "url": draw(f"{doc['sample_id']}-{time}"), "time": time} for time in times]
+    return [{"role": "user", "content": [*frames, {"type": "text", "text": doc["question"]}]}]
+
+
+def test_a_native_video_costs_half_the_tokens_and_answers_by_its_frames(bench: Bench, vlm: Create) -> None:
+    docs = [{**doc, "shown": 1 + number % 4, "question": "What?"} for number, doc in enumerate(questions(9))]
+    requests = bench.task("frames", docs, to_messages=timed) + bench.task("still", questions(3))
+    model = vlm(video="native", batch_size=4)
+    answers, frames = model.replies(requests), vlm().replies(requests)
+
+    # this architecture merges two frames into one step: 4 frames cost 2 x 36 tokens, a start and an end
+    assert answers[3].input_tokens == frames[3].input_tokens - 2 * 36 - 6
+    assert [one.input_tokens for one in answers[8:]] == [one.input_tokens for one in frames[8:]]  # no videos
+    assert len(set(texts(answers))) > 5
+    assert model.describe()["video"] == "native"
+    assert texts(answers) == texts(vlm(video="native", batch_size=1).replies(requests))
+
+
+def test_times_reach_the_processor_in_milliseconds() -> None:
+    given = GeneratingArguments(pretrained="any")
+    talk = read_messages(timed({"sample_id": "s", "question": "What?"}), given, native_video=True)
+    inputs = video_inputs(media_in(talk, "video"))
+
+    assert [part["type"] for part in talk[0]["content"]] == ["video", "text"]
+    (metadata,) = inputs["video_metadata"]
+    assert [index / metadata.fps for index in metadata.frames_indices] == [0.001, 2.001, 4.001, 5.5]
+    assert inputs["do_sample_frames"] is False
