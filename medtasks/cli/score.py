@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,6 +29,7 @@ def score(
     column: list[str] | None = None,
     model: str = "unknown",
     verdicts_of: str | None = None,
+    against: Path | None = None,
     out: Path | None = None,
     as_json: Json = False,
 ) -> None:
@@ -43,8 +45,10 @@ def score(
                 raise UsageError(f"{results}: no such file; give a file of predictions.")
             raise UsageError("--task, --column and --verdicts-of are for prediction files; leave them out for a run.")
         with without_garbage_collection(afterwards=False):
-            _rescore(results, out, as_json)
+            _rescore(results, against, out, as_json)
         return
+    if against is not None:
+        raise UsageError("--against compares result directories; write the predictions' run with --out first.")
     from medtasks.importers.prediction_files import LAYOUTS, recognise, task_in_name
     from medtasks.importers.run import PredictionFile, scored_predictions
     from medtasks.runs.summary import summary
@@ -83,8 +87,9 @@ def score(
         write(*(f"  warning: {warning}" for warning in facts.warnings))
 
 
-def _rescore(folder: Path, out: Path | None, as_json: bool) -> None:
+def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool) -> None:
     from medtasks.leaderboard.verify.scored_run import scored_run
+    from medtasks.runs.comparisons import comparisons, same_tasks
     from medtasks.runs.find import is_unfinished, one_run
     from medtasks.runs.manifest import now
     from medtasks.runs.record import read_manifest, write_run
@@ -95,6 +100,8 @@ def _rescore(folder: Path, out: Path | None, as_json: bool) -> None:
 
     folder = one_run(folder)
     if is_unfinished(folder):
+        if against is not None:
+            raise UsageError("--against compares result directories; write the unfinished run with --out first.")
         run = score_unfinished(folder, created=now())
         if out is not None:
             write_run(out, run)
@@ -116,13 +123,18 @@ def _rescore(folder: Path, out: Path | None, as_json: bool) -> None:
             )
         write_run(out, run)
         keep_written(out, again, store)
+    paired = run.comparisons
+    if against is not None:
+        other = scored_run(one_run(against), store, own=True).tables
+        paired = {**comparisons(run.tables, other), **same_tasks(run.tables, other)}
     if as_json:
+        run = replace(run, kept=(paired, run.level_gaps))
         write_json({**run.results, "changes": again.changes, "notes": again.notes})
         return
     write(summary(run, out, keep="--out"))
     write(*(f"  {printable(note)}" for note in again.notes))
     _show_diagnostics(run)
-    _show_paired(run.comparisons)
+    _show_paired(paired)
     counts = Counter((change.task, change.what) for change in again.changes)
     for (task, what), count in sorted(counts.items()):
         write(f"  {task}: {what} changed in {counted(count, 'sample')}")

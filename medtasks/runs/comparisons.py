@@ -160,12 +160,21 @@ def level_gaps(tables: RunTables) -> dict[str, LevelGap]:
     return found
 
 
-def comparisons(tables: RunTables) -> dict[str, Paired]:
-    """Every task or group with a partner (``compare_with``), compared with that partner."""
+def comparisons(tables: RunTables, others: RunTables) -> dict[str, Paired]:
+    """Every task or group with a partner (``compare_with``), compared with that partner of the same or of another
+    run."""
     found = {}
     for name, spec in load_specs().items():
         partner = spec.metadata.compare_with
         leaves, theirs = leaf_tasks(name), leaf_tasks(partner or name)
-        if partner is not None and {*leaves, *theirs} <= {*tables.tasks}:
-            found[name] = compare_tables((name, tables.of(name, leaves)), (partner, tables.of(partner, theirs)))
+        if partner is not None and {*leaves} <= {*tables.tasks} and {*theirs} <= {*others.tasks}:
+            found[name] = compare_tables((name, tables.of(name, leaves)), (partner, others.of(partner, theirs)))
     return found
+
+
+def same_tasks(tables: RunTables, others: RunTables) -> dict[str, Paired]:
+    """Every task that two runs share, the first run compared with the second."""
+    return {
+        f"{name} (both)": compare_tables((f"{name} (this)", tables.of(name)), (f"{name} (other)", others.of(name)))
+        for name in sorted({*tables.tasks} & {*others.tasks})
+    }

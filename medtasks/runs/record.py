@@ -126,7 +126,7 @@ class RunRecord:
     @cached_property
     def comparisons(self) -> dict[str, Paired]:
         """Tasks and groups compared with their partners (``compare_with``), if the run has both."""
-        return comparisons(self.tables) if self.kept is None else self.kept[0]
+        return comparisons(self.tables, self.tables) if self.kept is None else self.kept[0]
 
     @cached_property
     def level_gaps(self) -> dict[str, LevelGap]:

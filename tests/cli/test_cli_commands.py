@@ -298,7 +298,10 @@ def test_score_reads_predictions_made_elsewhere_and_its_own_folders(medtasks: An
     assert "mi_cxr_icr: filtered changed in 1 sample\n" in changed.stdout
     listed = json.loads(medtasks("score", "scored", "--json").stdout)["changes"]
     assert [(one["sample_id"], one["before"]) for one in listed] == [(older["sample_id"], "[none]")]
-    assert "fewer than 20 clusters: intervals are too narrow (mi_cxr_icr)" in changed.stdout
+    both = medtasks("score", "scored", "--against", "scored")
+    assert "mi_cxr_icr (this)  mi_cxr_icr (other)" in both.stdout
+    assert "warning: with 5 clusters no difference can be significant at the 5 % level" in both.stdout
+    assert "fewer than 20 clusters: intervals are too narrow (mi_cxr_icr)" in both.stdout
 
 
 @pytest.mark.slow

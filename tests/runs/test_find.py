@@ -25,6 +25,7 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("command", "above"),
     [
         *((["score", "{}"], above) for above in (0, 1, 2)),
+        (["score", "{}", "--against", "{}"], 1),
         (["compare", "{}", "{}"], 1),
         (["compare", "{}", "{}", "--task", TASK], 2),
         (["leaderboard", "check", "{}", "--demonstration"], 1),

@@ -83,7 +83,7 @@ def test_a_folder_is_scored_once_until_it_changes(folder: Path, tmp_path: Path) 
     assert not cold.samples
     assert warm == cold
     assert shown == cold
-    again = comparisons(warm.tables)
+    again = comparisons(warm.tables, warm.tables)
     assert dumped(warm.comparisons) == dumped(again) != {}
     assert warm.level_gaps == level_gaps(warm.tables) != {}
     whole = scored_run(folder, store, own=True, whole=True)
