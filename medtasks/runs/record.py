@@ -237,6 +237,15 @@ def read_manifest(directory: Path) -> RunManifest:
         raise DataError(f"{path}: not the manifest of a run ({first_problem(error)}); restore it.") from error
 
 
+def contents_hash(files: Mapping[str, Path]) -> str:
+    """SHA-256 of the contents of files, by the names that count."""
+    digest = hashlib.sha256()
+    for name, path in files.items():
+        with reading(path, "restore it"):
+            digest.update(f"{name}\0{file_sha256(path)}\0".encode())
+    return digest.hexdigest()
+
+
 @dataclass(frozen=True)
 class RunFolder:
     """The result directory ``directory``."""
@@ -255,11 +264,7 @@ class RunFolder:
     def content(self) -> str:
         """SHA-256 of the contents of all files, independent of the directory's name."""
         recover_directory(self.directory)
-        digest = hashlib.sha256()
-        for path in self.files:
-            with reading(path, "restore it"):
-                digest.update(f"{path.name}\0{file_sha256(path)}\0".encode())
-        return digest.hexdigest()
+        return contents_hash({path.name: path for path in self.files})
 
     def contains(self) -> tuple[Collection[str], Mapping[str, bool]]:
         """The names of the tasks, and by benchmark whose data were used whether they are miniature data."""
