@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, Field
-from scipy.special import gammaln, ndtr, ndtri, stdtrit
 
 from medtasks.metrics.base import Array, totals
 from medtasks.stats.bootstrap import CONFIDENCE, TAILS, Clusters, Score, cluster_totals
@@ -162,6 +161,8 @@ def _accepted(added: Array, weights: Array, difference: float, p_value: float) -
 
 def _end(added: Array, weights: Array, level: float, side: int) -> float:
     """Where the sum of what remains is as many standard deviations from 0 as random signs exceed at ``level``."""
+    from scipy.special import ndtri
+
     quantile = reach = float(ndtri(1 - level / 2))
     total = float(added.sum())
     squares, mixed, spread = float((added**2).sum()), float((added * weights).sum()), float((weights**2).sum())
@@ -206,6 +207,8 @@ def sign_flip_p(differences: Array) -> float:
 
 def _exact(sizes: Array, times: npt.NDArray[np.int64], observed: float) -> float | None:
     """The share from all sums of two halves of the clusters; None if there are too many."""
+    from scipy.special import gammaln
+
     if np.log2(times + 1.0).sum() > 2 * math.log2(POINTS):
         return None
     sums, chances = [np.zeros(1), np.zeros(1)], [np.ones(1), np.ones(1)]
@@ -231,6 +234,8 @@ def _exact(sizes: Array, times: npt.NDArray[np.int64], observed: float) -> float
 
 def _saddlepoint(sizes: Array, times: npt.NDArray[np.int64], observed: float) -> float:
     """The approximate share, from the sum's cumulant generating function ``Σ log cosh(t · size)``."""
+    from scipy.special import ndtr
+
     if observed >= (1 - 10.0**-FLIP_DIGITS) * float((sizes * times).sum()):
         return 0.0  # all clusters agree: the smallest possible p-value
     steps = sizes / sizes[0]
@@ -287,13 +292,20 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     return adjusted
 
 
+def student_quantile(chance: float, freedom: int) -> float:
+    """The quantile of Student's t with ``freedom`` degrees of freedom."""
+    from scipy.special import stdtrit  # slow to import, as the module's other functions
+
+    return float(stdtrit(freedom, chance))
+
+
 def student_interval(values: Sequence[float]) -> dict[str, Any]:
     """Mean, sample standard deviation, and the interval of the mean of n > 1 values by Student's t with n - 1 degrees
     of freedom."""
     count = len(values)
     mean = math.fsum(values) / count
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (count - 1))
-    reach = float(stdtrit(count - 1, TAILS[1])) * deviation / math.sqrt(count)
+    reach = student_quantile(TAILS[1], count - 1) * deviation / math.sqrt(count)
     return {"mean": mean, "deviation": deviation, "interval": (mean - reach, mean + reach)}
 
 
@@ -309,4 +321,4 @@ def detectable_difference(standard_error: float, clusters: int) -> float | None:
     """
     if clusters < 2 or math.log2(LEVEL) < 1 - clusters:
         return None
-    return sum(float(stdtrit(clusters - 1, chance)) for chance in (1 - LEVEL / 2, POWER)) * standard_error
+    return sum(student_quantile(chance, clusters - 1) for chance in (1 - LEVEL / 2, POWER)) * standard_error
