@@ -71,6 +71,14 @@ def test_tokens_are_those_of_the_processor(bench: Bench, vlm: Create, tiny: Path
     assert model.replies(bench.task("several", several))[1].vision_tokens is None
 
 
+def test_prompts_without_pictures_are_no_batch_with_others(bench: Bench, vlm: Create) -> None:
+    first = [{**doc, "sample_id": f"a{number}"} for number, doc in enumerate(questions(2, images=0))]
+    requests = bench.task("none", first) + bench.task("one", questions(2))
+    together = vlm(batch_size=4, share_prefix=False).replies(requests)
+
+    assert together == vlm(batch_size=1, share_prefix=False).replies(requests)
+
+
 def test_images_live_no_longer_than_their_batch(bench: Bench, vlm: Create) -> None:
     alive: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
     most = 0

@@ -19,6 +19,8 @@ from medtasks.harness.backends import described
 class OneFunction(Backend):
     """Shows every document of a call with the first request's function, as `huggingface` does with a batch."""
 
+    batch_size = 64
+
     def __init__(self) -> None:
         super().__init__(lambda _: "A")
         self.shown: list[tuple[str, str]] = []
