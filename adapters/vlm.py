@@ -25,8 +25,7 @@ from loguru import logger
 from transformers import AutoConfig, AutoModelForImageTextToText, AutoProcessor
 from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
-from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line
-from medtasks.core.exits import exit_with_sentence
+from medtasks.core.errors import DataError, MedtasksError, UsageError, exit_with_sentence, first_line
 from medtasks.core.schema import expects
 from medtasks.core.settings import current_settings
 from medtasks.harness.backends import adapter_facts, fingerprint_of

@@ -20,8 +20,7 @@ from typing import Any
 
 import medtasks
 from medtasks.catalog.contents import kind_of, task_files
-from medtasks.core.errors import HarnessError, first_line
-from medtasks.core.exits import errors_raised
+from medtasks.core.errors import HarnessError, errors_raised, first_line
 
 __all__ = ["BACK_ENDS", "SUPPORTED", "model_manifests", "run_tasks", "task_index"]
 

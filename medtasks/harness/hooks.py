@@ -17,8 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from medtasks.core.cache import can_be_written, writable_cache
-from medtasks.core.errors import MedtasksError, UsageError, first_line
-from medtasks.core.exits import exit_with_sentence, interrupts_arrive, stopped
+from medtasks.core.errors import MedtasksError, UsageError, exit_with_sentence, first_line, interrupts_arrive, stopped
 from medtasks.core.settings import current_settings
 
 from .backends import load_what_generates
