@@ -112,15 +112,6 @@ def errors_raised() -> Iterator[None]:
         _RAISED.reset(token)
 
 
-def stopped(kept: str) -> SystemExit:
-    """Report an interrupted command, once for all processes, and return the exception to raise."""
-    from medtasks.core.settings import current_settings
-
-    if current_settings().rank == 0:
-        print(f"medtasks: stopped; {kept}.", file=sys.stderr, flush=True)
-    return SystemExit(INTERRUPTED)
-
-
 @contextmanager
 def interrupts_arrive() -> Iterator[None]:
     """Send SIGINT again if its KeyboardInterrupt was raised in a destructor, where Python only prints it.

@@ -17,8 +17,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from medtasks.core.cache import can_be_written, writable_cache
-from medtasks.core.errors import MedtasksError, UsageError, exit_with_sentence, first_line, interrupts_arrive, stopped
-from medtasks.core.settings import current_settings
+from medtasks.core.errors import MedtasksError, UsageError, exit_with_sentence, first_line, interrupts_arrive
+from medtasks.core.settings import current_settings, stopped
 
 from .backends import load_what_generates
 from .installed import lack_of
