@@ -22,8 +22,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from tqdm import tqdm
 from typing_extensions import Self
 
-from medtasks.core.errors import DataError, MediaError, MedtasksError, UsageError
-from medtasks.core.exits import exit_with_sentence
+from medtasks.core.errors import DataError, MediaError, MedtasksError, UsageError, exit_with_sentence
 from medtasks.core.schema import Frozen, first_problem
 from medtasks.core.settings import current_settings
 from medtasks.harness.requests import REPEAT, is_padding, isolated

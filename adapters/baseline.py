@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from medtasks.core.errors import UsageError
-from medtasks.core.exits import exit_with_sentence
+from medtasks.core.errors import UsageError, exit_with_sentence
 from medtasks.runs.replies import Reply
 
 from ._base import Arguments, ChatRequest, MedtasksAdapter, Natural, Share, read_documents

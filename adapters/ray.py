@@ -27,8 +27,7 @@ from pydantic_core import PydanticCustomError
 from tqdm import tqdm
 
 from medtasks.benchmarks.documents import encoded_pictures
-from medtasks.core.errors import MedtasksError, UsageError, first_line
-from medtasks.core.exits import exit_with_sentence
+from medtasks.core.errors import MedtasksError, UsageError, exit_with_sentence, first_line
 from medtasks.core.settings import current_settings, using
 from medtasks.data.media.images import EncodedPicture
 from medtasks.harness import BACK_ENDS

@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal
 from loguru import logger
 
 from medtasks.catalog.records import ReleaseRow, is_text, parse_row
-from medtasks.core.errors import DataError, UsageError
-from medtasks.core.exits import exit_with_sentence
+from medtasks.core.errors import DataError, UsageError, exit_with_sentence
 from medtasks.core.files import file_sha256
 from medtasks.core.schema import expects
 from medtasks.data.sources import read_jsonl

@@ -10,8 +10,7 @@ from typing import Any
 
 from pydantic import ConfigDict, ValidationError
 
-from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line
-from medtasks.core.exits import exit_with_sentence
+from medtasks.core.errors import DataError, MedtasksError, UsageError, exit_with_sentence, first_line
 from medtasks.core.schema import first_problem
 from medtasks.harness.backends import adapter_facts, fingerprint_of
 from medtasks.runs.replies import Probabilities, Reply

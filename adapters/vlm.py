@@ -23,8 +23,7 @@ import transformers
 from loguru import logger
 from transformers import AutoModelForImageTextToText, AutoProcessor
 
-from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line
-from medtasks.core.exits import exit_with_sentence
+from medtasks.core.errors import DataError, MedtasksError, UsageError, exit_with_sentence, first_line
 from medtasks.core.schema import expects
 from medtasks.core.settings import current_settings
 from medtasks.harness.backends import adapter_facts, fingerprint_of

@@ -19,8 +19,8 @@ from medtasks.catalog.contents import raised_in
 from medtasks.catalog.prompts import render
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import TaskSpec, load_spec
+from medtasks.core import errors
 from medtasks.core.errors import MediaError, MedtasksError, NoRowsError, NotPreparedError, first_line
-from medtasks.core.exits import exit_with_sentence
 from medtasks.core.settings import current_settings
 from medtasks.core.text import first_names
 from medtasks.data.media.images import IMAGES, EncodedPicture, read_picture
@@ -121,7 +121,7 @@ class Rows:
 
         return Dataset.from_list(self.documents())
 
-    @exit_with_sentence
+    @errors.exit_with_sentence
     def __call__(self, placeholder: Dataset) -> Dataset:  # noqa: ARG002
         """:meth:`dataset`; the placeholder is ignored."""
         return self.dataset()

@@ -14,8 +14,7 @@ import typer
 import medtasks
 from medtasks.catalog.contents import raised_at
 from medtasks.cli import console, demo, judge, leaderboard, score, setup, tasks
-from medtasks.core.errors import MedtasksError, UsageError
-from medtasks.core.exits import INTERRUPTED, interrupts_arrive
+from medtasks.core.errors import INTERRUPTED, MedtasksError, UsageError, interrupts_arrive
 
 app = typer.Typer(
     name="medtasks",

@@ -1,18 +1,35 @@
-"""The one exception family that reaches users.
+"""The one exception family that reaches users, and how commands end: with one sentence and code 1 after an error,
+immediately after an interrupt.
 
 Every message is one sentence that names the file, the field, what was found, what was expected and the fix,
-so that command-line users never need a traceback.
+so that command-line users never need a traceback. The harness answers any exception with a traceback, several retries
+and exit code 0, so a script would mistake a failed run for a finished one. Python also swallows an interrupt that is
+raised in a destructor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from medtasks.core.findings import Place
+
+INTERRUPTED = 130
+"""Exit code of an interrupted program (SIGINT), as in shells."""
+
+_RAISED = ContextVar("raised", default=False)
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class MedtasksError(Exception):
@@ -66,3 +83,53 @@ def first_line(error: BaseException) -> str:
     if isinstance(error, MedtasksError):
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def exit_with_sentence(function: Callable[P, R]) -> Callable[P, R]:
+    """Make ``function`` end the process, with code 1 and ``medtasks: <message>`` on standard error, if it raises
+    :class:`MedtasksError`; but not within :func:`errors_raised`."""
+
+    @functools.wraps(function)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except MedtasksError as error:
+            if _RAISED.get():
+                raise
+            print(f"medtasks: {error}", file=sys.stderr, flush=True)
+            raise SystemExit(1) from error
+
+    return guarded
+
+
+@contextmanager
+def errors_raised() -> Iterator[None]:
+    """Let errors of :func:`exit_with_sentence` reach the caller within the block: a program, which may continue."""
+    token = _RAISED.set(True)
+    try:
+        yield
+    finally:
+        _RAISED.reset(token)
+
+
+@contextmanager
+def interrupts_arrive() -> Iterator[None]:
+    """Send SIGINT again if its KeyboardInterrupt was raised in a destructor, where Python only prints it.
+
+    The package ``regex`` has such destructors, so interrupts were often lost while metrics compiled their patterns.
+    """
+    before = sys.unraisablehook
+
+    def hook(unraisable: sys.UnraisableHookArgs) -> None:
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):
+            again = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+            again.daemon = True
+            again.start()
+        else:
+            before(unraisable)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import math
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from medtasks.core.errors import UsageError
+from medtasks.core.errors import INTERRUPTED, UsageError
 
 MAX_FAILED = 0.01
 """Share of requests that may fail by default."""
@@ -154,3 +155,10 @@ def _read(*values: str) -> Settings:
         and not given["WORLD_SIZE"],
         debug=given["VERBOSITY"] == "DEBUG",
     )
+
+
+def stopped(kept: str) -> SystemExit:
+    """Report an interrupted command, once for all processes, and return the exception to raise."""
+    if current_settings().rank == 0:
+        print(f"medtasks: stopped; {kept}.", file=sys.stderr, flush=True)
+    return SystemExit(INTERRUPTED)

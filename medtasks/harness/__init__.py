@@ -27,9 +27,16 @@ from typing import Any
 import medtasks
 from medtasks.catalog.contents import kind_of, task_files
 from medtasks.core.cache import can_be_written, writable_cache
-from medtasks.core.errors import HarnessError, MedtasksError, UsageError, first_line
-from medtasks.core.exits import errors_raised, exit_with_sentence, interrupts_arrive, stopped
-from medtasks.core.settings import current_settings
+from medtasks.core.errors import (
+    HarnessError,
+    MedtasksError,
+    UsageError,
+    errors_raised,
+    exit_with_sentence,
+    first_line,
+    interrupts_arrive,
+)
+from medtasks.core.settings import current_settings, stopped
 
 SUPPORTED = ">=0.7.3,<0.8"
 _WRAPPED = "__medtasks__"

@@ -26,9 +26,8 @@ from medtasks.catalog.rubric import load_rubric
 from medtasks.catalog.spec import TaskSpec, leaf_tasks, load_spec
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, UsageError, first_line
-from medtasks.core.exits import stopped
 from medtasks.core.files import canonical_json, remove_abandoned, short_hash
-from medtasks.core.settings import current_settings
+from medtasks.core.settings import current_settings, stopped
 from medtasks.data.media.images import IMAGES
 from medtasks.data.media.video import FRAMES
 from medtasks.data.store import open_prepared
