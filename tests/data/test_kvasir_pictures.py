@@ -144,8 +144,9 @@ def test_pictures_lie_beside_the_rows_or_in_a_folder_that_is_named(tmp_path: Pat
 
 def test_pictures_of_the_second_dataset_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first of each id counts; one that it lacks is missing, and without pictures it is refused."""
+    rows = [*image_rows([2, 1]), {**image_rows([0])[0], "img_id": "img1"}, *image_rows([0])]
     monkeypatch.setattr(kvasir, "HUB", released(tmp_path / "x1", lambda _: None, as_feature))
-    monkeypatch.setattr(kvasir, "HUB_PICTURES", image_dataset(tmp_path / "all", image_rows([2, 1, 0, 1])))
+    monkeypatch.setattr(kvasir, "HUB_PICTURES", image_dataset(tmp_path / "all", rows))
     assert pictures_of(prepare_kvasir("hub", tmp_path / "out")) == PICTURES
     monkeypatch.setattr(kvasir, "HUB_PICTURES", image_dataset(tmp_path / "some", image_rows([0, 1])))
     with pytest.raises(MediaError, match=r"img2\.jpg"):

@@ -296,6 +296,13 @@ def test_the_harness_alone_prints_no_number_of_single_rounds() -> None:
         assert said == "not computed, because rounds are joined by medtasks; install it, or run `medtasks score`"
 
 
+def test_a_delay_in_frames_is_no_delay_in_seconds() -> None:
+    paths = {"clip.mp4": 0.0, "frames": None}
+    for path, delay in paths.items():
+        row = streaming_row(media_path=f"Stream_Bench/PitVis/{path}")
+        assert score_samples(samples_of(row, CLOSED[0][0]), BENCHMARK).metrics["signed_delay"].value == delay
+
+
 def test_breakdowns_go_by_item_and_not_by_round() -> None:
     samples = [
         *samples_of(streaming_row(sample_id="s1"), CLOSED[0][0]),
