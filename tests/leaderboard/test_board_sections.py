@@ -202,7 +202,7 @@ def test_accuracy_by_confidence_and_coverage_is_drawn_and_exported(published: Ca
         plane = figures[kind].shape
         assert isinstance(plane, Plane)
         assert len(plane.curves) == 2
-        assert all(0 <= point.x <= 100 and 0 <= point.y <= 100 for point in plane.points)
+        assert all(0 <= point.x <= 100 and 0 <= point.y <= 100 for _, _, points in plane.curves for point in points)
     ((point,),) = (points for label, _, points in figures["reliability"].shape.curves if "Sure" in label)
     assert point.x > 94  # it is always sure
     assert point.y < point.x  # and right less often, so below the diagonal

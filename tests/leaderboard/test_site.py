@@ -175,6 +175,10 @@ def test_nothing_is_best_by_a_signed_or_an_incomplete_score(site: Path) -> None:
     ]
     assert {place for found in places for place in found} == {0, 1}  # content, responsiveness
     assert "lower is better" not in table
+    column = board().benchmarks[0].tables[0].columns[0]
+    cells = [Cell(value=value, items=9, signature="", incomplete=value == 0.9) for value in (0.5, 0.6, 0.9)]
+    rows = [BoardRow(model="m", cells={column.key: cell}, runs=()) for cell in cells]
+    assert (ColumnView(column, competing=rows).best, ColumnView(column, competing=rows[1:]).best) == (0.6, None)
 
 
 def test_an_incomplete_score_says_so_on_every_page() -> None:
@@ -410,6 +414,7 @@ def test_samples_are_those_of_the_runs_that_are_ranked(tmp_path: Path) -> None:
 
         edit_json(folder / "manifest.json", ours)
         runs[key] = shown.runs[key].model_copy(update={"digest": RunFolder(folder).content})
+    write_run_of(tmp_path, MODELS[1], ["mi_cxr_tel_single"])  # is not on the board
     made = shown.model_copy(update={"runs": {**shown.runs, **runs}})
     found = samples_of(made, runs_on_board(made, [tmp_path]))
     assert [*found] == [("series_mcq", "mi_cxr_tel_single", "aurora-8b")]
