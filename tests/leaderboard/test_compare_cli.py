@@ -6,6 +6,7 @@ import json
 import shutil
 from collections import defaultdict
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from functools import cache
 from io import StringIO
 from pathlib import Path
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 from aligned import cells
 from invented_runs import Invented, edit_json, make_run, write_run_of
-from made_runs import entry, right, run
+from made_runs import ITEMS, entry, right, run
 from medtasks.leaderboard.board.board import BoardColumn, Pair
 from medtasks.leaderboard.rank.compare import Comparison, Line, compare_runs
 from medtasks.leaderboard.rank.rankings import rank_models
@@ -173,11 +174,13 @@ def test_unpaired_items_are_counted_and_do_not_move_the_difference() -> None:
     one, two = right(0.7, 1), right(0.55, 2)
     alone = [f"c{number}" for number in range(240)]
     whole = run("one", [entry("mi_cxr", {"accuracy": one}, clusters=alone)])
-    part = run("two", [entry("mi_cxr", {"accuracy": two[:200]}, clusters=alone[:200], items="200-i1")])
+    last = entry("mi_cxr", {"accuracy": two[40:]}, clusters=alone[40:], items="200-i1")
+    part = run("two", [replace(last, table=replace(last.table, items=ITEMS[40:]))])
     (line,) = compare_runs(whole, part).lines
     assert line.pair is not None
     assert (line.pair.items, line.unpaired) == (200, 40)
-    assert line.first == pytest.approx(one[:200, 0].mean())
+    assert (line.first, line.second) == (pytest.approx(one[40:, 0].mean()), pytest.approx(two[40:, 0].mean()))
+    assert line.pair.wins == int(((one > two)[40:, 0]).sum())
     assert line.unlike == ("240 samples instead of 200",)
     wins, losses = line.pair.wins or 0, line.pair.losses or 0
     assert line.pair.p_value == pytest.approx(binomtest(wins, wins + losses).pvalue)

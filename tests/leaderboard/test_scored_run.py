@@ -151,7 +151,7 @@ def test_a_stream_that_a_limit_cut_is_in_no_score_and_no_signature(tmp_path: Pat
     task = "medstreambench_future_streaming"
     digest = scored_run(write_run_of(tmp_path, GUESS, [task], limit=7))
     entry = digest.entries[task]
-    assert len(entry.items) == entry.scores.items == 1
+    assert len(entry.items) == len(entry.statistics("content")) == entry.scores.items == 1
     assert "streaming items not scored because not all of their rounds were asked: 1" in digest.public.notes
     assert parse_signature(entry.signatures["content"])["items"].startswith("3-")
 

@@ -117,9 +117,10 @@ def test_what_a_run_has_scored_serves_the_board(tasks: list[str], tmp_path: Path
     assert list(kept.entries) == list(fresh.entries)
     for name, entry in fresh.entries.items():
         other = kept.entries[name]
-        assert (other.items, other.clusters, other.groups) == (entry.items, entry.clusters, entry.groups)
-        for metric, table in entry.statistics.items():
-            np.testing.assert_array_equal(other.statistics[metric], table)
+        assert (other.items, other.clusters) == (entry.items, entry.clusters)
+        assert {**other.table.groups} == {**entry.table.groups}
+        for metric in entry.scores.metrics:
+            np.testing.assert_array_equal(other.statistics(metric), entry.statistics(metric))
 
 
 def test_a_run_that_is_not_verified_is_not_kept_at_its_end(folder: Path, tmp_path: Path) -> None:
