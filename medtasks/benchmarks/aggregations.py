@@ -1,7 +1,7 @@
 """Aggregation functions for ``metric_list``: corpus scores from the per-sample values of ``process_results``.
 
-With them the harness alone (``--include_path``, without our hook) prints the right score per task, except of streaming
-items. The hook replaces them with the same scores and their intervals, and adds the pooled scores of groups.
+With them the harness alone (``--include_path``, without our hook) prints the right score per task. The hook replaces
+them with the same scores and their intervals, and adds the pooled scores of groups.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from medtasks.catalog.benchmark import Turn
 from medtasks.catalog.registry import wrong_return
 from medtasks.metrics.base import Array, Metric, MetricUnavailableError, corpus_score
 from medtasks.metrics.registry import LEXICAL, get_metric, lexical_statistics
+from medtasks.metrics.streaming import item_values
 
 
 def responses_of(results: Sequence[str | Sequence[str]]) -> list[str]:
@@ -105,6 +107,8 @@ def __getattr__(name: str) -> Callable[[Sequence[Mapping[str, Any]]], float | st
     metric = name.replace("_plus_plus", "++")
 
     def aggregation(values: Sequence[Mapping[str, Any]]) -> float | str:
+        if any("turn" in value for value in values):
+            return _of_turns(metric, values)
         reasons = {value["unavailable"] for value in values if "unavailable" in value}
         if reasons:
             return f"not computed, because {min(reasons)}"
@@ -116,3 +120,23 @@ def __getattr__(name: str) -> Callable[[Sequence[Mapping[str, Any]]], float | st
 
     aggregation.__name__ = aggregation.__qualname__ = metric
     return aggregation
+
+
+def _of_turns(name: str, values: Sequence[Mapping[str, Any]]) -> float | str:
+    """The metric over the items that the turns form. The harness does not say which task it aggregates; each value
+    names the one whose ``metadata.timing`` counts."""
+    groups: dict[tuple[str, str], list[Turn]] = {}
+    for value in values:
+        turn = Turn(**value["turn"])
+        groups.setdefault((value["task"], turn.item), []).append(turn)
+    items = [
+        item_values(sorted(turns, key=lambda turn: turn.number), task)[name]
+        for (task, _), turns in groups.items()
+        if len(turns) == turns[0].rounds
+    ]
+    pending = sum(item.pending for item in items)
+    if pending or not items:
+        why = f"{pending} of {len(items)} items await a judge" if items else "no item has all of its rounds"
+        return f"not computed, because {why}"
+    score = corpus_score(get_metric(name), np.array([item.statistics for item in items], dtype=np.float64))
+    return "not computed, because it applies to no item here" if np.isnan(score) else score

@@ -180,7 +180,20 @@ def round_values(samples: Sequence[SampleView], turn_of: Callable[[SampleView], 
     If a round has no response, what applies to the item is anything from 0 to 1, and a delay without limits.
     """
     turns = [turn_of(sample) for sample in samples]
-    first, stream = turns[0], _stream(turns, samples[0].task)
+    values = item_values(turns, samples[0].task, fallback=FALLBACK in samples[0].values)
+    if any(sample.status == FAILED for sample in samples):
+        for name, value in values.items():
+            if name == "signed_delay" and turns[0].in_seconds:
+                values[name] = Value(failed=True)
+            elif value.statistics is None or value.statistics[1] != 0:
+                values[name] = Value(low=(0.0, 1.0), high=(1.0, 1.0), judge=value.judge, failed=True)
+    return values
+
+
+def item_values(turns: Sequence[Turn], task: str, *, fallback: bool = False) -> dict[str, Value]:
+    """Every metric of one whole item of ``task``; ``fallback`` adds the content with mismatches of closed items
+    judged."""
+    first, stream = turns[0], _stream(turns, task)
     limits, judge = content_limits(turns), _judge(turns)
     content = _value(*limits, judge)
     values = {
@@ -188,7 +201,7 @@ def round_values(samples: Sequence[SampleView], turn_of: Callable[[SampleView], 
         "content_closed": content._replace(judge=None) if first.closed else _NO_VALUE,
         OPEN: _NO_VALUE if first.closed else content,
     }
-    if FALLBACK in samples[0].values:  # with mismatches of closed items judged
+    if fallback:
         judged = [
             replace(turn, content=turn.fallback, judge=turn.fallback_judge) if turn.closed else turn for turn in turns
         ]
@@ -202,14 +215,7 @@ def round_values(samples: Sequence[SampleView], turn_of: Callable[[SampleView], 
         if timed:
             low, high = (overall(end, timed[f"responsiveness{law}"]) for end in limits)
         values[f"overall{law}"] = _value(low, high, judge)
-    values |= {name: _NO_VALUE if one is None else _value(one, one) for name, one in timed.items()}
-    if any(sample.status == FAILED for sample in samples):
-        for name, value in values.items():
-            if name == "signed_delay" and first.in_seconds:
-                values[name] = Value(failed=True)
-            elif value.statistics is None or value.statistics[1] != 0:
-                values[name] = Value(low=(0.0, 1.0), high=(1.0, 1.0), judge=value.judge, failed=True)
-    return values
+    return values | {name: _NO_VALUE if one is None else _value(one, one) for name, one in timed.items()}
 
 
 def _stream(turns: Sequence[Turn], task: str) -> Stream:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -283,7 +284,7 @@ def test_the_order_of_rounds_and_items_changes_nothing(seed: int) -> None:
     assert score_samples(shuffled, BENCHMARK, ["dataset"]) == score_samples(samples, BENCHMARK, ["dataset"])
 
 
-def test_the_harness_alone_prints_no_number_of_single_rounds() -> None:
+def test_the_harness_alone_aggregates_to_the_same_numbers() -> None:
     rows = [(streaming_row(sample_id=f"s{number}"), case[0]) for number, case in enumerate(CLOSED)]
     payloads = [
         process_results(document, [response])
@@ -291,9 +292,14 @@ def test_the_harness_alone_prints_no_number_of_single_rounds() -> None:
         for document, response in zip(documents_of(row), responses, strict=True)
     ]
     assert {tuple(payload) for payload in payloads} == {STREAMING_METRICS}  # whatever is answered
+    ours = score_samples([sample for row, said in rows for sample in samples_of(row, said)], BENCHMARK).metrics
+
     for name in STREAMING_METRICS:
-        said = getattr(aggregations, name)([payload[name] for payload in payloads])
-        assert said == "not computed, because rounds are joined by medtasks; install it, or run `medtasks score`"
+        gathered = json.loads(json.dumps([payload[name] for payload in payloads]))
+        assert getattr(aggregations, name)(gathered[::-1]) == pytest.approx(ours[name].value, abs=1e-12)
+    payloads = [process_results(document, ["blood"])["content"] for document in documents_of(open_streaming_row())]
+    assert aggregations.content(payloads) == "not computed, because 1 of 1 items await a judge"
+    assert aggregations.content(payloads[:2]) == "not computed, because no item has all of its rounds"
 
 
 def test_a_delay_in_frames_is_no_delay_in_seconds() -> None:

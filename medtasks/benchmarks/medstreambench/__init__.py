@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from types import MappingProxyType
@@ -62,16 +62,16 @@ STREAMING_METRICS = (
     *("false_alarm_rate", "miss_rate", "signed_delay", "invalid_rate"),
 )
 
-_WITH_MEDTASKS = "rounds are joined by medtasks; install it, or run `medtasks score`"
-
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """The content of one filtered response, as far as a rule decides; every metric counts items, which are joined
-    later."""
+    """What one filtered response contributes: the same for every metric, since items are joined later."""
+    turn = turn_of(doc, results[0])
+    facts = {"cluster": doc["cluster"], "task": f"medstreambench_{doc['subtask']}", "turn": asdict(turn)}
     names = SINGLE_TURN_METRICS if doc["task_mode"] == "single_turn" else STREAMING_METRICS
-    values = {name: {"cluster": doc["cluster"], "unavailable": _WITH_MEDTASKS} for name in names}
-    content = turn_of(doc, results[0]).content
-    return values if content is None else {**values, "content": {**values["content"], "score": content}}
+    values = {name: dict(facts) for name in names}
+    if turn.content is not None:
+        values["content"]["score"] = turn.content
+    return values
 
 
 _OF_TURNS = ("rounds", "time", "query_time", "expected_time", "tolerance", "answerable")
