@@ -34,6 +34,7 @@ _EXPECTED = {
     "json_type": "JSON in a string",
     "literal_error": "{expected}",
     "model_type": "a mapping",
+    "none_required": "no such field",
     "string_pattern_mismatch": "a non-empty string",
     "string_too_long": "at most {max_length} characters",
     "string_too_short": "at least {min_length} characters",

@@ -69,7 +69,7 @@ def test_subsets_on_the_board(
     monkeypatch.delenv("MEDTASKS_SUBSET")
     digests, refused = collect([tmp_path])
     assert not refused
-    made = build_board(digests, title="S", demonstration=True, published=False, resamples=50)
+    made = build_board(digests, title="S", demonstration=True, published=False)
     (benchmark,) = made.benchmarks
     table = next(table for table in benchmark.tables if table.rows)
     assert len(table.rows) == 2
@@ -80,7 +80,7 @@ def test_subsets_on_the_board(
     assert parse_signature(signature)["subset"] == "0.5@3"
     baseline("abstain", ["mi_cxr_tel"], tmp_path / "d")
     digests, _ = collect([tmp_path])
-    made = build_board(digests, title="S", demonstration=True, published=False, resamples=50)
+    made = build_board(digests, title="S", demonstration=True, published=False)
     (benchmark,) = made.benchmarks
     table = next(table for table in benchmark.tables if table.rows)
     assert [len(table.rows), len(table.apart)] == [1, 3]  # the run of all clusters, although fewer models have it
@@ -93,7 +93,7 @@ def test_documents_outside_the_claimed_subset_are_noticed(tmp_path: Path, monkey
     manifest = run.folder / "manifest.json"
     manifest.write_text(manifest.read_text(encoding="utf-8").replace("0.5@3", "0.5@4"), encoding="utf-8")
     digests, _ = collect([tmp_path])
-    made = build_board(digests, title="S", demonstration=True, published=False, resamples=50)
+    made = build_board(digests, title="S", demonstration=True, published=False)
     tables = made.benchmarks[0].tables
     assert not any(table.rows for table in tables)
     assert any("are of no document of the task" in reason for one in tables[0].apart for reason in one.reasons)
