@@ -22,7 +22,7 @@ from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_run
 from medtasks.leaderboard.view.media import pictures
 from medtasks.leaderboard.view.parquet import SampleTables, table_of
 from medtasks.metrics.registry import get_metric, unit_of
-from medtasks.runs.find import SUFFIX, is_unfinished, one_run, require_directory, run_folders, unfinished_runs
+from medtasks.runs.find import SUFFIX, finished_run, is_unfinished, require_directory, run_folders, unfinished_runs
 from medtasks.runs.manifest import RunManifest, now
 from medtasks.runs.record import RunRecord, read_manifest
 from medtasks.runs.run import score_unfinished
@@ -237,4 +237,4 @@ def scored_of(run: Run | ScoredRun | str | Path) -> ScoredRun:
     """The scored run; of a path, the only one at or below it."""
     if isinstance(run, Run):
         return run.scored
-    return scored_run(one_run(Path(run)), user_store()) if isinstance(run, str | Path) else run
+    return scored_run(finished_run(Path(run)), user_store()) if isinstance(run, str | Path) else run

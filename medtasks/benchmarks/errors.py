@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -96,6 +96,8 @@ def derived_metrics(benchmark: Benchmark, task_of: Mapping[str, str], pooled: Se
     def values(item: Item) -> dict[str, Value]:
         errors = declared[task_of[item.view.sample_id]]
         found = {} if errors is None else errors.values(benchmark, item)
+        if own and found:
+            item = replace(item, values={**item.values, **found})
         found |= {name: value for name in own if (value := benchmark.pooled[name](item)) is not None}
         if rates is not None:
             known = rates.values(benchmark, item)

@@ -272,11 +272,11 @@ def _compare_pairs(pairs: Sequence[str], group: str | None, metric: str | None, 
 
 def _read_runs(folders: Iterable[Path]) -> list[ScoredRun]:
     from medtasks.leaderboard.verify.scored_run import scored_run
-    from medtasks.runs.find import one_run
+    from medtasks.runs.find import finished_run
     from medtasks.verify.store import user_store
 
     with progress("reading results"):
-        return [scored_run(one_run(folder), user_store()) for folder in folders]
+        return [scored_run(finished_run(folder), user_store()) for folder in folders]
 
 
 def plan(

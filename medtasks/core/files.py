@@ -172,6 +172,10 @@ def _aside(target: Path) -> Path:
     return target.with_name(f".{target.name}.aside")
 
 
+_NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
+"""What a file system without locks answers: then there is no protection against other processes."""
+
+
 @contextlib.contextmanager
 def held(target: Path, doing: str, otherwise: str = "") -> Iterator[None]:
     """Lock the directory ``target``, which need not exist, for the block, against other processes on this file system.
@@ -182,7 +186,7 @@ def held(target: Path, doing: str, otherwise: str = "") -> Iterator[None]:
     from filelock import FileLock, Timeout
 
     path = target.with_name(f".{target.name}.lock")
-    lock = FileLock(path, blocking=False)
+    lock = FileLock(path, blocking=False, fallback_to_soft=False)  # a soft lock outlives a killed process
     try:
         lock.acquire()
     except Timeout as error:
@@ -191,6 +195,11 @@ def held(target: Path, doing: str, otherwise: str = "") -> Iterator[None]:
             by = path.read_text(encoding="utf-8")
         by = by or "another process"  # which has not written its name yet
         raise UsageError(f"{target}: is being {doing} by {by}; wait for it{otherwise}.") from error
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+        yield
+        return
     try:
         since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
         path.write_text(f"process {os.getpid()} on {socket.gethostname()} since {since}", encoding="utf-8")

@@ -153,7 +153,7 @@ def read_judges(given: Sequence[str], **more: Any) -> JudgeConfig:
             if name in judges:
                 raise UsageError(f"{source}: two judges are called {name!r}; give each a `name` of its own.")
             judges[name] = one
-        merged |= content
+        merged |= {field: value for field, value in content.items() if value is not None}
     merged |= {field: value for field, value in more.items() if value is not None}
     try:
         return JudgeConfig.model_validate({**merged, "judges": judges})

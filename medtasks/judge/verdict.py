@@ -90,7 +90,7 @@ def _validated(answer: dict[str, Any], aspects: tuple[Aspect, ...]) -> Verdict |
 def _objects(text: str) -> Iterator[dict[str, Any]]:
     """The JSON objects of ``text``: the whole text, or those outside all other braces. Raises :class:`Invalid`."""
     # the whole text comes before thinking is stripped: a reason may mention a thinking tag
-    whole = _decoded(text.strip(), 0)
+    whole = _decoded(text.strip(), 0) if text.lstrip().startswith("{") else None  # prose may begin with "Infinity"
     if whole is not None and whole[1] == len(text.strip()):
         yield whole[0]
         return
@@ -128,8 +128,12 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def _refuse_constant(name: str) -> None:
+    raise Invalid(f"it has {name}, which is not JSON")
+
+
 # strict=False: judges write line breaks into their reasons
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, strict=False)
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_refuse_constant, strict=False)
 
 
 def repair_request(text: str, invalid: Invalid, schema: Mapping[str, Any]) -> str:

@@ -47,7 +47,10 @@ def compare_tables(first: tuple[str, ItemTable], second: tuple[str, ItemTable]) 
     def compared(items: Rows, part: str = "", unpaired: int = 0, **more: Any) -> Paired:
         metrics = {}
         for metric, wholes in columns.items():
-            used = (table.column(metric, part) if part else whole for table, whole in zip(tables, wholes, strict=True))
+            used = (
+                table.columns[metric, part] if part and (metric, part) in table.columns else whole
+                for table, whole in zip(tables, wholes, strict=True)
+            )
             left, right = (column.statistics[items[:, place]] for place, column in enumerate(used))
             difference = compare_statistics(metric, left, right, one.codes[items[:, 0]])
             if difference is not None:

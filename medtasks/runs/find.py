@@ -79,6 +79,14 @@ def no_run(path: Path, fix: str = "give one, or a directory that contains some")
     return UsageError(f"{path}: {NO_RUN}; {fix}.")
 
 
+def finished_run(path: Path) -> Path:
+    """The only result directory at or below ``path``; errors are those of :func:`one_run`."""
+    found = one_run(path)
+    if is_unfinished(found):
+        raise no_run(path, "it is an unfinished run: score the replies so far first (medtasks score)")
+    return found
+
+
 def one_run(path: Path) -> Path:
     """The only result directory at or below ``path``, or ``path`` itself if it is an unfinished run.
 

@@ -184,7 +184,11 @@ def _tasks_by_rubric(tasks: Collection[str], named: Sequence[str]) -> list[tuple
 
 
 def _family_warnings(config: JudgeConfig, manifest: RunManifest) -> tuple[str, ...]:
-    names = [str(manifest.model[key]) for key in ("checkpoint", "pretrained", "model") if manifest.model.get(key)]
+    given = manifest.settings.get("model_args") or {}
+    if not isinstance(given, Mapping):
+        given = dict(entry.partition("=")[::2] for entry in str(given).split(","))
+    named = [manifest.model.get(key) for key in ("checkpoint", "pretrained", "model")]
+    names = [name for name in (*named, *given.values()) if isinstance(name, str) and name]
     return family_warnings((one.model for one in config.judges.values()), names)
 
 

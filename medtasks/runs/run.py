@@ -64,8 +64,7 @@ class AnswerStore:
         folder.mkdir(parents=True, exist_ok=True)
         self._open = contextlib.ExitStack()
         doing = "filled with replies to the same command"
-        with contextlib.suppress(OSError):  # a file system without locks
-            self._open.enter_context(held(folder / f"rank{rank}", doing, ", or give another --output_path"))
+        self._open.enter_context(held(folder / f"rank{rank}", doing, ", or give another --output_path"))
         for path, begin, answer in _read_lines(folder):
             self._note(answer, path, begin)
 

@@ -26,6 +26,7 @@ from medtasks.catalog.prompts import overlay
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_specs
 from medtasks.core.cache import cache_root
+from medtasks.core.errors import reading
 from medtasks.core.files import canonical_json, file_sha256, replaced
 from medtasks.data.prepared import data_root, is_mini
 from medtasks.metrics.registry import get_metric
@@ -119,7 +120,8 @@ class RunStore(TableStore):
             if not is_mini() and not miniature.get(name):
                 path = data_root() / name / "manifest.json"
                 known = path.parent.parent == data_root() and path.is_file()
-                data[name] = file_sha256(path) if known else ""
+                with reading(path, "restore it"):
+                    data[name] = file_sha256(path) if known else ""
         return self.key(content, canonical_json([state, data]))
 
     def knows(self, key: str) -> bool:

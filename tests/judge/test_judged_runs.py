@@ -196,12 +196,16 @@ def test_people_s_labels_are_compared_with_the_judge(folder: Path, tmp_path: Pat
     assert units["coherence", "raw agreement"] == 1
 
 
+@pytest.mark.parametrize("place", ["checkpoint", "model_args"])
 def test_the_summary_warns_of_a_judge_of_the_model_s_family_and_of_a_stub(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str
 ) -> None:
     path = folder / "manifest.json"
     manifest = json.loads(path.read_text())
-    manifest["model"]["checkpoint"] = "Qwen/Qwen2.5-VL-7B-Instruct"
+    if place == "checkpoint":
+        manifest["model"]["checkpoint"] = "Qwen/Qwen2.5-VL-7B-Instruct"
+    else:
+        manifest["settings"]["model_args"] = "predictions=qwen2.5-vl.jsonl,seed=1"
     path.write_text(json.dumps(manifest))
     with StubJudge() as stub:
         judged(folder, settings_of(stub, model="Qwen3-32B"), store=tmp_path / "v", rubrics=["med_cmr_open"])

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import hashlib
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from medtasks.core.files import (
     file_sha256,
+    held,
     recover_directory,
     remove_abandoned,
     replace_directory,
@@ -143,3 +147,16 @@ def test_a_directory_that_cannot_be_replaced_stays(tmp_path: Path, monkeypatch: 
     with pytest.raises(OSError, match="missing"):
         replace_directory(kept, tmp_path / "missing")
     assert (kept / "a.txt").read_text() == "1"
+
+
+@pytest.mark.parametrize("code", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+def test_without_locks_in_the_file_system_a_killed_process_keeps_nobody_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    def without_locks(*_: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(fcntl, "flock", without_locks)
+    with ExitStack() as killed:
+        for _ in range(2):
+            killed.enter_context(held(tmp_path / "run", "filled"))

@@ -9,7 +9,7 @@ import pytest
 
 from medtasks.core.errors import UsageError
 from medtasks.harness import run_tasks
-from medtasks.runs.find import one_run
+from medtasks.runs.find import finished_run, one_run
 
 TASK = "med_cmr_mcq_su"
 
@@ -53,3 +53,5 @@ def test_an_unfinished_run_is_named_where_there_is_no_other(tmp_path: Path) -> N
     with pytest.raises(UsageError, match=f"{left} is an unfinished run, give it"):
         one_run(tmp_path)
     assert one_run(left) == left
+    with pytest.raises(UsageError, match="it is an unfinished run: score the replies so far first"):
+        finished_run(left)
