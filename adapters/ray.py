@@ -49,8 +49,8 @@ end the process itself, and nobody would learn how to go on."""
 
 
 def _engine(name: str) -> Any:
-    module, _, kind = ENGINES.get(name, name).rpartition(".")
     try:
+        module, _, kind = ENGINES.get(str(name), str(name)).rpartition(".")
         return getattr(import_module(module), kind)
     except Exception as error:  # a module may raise anything
         words = f"vlm, vllm, baseline, or a class as package.module.Class ({first_line(error)})"
@@ -78,17 +78,23 @@ documents by task and split."""
 
 
 class Replica:
-    """The engine, in a Ray actor."""
+    """The engine, in a Ray actor; it is imported where it runs."""
 
-    def __init__(self, engine: type[MedtasksAdapter], arguments: dict[str, Any]) -> None:
+    def __init__(self, engine: str, arguments: dict[str, Any]) -> None:
         self._engine, self._arguments = engine, arguments
         self._model: Any = None
 
     def answer(self, unit: Payload) -> tuple[list[tuple[int, Reply]], dict[str, Any], bool]:
         """The replies to a unit (of no requests while the model is loaded) with the positions of their requests; the
         engine's description, whose usage grows; whether it takes a system prompt."""
+        module, _, kind = self._engine.rpartition(".")
         try:
-            self._model = self._model or self._engine(**self._arguments)
+            engine = getattr(import_module(module), kind)
+        except Exception as error:  # a module may raise anything
+            why = first_line(error)
+            raise UsageError(f"engine={self._engine} cannot be imported on this node ({why}).") from None
+        try:
+            self._model = self._model or engine(**self._arguments)
         except SystemExit as end:  # back-ends end their process with one sentence
             raise UsageError(str(end.__cause__ or end)) from None
         requests, self._model.task_dict = unit
@@ -179,7 +185,8 @@ class MedtasksRay(MedtasksAdapter):
         self._preparing = ThreadPoolExecutor(1, thread_name_prefix="medtasks-units")
 
         kind = ray.remote(num_gpus=gpus, num_cpus=given.cpus)(Replica)
-        self._new = functools.partial(kind.remote, given.engine, given.model_extra or {})
+        engine = f"{given.engine.__module__}.{given.engine.__qualname__}"
+        self._new = functools.partial(kind.remote, engine, given.model_extra or {})
         self._idle: list[Any] = []
         self._running: dict[Any, tuple[Any, Unit]] = {}
         self._left = given.replicas
@@ -238,7 +245,7 @@ class MedtasksRay(MedtasksAdapter):
         self._facts = facts if unit.requests else self._facts or facts
         self._usage[replica] = facts.get("usage", {})
         self._idle.append(replica)
-        return list(replies)
+        return list(replies) if unit.requests else []
 
     def describe(self) -> dict[str, Any]:
         """The engine's description, with the usage of all replicas summed, and the cluster at the beginning."""
@@ -249,6 +256,8 @@ class MedtasksRay(MedtasksAdapter):
 
     def stream(self, requests: list[Any]) -> Iterator[list[tuple[int, Reply]]]:
         """Yield positions and replies of each unit as it finishes, in any order; padding requests are left out."""
+        for _, unit in self._running.values():
+            unit.requests = []  # of a stream that was interrupted: its positions are not those of this one
         read = read_requests(requests, self.task_dict)
         waiting = deque(units_of(read, self._given.unit_tokens, UNITS_EACH * self._left))
         left = len(read)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 import yaml
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError, field_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from medtasks.core.errors import DataError
 from medtasks.core.files import canonical_json, short_hash
@@ -156,10 +156,19 @@ def read_by_model(path: Path, kind: type[M]) -> dict[str, M]:
     except (OSError, ValueError, yaml.YAMLError, RecursionError, TypeError) as error:
         found = " ".join(str(error).split())[:200]
         raise DataError(f"{path}: not a readable YAML file ({found}); fix or restore it.") from error
-    try:
-        return TypeAdapter(dict[str, kind]).validate_python(loaded)  # type: ignore[valid-type]
-    except ValidationError as error:
-        raise DataError(f"{path}: {first_problem(error, kind)}; fix it.") from error
+    if not isinstance(loaded, dict) or not loaded:
+        raise DataError(f"{path}: has no models, expected a mapping of names to facts; fix the file.")
+    entries = {}
+    for name, facts in loaded.items():
+        place = f"{path}: model {str(name)[:80]!r}"
+        if not isinstance(facts, dict):
+            known = ", ".join(kind.model_fields)
+            raise DataError(f"{place} is {str(facts)[:80]!r}, expected fields from {known}; fix it.")
+        try:
+            entries[str(name)] = kind.model_validate(facts)
+        except ValidationError as error:
+            raise DataError(f"{place}, {first_problem(error, kind)}; fix it.") from error
+    return entries
 
 
 def model_facts(run: BoardRun, models: Models | None = None) -> BoardModel:

@@ -87,6 +87,8 @@ def read_reference(path: Path) -> Reference:
                 if not fields.get("table") and fields.get("column") in about:
                     about[fields["column"]].append(": ".join(filter(None, (fields.get("notes"), fields.get("why")))))
                     continue
+                if "value" in fields:
+                    raise DataError(f"{place}: field `value` is unknown, it is worked out from `printed`; remove it.")
                 try:
                     figure = PublishedFigure.model_validate(fields)
                 except ValidationError as error:

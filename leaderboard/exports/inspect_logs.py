@@ -66,7 +66,9 @@ def _pictures(task: str, samples: Sequence[Sample], manifest: RunManifest) -> tu
     try:
         for sample in () if absent else samples:
             shown = shown_media(sample, manifest)
-            absent = absent or shown.absent
+            absent = shown.absent
+            if absent:
+                break
             content = [picture(task, sample.sample_id, manifest, place, False) for place in range(shown.count)]
             found[sample.sample_id] = [f"data:image/png;base64,{base64.b64encode(one).decode()}" for one in content]
     except MedtasksError as error:

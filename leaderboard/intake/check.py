@@ -14,6 +14,7 @@ from typing import Any
 
 from medtasks.catalog.spec import load_specs
 from medtasks.core.errors import MedtasksError
+from medtasks.core.files import recover_directory
 from medtasks.core.findings import Finding
 from medtasks.core.redaction import SECRETS
 from medtasks.core.text import counted, first_names
@@ -46,6 +47,8 @@ _MEDIA = {
     *(".avi", ".bmp", ".dcm", ".gif", ".gz", ".jpeg", ".jpg", ".mkv", ".mov", ".mp4"),
     *(".nii", ".png", ".tif", ".tiff", ".wav", ".webm", ".webp"),
 }
+_LOGS = re.compile(r".*_(?:samples_.+\.jsonl|results\.json)", re.I)
+"""Files of lmms-eval beside a run's directory: whole documents, and the full command."""
 _REPLIES = re.compile(r"(?P<task>.+)\.rank\d+\.jsonl")
 
 
@@ -93,8 +96,9 @@ def check_results(
         if not any(folder.resolve().is_relative_to(path.resolve()) for folder in folders):
             findings.append(problem("LB101", path.name, "it contains no result directory", file=path))
     for path, (what, fix) in everything.unread.items():
-        code = "LB103" if (what, fix) == LOGS else "LB104" if path.is_symlink() else "LB102"
-        findings.append(problem(code, path.name, what, fix=fix, file=path))
+        if (what, fix) != LOGS:  # logs are named below, whatever task they are of
+            code = "LB104" if path.is_symlink() else "LB102"
+            findings.append(problem(code, path.name, what, fix=fix, file=path))
 
     runs: dict[Path, ScoredRun] = {}
     tasks: dict[Path, Collection[str]] = {}
@@ -102,6 +106,7 @@ def check_results(
     for number, folder in enumerate(folders):
         progress(number, len(folders))
         tasks[folder.resolve()] = [path.stem for path in (folder / "samples").glob("*.jsonl")]
+        recover_directory(folder)
         if not (folder / "scores.json").is_file():
             missing, fix = "scores.json is missing", "restore it, or run `medtasks score`"
             findings.append(problem("LB102", folder.name, missing, expected="the scores of the run", fix=fix))
@@ -225,6 +230,7 @@ def _files(
     """Findings about the files of ``runs``, whose manifests name these tasks, and about those beside them: logs and
     unfinished runs may stay there, unless they have rows that must not be shared."""
     held: dict[tuple[Path, str], list[Path]] = {}
+    lonely: dict[Path, Path] = {}  # directories with logs, but no run
     files = {file.parent.resolve() / file.name: (path, file) for path in paths for file in sorted(path.rglob("*"))}
     for place, (path, file) in files.items():
         folder = next((one for one in place.parents if one in runs), None)
@@ -243,11 +249,16 @@ def _files(
         else:  # logs and replies have prompts, logs also references
             unfinished = file.parent.name.endswith(UNFINISHED)
             named = LOG.fullmatch(file.name) or (_REPLIES.fullmatch(file.name) if unfinished else None)
+            if _LOGS.fullmatch(file.name) and not any(run.parent == place.parent for run in runs):
+                lonely.setdefault(place.parent, file)
             spec = None if named is None else load_specs().get(named["task"])
             if spec is not None and is_withheld(spec.metadata.benchmark) and not demonstration:
                 held.setdefault((file.parent, spec.metadata.benchmark), []).append(file)
         if folder is not None or not file.is_symlink():
             yield from _texts_in(file, where, secrets)
+    for folder, file in lonely.items():
+        text = f"{file.name} is there without a result directory"
+        yield problem("LB103", folder.name, text, expected="a run beside it", fix=f"remove it, or {LOGS[1]}", file=file)
     severity = "error" if public else "warning"
     for (beside, benchmark), several in held.items():
         text = f"beside the results: {counted(len(several), 'file')} with prompts of {benchmark} ({several[0].name})"

@@ -31,7 +31,7 @@ POLICY = (
 """No inline scripts or styles, no other origins; ``file:`` is for pages opened without a server."""
 
 _ARXIV = re.compile(r"arXiv[: ]\s*(\d{4}\.\d{4,5}(?:v\d+)?)")
-_LINK = re.compile(r"(?i)https?://[a-z0-9][!-~]*")
+_LINK = re.compile(r"(?i)https?://[a-z0-9\[][!-~]*")
 _SIZES = {"s": "under 5B", "m": "5B to 15B", "l": "15B to 80B", "x": "80B and more", "n": "not stated"}
 _SIGNATURE_PARTS = {
     "metric": "what is computed",

@@ -25,12 +25,20 @@ app = typer.Typer(
 )
 
 
-@app.callback(invoke_without_command=True)
-def options(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
-    """Medical vision-language benchmarks as task plug-ins for lmms-eval."""
-    if version:
+def _print_version(asked: bool) -> None:
+    if asked:
         console.write(f"medtasks {medtasks.__version__}")
         raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Medical vision-language benchmarks as task plug-ins for lmms-eval."""
+    del version  # its callback has ended the program
 
 
 COMMANDS: dict[str, Callable[..., None]] = {

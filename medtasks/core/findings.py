@@ -122,7 +122,7 @@ _RULES = (
 )
 
 RULES = {rule.code: rule for rule in _RULES}
-"""The rules of ``medtasks validate`` by code, in the order of their codes; a code never changes its meaning."""
+"""The rules of ``medtasks validate`` by code, in the order of their codes."""
 
 
 @dataclass(frozen=True)

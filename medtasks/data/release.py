@@ -9,6 +9,7 @@ import hashlib
 import re
 import stat
 import struct
+import threading
 import zipfile
 import zlib
 from collections import defaultdict
@@ -18,7 +19,7 @@ from contextlib import contextmanager
 from fnmatch import fnmatch
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urlsplit
 
 from medtasks.catalog.records import Where, is_path_below, wrong
@@ -29,6 +30,9 @@ from medtasks.core.text import first_names
 from medtasks.data.media.images import decode_image
 from medtasks.data.prepared import Source
 from medtasks.data.sources import SourceRow, read_csv_rows, read_json, read_jsonl, read_parquet
+
+if TYPE_CHECKING:
+    from httpx import Client
 
 Progress = Callable[[int, int], None]  # called with (files or bytes done, files or bytes in all)
 _Entry: TypeAlias = "tuple[str, Path | None]"
@@ -148,7 +152,8 @@ class Release:
         if not self.source.is_dir() and self.source.suffix != ".zip":
             yield from _read(self.source)
             return
-        entries = sorted(entry for several in self._files.values() for entry in several)
+        everything = (entry for several in self._files.values() for entry in several)
+        entries = sorted(everything, key=lambda entry: (entry[0], str(entry[1] or "")))
         for pattern in patterns:
             found = [entry for entry in entries if fnmatch(f"/{entry[0]}", f"*/{pattern}")]
             if found:
@@ -240,73 +245,125 @@ def _read_packed(archive: Path, name: str) -> Iterator[SourceRow]:
         yield from read_json(read_member(opened, name), PurePosixPath(name).name)
 
 
-WORKERS, ATTEMPTS = 8, 5
-"""Pictures that are fetched at a time, and requests for each of them."""
-PAUSE = 0.5
-"""Seconds: the n-th pause is random, up to ``PAUSE * 2**n`` and at most 30."""
+WORKERS = 8  # maximum number of requests in flight
+ATTEMPTS = 5  # per picture, including the first
+PAUSE = 0.5  # the n-th pause is random, up to PAUSE * 2**n seconds, at most 30; Retry-After takes precedence
+SILENCE, LONGEST = 30.0, 300.0
+"""Seconds without a byte after which an attempt fails; the longest wait that a server may ask for."""
+GIVE_UP = 8  # consecutive pictures without an answer after which the server is considered unreachable
 
 
-def fetched(addresses: Mapping[str, str]) -> Iterator[tuple[str, bytes | MediaError]]:
-    """The picture at each of ``addresses`` by its key, or why there is none.
-
-    Raises:
-        DataError: a server cannot be reached, or asks for a login.
-    """
+def fetch_pictures(
+    urls: Mapping[str, str],
+    keep: Callable[[str, bytes], None],
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, MediaError]:
+    """Fetch the picture at each of ``urls``; return the errors of those that could not be fetched, by key. ``keep`` is
+    called with a key and the bytes of its picture, by one thread at a time."""
     import httpx
     import tenacity
-    from huggingface_hub import constants, get_token
 
-    @tenacity.retry(
-        retry=tenacity.retry_if_exception_type(httpx.TransportError),
-        stop=tenacity.stop_after_attempt(ATTEMPTS),
-        wait=tenacity.wait_random_exponential(multiplier=2 * PAUSE, max=30),
-        reraise=True,
-    )
-    def download(url: str) -> bytes:
-        token = get_token() if urlsplit(url)[:2] == urlsplit(constants.ENDPOINT)[:2] else None
-        data = bytearray()
-        with client.stream("GET", url, headers={"Authorization": f"Bearer {token}"} if token else {}) as response:
-            status = response.status_code
-            if status in (408, 425, 429) or status >= 500:
-                raise httpx.TransportError(f"status {status}")
-            if status in (401, 403):
-                raise DataError(
-                    f"{url}: status {status}; accept the dataset's terms on its page and log in with `hf auth login` "
-                    "(or set HF_TOKEN), or give the directory of the pictures with --images."
-                )
-            if status != 200:
-                raise MediaError(f"{url}: cannot be fetched (status {status}); check the address.")
-            for part in response.iter_raw():
-                data += part
-                if len(data) > MAX_PICTURE_BYTES:
-                    limit = f"has more than {MAX_PICTURE_BYTES:,} bytes, the limit for a picture"
-                    raise MediaError(f"{url}: {limit}; check the address.")
-        decode_image(bytes(data), url)
-        return bytes(data)
+    stop, lock = threading.Event(), threading.Lock()
+    silent = 0  # pictures in a row without an answer
+    transient = (httpx.HTTPStatusError, httpx.TransportError)
+    backoff = tenacity.wait_random_exponential(multiplier=2 * PAUSE, max=30)
 
-    def picture(url: str) -> bytes | MediaError:
+    def pause(state: tenacity.RetryCallState) -> float:
+        error = state.outcome.exception() if state.outcome is not None else None
+        after = error.response.headers.get("retry-after", "") if isinstance(error, httpx.HTTPStatusError) else ""
+        is_seconds = after.isdecimal() and len(after) < 9  # it may be a date
+        return min(float(after), LONGEST) if is_seconds else float(backoff(state))
+
+    def settle(key: str) -> MediaError | None:
+        nonlocal silent
+        url = urls[key]
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(transient),
+            stop=tenacity.stop_after_attempt(ATTEMPTS) | tenacity.stop_when_event_set(stop),
+            wait=pause,
+            sleep=tenacity.sleep_using_event(stop),
+            reraise=True,
+        )
         try:
-            return download(url)
+            data = retrying(_download, client, url)
+            decode_image(data, url)
+        except transient as error:
+            reason = str(error) or type(error).__name__
+            with lock:
+                silent += 1
+                if silent >= GIVE_UP:
+                    raise DataError(
+                        f"{_host(url)}: {GIVE_UP} pictures in a row could not be fetched (the last: {reason}); "
+                        "fetched pictures are kept: run the same command again when the server is reachable."
+                    ) from error
+            return MediaError(f"{url}: cannot be fetched ({reason}); run the same command again.")
         except MediaError as error:
             return error
-        except httpx.TransportError as error:
-            raise DataError(
-                f"{url}: cannot be fetched ({error or type(error).__name__}); fetched pictures are kept: run the same "
-                "command again when the server is reachable."
-            ) from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             return MediaError(f"{url}: cannot be fetched ({error}); check the address.")
+        with lock:
+            silent = 0
+            keep(key, data)
+        return None
 
-    # pictures are compressed already, and a compressed transfer could decompress without bound
-    headers = {"Accept-Encoding": "identity", "User-Agent": "medtasks"}
-    with (
-        httpx.Client(headers=headers, timeout=30, follow_redirects=True) as client,
-        ThreadPoolExecutor(WORKERS) as pool,
-    ):
+    failed: dict[str, MediaError] = {}
+    client = httpx.Client(
+        # pictures are compressed already, and a compressed transfer could decompress without bound
+        headers={"Accept-Encoding": "identity", "User-Agent": "medtasks"},
+        limits=httpx.Limits(max_connections=WORKERS),
+        timeout=SILENCE,
+        follow_redirects=True,
+    )
+    with client, ThreadPoolExecutor(max_workers=WORKERS) as pool:
         try:
-            yield from zip(addresses, pool.map(picture, addresses.values()), strict=True)
+            for number, (key, error) in enumerate(zip(urls, pool.map(settle, urls), strict=True), start=1):
+                if error is not None:
+                    failed[key] = error
+                if progress is not None:
+                    progress(number, len(urls))
         finally:
+            stop.set()
             pool.shutdown(cancel_futures=True)
+    return failed
+
+
+def _download(client: Client, url: str) -> bytes:
+    """The content of ``url``; raises `httpx.HTTPStatusError` for statuses after which it is requested again."""
+    import httpx
+    from huggingface_hub import constants, get_token
+
+    login = {}
+    if urlsplit(url)[:2] == urlsplit(constants.ENDPOINT)[:2]:  # httpx strips the token from redirects to other hosts
+        if constants.HF_HUB_OFFLINE:
+            raise DataError(
+                f"{_host(url)}: HF_HUB_OFFLINE is set, so {url} cannot be fetched; unset it, or "
+                "give the directory of the pictures with --images."
+            )
+        if token := get_token():
+            login = {"Authorization": f"Bearer {token}"}
+    data = bytearray()
+    with client.stream("GET", url, headers=login) as response:
+        status = response.status_code
+        if status in (408, 425, 429) or status >= 500:
+            raise httpx.HTTPStatusError(f"status {status}", request=response.request, response=response)
+        if status in (401, 403):
+            raise DataError(
+                f"{_host(url)}: refuses {url} (status {status}); accept the dataset's terms on its page and log in "
+                "with `hf auth login` (or set HF_TOKEN), or give the directory of the pictures with --images."
+            )
+        if status != 200:
+            raise MediaError(f"{url}: cannot be fetched (status {status}); check the address.")
+        for part in response.iter_raw():
+            data += part
+            if len(data) > MAX_PICTURE_BYTES:
+                limit = f"has more than {MAX_PICTURE_BYTES:,} bytes, the limit for a picture"
+                raise MediaError(f"{url}: {limit}; check the address.")
+    return bytes(data)
+
+
+def _host(url: str) -> str:
+    return urlsplit(url).netloc.rpartition("@")[2] or url
 
 
 def located(

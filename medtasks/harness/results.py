@@ -61,10 +61,10 @@ def renew_numbers(folder: Path, run: RunRecord) -> Path | None:
         before = path.read_text(encoding="utf-8")
         results = json.loads(before)
         replace_numbers(results, run)
-        if (after := json.dumps(results, indent=2, ensure_ascii=False)) == before:
+        if results == json.loads(before):
             return None
         with replaced(path) as partial:
-            partial.write_text(after, encoding="utf-8")
+            partial.write_text(json.dumps(results, indent=2, ensure_ascii=False), encoding="utf-8")
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise MedtasksError(
             f"{path}: the harness's numbers could not be updated ({error}); those in {folder.name} are right."

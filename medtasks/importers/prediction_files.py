@@ -186,8 +186,10 @@ def _of_ms_swift(row: Row, where: Where) -> Prediction:
     last = given.messages[-1]
     if "response" not in row and last.role != "assistant":
         raise wrong(where, "messages", row["messages"], "the assistant's message at the end, or a field `response`")
-    response = _response(where, "response", row.get("response", last.content))
-    return Prediction(where, {"img_id": stem, "question": question}, response)
+    response = row.get("response", last.content)
+    if response is None:
+        raise wrong(where, "response", "null", "the model's text, or no such field")
+    return Prediction(where, {"img_id": stem, "question": question}, _response(where, "response", response))
 
 
 class _Position(ReleaseRow):

@@ -147,24 +147,32 @@ PARTS_OF_SPEECH = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
 FILES = tuple(name for part in PARTS_OF_SPEECH for name in (f"data.{part}", f"index.{part}", f"{part}.exc"))
 
 
-@cache  # so that scoring does not touch the disk
 def corpus() -> Any:
     """The directory of WordNet 3.0, a `pathlib.Path` or, in an archive, a `zipfile.Path`.
 
     NLTK's data (unpacked or zip) come before Debian's package. Raises `MetricUnavailableError` if there is none, it is
     incomplete, or of another version.
     """
+    found = _corpus()
+    if isinstance(found, str):
+        raise MetricUnavailableError(found)
+    return found
+
+
+@cache
+def _corpus() -> Any:
+    """`corpus`, or why there is none; cached, so that scoring does not touch the disk."""
     found: Any = find_nltk_data("corpora/wordnet") or DEBIAN_DIRECTORY
     if not found.is_dir():
-        raise MetricUnavailableError(f"WordNet {VERSION} is not on this machine; {FIX}")
+        return f"WordNet {VERSION} is not on this machine; {FIX}"
     missing = [name for name in FILES if not (found / name).is_file()]
     if missing:
-        raise MetricUnavailableError(f"{found} is not a complete WordNet dictionary ({missing[0]} is missing); {FIX}")
+        return f"{found} is not a complete WordNet dictionary ({missing[0]} is missing); {FIX}"
     with (found / "data.adj").open("r", encoding="utf-8") as lines:
         match = re.search(r"WordNet (\d+(?:\.\d+)?) Copyright", "".join(islice(lines, 40)))
     version = match[1] if match else "of unknown version"
     if version != VERSION:
-        raise MetricUnavailableError(f"{found} contains WordNet {version}, expected {VERSION}; {FIX}")
+        return f"{found} contains WordNet {version}, expected {VERSION}; {FIX}"
     return found
 
 

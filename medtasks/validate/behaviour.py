@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from medtasks.adapters.policies import Question, abstain, oracle
+from medtasks.adapters.policies import Question, abstain, constant, early, oracle
 from medtasks.answers.option_letter import join_stages
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.benchmark import Benchmark, Item
@@ -42,6 +42,7 @@ FEW = 5
 _TOLERANCE = 1e-9
 
 _TRIVIAL = {
+    "constant": ("MT502", "the same to every question"),
     "commonest": ("MT502", "every question with the commonest answer"),
     "abstain": ("MT502", "that the question cannot be answered"),
     "empty": ("MT502", "nothing"),
@@ -90,9 +91,9 @@ def check_behaviour(spec: TaskSpec, benchmark: Benchmark, documents: Documents) 
 def policy_answers(documents: Documents) -> tuple[list[str], dict[str, list[str]]]:
     """The reference answers in the form that the task asks for, and answers that ignore the question, by name.
 
-    ``commonest`` is the same for every question, ``abstain`` the abstention that the task defines (left out if a
-    document lacks one). ``shuffled`` are the reference answers of other documents, for as many as possible (left out if
-    all are equal).
+    ``constant`` and ``commonest`` are the same for every question, ``abstain`` is the abstention that the task defines
+    (left out if a document lacks one), ``early`` answers streams before there is anything to see. ``shuffled`` are the
+    reference answers of other documents, for as many as possible (left out if all are equal).
     """
     references = sorted(str(document["target"]) for document in documents)
     questions = [Question.of(document, str(document["sample_id"]), references) for document in documents]
@@ -100,11 +101,14 @@ def policy_answers(documents: Documents) -> tuple[list[str], dict[str, list[str]
     counts = Counter(perfect)
     commonest = min(counts, key=lambda answer: (-counts[answer], answer))
     others = {
+        "constant": [*map(constant, questions)],
         "commonest": [commonest] * len(questions),
         "empty": [""] * len(questions),
     }
     if all(question.abstention is not None for question in questions):
         others["abstain"] = [*map(abstain, questions)]
+    if any(question.positive is not None for question in questions):
+        others["early"] = [*map(early, questions)]
     if len(counts) > 1:
         ordered = sorted(range(len(perfect)), key=perfect.__getitem__)
         shift = counts[commonest]  # no group of equal answers is longer, so none is moved within itself
@@ -200,7 +204,7 @@ class _Behaviour:
             return None
 
     def _scores(self, name: str, samples: list[Sample], items: Sequence[Item]) -> dict[str, float] | None:
-        lacking = [metric for metric in self._spec.metrics if metric not in self._metrics]
+        lacking = [name for name in self._spec.metrics if any(name not in sample.scores for sample in samples)]
         for metric in lacking:
             message = f"`process_results` gives no {shown(metric)}, expected its statistics as in `metric_list`"
             self._about("MT507", metric, message, fix="add it, or remove it from the list")
@@ -217,6 +221,12 @@ class _Behaviour:
         scores = {metric: score.value for metric, score in scored.items() if score.value is not None}
         for metric in filter(self._metrics.__contains__, scores):
             self._check_range(self._metrics[metric], scores[metric], f"{name}: the score of all samples")
+        for item in items:  # a mean may hide them
+            for metric in filter(self._metrics.__contains__, item.values):
+                row, known = item.values[metric].statistics, self._metrics[metric]
+                if row is not None and known.width == 2 and row[1] != 0:
+                    score = float(known.score(np.array(row, dtype=np.float64)))
+                    self._check_range(known, score, f"{name}, sample {item.item_id}: the score")
         return scores
 
     def _check_cases(self, name: str, items: Sequence[Item]) -> None:

@@ -27,7 +27,13 @@ Documents = Sequence[Document]
 
 _TEXTS = ("sample_id", "cluster", "target", "abstention", "question")
 """Text fields of every document; some documents have no question."""
-_KINDS = {"int": "number", "float": "number", "str": "text", "bool": "truth value", "dict": "mapping", "tuple": "list"}
+_KINDS: Mapping[str, Any] = {
+    "truth value": bool,
+    "number": (int, float),
+    "text": str,
+    "mapping": Mapping,
+    "list": (list, tuple),
+}
 
 ENOUGH = 50
 """Minimum number of questions for checking the correct answers for bias."""
@@ -160,7 +166,7 @@ def _check_among_each_other(documents: Documents, benchmark: Benchmark, report: 
             report.count("MT319", document, f"{message}, the answer is not")
         for field, value in document.items():
             if value is not None:
-                kind = _KINDS.get(type(value).__name__, type(value).__name__)
+                kind = next((word for word, kinds in _KINDS.items() if isinstance(value, kinds)), type(value).__name__)
                 known, name = types.setdefault(field, (kind, document.get("sample_id")))
                 if known != kind:
                     message = f"`{field}` is a {kind}, but a {known} in {shown(name)}, expected one type"

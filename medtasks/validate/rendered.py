@@ -226,6 +226,10 @@ def check_judged(file: TaskFile, documents: Documents, benchmark: Benchmark, rep
         for document in documents:
             fields = {key: value for key, value in document.items() if key not in _NOT_SHOWN}
             try:
+                if lacking := [field for field in rubric.sees if field not in fields]:
+                    raise MedtasksError(
+                        f"there is no {shown(lacking[0])}{suggestion(lacking[0], fields)}, which it shows"
+                    )
                 if asks is None or asks(fields, _RESPONSE):
                     judge_prompt(rubric, fields, _RESPONSE)
             except Exception as error:  # `to_judge` and template may be another package's

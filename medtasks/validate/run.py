@@ -9,10 +9,10 @@ from itertools import chain
 from pathlib import Path
 
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.contents import TaskPackage, kind_of, owner_of, raised_at, task_files, task_packages
+from medtasks.catalog.contents import TaskPackage, owner_of, raised_at, task_files, task_packages
 from medtasks.catalog.prompts import template_variables
 from medtasks.catalog.registry import all_benchmarks, place_of, plugin_of
-from medtasks.catalog.spec import load_spec
+from medtasks.catalog.spec import load_spec, read_task
 from medtasks.catalog.task_model import GroupFile, TaskFile
 from medtasks.core.errors import MedtasksError, NoRowsError, NotPreparedError, UsageError, first_line
 from medtasks.core.findings import Finding, Place, failed, finding
@@ -62,7 +62,11 @@ def validate(
     data = {name: checks.check_prepared(name) for name in benchmarks}
     found, faulty = list[Finding](), set[TaskPackage]()
     for number, path in enumerate(paths, start=1):
-        findings = checks.check(path)
+        # a shared part is checked with what includes it, and alone as far as it can be read
+        if _is_shared(path):
+            findings = [one for one in read_task(path).defects if one.code <= "MT105"]
+        else:
+            findings = checks.check(path)
         found += findings
         if failed([one for one in findings if one.code < "MT500"]):
             faulty.add(owner_of(path))
@@ -73,7 +77,7 @@ def validate(
         if path.suffix != ".yaml":
             message = "the file is never read, expected the suffix .yaml"
             found.append(finding("MT116", path.stem, message, Place(path, 1)))
-        elif first.setdefault(path.stem, path) != path:
+        elif not _is_shared(path) and first.setdefault(path.stem, path) != path:
             message = f"{first[path.stem]} has the same name, expected one file per task"
             found.append(finding("MT119", path.stem, message, Place(path, 1)))
     packages = dict.fromkeys(owner_of(path) for path in paths if path in files.known.values())
@@ -110,8 +114,8 @@ def _chosen(what: Sequence[str], files: Files) -> tuple[list[str], list[Path], l
     for name in what:  # a package stands for its benchmarks
         brought = plugin_of(packages[name]).benchmarks if name in packages else ()
         names += [benchmark.name for benchmark in brought] or [name]
-    # a benchmark's files are in a directory of its name, also where the code that describes it is broken
-    of = {name: path.parents[kind_of(path) == "group"].name for name, path in files.known.items()}
+    by_path = bool(what) and all(Path(name).is_file() for name in what)
+    of = {} if by_path else {name: files.benchmark_of(name) for name in files.known}
     named = [name for name in names if name in {*all_benchmarks(), *of.values()}]
     for name in all_benchmarks() if not what else ():
         try:
@@ -125,11 +129,14 @@ def _chosen(what: Sequence[str], files: Files) -> tuple[list[str], list[Path], l
         raise NotPreparedError("no benchmark is prepared; run: medtasks prepare --help")
     paths = [name for name in names if name not in named and name not in files.known]
     given = [file for path in paths for file in _files_at(Path(path), files.known)]
-    given = [file for file in given if not file.name.startswith("_")]  # a shared part, read with what includes it
     members = [*(name for name in of if of[name] in named), *(name for name in names if name in files.known)]
     everything = [files.known[name] for name in files.everything_in(members)]
-    files.known |= {path.stem: path for path in given}
+    files.known |= {path.stem: path for path in given if not _is_shared(path)}
     return [name for name in named if name in all_benchmarks()], given, list(dict.fromkeys([*given, *everything]))
+
+
+def _is_shared(path: Path) -> bool:
+    return path.name.startswith("_")
 
 
 def _files_at(path: Path, known: Mapping[str, Path]) -> list[Path]:

@@ -14,7 +14,7 @@ from medtasks.benchmarks.errors import gold_text, name_problem
 from medtasks.benchmarks.layouts import layouts_left_out
 from medtasks.benchmarks.variants import varied_rows
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.contents import TaskPackage, owner_of, resolve, task_files, task_packages
+from medtasks.catalog.contents import TaskPackage, kind_of, owner_of, resolve, task_files, task_packages
 from medtasks.catalog.registry import all_benchmarks, code_left_out, everything_left_out, filter_name, get_filter
 from medtasks.catalog.rubric import load_rubric, rubric_files
 from medtasks.catalog.spec import read_installed, read_task
@@ -37,6 +37,13 @@ class Files:
         self.known = dict(task_files())
         installed = set(self.known.values())
         self.read = functools.cache(lambda path: read_installed(path) if path in installed else read_task(path))
+
+    def benchmark_of(self, name: str) -> str:
+        """The benchmark that a task or group names, or else the directory of its file: it may be too faulty."""
+        path = self.known[name]
+        metadata = self.read(path).content.get("metadata")
+        named = metadata.get("benchmark") if isinstance(metadata, dict) else None
+        return named if isinstance(named, str) else path.parents[kind_of(path) == "group"].name
 
     def everything_in(self, names: Iterable[str]) -> list[str]:
         """The tasks and groups ``names``, and those in the groups, at any depth; files may be faulty."""

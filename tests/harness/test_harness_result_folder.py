@@ -62,7 +62,7 @@ def test_a_pooled_score_is_the_corpus_score_of_all_rows(run: Run, metric: str, l
 
 def test_a_missing_wordnet_is_said_and_not_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(meteor, "FILES", ("nowhere",))
-    meteor.corpus.cache_clear()
+    meteor._corpus.cache_clear()
     run = baseline("oracle", ["kvasir_vqa_x1_level3"], tmp_path)
     metric = run.scores["kvasir_vqa_x1_level3"]["metrics"]["meteor"]
     assert metric["value"] is None

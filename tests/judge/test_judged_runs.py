@@ -248,7 +248,8 @@ def test_several_judges_that_fail_together_say_it_once(
         judges = [settings_of(stub, name=f"j{number}", model=f"m{number}", concurrency=4) for number in range(4)]
         with pytest.raises(UsageError, match="verdict store"):
             judged(kvasir, *judges, store=tmp_path / "v", rubrics=["kvasir_aspects"])
-    assert caplog.records == []
+    # the stub's server may be ended while it answers
+    assert [one for one in caplog.records if one.name != "aiohttp.server"] == []
 
 
 def test_a_directory_that_has_all_verdicts_is_left_as_it_is(

@@ -23,7 +23,7 @@ from medtasks.metrics.registry import LEXICAL, lexical_statistics
 
 def search_anew() -> None:
     """A process looks for the dictionary once."""
-    for cached in (meteor.find_nltk_data, meteor.corpus, meteor.synonyms, meteor.fingerprint):
+    for cached in (meteor.find_nltk_data, meteor._corpus, meteor.synonyms, meteor.fingerprint):
         cached.cache_clear()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -21,7 +22,7 @@ from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.core.schema import Frozen, Text, expects, text_that
 from medtasks.data.media.images import read_picture
 from medtasks.data.prepared import Prepared
-from medtasks.data.release import Release, fetched, hub_tree, located
+from medtasks.data.release import Release, fetch_pictures, hub_tree, located
 from medtasks.data.sources import read_parquet, read_table
 from medtasks.data.store import Out, PictureOptions, Preparation
 
@@ -135,6 +136,7 @@ def prepare_kvasir(
     with Preparation("kvasir_vqa_x1", out, **options) as place:
         root, names = Path("media"), dict[str, str]()  # names of the pictures, by image id
         addresses: dict[str, str] = {}
+        failed: dict[str, MediaError] = {}
         release = Release(path, keep=place.directory / root)
         records = []
         for item in release.rows(*_PATTERNS):
@@ -159,13 +161,18 @@ def prepare_kvasir(
             elsewhere = images is None and missing & addresses.keys() - files.keys()
             if tables or names or elsewhere:
                 for img_id, name in files.items():
-                    names[img_id] = release.picture(read_picture(folder / name), "image", Where(name, 1), img_id)
+                    try:
+                        data = read_picture(folder / name)
+                    except MediaError as error:
+                        failed[img_id] = error
+                        continue
+                    names[img_id] = release.picture(data, "image", Where(name, 1), img_id)
                 names |= _from_dataset(release, tables, missing - files.keys())
             else:
                 root, names = folder, files  # the pictures stay where they are
-        missing -= names.keys()
+        missing -= names.keys() | failed.keys()
         wanted = {img_id: addresses[img_id] for img_id in sorted(missing & addresses.keys()) if images is None}
-        failed = _fetch(wanted, names, release, place)
+        failed |= _fetch(wanted, names, release, place)
         missing -= wanted.keys()
         if missing and folder is None and origin.kind == "hub":
             dataset, commit = hub_tree(HUB_PICTURES, "*.parquet")
@@ -185,26 +192,27 @@ class _Fetched(Frozen):
     img_id: str
     url: str
     name: str
+    bytes: int
 
 
 def _fetch(
     addresses: Mapping[str, str], names: dict[str, str], release: Release, place: Preparation
 ) -> dict[str, MediaError]:
     """Add the pictures to ``names``, fetching those that no interrupted preparation has; why others are missing."""
-    failed: dict[str, MediaError] = {}
     with place.progress_log("fetched", _Fetched) as (known, log):
-        kept = (one for one in known if addresses.get(one.img_id) == one.url)
-        names |= {one.img_id: one.name for one in kept if (place.directory / "media" / one.name).is_file()}
+        for one in known:
+            with suppress(OSError):
+                size = (place.directory / "media" / one.name).stat().st_size
+                if addresses.get(one.img_id) == one.url and size == one.bytes:
+                    names[one.img_id] = one.name
         remaining = {img_id: url for img_id, url in addresses.items() if img_id not in names}
-        for number, (img_id, data) in enumerate(fetched(remaining), start=1):
-            if isinstance(data, MediaError):
-                failed[img_id] = data
-            else:
-                names[img_id] = release.picture(data, "image", Where(remaining[img_id], 1), img_id)
-                log(_Fetched(img_id=img_id, url=remaining[img_id], name=names[img_id]))
-            if place.progress is not None:
-                place.progress(number, len(remaining))
-    return failed
+
+        def keep(img_id: str, data: bytes) -> None:
+            url = remaining[img_id]
+            names[img_id] = release.picture(data, "image", Where(url, 1), img_id)
+            log(_Fetched(img_id=img_id, url=url, name=names[img_id], bytes=len(data)))
+
+        return fetch_pictures(remaining, keep, progress=place.progress)
 
 
 def _from_dataset(release: Release, tables: Sequence[Path], ids: set[str]) -> dict[str, str]:

@@ -21,7 +21,8 @@ from medtasks.data.media.images import MediaEntry, decoding_threads, index_media
 from medtasks.data.media.video import Crashed, KnownVideo, call_in_child, read_index, scan_video
 from medtasks.data.media.windows import beyond_end, exact, frame_numbers, frames_shown
 from medtasks.data.prepared import Prepared
-from medtasks.data.release import Release, located
+from medtasks.data.release import located
+from medtasks.data.sources import read_jsonl
 from medtasks.data.store import Options, Out, Preparation
 
 HUB = "Venn2024/MedStreamBench"
@@ -67,7 +68,12 @@ def prepare_medstream(
             f"--media {found}; give the directory of Stream_Bench/ (or --references-only, which is enough for scoring)."
         )
     folder, origin = located(source, HUB, "*.jsonl")
-    records = [parse_medstream_row(item.row, item.where) for item in Release(folder).rows("*.jsonl")]
+    if not folder.is_dir():
+        raise UsageError(f"--source {source}: not a directory; give hub, or the directory of the .jsonl files.")
+    files = sorted(folder.glob("*.jsonl"))
+    if not files:
+        raise UsageError(f"--source {source}: has no .jsonl file; give the directory that does.")
+    records = [parse_medstream_row(item.row, item.where) for path in files for item in read_jsonl(path)]
     # multi-select is known of a task as a whole: a record of it has several answers, or its name says so
     several = {(record.dataset, record.source_task) for record in records if record.multi_select}
     for row, record in enumerate(records):
