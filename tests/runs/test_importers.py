@@ -245,7 +245,7 @@ def test_columns_can_have_other_names_and_must_be_there_and_known(tmp_path: Path
         ("ms-swift", {"messages": [{"role": "user", "content": "<image> "}]}, "user's message with a question"),
         ("ms-swift", {"messages": [{"role": "bot", "content": "x"}]}, r"`messages\[0\].role` is 'bot'"),
         ("ms-swift", {"messages": ["Why?"]}, r"`messages\[0\]` is 'Why\?'"),
-        ("ms-swift", {"response": None}, "`response` is missing"),
+        ("ms-swift", {"response": None}, "`response` is 'null'"),
         ("ms-swift", {"response": "\ud800"}, "text of a response"),
         ("ms-swift", {"messages": [{"role": "user", "content": 7}]}, r"`messages\[0\].content` is 7"),
         ("ms-swift", {"images": [{"path": "\ud800.jpg"}]}, r"`images\[0\]`"),
