@@ -44,8 +44,8 @@ _JOINS: tuple[Join, ...] = (
 _DIGEST = "_medtasks_digest"  # attribute of a picture: cached ones are shown in many prompts, and nobody changes them
 
 
-def digest(images: Sequence[Image.Image]) -> bytes:
-    """A digest of the pictures' modes, sizes and pixels."""
+def content_hash(images: Sequence[Image.Image]) -> bytes:
+    """A hash of the pictures' modes, sizes and pixels."""
     total = hashlib.blake2b(digest_size=16)
     for image in images:
         if not hasattr(image, _DIGEST):
@@ -92,7 +92,7 @@ class OncePerPicture:
         pictures = make_flat_list_of_images(images)
         self.latest = []
         for part in [pictures] if self._joins is None else [[picture] for picture in pictures]:
-            key = digest(part)
+            key = content_hash(part)
             media = self._kept.get(key)
             if media is None:
                 media = Media(key, self._inner(images=[part], **settings), len(part))
@@ -189,7 +189,7 @@ class Reader:
                 "its answer included; lower max_pixels"
             )
         if videos:
-            shown = digest([*images, *(frame for video in videos for frame in video["video"])])
+            shown = content_hash([*images, *(frame for video in videos for frame in video["video"])])
             times = repr([video["times"] for video in videos]).encode()
             media = (Media(shown + times, inputs, len(images) + len(videos)),)
         seen = None if media else 0

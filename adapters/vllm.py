@@ -29,7 +29,7 @@ from ._base import (
     sample_seed,
 )
 from ._decoding import LETTERS, Letters
-from ._reading import digest
+from ._reading import content_hash
 
 PICTURES_AT_ONCE = 128  # different pictures passed to the engine at once; prepared, they have some 10 MB each
 MOST_PICTURES = 64  # per prompt by default: vLLM needs it in advance, and a window shows up to 64 frames
@@ -50,7 +50,7 @@ class VLLMArguments(GeneratingArguments):
 
 class MedtasksVLLM(GeneratingAdapter):
     """Generates answers with vLLM (``medtasks[vllm]``), without beam search. Requests are ordered by media, and
-    pictures carry a content digest as their ``uuid``, so that vLLM finds them in its caches without hashing. One
+    pictures carry a hash of their content as their ``uuid``, so that vLLM finds them in its caches without hashing. One
     process serves all GPUs."""
 
     name = "medtasks_vllm"
@@ -119,7 +119,7 @@ class MedtasksVLLM(GeneratingAdapter):
         for request in batch:
             messages, pictures = read_messages(request.messages(self.task_dict), self._given), set()
             for part in media_in(messages, "image"):
-                part["uuid"] = digest([part["image"]]).hex()
+                part["uuid"] = content_hash([part["image"]]).hex()
                 part |= {"type": "image_pil", "image_pil": part.pop("image")}
                 pictures.add(part["uuid"])
             if asked and len(shown | pictures) > PICTURES_AT_ONCE:

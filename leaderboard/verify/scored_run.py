@@ -316,7 +316,7 @@ def commands(manifest: RunManifest, folder: str) -> tuple[str, ...]:
             known = {key: value for key, value in identity.items() if value is not None and value != {}}
             plain = all(isinstance(value, (str, int, float)) and "," not in str(value) for value in known.values())
             judge = {"model": known.get("model", HIDDEN), "base_url": HIDDEN, **known}
-            words.append(f"--judge {_word(_pairs(judge)) if plain else 'judge.yaml'}")
+            words.append(f"--judge {_word(_as_arguments(judge)) if plain else 'judge.yaml'}")
         if len(facts.judges) > 1:
             words.append(f"--combine {facts.combine}")
         if facts.threshold != COVERAGE:
@@ -346,7 +346,7 @@ def _options(manifest: RunManifest) -> list[str]:
         "model": _word(settings.get("model") or manifest.model.get("model", HIDDEN)),
         "model_args": "",
         "tasks": _word(",".join(_named_tasks(manifest))),
-        **{option: shlex.quote(shown_argument(_pairs(value))) for option, value in pairs.items()},
+        **{option: shlex.quote(shown_argument(_as_arguments(value))) for option, value in pairs.items()},
     }
     for option in _OPTIONS:
         value = settings.get(option)
@@ -358,7 +358,7 @@ def _options(manifest: RunManifest) -> list[str]:
     return [f"--{option} {value}" for option, value in given.items() if value]
 
 
-def _pairs(given: Any) -> str:
+def _as_arguments(given: Any) -> str:
     if isinstance(given, Mapping):
         return ",".join(f"{key}={value}" for key, value in given.items())
     return str(given)

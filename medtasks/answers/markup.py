@@ -117,7 +117,7 @@ def plain_text(text: str) -> str:
     >>> plain_text("The result is **B**"), plain_text(r"$\\boxed{\\text{C}}$")
     ('The result is (B)', 'final answer: {{C}}')
     """
-    return _plain(text).translate(_BOLD)
+    return _normalised(text).translate(_BOLD)
 
 
 def plain_reply(reply: str) -> str:
@@ -126,10 +126,10 @@ def plain_reply(reply: str) -> str:
     A letter in bold is in brackets of its own, ``‹B›``.
     """
     signs = PATTERNS.rewrite("signs", own_turn(bounded(reply)).translate(_CIRCLED))
-    return _plain(PATTERNS.rewrite("cyrillic", labelled(signs)))
+    return _normalised(PATTERNS.rewrite("cyrillic", labelled(signs)))
 
 
-def _plain(text: str) -> str:
+def _normalised(text: str) -> str:
     text = unicodedata.normalize("NFKC", text).translate(_BRACKETS)
     return (PATTERNS.rewrite("plain", text) if PATTERNS["marked"].search(text) else text).strip()  # a search is fast
 

@@ -63,7 +63,7 @@ def said_of(text: str, terms: str) -> Said:
 
 def bare_answer(text: str) -> Said:
     """``present`` or ``absent`` for an answer that begins with yes or no, as to one question about presence."""
-    answer = _PATTERNS["bare"].match(_plain(text))
+    answer = _PATTERNS["bare"].match(_normalised(text))
     if answer is None:
         return "silent"
     return "present" if answer["yes"] else "absent"
@@ -92,13 +92,13 @@ def count_of(text: str, terms: str, *, only: bool = False) -> int | None:
         return found.pop() if len(found) == 1 else None
     if no_other:
         return 0
-    if only and (alone := _PATTERNS["number_alone"].fullmatch(_plain(text))):
+    if only and (alone := _PATTERNS["number_alone"].fullmatch(_normalised(text))):
         return _number(alone["number"])
-    return 0 if only and _PATTERNS["none_alone"].fullmatch(_plain(text)) else None
+    return 0 if only and _PATTERNS["none_alone"].fullmatch(_normalised(text)) else None
 
 
 @lru_cache(maxsize=64)  # an answer is read for one class after the other
-def _plain(text: str) -> str:
+def _normalised(text: str) -> str:
     return plain_text(bounded(reply_text(text)))
 
 
@@ -106,7 +106,7 @@ def _plain(text: str) -> str:
 def _clauses(text: str) -> tuple[str, ...]:
     """The statements of a text, without its questions."""
     clauses: list[str] = []
-    for sentence in _PATTERNS["sentence_ends"].split(_plain(text).replace(MARK, "")):
+    for sentence in _PATTERNS["sentence_ends"].split(_normalised(text).replace(MARK, "")):
         if not sentence.rstrip().endswith("?"):
             ends = [0, *(end.end() for end in _PATTERNS["statement_ends"].finditer(sentence)), len(sentence)]
             clauses.extend(sentence[start:end].strip() for start, end in pairwise(ends))

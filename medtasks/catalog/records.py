@@ -135,10 +135,10 @@ def is_path_below(value: object) -> TypeGuard[str]:
 
 
 @lru_cache(maxsize=4096)
-def plain(name: str) -> str:
+def letters_and_digits(name: str) -> str:
     """A term of a release's vocabulary by its letters and digits alone: case, spacing and punctuation do not matter.
 
-    >>> plain("Small-object Detection")
+    >>> letters_and_digits("Small-object Detection")
     'smallobjectdetection'
     """
     return re.sub(r"[^a-z0-9]+", "", name.casefold())

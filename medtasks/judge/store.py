@@ -105,7 +105,7 @@ class VerdictStore:
         stored = []
         with self._errors_named():
             for *values, digest in self._connection.execute(_GET, (key, key + REPAIR)):
-                if digest != _digest(values):
+                if digest != _row_hash(values):
                     raise self._damaged(f"row {values[0]!r} does not match its digest")
                 stored.append(StoredVerdict(*values))
         return stored
@@ -114,7 +114,7 @@ class VerdictStore:
         """Store at once; False if a valid verdict of the key was already stored, which stays."""
         row = [well_formed(one) if isinstance(one, str) else one for one in verdict]
         with self._errors_named():
-            return self._connection.execute(_PUT, (*row, _digest(row))).rowcount > 0
+            return self._connection.execute(_PUT, (*row, _row_hash(row))).rowcount > 0
 
     @contextlib.contextmanager
     def _errors_named(self) -> Iterator[None]:
@@ -136,5 +136,5 @@ class VerdictStore:
         )
 
 
-def _digest(row: Sequence[Any]) -> bytes:
+def _row_hash(row: Sequence[Any]) -> bytes:
     return hashlib.sha256(json.dumps(row).encode("ascii")).digest()[:16]

@@ -240,7 +240,7 @@ def kept_scores(signature: str, pairs: Sequence[Pair]) -> dict[Pair, float]:
 
     def read(connection: sqlite3.Connection) -> dict[Pair, float]:
         query = "SELECT score FROM scores WHERE signature = ? AND pair = ?"
-        rows = ((pair, connection.execute(query, (signature, _digest(pair))).fetchone()) for pair in pairs)
+        rows = ((pair, connection.execute(query, (signature, _pair_hash(pair))).fetchone()) for pair in pairs)
         return {pair: row[0] for pair, row in rows if row is not None}
 
     return _in_file(read) or {}
@@ -248,7 +248,7 @@ def kept_scores(signature: str, pairs: Sequence[Pair]) -> dict[Pair, float]:
 
 def keep_scores(signature: str, scores: Mapping[Pair, float]) -> None:
     """Store ``scores`` in one transaction. A pair that has a score under this signature keeps it."""
-    rows = [(signature, _digest(pair), score) for pair, score in scores.items()]
+    rows = [(signature, _pair_hash(pair), score) for pair, score in scores.items()]
     _in_file(lambda connection: connection.executemany("INSERT OR IGNORE INTO scores VALUES (?, ?, ?)", rows))
 
 
@@ -269,7 +269,7 @@ def _in_file(work: Callable[[sqlite3.Connection], T]) -> T | None:
         return None
 
 
-def _digest(pair: Pair) -> bytes:
+def _pair_hash(pair: Pair) -> bytes:
     """What is stored of a pair instead of its text."""
     prediction, reference = (text.encode("utf-8", "surrogatepass") for text in pair)
     return hashlib.sha256(b"%d:%b%b" % (len(prediction), prediction, reference)).digest()

@@ -128,7 +128,7 @@ def check_description(benchmark: Benchmark, report: TaskReport) -> None:
         report.key("MT215", f"{message}answer away", "metadata", "benchmark")
 
 
-def imported(name: str) -> Any:
+def import_named(name: str) -> Any:
     """The object that the dotted ``name`` refers to; raises `LookupError` with the reason.
 
     A task file may come from anywhere: it must not run a file of the current directory, or a module of Python itself.
@@ -175,7 +175,7 @@ def task_rows(file: TaskFile) -> Rows | None:
     """The rows that ``process_docs`` names; None if it cannot be imported, or is a plain function."""
     try:
         # as this file says, not the installed one of this name
-        rows = varied_rows(file.task, file.metadata) or imported(file.process_docs)
+        rows = varied_rows(file.task, file.metadata) or import_named(file.process_docs)
     except (LookupError, MedtasksError):
         return None
     return rows if isinstance(rows, Rows) else None
@@ -184,7 +184,7 @@ def task_rows(file: TaskFile) -> Rows | None:
 def _resolved(report: TaskReport, name: str, *keys: str | int, method: str = "__call__") -> Any:
     """The object called ``name``; None if there is none, or it has no such method, which is reported."""
     try:
-        found = imported(name)
+        found = import_named(name)
     except LookupError as error:
         report.key("MT120", f"{shown(str(name))} cannot be imported ({error})", *keys)
         return None

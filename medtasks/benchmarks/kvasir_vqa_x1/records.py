@@ -17,7 +17,7 @@ import typer
 from pydantic import Field, Json
 from typing_extensions import Unpack
 
-from medtasks.catalog.records import Record, ReleaseRow, Where, build, distinct, parse_row, plain
+from medtasks.catalog.records import Record, ReleaseRow, Where, build, distinct, letters_and_digits, parse_row
 from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.core.schema import Frozen, Text, expects, text_that
 from medtasks.data.media.images import read_picture
@@ -29,13 +29,15 @@ from medtasks.data.store import Out, PictureOptions, Preparation
 VOCABULARY = read_table(__file__, "vocabulary.yaml", dict[str, dict[str, str]])
 ATOMIC_QUESTIONS = VOCABULARY["atomic_questions"]
 QUESTION_CLASSES = frozenset(ATOMIC_QUESTIONS.values())
-_CLASS_OF = {plain(question): name for question, name in ATOMIC_QUESTIONS.items()}
-_CLASS_OF[plain("How many instruments are in the image?")] = "instrument_count"  # should a release fix its spelling
+_CLASS_OF = {letters_and_digits(question): name for question, name in ATOMIC_QUESTIONS.items()}
+_CLASS_OF[letters_and_digits("How many instruments are in the image?")] = (
+    "instrument_count"  # should a release fix its spelling
+)
 
 
 def class_of(question: str) -> str | None:
     """The class of an atomic question, None where it is unknown; case, spacing and punctuation do not matter."""
-    return _CLASS_OF.get(plain(question))
+    return _CLASS_OF.get(letters_and_digits(question))
 
 
 class AtomicPair(Frozen, strict=True):

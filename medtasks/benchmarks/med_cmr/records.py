@@ -20,8 +20,8 @@ from medtasks.catalog.records import (
     distinct,
     is_path_below,
     is_text,
+    letters_and_digits,
     parse_row,
-    plain,
     tallies,
 )
 from medtasks.core.errors import DataError
@@ -50,7 +50,9 @@ DIMENSIONS: Mapping[str, str] = {abbreviation: names[0] for abbreviation, names 
 """Abbreviation and release spelling, in the paper's order."""
 
 _DIMENSION_OF = {
-    plain(name): abbreviation for abbreviation, names in _DIMENSIONS.items() for name in (abbreviation, *names)
+    letters_and_digits(name): abbreviation
+    for abbreviation, names in _DIMENSIONS.items()
+    for name in (abbreviation, *names)
 }
 
 OPTIONS = ("A", "B", "C", "D", "E")
@@ -64,7 +66,7 @@ def dimension_of(task: str) -> str | None:
     >>> dimension_of("Small Object detection"), dimension_of("LTG"), dimension_of("counting")
     ('sod', 'ltg', None)
     """
-    return _DIMENSION_OF.get(plain(task))
+    return _DIMENSION_OF.get(letters_and_digits(task))
 
 
 class MedCmrRecord(Record):

@@ -35,7 +35,7 @@ from medtasks.catalog.benchmark import (
     round_items,
     shipped,
 )
-from medtasks.catalog.records import plain
+from medtasks.catalog.records import letters_and_digits
 from medtasks.catalog.registry import Plugin
 from medtasks.core.settings import current_settings
 from medtasks.data.media.windows import thin
@@ -264,7 +264,7 @@ ERRORS = Errors(
 
 
 _GROUP_OF = {
-    plain(dataset).removesuffix("dataset"): group
+    letters_and_digits(dataset).removesuffix("dataset"): group
     for group, datasets in read_table(__file__, "organs.yaml", dict[str, tuple[str, ...]]).items()
     for dataset in datasets
 }
@@ -290,7 +290,7 @@ def documents(record: MedStreamRecord) -> list[Document]:
         **record.model_dump(mode="json", exclude={"rounds", "media", "judge_rubric", "choices", "sample_id"}),
         "item_id": record.sample_id,
         "subtask": record.subtask,
-        "organ_group": _GROUP_OF.get(plain(record.dataset).removesuffix("dataset"), "unlisted dataset"),
+        "organ_group": _GROUP_OF.get(letters_and_digits(record.dataset).removesuffix("dataset"), "unlisted dataset"),
         "options": list(record.choices),
         "judge_rubric": json.dumps(record.judge_rubric, sort_keys=True, ensure_ascii=False),
         "rounds": len(record.rounds),
