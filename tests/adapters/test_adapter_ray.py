@@ -141,6 +141,16 @@ def test_a_request_that_kills_its_replicas_fails_and_the_others_are_answered(
     assert all(texts(model.replies(requests[:3])))  # a replica was started again
 
 
+@pytest.mark.slow
+def test_an_interrupted_stream_leaves_no_reply_to_the_next_one(bench: Bench, ray_model: Any) -> None:
+    requests = bench.task("t", documents(6), plain)
+    model = ray_model(policy="oracle", unit_tokens=1, replicas=2)
+    interrupted = model.stream(requests)
+    next(interrupted)
+    interrupted.close()
+    assert texts(model.replies(requests[::-1])) == [*"AEDCBA"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
