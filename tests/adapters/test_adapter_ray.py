@@ -73,6 +73,21 @@ class Together(MedtasksAdapter):
         return Reply(str(os.getpid()))
 
 
+class Slow(MedtasksAdapter):
+    """Answers with the id of the sample, after a while; each process leaves an empty file in ``folder``."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__()
+        Path(folder, str(os.getpid())).touch()
+
+    def describe(self) -> dict[str, Any]:
+        return {"model": "slow"}
+
+    def answer(self, requests: list[ChatRequest]) -> list[Reply]:
+        time.sleep(0.3)
+        return [Reply(request.sample_id) for request in requests]
+
+
 NODE = {"num_cpus": 2, "object_store_memory": 10**8}
 
 
@@ -142,13 +157,16 @@ def test_a_request_that_kills_its_replicas_fails_and_the_others_are_answered(
 
 
 @pytest.mark.slow
-def test_an_interrupted_stream_leaves_no_reply_to_the_next_one(bench: Bench, ray_model: Any) -> None:
-    requests = bench.task("t", documents(6), plain)
-    model = ray_model(policy="oracle", unit_tokens=1, replicas=2)
+def test_an_interrupted_stream_leaves_no_reply_to_the_next_one(bench: Bench, ray_model: Any, tmp_path: Path) -> None:
+    requests = bench.task("t", documents(60), plain)
+    model = ray_model(engine="test_adapter_ray.Slow", unit_tokens=1, replicas=2, folder=str(tmp_path))
     interrupted = model.stream(requests)
-    next(interrupted)
+    while len(list(tmp_path.iterdir())) < 2:
+        next(interrupted)
+    for _ in range(4):  # both replicas have work now, and one is not done
+        next(interrupted)
     interrupted.close()
-    assert texts(model.replies(requests[::-1])) == [*"AEDCBA"]
+    assert texts(model.replies(requests[:4][::-1])) == ["m3", "m2", "m1", "m0"]
 
 
 @pytest.mark.parametrize(
