@@ -18,7 +18,7 @@ from medtasks.catalog.task_model import GroupFile, TaskFile
 from medtasks.core.findings import Finding
 from medtasks.validate.documents import TaskReport
 from medtasks.validate.run import validate
-from medtasks.validate.tasks import check_description
+from medtasks.validate.tasks import Files, check_description
 
 
 @pytest.fixture
@@ -35,6 +35,17 @@ def test_a_defect_of_a_shared_part_is_said_once(tasks: Path) -> None:
     replace_in(tasks / "_base.yaml", "metric: accuracy", "metric: acuracy")
     found = [one for one in validate([str(tasks)], quick=True).tasks if one.code == "MT124"]
     assert [(one.file, one.field) for one in found] == [(str(tasks / "_base.yaml"), "metric_list[0].metric")]
+
+
+def test_a_shared_part_that_cannot_be_read_is_a_defect_alone(tasks: Path) -> None:
+    (tasks / "_base.yaml").write_text("task: [unclosed", encoding="utf-8")
+    assert [one.code for one in validate([str(tasks / "_base.yaml")], quick=True).tasks] == ["MT101"]
+
+
+def test_a_benchmark_is_the_one_that_a_file_names_whatever_its_directory(tasks: Path) -> None:
+    files, path = Files(), tasks.rename(tasks.with_name("renamed")) / "mi_cxr_tel_single.yaml"
+    files.known["mi_cxr_tel_single"] = path
+    assert files.benchmark_of("mi_cxr_tel_single") == "mi_cxr"
 
 
 def test_a_key_that_a_file_replaces_is_looked_for_in_that_file(tasks: Path) -> None:
