@@ -15,9 +15,12 @@ import platform
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import zipfile
 from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +106,7 @@ def parquet(path: Path, rows: Iterator[dict[str, Any]]) -> None:
         writer.close()
 
 
-def with_picture(row: dict[str, Any], data: bytes, path: str) -> dict[str, Any]:
+def with_picture(row: dict[str, Any], data: bytes | None, path: str) -> dict[str, Any]:
     return {**row, "image": {"bytes": data, "path": path}}
 
 
@@ -118,13 +121,26 @@ def kvasir(folder: Path) -> dict[str, list[str]]:
     parquet(folder / "rows/data/test-00000-of-00001.parquet", kvasir_rows())
     raw = ({"img_id": name, "image": {"bytes": data, "path": f"{name}.jpg"}} for name, data in pictures.items())
     parquet(folder / "images/data/raw-00000-of-00001.parquet", raw)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder / "plain/images")))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}"
+    urls = (with_picture(row, None, f"{address}/{row['img_id']}.jpg") for row in kvasir_rows())
+    parquet(folder / "urls/data/test-00000-of-00001.parquet", urls)
     command = ["kvasir_vqa_x1", "--source"]
     return {
         "kvasir_vqa_x1, JSONL and a folder of pictures": [*command, f"{folder}/plain"],
         "kvasir_vqa_x1, parquet with the pictures' bytes": [*command, f"{folder}/bytes/data/test-*.parquet"],
+        "kvasir_vqa_x1, parquet with URLs": [*command, f"{folder}/urls"],
         "kvasir_vqa_x1, parquet and the image dataset": [*command, f"{folder}/rows", "--images", f"{folder}/images"],
         "kvasir_vqa_x1, references only": [*command, f"{folder}/plain", "--references-only"],
     }
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves a folder and says nothing."""
+
+    def log_message(self, *_: Any) -> None:
+        pass
 
 
 def med_cmr(folder: Path) -> dict[str, list[str]]:

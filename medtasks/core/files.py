@@ -181,7 +181,8 @@ def held(target: Path, doing: str, otherwise: str = "") -> Iterator[None]:
     """Lock the directory ``target``, which need not exist, for the block, against other processes on this file system.
 
     If another process holds the lock, a hidden file that the system releases when a process is killed, a `UsageError`
-    says by which ``target`` is being ``doing`` (``prepared``), and to wait ``otherwise`` to do something else.
+    says by which ``target`` is being ``doing`` (``prepared``), and to wait ``otherwise`` to do something else. Where
+    the file system has no locks, there is no such protection.
     """
     from filelock import FileLock, Timeout
 

@@ -28,7 +28,7 @@ COLUMNS = ("aspect", "raters", "measure", "units", "value", "interval")  # headi
 
 class Agreement(stats.Coefficient):
     """Agreement of ``raters`` on one aspect; None pools the aspects of every sample. A pair is measured on the units
-    that both rated, all raters on those that all rated, or for Krippendorff's alpha at least two."""
+    that both rated, all raters on those that all of them rated (Krippendorff's alpha: that at least two rated)."""
 
     aspect: str | None
     raters: str
@@ -36,7 +36,7 @@ class Agreement(stats.Coefficient):
 
 
 class AgreementReport(Frozen):
-    """Agreement per aspect, before that pooled for a rubric whose aspects vary by sample; percentile intervals."""
+    """Agreement per aspect, with percentile intervals; a rubric whose aspects vary by sample has the pooled one first."""
 
     rubric: str
     raters: tuple[str, ...]

@@ -80,7 +80,8 @@ def no_run(path: Path, fix: str = "give one, or a directory that contains some")
 
 
 def finished_run(path: Path) -> Path:
-    """The only result directory at or below ``path``; errors are those of :func:`one_run`."""
+    """The only result directory at or below ``path``; raises :class:`UsageError` as :func:`one_run`, and for an
+    unfinished run, which has no scores."""
     found = one_run(path)
     if is_unfinished(found):
         raise no_run(path, "it is an unfinished run: score the replies so far first (medtasks score)")
