@@ -36,7 +36,7 @@ class Agreement(stats.Coefficient):
 
 
 class AgreementReport(Frozen):
-    """Agreement per aspect, with percentile intervals; a rubric whose aspects vary by sample has the pooled one first."""
+    """Agreement per aspect, with percentile intervals; if aspects vary by sample, the pooled one comes first."""
 
     rubric: str
     raters: tuple[str, ...]
