@@ -129,7 +129,7 @@ def kvasir(folder: Path) -> dict[str, list[str]]:
     command = ["kvasir_vqa_x1", "--source"]
     return {
         "kvasir_vqa_x1, JSONL and a folder of pictures": [*command, f"{folder}/plain"],
-        "kvasir_vqa_x1, parquet with the pictures' bytes": [*command, f"{folder}/bytes/data/test-*.parquet"],
+        "kvasir_vqa_x1, parquet with the pictures' bytes": [*command, f"{folder}/bytes"],
         "kvasir_vqa_x1, parquet with URLs": [*command, f"{folder}/urls"],
         "kvasir_vqa_x1, parquet and the image dataset": [*command, f"{folder}/rows", "--images", f"{folder}/images"],
         "kvasir_vqa_x1, references only": [*command, f"{folder}/plain", "--references-only"],
