@@ -126,7 +126,10 @@ class VerdictStore:
             reason = str(error).partition(" with text ")[0]  # what follows is a prompt or an answer
             unusable = isinstance(error, OSError | sqlite3.OperationalError | sqlite3.ProgrammingError)
             if unusable and "malformed" not in reason and "decode" not in reason:
-                raise UsageError(f"{self.path}: the verdict store cannot be used ({reason})") from error
+                raise UsageError(
+                    f"{self.path}: the verdict store cannot be used ({reason}); give a file on a local disk with "
+                    "--store, or its directory with MEDTASKS_CACHE"
+                ) from error
             raise self._damaged(reason) from None
 
     def _damaged(self, problem: object) -> DataError:

@@ -1,8 +1,9 @@
 """A run: its replies, saved to disk as they arrive; then its samples, scores and manifest.
 
-Each command has its own directory: ``run.json`` describes the run, ``<task>.rank<N>.jsonl``
-contains the replies to process N. Repeating an interrupted command reuses these replies and asks only for the rest;
-``medtasks score DIR`` scores what is there. The directory is removed when the run finishes.
+Each command has its own directory: ``run.json`` describes the run, ``<task>.rank<N>.jsonl`` contains the replies to
+process N. Repeating an interrupted command reuses these replies and asks only for the rest; ``medtasks score DIR``
+scores what is there. The directory is removed when the run finishes. Not SQLite: its write-ahead log does not work on
+the network file systems that nodes share.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def test_what_is_not_a_store_of_this_version_is_refused_and_left_as_it_is(path: 
             _ = [store.get(f"k{number:03}") for number in range(50)]
         assert path.read_bytes()[:16] == content[:16]
         assert content == truncated or path.read_bytes() == content
-    with pytest.raises(UsageError, match="verdict store cannot be used"):
+    with pytest.raises(UsageError, match="give a file on a local disk"):
         VerdictStore(path / "verdicts.sqlite3")
 
 
