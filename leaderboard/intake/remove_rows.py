@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from medtasks.benchmarks.errors import derived_metrics
+from medtasks.benchmarks.error_kinds import derived_metrics
 from medtasks.benchmarks.layouts import all_layouts, columns_of
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.benchmark import BoardLayout, with_derived

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 
-from medtasks.benchmarks.errors import declared_rates
+from medtasks.benchmarks.error_kinds import declared_rates
 from medtasks.catalog.benchmark import ALL_GROUPS, BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.contents import LeftOut, TaskPackage, task_packages
 from medtasks.catalog.registry import all_benchmarks, benchmark_owner, get_benchmark, plugin_of

@@ -297,7 +297,7 @@ class Benchmark:
     null_option: str | None = None
     join: Callable[[Sequence[SampleView]], Joined] = sample_items
     pooled: Mapping[str, Callable[[Item], Value | None]] = field(default_factory=dict)
-    errors: Any = None  # a `medtasks.benchmarks.errors.Errors`
+    errors: Any = None  # a `medtasks.benchmarks.error_kinds.Errors`
     documents: Callable[[Any], list[Document]] = one_document
     record: type[Record] = Record
     read: Callable[[Any], Iterable[Record]] | None = None  # of a `medtasks.data.release.Release`

@@ -124,7 +124,7 @@ NO_OPTION = ErrorRate("no_option_rate", "No single option", cases="questions")
 
 
 def declared_rate(kind: ErrorKind) -> ErrorRate:
-    """The rate of a kind of error that a task file declares (`medtasks.benchmarks.errors`).
+    """The rate of a kind of error that a task file declares (`medtasks.benchmarks.error_kinds`).
 
     >>> kind = ErrorKind(name="missed", label="Missed", gold=["Polyp"], answer_other_than=["polyp", "a lesion"])
     >>> declared_rate(kind).signature.partition("|texts:")[0]

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from medtasks.benchmarks.errors import declared_errors, derived_metrics
+from medtasks.benchmarks.error_kinds import declared_errors, derived_metrics
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.benchmark import Benchmark, Value, with_derived
 from medtasks.catalog.spec import TaskSpec, leaf_tasks, load_spec, load_specs

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.benchmarks.documents import Rows
-from medtasks.benchmarks.errors import gold_text, name_problem
+from medtasks.benchmarks.error_kinds import gold_text, name_problem
 from medtasks.benchmarks.layouts import layouts_left_out
 from medtasks.benchmarks.variants import varied_rows
 from medtasks.catalog.benchmark import Benchmark

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from medtasks.answers.presence import count_of, said_of
-from medtasks.benchmarks.kvasir_vqa_x1.errors import FINDINGS, Reading, read_answer
+from medtasks.benchmarks.kvasir_vqa_x1.error_kinds import FINDINGS, Reading, read_answer
 
 CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("finding_answers.yaml").read_text("utf-8"))
 AGREEMENT = 163 / 165

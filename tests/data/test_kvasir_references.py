@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from medtasks.benchmarks.documents import task_documents
-from medtasks.benchmarks.kvasir_vqa_x1.errors import contradiction
+from medtasks.benchmarks.kvasir_vqa_x1.error_kinds import contradiction
 
 TEXT, BOX, FINDING = "Is there text?", "Is there a green/black box artefact?", "Does this image contain any finding?"
 POLYPS, FINDINGS = "How many polyps are in the image?", "How many findings are present?"

@@ -15,7 +15,7 @@ from test_harness_failures import target
 from medtasks import harness
 from medtasks.benchmarks.documents import prompt_text, task_documents, task_rows
 from medtasks.benchmarks.mi_cxr import with_demonstrations
-from medtasks.benchmarks.mi_cxr.scoring import CiderCorpus
+from medtasks.benchmarks.mi_cxr.cider import CiderCorpus
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.core.errors import DataError
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from metric_texts import WORDS, texts
 
-from medtasks.benchmarks.mi_cxr.scoring import CiderCorpus, cider_tokens
+from medtasks.benchmarks.mi_cxr.cider import CiderCorpus, cider_tokens
 
 Rows = list[tuple[str, str]]
 

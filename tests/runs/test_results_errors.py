@@ -12,9 +12,9 @@ from medtasks.adapters.policies import Question, make_policy
 
 from medtasks.benchmarks import mi_cxr
 from medtasks.benchmarks.documents import task_documents
-from medtasks.benchmarks.errors import Case, Errors
-from medtasks.benchmarks.med_cmr.errors import ranks_of
-from medtasks.benchmarks.mi_cxr.scoring import FAILURES
+from medtasks.benchmarks.error_kinds import Case, Errors
+from medtasks.benchmarks.med_cmr.error_kinds import ranks_of
+from medtasks.benchmarks.mi_cxr.error_kinds import FAILURES
 from medtasks.catalog.benchmark import Item, SampleView
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec

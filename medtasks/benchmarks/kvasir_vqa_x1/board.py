@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from medtasks.benchmarks.kvasir_vqa_x1.errors import ERRORS, FINDINGS
+from medtasks.benchmarks.kvasir_vqa_x1.error_kinds import ERRORS, FINDINGS
 from medtasks.benchmarks.layouts import (
     error_columns,
     groups,

@@ -12,7 +12,7 @@ from medtasks.benchmarks.layouts import (
     tables_of,
     tasks,
 )
-from medtasks.benchmarks.med_cmr.errors import ERRORS
+from medtasks.benchmarks.med_cmr.error_kinds import ERRORS
 from medtasks.catalog.benchmark import BoardLayout, Column, Plot
 
 _MCQ = "med_cmr_mcq"

@@ -14,7 +14,7 @@ from medtasks.benchmarks.layouts import (
     tables_of,
     tasks,
 )
-from medtasks.benchmarks.mi_cxr.scoring import ERRORS, FAILURES
+from medtasks.benchmarks.mi_cxr.error_kinds import ERRORS, FAILURES
 from medtasks.catalog.benchmark import BoardLayout, Column, Plot
 
 _CXR = "mi_cxr"

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from medtasks.benchmarks.errors import Case, Errors
+from medtasks.benchmarks.error_kinds import Case, Errors
 from medtasks.catalog.benchmark import Item
 from medtasks.data.sources import read_table
 from medtasks.metrics.item_metrics import NO_OPTION, UNANSWERED, ErrorRate

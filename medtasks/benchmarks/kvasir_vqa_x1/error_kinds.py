@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from medtasks.answers.presence import VERSION, Said, bare_answer, count_of, said_of
-from medtasks.benchmarks.errors import Case, Errors
+from medtasks.benchmarks.error_kinds import Case, Errors
 from medtasks.benchmarks.kvasir_vqa_x1.records import VOCABULARY, class_of
 from medtasks.catalog.benchmark import Item
 from medtasks.metrics.item_metrics import ErrorRate
