@@ -168,18 +168,21 @@ def totals(statistics: Array) -> Array:
 def segment_sums(statistics: Array, begins: npt.NDArray[np.int64]) -> Array:
     """Column sums ``(segments, width)`` of consecutive rows, each segment from its begin to the next; none is empty.
 
-    Correctly rounded, as `totals` has them: whole numbers are added at once, others segment by segment.
+    Correctly rounded, as `totals` has them: whole numbers are added at once, others segment by segment. One column at a
+    time: the tables of large runs have hundreds of megabytes.
     """
     statistics = np.asarray(statistics, dtype=np.float64)
     sums = np.zeros((len(begins), statistics.shape[1]))
     if not len(begins):
         return sums
-    whole = whole_columns(statistics)
-    sums[:, whole] = np.add.reduceat(statistics[:, whole], begins, axis=0)
     spans = list(zip(begins.tolist(), [*begins[1:].tolist(), len(statistics)], strict=True))
-    for column in np.flatnonzero(~whole):
-        listed = statistics[:, column].tolist()
-        sums[:, column] = [math.fsum(listed[begin:end]) for begin, end in spans]
+    for place, whole in enumerate(whole_columns(statistics)):
+        column = np.ascontiguousarray(statistics[:, place])
+        if whole:
+            sums[:, place] = np.add.reduceat(column, begins)
+        else:
+            listed = column.tolist()
+            sums[:, place] = [math.fsum(listed[begin:end]) for begin, end in spans]
     return sums
 
 
@@ -192,7 +195,6 @@ def check_finite(statistics: Array) -> None:
 
 def whole_columns(statistics: Array) -> npt.NDArray[np.bool_]:
     """Which columns of ``(n, width)`` have whole numbers whose sums are exact in any order (below 2**53)."""
-    columns = np.ascontiguousarray(statistics.T)
-    largest = np.abs(columns).max(axis=1, initial=0.0) * len(statistics)
-    whole: npt.NDArray[np.bool_] = (columns == np.floor(columns)).all(axis=1) & (largest < 2**53)
-    return whole
+    columns = map(np.ascontiguousarray, statistics.T)
+    exact = [np.abs(one).max(initial=0.0) * len(one) < 2**53 and (one == np.floor(one)).all() for one in columns]
+    return np.array(exact, dtype=np.bool_)

@@ -113,7 +113,8 @@ class _TableScores:
 
     def __init__(self, table: ItemTable, threshold: float, drawn: list[_Drawn]) -> None:
         self._table, self._threshold, self._drawn = table, threshold, drawn
-        self._columns = {name: table.column(name) for name in table.metrics}  # a group's are made on each access
+        used = (name for name in ("accuracy", PREFERENCE, ECE, GIVEN) if name in table.metrics)
+        self._columns = {name: table.column(name) for name in used}  # a group's are made on each access
         by_name = {name: table.rows_by_group(name) for name in table.breakdowns}
         self._keys = [("", ""), *((name, key) for name, groups in by_name.items() for key in groups)]
         self._parts = [key if name and name == table.benchmark.parts else "" for name, key in self._keys]
@@ -153,7 +154,7 @@ class _TableScores:
     def _metric(self, name: str) -> list[dict[str, Any]]:
         """The `MetricScore` of each group, in one call of the metric."""
         metric, group = get_metric(name), self._group
-        whole, columns = self._columns[name], self._table.columns
+        whole, columns = self._table.column(name), self._table.columns
         reduced = {place: (name, part) for place, part in enumerate(self._parts) if part and (name, part) in columns}
         if reduced:  # items judged by parts count with theirs
             used = (columns[reduced[place]] if place in reduced else whole for place in range(self._count))
@@ -166,6 +167,7 @@ class _TableScores:
             return scores
         known = column.applies & column.known & np.isin(group, valued)
         rows, statistics, group = self._rows[known], column.statistics[known], group[known]
+        del column  # of large runs, tens of megabytes
         check_finite(statistics)
         begins = np.flatnonzero(np.diff(group, prepend=-1) | np.diff(self._table.codes[rows], prepend=-1))
         sums = np.split(segment_sums(statistics, begins), _begins(group[begins])[1:])

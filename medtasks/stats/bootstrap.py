@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TypeAlias
 
 import numpy as np
@@ -55,7 +56,7 @@ def joint_intervals(entries: Sequence[tuple[Array, Score]], *, resamples: int = 
     ``entries`` are totals ``(clusters, width)`` (`cluster_totals`) and their score. An interval has no bounds for fewer
     than two clusters, or if the score of a resample is undefined.
     """
-    keys = [(score, sums.shape, sums.tobytes()) for sums, score in entries]
+    keys = [(score, sums.shape, sha256(sums.tobytes()).digest()) for sums, score in entries]
     distinct = dict(zip(keys, entries, strict=True))  # a task's scores are often those of one of its groups
     by_size = defaultdict(list)
     for key, (sums, _) in distinct.items():

@@ -301,7 +301,10 @@ def _from_data_here(make: Callable[[str, str, Settings], T], task: str, manifest
                 errors.append(error)
             except Exception as error:  # code of other packages
                 errors.append(MedtasksError(f"{task}: its documents cannot be made ({first_line(error)})."))
-    raise errors[0]
+    try:
+        raise errors[0]
+    finally:
+        errors.clear()  # each has this frame, which has them: they, and the callers' samples, would stay
 
 
 @functools.lru_cache(maxsize=8)

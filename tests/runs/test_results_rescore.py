@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import shutil
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +31,7 @@ from medtasks.runs.manifest import now, task_facts
 from medtasks.runs.record import RunRecord, read_run, write_run
 from medtasks.runs.replies import Answer, Reply, Slot
 from medtasks.runs.run import AnswerStore, Plan, data_facts, score_unfinished
+from medtasks.runs.samples import without_garbage_collection
 from medtasks.verify.scored import keep_finished, keep_written, scored_record
 from medtasks.verify.store import RunStore, user_store
 from medtasks.verify.verification import SubmittedTask
@@ -67,6 +69,18 @@ def test_scoring_again_changes_nothing_but_the_manifest(tmp_path: Path) -> None:
     assert before.pop("scored") is None
     assert after.pop("scored")["medtasks"] == before["versions"]["medtasks"]
     assert after == before
+
+
+def test_samples_whose_data_are_not_here_are_freed_without_a_search_for_cycles(folder: Path) -> None:
+    manifest, samples = read_run(folder)
+    other = {"fingerprint": "a" * 64, "mini": False, "records": 10**6}
+    data = {name: facts.model_copy(update=other) for name, facts in manifest.data.items()}
+    known = [weakref.ref(sample) for several in samples.values() for sample in several]
+    with without_garbage_collection():
+        record = scored_record(manifest.model_copy(update={"data": data}), samples)
+        del samples
+        assert record.scores
+        assert [one for one in known if one() is not None] == []
 
 
 def test_scored_twice_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
