@@ -166,8 +166,10 @@ class _TableScores:
         if not valued:
             return scores
         known = column.applies & column.known & np.isin(group, valued)
-        rows, statistics, group = self._rows[known], column.statistics[known], group[known]
-        del column  # of large runs, tens of megabytes
+        rows, statistics = self._rows, column.statistics
+        if not known.all():  # else no copy, which has tens of megabytes in large runs
+            rows, statistics, group = rows[known], statistics[known], group[known]
+        del column
         check_finite(statistics)
         begins = np.flatnonzero(np.diff(group, prepend=-1) | np.diff(self._table.codes[rows], prepend=-1))
         sums = np.split(segment_sums(statistics, begins), _begins(group[begins])[1:])

@@ -426,8 +426,9 @@ class RunTables:
             return table
         whole = pooled_table(parts, table.breakdowns, [metric for metric, part in table.columns if not part])
         made = {key: whole.columns[key] for key in whole.columns if not key[1]}
-        columns = Lazy(whole.columns, lambda key: made.get(key) or whole.columns[key])
-        return replace(whole, metrics=table.metrics, columns=columns)
+        further = Lazy(whole.columns, lambda key: made.get(key) or whole.columns[key])
+        # without judged parts, none of the tables that were put together is needed any more
+        return replace(whole, metrics=table.metrics, columns=made if len(made) == len(further) else further)
 
 
 def in_parts(spec: TaskSpec, samples: Sequence[Sample]) -> Iterator[Sequence[Sample]]:
