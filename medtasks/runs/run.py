@@ -2,8 +2,8 @@
 
 Each command has its own directory: ``run.json`` describes the run, ``<task>.rank<N>.jsonl`` contains the replies to
 process N. Repeating an interrupted command reuses these replies and asks only for the rest; ``medtasks score DIR``
-scores what is there. The directory is removed when the run finishes. Not SQLite: its write-ahead log does not work on
-the network file systems that nodes share.
+scores what is there. The directory is removed when the run finishes. The files are lines, not SQLite, whose write-ahead
+log does not work on the network file systems that nodes share.
 """
 
 from __future__ import annotations

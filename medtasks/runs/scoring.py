@@ -167,7 +167,7 @@ class _TableScores:
             return scores
         known = column.applies & column.known & np.isin(group, valued)
         rows, statistics = self._rows, column.statistics
-        if not known.all():  # else no copy, which has tens of megabytes in large runs
+        if not known.all():  # if all are, a copy would only cost memory: tens of megabytes in large runs
             rows, statistics, group = rows[known], statistics[known], group[known]
         del column
         check_finite(statistics)
