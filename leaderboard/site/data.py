@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby, product
-from operator import getitem, itemgetter
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -59,10 +59,10 @@ def samples_of(board: Board, runs: Mapping[str, RunFolder]) -> SampleText:
         other_tasks = {leaf for name in named for leaf in leaf_tasks(name)}
         for model, run in sorted(ranked[benchmark.name], key=lambda one: (board.runs[one[1]].created, one)):
             manifest, by_task = found[run]
-            for task in by_task:  # asking whether it has a task would read that task's samples
+            for task, of_task in by_task.items():
                 owner = manifest.tasks[task].benchmark if task in manifest.tasks else ""
                 if owner == benchmark.name or (owner and owner not in ranked and task in other_tasks):
-                    samples[benchmark.name, task, model] = partial(getitem, by_task, task)
+                    samples[benchmark.name, task, model] = partial(list, of_task)
     return samples
 
 

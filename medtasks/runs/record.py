@@ -22,10 +22,10 @@ from medtasks.core.schema import first_problem
 from medtasks.metrics.streaming import Timeline
 from medtasks.runs.comparisons import Diagnostics, LevelGap, Paired, comparisons, diagnose, level_gaps
 from medtasks.runs.manifest import RunManifest, versions
-from medtasks.runs.samples import Sample, SampleLines, sample_lines
+from medtasks.runs.samples import Sample, SampleFile, SampleLines
 from medtasks.runs.scores import COVERAGE, Scores
 from medtasks.runs.scoring import scores_of
-from medtasks.runs.table import Lazy, RunTables
+from medtasks.runs.table import RunTables
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ def read_run(directory: Path) -> tuple[RunManifest, dict[str, list[Sample]]]:
         DataError: the manifest or a sample line cannot be read; names file, line and field.
     """
     manifest, samples = RunFolder(directory).read()
-    return manifest, dict(samples)
+    return manifest, {task: [*of_task] for task, of_task in samples.items()}
 
 
 @contextmanager
@@ -271,8 +271,8 @@ class RunFolder:
         manifest = read_manifest(self.directory)
         return manifest.tasks, {name: facts.mini for name, facts in manifest.data.items()}
 
-    def read(self) -> tuple[RunManifest, Mapping[str, list[Sample]]]:
-        """The manifest, and the samples by task, read anew on each access."""
+    def read(self) -> tuple[RunManifest, Mapping[str, SampleFile]]:
+        """The manifest, and the samples by task."""
         manifest = read_manifest(self.directory)
         files = {file.stem: file for file in self.files[1:]}
-        return manifest, Lazy(files, lambda task: [sample for *_, sample in sample_lines(files[task])])
+        return manifest, {task: SampleFile(file) for task, file in files.items()}

@@ -9,6 +9,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -209,6 +210,23 @@ class SampleLines(Sequence[Sample]):
         self._file.seek(0)
         with path.open("wb") as stream:
             shutil.copyfileobj(self._file, stream)
+
+
+@dataclass(frozen=True)
+class SampleFile:
+    """The samples of a file that `SampleLines` wrote; each iteration reads it anew, one sample at a time."""
+
+    path: Path
+
+    def __iter__(self) -> Iterator[Sample]:
+        return (sample for *_, sample in sample_lines(self.path))
+
+    @property
+    def confident(self) -> bool:
+        """Whether a sample may have probabilities or a confidence: the fields are there, in it or in its document."""
+        with reading(self.path, "restore it"):
+            lines = read_lines(self.path)
+            return any(b'"probabilities":' in line or b'"confidence":' in line for line in lines)
 
 
 def sample_lines(path: Path) -> Iterator[tuple[int, int, Sample]]:

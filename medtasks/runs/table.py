@@ -9,7 +9,7 @@ from collections import Counter, UserDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import chain
+from itertools import chain, islice
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -23,7 +23,7 @@ from medtasks.catalog.spec import TaskSpec, leaf_tasks, load_spec, load_specs
 from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.samples import Sample
+from medtasks.runs.samples import Sample, SampleFile
 from medtasks.runs.scored import confidence_metrics, gives_confidence, has_models
 
 Rows = npt.NDArray[np.int64]
@@ -431,10 +431,22 @@ class RunTables:
         return replace(whole, metrics=table.metrics, columns=made if len(made) == len(further) else further)
 
 
-def in_parts(spec: TaskSpec, samples: Sequence[Sample]) -> Iterator[Sequence[Sample]]:
+def in_parts(spec: TaskSpec, samples: Sequence[Sample] | SampleFile) -> Iterator[list[Sample]]:
     """The samples of a task in parts that are scored one after the other; as a whole if its items need all of them."""
     facts = spec.metadata
     joined = facts.varied or not spec.benchmark.repeatable
-    whole = joined or has_models(spec) or (facts.confidence and any(map(gives_confidence, samples)))
-    size = max(len(samples), 1) if whole else PART
-    return (samples[begin : begin + size] for begin in range(0, max(len(samples), 1), size))
+    return batches(samples, None if joined or has_models(spec) or (facts.confidence and confident(samples)) else PART)
+
+
+def confident(samples: Sequence[Sample] | SampleFile) -> bool:
+    """Whether confidences may be in some of a task's samples, so that the others lack theirs."""
+    return samples.confident if isinstance(samples, SampleFile) else any(map(gives_confidence, samples))
+
+
+def batches(samples: Iterable[Sample], size: int | None = PART) -> Iterator[list[Sample]]:
+    """The samples in lists of ``size``, all in one for None; the first is empty if there are none."""
+    rest = iter(samples)
+    batch = [*islice(rest, size)]
+    yield batch
+    while batch := [*islice(rest, size)]:
+        yield batch

@@ -18,7 +18,7 @@ from medtasks.core.errors import DataError, UsageError
 from medtasks.metrics.streaming import timelines
 from medtasks.runs.manifest import RunManifest, created_at
 from medtasks.runs.record import Change, RunFolder, RunRecord, read_manifest
-from medtasks.runs.samples import Sample, SampleLines
+from medtasks.runs.samples import Sample, SampleFile, SampleLines
 from medtasks.runs.signature import signatures
 from medtasks.runs.table import RunTables
 from medtasks.runs.verdicts import judge_hash
@@ -35,7 +35,7 @@ from medtasks.verify.verification import (
 
 def scored_record(
     manifest: RunManifest,
-    samples: Mapping[str, Sequence[Sample]],
+    samples: Mapping[str, Sequence[Sample] | SampleFile],
     folder: str = "",
     *,
     own: bool = False,
@@ -66,13 +66,11 @@ def scored_record(
     changes: list[Change] = []
     tasks: list[SubmittedTask] = []
     for task in manifest.tasks:
-        ordered = sorted(samples[task], key=lambda sample: sample.sample_id)
-        submitted = SubmittedTask(task, manifest, ordered, own=own)
-        del ordered
+        submitted = SubmittedTask(task, manifest, own=own)
         benchmark = submitted.spec.benchmark  # whose groups may join samples of several tasks
         kept_whole = whole or not benchmark.repeatable or benchmark.timeline is not None
         again: SampleLines | list[Sample] = SampleLines(()) if whole else []
-        for part, made in submitted.parts():
+        for part, made in submitted.parts(samples[task]):
             for before, after in zip(part, made, strict=True):
                 old, new = ({"filtered": one.filtered, "status": one.status, **one.scores} for one in (before, after))
                 for what in dict.fromkeys((*old, *new)) if old != new else ():
@@ -199,9 +197,8 @@ def keep_finished(folder: Path, run: RunRecord, store: RunStore) -> None:
         manifest = manifest.model_copy(update={"judge": rubrics})
         tasks = []
         for name in manifest.tasks:
-            samples = [*run.samples[name]]
-            tasks.append(SubmittedTask(name, manifest, samples, own=False))
-            tasks[-1].outcomes = [sample.outcome for sample in samples]
+            tasks.append(SubmittedTask(name, manifest, own=False))
+            tasks[-1].examine(run.samples[name])
             forget_documents()
         if not others and all(one.is_plain for one in tasks):
             kept = replace(

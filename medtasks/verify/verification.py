@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -28,10 +28,10 @@ from medtasks.metrics.learned import LEARNED
 from medtasks.metrics.registry import get_metric, is_ours, unit_of
 from medtasks.runs.manifest import DataFacts, RubricFacts, RunManifest, TaskFacts, filter_versions, protocol_hash
 from medtasks.runs.record import Verification
-from medtasks.runs.samples import Outcome, Sample, duplicate_ids, lacks_texts
+from medtasks.runs.samples import Outcome, Sample, SampleFile, lacks_texts
 from medtasks.runs.scored import has_models, scored_samples, with_learned_metrics
 from medtasks.runs.signature import changed_options
-from medtasks.runs.table import in_parts
+from medtasks.runs.table import batches, in_parts
 from medtasks.runs.verdicts import with_judged_scores
 
 T = TypeVar("T")
@@ -50,16 +50,12 @@ class SubmittedTask:
     submitted values of learned metrics, and of those that this machine cannot compute, are kept: ``submitted`` names
     them. ``either`` is whether ``own`` makes no difference. ``responses`` is a hash of all responses, to find copies,
     ``outcomes`` are those of the samples scored so far.
-
-    Raises:
-        DataError: the samples are not those that the manifest describes, or do not have the task's number of responses.
     """
 
-    def __init__(self, task: str, manifest: RunManifest, samples: Sequence[Sample], *, own: bool) -> None:
+    def __init__(self, task: str, manifest: RunManifest, *, own: bool) -> None:
         self.spec = load_spec(task)
         self._manifest, self._own = manifest, own
         self._place = f"samples/{task}.jsonl"
-        self._samples = samples
         self._facts = manifest.tasks[task]
         self.outcomes: list[Outcome] = []
         self.outcome = Verification()
@@ -68,43 +64,78 @@ class SubmittedTask:
         self.problems: list[str] = []
         self.responses = ""
         self.either = not has_models(self.spec)
-        self._require_own_samples()
-        if lacks_texts(samples):
-            self.outcome = Verification("unverifiable", NO_RESPONSES, claimed=True)
-            return
-        given = {sample.sample_id: sample.responses for sample in samples}
-        if len(given) >= 20 and len({*given.values()}) >= 4:  # else equal ones may be chance
-            self.responses = short_hash(canonical_json(sorted(given.items())))
-        self._use_local_documents()
-
+        self._known: Mapping[str, tuple[Mapping[str, Any], str]] | None = None
         learned = {*self.spec.metadata.learned}
         absent = {one for one in {*self.spec.metrics} - learned if get_metric(one).unavailable() is not None}
-        claimed = {one for sample in self._samples for one in sample.statistics} & (learned | absent)
-        self.either = self.either and not claimed
-        if not own:
-            self.submitted = frozenset(claimed)
-            if names := ", ".join(sorted(claimed & learned)):
-                self.notes.append(f"{task}: {names} are taken as submitted, because building loads no models")
-            if names := ", ".join(sorted(claimed & absent)):
-                self.notes.append(f"{task}: {UNSCORED} ({names})")
+        self._claimable = frozenset(learned | absent)
+        self._claimed: set[str] = set()
+        self._responses: dict[str, str] = {}  # a hash of each sample's, by sample id
+        self._unknown = 0
+        self._other_prompts: list[str] = []
 
-    def _require_own_samples(self) -> None:
+    def parts(self, samples: Sequence[Sample] | SampleFile) -> Iterator[tuple[list[Sample], list[Sample]]]:
+        """The samples in parts, each with the documents of the data and as scored now; few are in memory at a time.
+
+        Raises:
+            DataError: the samples are not those that the manifest describes, do not have the task's number of
+                responses, or cannot be scored.
+        """
+        for part in self._checked(in_parts(self.spec, samples)):
+            made = part
+            if not self.outcome.claimed:
+                try:
+                    made = self._scored(part)
+                except NotPreparedError as error:  # a metric needs data that are not here
+                    why = first_line(error).rstrip(".")
+                    self.notes.append(f"{self.spec.name}: {UNSCORED} ({why})")
+                    reason = f"claimed: its scores cannot be computed here ({why})"
+                    self.outcome = Verification("unverifiable", reason, claimed=True)
+                except Exception as error:  # untrusted input, and code of other packages
+                    raise self._unscorable(part, error) from error
+            if self.outcome.claimed:
+                self.submitted |= {name for sample in part for name in sample.statistics}
+            self.outcomes += [sample.outcome for sample in made]
+            yield part, made
+
+    def examine(self, samples: Iterable[Sample]) -> None:
+        """Find out the same about samples that were scored just now; raises as :meth:`parts`."""
+        for part in self._checked(batches(samples)):
+            self.outcomes += [sample.outcome for sample in part]
+
+    def _checked(self, parts: Iterable[Sequence[Sample]]) -> Iterator[list[Sample]]:
+        for number, part in enumerate(parts):
+            ordered = sorted(part, key=lambda sample: sample.sample_id)
+            if number == 0:
+                self._use_local_documents(ordered)
+            self._require_own_samples(ordered)
+            if not self.outcome.claimed:
+                ordered = self._with_local_documents(ordered)
+                self._claimed |= {name for one in ordered for name in one.statistics} & self._claimable
+            yield ordered
+        self._conclude()
+
+    def _use_local_documents(self, first: Sequence[Sample]) -> None:
+        """Look for the task's documents in the data prepared here, unless its ``first`` samples have no texts."""
+        if lacks_texts(first):
+            self.outcome = Verification("unverifiable", NO_RESPONSES, claimed=True)
+            return
+        try:
+            self._known = _from_data_here(_known, self.spec.name, self._manifest)
+        except MedtasksError as error:
+            self.outcome = Verification("unverifiable", first_line(error).rstrip("."))
+
+    def _require_own_samples(self, samples: Sequence[Sample]) -> None:
         """Refuse samples that are not those that the manifest describes, or with another number of responses: it is the
         task's, unless the harness was run with ``--repeats``."""
-        task, samples = self.spec.name, self._samples
-        if len(samples) != self._facts.attempted:
-            raise DataError(
-                f"{self._place}: {len(samples):,} samples, expected {self._facts.attempted:,}, the sum of `answered` "
-                f"and `failed` of `tasks.{task}` in manifest.json; restore the file."
-            )
-        for name in duplicate_ids(samples):
-            raise DataError(f"{self._place}: sample {name} is duplicated, expected once; run again.")
+        task = self.spec.name
         option = changed_options(self._manifest.settings).get("repeats")
         number = option if isinstance(option, int) else self.spec.repeats
         number = 1 if "layout" in self._manifest.model else int(number)
         fields = () if lacks_texts(samples) else ("responses", "failed", "probabilities")
         for sample in samples:
             place = f"{self._place}: sample {sample.sample_id}"
+            if sample.sample_id in self._responses:
+                raise DataError(f"{place} is duplicated, expected once; run again.")
             if sample.task != task:
                 raise DataError(f"{place}: field `task` is {sample.task!r}, expected {task!r}; restore the file.")
             for field in fields:
@@ -114,54 +145,55 @@ class SubmittedTask:
                         f"{place}: field `{field}` has {found:,} entries, expected {number}, the number of responses "
                         "to a question of the task; restore the file."
                     )
+            self._responses[sample.sample_id] = short_hash(canonical_json(sample.responses))
 
-    def _use_local_documents(self) -> None:
-        """Take documents from the data, and compare the prompts with those that they give."""
-        facts, samples = self._facts, self._samples
-        try:
-            known = _from_data_here(_known, self.spec.name, self._manifest)
-        except MedtasksError as error:
-            self.outcome = Verification("unverifiable", first_line(error).rstrip("."))
+    def _with_local_documents(self, samples: Sequence[Sample]) -> list[Sample]:
+        """The samples with the documents of the data, whose prompts are compared with those that the documents give."""
+        if self._known is None:
+            return [*samples]
+        own = not changed_options(self._manifest.settings) and self._facts.prompt_hash == self.spec.prompt_hash
+        found = []
+        for one in samples:
+            if one.sample_id not in self._known:
+                self._unknown += 1
+                found.append(one)
+                continue
+            fields, prompt = self._known[one.sample_id]
+            # without a prompt, it was never asked: the run was not finished
+            if own and (one.prompt or one.status != FAILED) and short_hash(one.prompt) != prompt:
+                self._other_prompts.append(one.sample_id)
+            found.append(one.model_copy(update=fields))
+        return found
+
+    def _conclude(self) -> None:
+        """Set what only all samples show."""
+        task, count = self.spec.name, len(self._responses)
+        if count != self._facts.attempted:
+            raise DataError(
+                f"{self._place}: {count:,} samples, expected {self._facts.attempted:,}, the sum of `answered` "
+                f"and `failed` of `tasks.{task}` in manifest.json; restore the file."
+            )
+        if self.outcome.claimed:
             return
-        if unknown := sum(sample.sample_id not in known for sample in samples):
-            text = f"{unknown:,} of {len(samples):,} samples are of no document of the task"
+        if count >= 20 and len({*self._responses.values()}) >= 4:  # else equal ones may be chance
+            self.responses = short_hash(canonical_json(sorted(self._responses.items())))
+        if self._known is not None:
+            asked = max(self._facts.asked, len(self._known)) if self._unknown else len(self._known)
+            self._facts = self._facts.model_copy(update={"asked": asked})
+        if self._unknown:
+            text = f"{self._unknown:,} of {count:,} samples are of no document of the task"
             self.outcome = Verification("refused", text)
-            self._facts = facts.model_copy(update={"asked": max(facts.asked, len(known))})
-            return
-        self._facts = facts.model_copy(update={"asked": len(known)})
-        if not changed_options(self._manifest.settings) and facts.prompt_hash == self.spec.prompt_hash:
-            others = [
-                one.sample_id
-                for one in samples
-                if (one.prompt or one.status != FAILED)  # else it was never asked: the run was not finished
-                and short_hash(one.prompt) != known[one.sample_id][1]
-            ]
-            if others:
-                text = f"{len(others):,} of {len(samples):,} prompts differ from the template"
-                self.outcome = Verification("refused", text, samples=tuple(others[:_MOST_NAMED]))
-        self._samples = [one.model_copy(update=known[one.sample_id][0]) for one in samples]
-
-    def parts(self) -> Iterator[tuple[Sequence[Sample], list[Sample]]]:
-        """The samples in parts, each with the documents of the data and as scored now; few are in memory at a time."""
-        parts = [*in_parts(self.spec, self._samples)]
-        self._samples = ()
-        while parts:
-            part = parts.pop(0)
-            made = [*part]
-            if not self.outcome.claimed:
-                try:
-                    made = self._scored(part)
-                except NotPreparedError as error:  # a metric needs data that are not here
-                    why = first_line(error).rstrip(".")
-                    self.notes.append(f"{self.spec.name}: {UNSCORED} ({why})")
-                    reason = f"claimed: its scores cannot be computed here ({why})"
-                    self.outcome, self.responses = Verification("unverifiable", reason, claimed=True), ""
-                except Exception as error:  # untrusted input, and code of other packages
-                    raise self._unscorable(part, error) from error
-            if self.outcome.claimed:
-                self.submitted |= {name for sample in part for name in sample.statistics}
-            self.outcomes += [sample.outcome for sample in made]
-            yield part, made
+        elif others := self._other_prompts:
+            text = f"{len(others):,} of {count:,} prompts differ from the template"
+            self.outcome = Verification("refused", text, samples=tuple(sorted(others)[:_MOST_NAMED]))
+        learned = {*self.spec.metadata.learned}
+        self.either = self.either and not self._claimed
+        if not self._own:
+            self.submitted |= self._claimed
+            if names := ", ".join(sorted(self._claimed & learned)):
+                self.notes.append(f"{task}: {names} are taken as submitted, because building loads no models")
+            if names := ", ".join(sorted(self._claimed - learned)):
+                self.notes.append(f"{task}: {UNSCORED} ({names})")
 
     def _scored(self, samples: Sequence[Sample]) -> list[Sample]:
         with using(miniature=self._manifest.miniature):
@@ -169,7 +201,7 @@ class SubmittedTask:
             if self._own:
                 again = with_learned_metrics(self.spec, again, self.problems)
         learned = self.spec.metadata.learned
-        names = () if self._own else (*learned, *sorted(self.submitted - {*learned}))
+        names = () if self._own else (*learned, *sorted(self._claimed - {*learned}))
         for number, (one, given) in enumerate(zip(again, samples, strict=True) if names else ()):
             known = {} if one.status == FAILED or one.repeats else given.statistics
             rows = {name: known[name] for name in names if name in known}
