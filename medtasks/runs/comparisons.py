@@ -15,7 +15,7 @@ from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.scores import Scores
-from medtasks.runs.table import ItemTable, Rows, RunTables, without_value
+from medtasks.runs.table import ItemTable, Rows, RunTables, reduced_to, without_value
 from medtasks.stats.bootstrap import Clusters
 from medtasks.stats.paired import PairedDifference, clustered_score, paired_difference
 
@@ -42,16 +42,15 @@ def compare_tables(first: tuple[str, ItemTable], second: tuple[str, ItemTable]) 
     joined = [(rows[0][name], rows[1][name]) for name in sorted(rows[0].keys() & rows[1].keys())]
     shared: Rows = np.array(joined, dtype=np.int64).reshape(-1, 2)
     # a group's column is put together on each access
-    columns = {name: (one.column(name), other.column(name)) for name in one.metrics if (name, "") in other.columns}
+    columns = {name: (one.column(name), other.column(name)) for name in one.metrics if name in other.columns}
 
     def compared(items: Rows, part: str = "", unpaired: int = 0, **more: Any) -> Paired:
         metrics = {}
         for metric, wholes in columns.items():
-            used = (
-                table.columns[metric, part] if part and (metric, part) in table.columns else whole
-                for table, whole in zip(tables, wholes, strict=True)
+            left, right = (
+                reduced_to(whole, table.reduced.get((metric, part)), rows).statistics
+                for table, whole, rows in zip(tables, wholes, items.T, strict=True)
             )
-            left, right = (column.statistics[items[:, place]] for place, column in enumerate(used))
             difference = compare_statistics(metric, left, right, one.codes[items[:, 0]])
             if difference is not None:
                 metrics[metric] = difference
@@ -139,7 +138,7 @@ def diagnose(scores: Scores, null_option: str | None, readings: Mapping[str, int
 def level_gap(lower: ItemTable, higher: ItemTable, metric: str) -> LevelGap | None:
     """The gap between two levels, clustered by image across both; None if an item has no score."""
     tables = higher, lower
-    if any((metric, "") not in table.columns or not table.column(metric).known.all() for table in tables):
+    if any(metric not in table.columns or not table.column(metric).known.all() for table in tables):
         return None
     above, below = (table.column(metric).statistics for table in tables)
     clusters = [*higher.clusters, *lower.clusters]

@@ -24,7 +24,7 @@ from medtasks.metrics.registry import get_metric
 from medtasks.metrics.variants import POSITIONS, PREFERENCE, preference_of_letter
 from medtasks.runs.samples import Sample
 from medtasks.runs.scores import COVERAGE, Scores
-from medtasks.runs.table import AWAITING, PENDING, Column, ItemTable, Rows, RunTables, item_table, stacked
+from medtasks.runs.table import AWAITING, PENDING, Column, ItemTable, Rows, RunTables, item_table, reduced_to, stacked
 from medtasks.runs.table import FAILED as NO_RESPONSE
 from medtasks.stats.bootstrap import Score, cluster_totals, clustered_standard_error, joint_intervals
 from medtasks.stats.paired import student_interval
@@ -154,11 +154,11 @@ class _TableScores:
     def _metric(self, name: str) -> list[dict[str, Any]]:
         """The `MetricScore` of each group, in one call of the metric."""
         metric, group = get_metric(name), self._group
-        whole, columns = self._table.column(name), self._table.columns
-        reduced = {place: (name, part) for place, part in enumerate(self._parts) if part and (name, part) in columns}
-        if reduced:  # items judged by parts count with theirs
-            used = (columns[reduced[place]] if place in reduced else whole for place in range(self._count))
-            column = stacked([one.take(rows) for one, rows in zip(used, self._scored, strict=True)])
+        whole = self._table.columns[name]
+        reduced = [self._table.reduced.get((name, part)) for part in self._parts]
+        if any(one is not None for one in reduced):
+            several = zip(reduced, self._scored, strict=True)
+            column = stacked([reduced_to(whole, part, rows) for part, rows in several])
         else:
             column = whole.take(self._rows)
         scores = self._unscored(metric, column)
@@ -183,7 +183,7 @@ class _TableScores:
             if name == "accuracy":
                 chance = _chance([self._table.options[row] for row in rows[group == number]])
                 score |= {"chance": chance, "margin_over_chance": None if chance is None else value - chance}
-            if whole.repeats is not None and number not in reduced:
+            if whole.repeats is not None and reduced[number] is None:
                 items = self._scored[number]
                 runs = whole.repeats[items[whole.applies[items]]]
                 spread = _scores(metric, totals(runs.reshape(len(runs), -1)).reshape(runs.shape[1:])).tolist()

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections import Counter, UserDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import chain, islice
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ Rows = npt.NDArray[np.int64]
 """Row numbers of items."""
 Mask = npt.NDArray[np.bool_]
 Key = tuple[str, str]
-"""A metric, and the part to which items judged by parts (`Benchmark.parts`) are reduced; empty for whole items."""
+"""A metric, and the part to which items judged by parts (`Benchmark.parts`) are reduced."""
 ABSENT, PRESENT, FAILED, PENDING, AWAITING = range(5)
 """The states of an item: without a value of the metric, with one, without a response, without a verdict, and without
 one because no judge has been asked."""
@@ -171,25 +171,25 @@ def _array(metric: str, rows: Sequence[tuple[float, ...]], width: int) -> Array:
     return np.fromiter(chain.from_iterable(rows), np.float64, len(rows) * width).reshape(len(rows), width)
 
 
-def columns_of(values: Mapping[str, Sequence[Value | None]]) -> Mapping[Key, Column]:
-    """The columns of whole items, and those in which items judged by parts are reduced to one part."""
-    wholes = {metric: column_of(metric, several) for metric, several in values.items()}
+def reduced_columns(values: Mapping[str, Sequence[Value | None]]) -> dict[Key, Reduced]:
+    """By metric and part, the items that are judged by parts and have this one, reduced to it."""
     members: dict[Key, dict[int, Value]] = {}
     for metric, several in values.items():
         for row, value in enumerate(several):
             for part in () if value is None else value.parts:
                 members.setdefault((metric, part), {})[row] = value.parts[part]  # type: ignore[union-attr]
-    reduced = {key: column_of(key[0], [*rows.values()]) for key, rows in members.items()}
+    return {key: (np.array([*rows]), column_of(key[0], [*rows.values()])) for key, rows in members.items()}
 
-    def column(key: Key) -> Column:
-        whole = wholes[key[0]]
-        if key not in reduced:
-            return whole
-        order = np.arange(len(whole.state))
-        order[[*members[key]]] = np.arange(len(members[key])) + len(order)
-        return stacked([whole, reduced[key]]).take(order)
 
-    return Lazy([*((metric, "") for metric in wholes), *reduced], column)
+def reduced_to(whole: Column, reduced: Reduced | None, rows: Rows) -> Column:
+    """These rows of a column, of which those in ``reduced`` count as they do there."""
+    taken = whole.take(rows)
+    if reduced is None:
+        return taken
+    items, column = reduced
+    place = np.searchsorted(items, rows).clip(max=len(items) - 1)
+    order = np.where(items[place] == rows, len(rows) + place, np.arange(len(rows)))
+    return stacked([taken, column]).take(order)
 
 
 def without_value(table: Array) -> Mask:
@@ -199,6 +199,10 @@ def without_value(table: Array) -> Mask:
     return np.asarray(np.isnan(table).any(axis=1) | uncounted)
 
 
+Reduced: TypeAlias = "tuple[Rows, Column]"
+"""The rows of the items that have a part, ascending, and their column."""
+
+
 # --- all items ---
 
 
@@ -206,8 +210,9 @@ def without_value(table: Array) -> Mask:
 class ItemTable:
     """The items of a task or group, sorted by id; incomplete ones, which are not scored, are the last.
 
-    ``metrics`` and ``breakdowns`` are those to report, in display order; ``columns`` and ``groups`` may have more, for
-    groups of tasks. ``groups`` has each item's keys by breakdown: none, one or several.
+    ``metrics`` and ``breakdowns`` are those to report, in display order; ``columns``, by metric, and ``groups`` may
+    have more, for groups of tasks. ``groups`` has each item's keys by breakdown: none, one or several. ``reduced`` is
+    how items that are judged by parts count in a part's group.
 
     What follows ``breakdowns`` is only there until the items are scored: ``statuses`` are those of an item's responses,
     repeats included; ``target`` and ``chosen`` are the correct and the selected option, empty if the benchmark has no
@@ -222,7 +227,8 @@ class ItemTable:
     samples: tuple[tuple[str, ...], ...]
     complete: Mask
     groups: Mapping[str, tuple[tuple[str, ...], ...]]
-    columns: Mapping[Key, Column]
+    columns: Mapping[str, Column]
+    reduced: Mapping[Key, Reduced] = field(default_factory=dict)
     breakdowns: tuple[str, ...] = ()
     statuses: tuple[tuple[str, ...], ...] = ()
     target: tuple[str, ...] = ()
@@ -247,7 +253,8 @@ class ItemTable:
 
     def column(self, metric: str, part: str = "") -> Column:
         """The metric's column; with ``part``, as it counts in that group of `Benchmark.parts`."""
-        return self.columns[(metric, part) if (metric, part) in self.columns else (metric, "")]
+        whole, reduced = self.columns[metric], self.reduced.get((metric, part))
+        return whole if reduced is None else reduced_to(whole, reduced, np.arange(len(self.items)))
 
     def rows_by_group(self, breakdown: str) -> dict[str, Rows]:
         """The rows of each group of a breakdown by sorted key, including incomplete items."""
@@ -316,7 +323,8 @@ def item_table(
         options=tuple(benchmark.option_count(first.document) for first in firsts),
         complete=np.arange(len(rows)) < len(items),
         groups={name: tuple(benchmark.breakdowns[name](first) for first in firsts) for name in breakdowns},
-        columns=columns_of(values),
+        columns={name: column_of(name, several) for name, several in values.items()},
+        reduced=reduced_columns(values),
     )
 
 
@@ -341,18 +349,27 @@ def pooled_table(tables: Sequence[ItemTable], breakdowns: Sequence[str] = (), po
         whole = list(chain.from_iterable(rows))
         return shared(tuple(whole[row] for row in order.tolist())) if whole else ()
 
-    def column(key: Key) -> Column:
-        width, columns = get_metric(key[0]).width, []
+    def column(metric: str) -> Column:
+        width, columns = get_metric(metric).width, []
         for table in tables:
-            if (key[0], "") in table.columns:
-                columns.append(table.column(*key))
+            if metric in table.columns:
+                columns.append(table.columns[metric])
             else:
                 absent = np.full(len(table.items), ABSENT, dtype=np.int8)
                 columns.append(Column(np.full((len(absent), width), np.nan), absent))
         return stacked(columns).take(order)
 
+    ends = np.cumsum([len(table.items) for table in tables])
+    places = zip(np.split(np.argsort(order), ends[:-1]), tables, strict=True)
+    reducing = [(place, table.reduced) for place, table in places if table.reduced]
+
+    def reduced(key: Key) -> Reduced:
+        several = [(place, parts[key]) for place, parts in reducing if key in parts]
+        rows = np.concatenate([place[items] for place, (items, _) in several])
+        ascending = np.argsort(rows)
+        return rows[ascending], stacked([column for _, (_, column) in several]).take(ascending)
+
     metrics = tuple(dict.fromkeys([*chain.from_iterable(table.metrics for table in tables), *pooled]))
-    parts = [key for table in tables for key in table.columns if key[1]]
     shared_groups = [name for name in tables[0].groups if all(name in table.groups for table in tables)]
     by_row = ("items", "tasks", "clusters", "samples", "statuses", "target", "chosen", "options")
     return ItemTable(
@@ -362,7 +379,8 @@ def pooled_table(tables: Sequence[ItemTable], breakdowns: Sequence[str] = (), po
         **{name: in_order(getattr(table, name) for table in tables) for name in by_row},
         complete=complete[order],
         groups={name: in_order(table.groups[name] for table in tables) for name in shared_groups},
-        columns=Lazy([*((metric, "") for metric in metrics), *dict.fromkeys(parts)], column),
+        columns=Lazy(metrics, column),
+        reduced=Lazy(chain.from_iterable(table.reduced for table in tables), reduced),
     )
 
 
@@ -424,11 +442,9 @@ class RunTables:
             _check_names(one.samples[0][0], one.tasks[0], one.metrics, table.metrics)
         if not others:
             return table
-        whole = pooled_table(parts, table.breakdowns, [metric for metric, part in table.columns if not part])
-        made = {key: whole.columns[key] for key in whole.columns if not key[1]}
-        further = Lazy(whole.columns, lambda key: made.get(key) or whole.columns[key])
-        # without judged parts, none of the tables that were put together is needed any more
-        return replace(whole, metrics=table.metrics, columns=made if len(made) == len(further) else further)
+        whole = pooled_table(parts, table.breakdowns, [*table.columns])
+        # made now, because the tables that they are put together from take as much memory
+        return replace(whole, metrics=table.metrics, columns={**whole.columns}, reduced={**whole.reduced})
 
 
 def in_parts(spec: TaskSpec, samples: Sequence[Sample] | SampleFile) -> Iterator[list[Sample]]:

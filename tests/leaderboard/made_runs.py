@@ -67,9 +67,7 @@ def entry(
             for name, one in (breakdowns or {}).items()
         },
         columns={
-            (name, ""): Column(
-                one, np.where(unjudged[name], AWAITING, PRESENT), limits if unjudged[name].any() else None
-            )
+            name: Column(one, np.where(unjudged[name], AWAITING, PRESENT), limits if unjudged[name].any() else None)
             for name, one in tables.items()
         },
         statuses=(("ok",),) * count,

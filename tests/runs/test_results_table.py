@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -29,10 +29,11 @@ from medtasks.runs.table import (
     ItemTable,
     RunTables,
     column_of,
-    columns_of,
     in_parts,
     item_table,
     pooled_table,
+    reduced_columns,
+    reduced_to,
 )
 from medtasks.verify.store import TableStore, code_hash
 
@@ -47,8 +48,9 @@ VALUES = [
 ]
 
 
-def parts_of(values: Sequence[Value | None]) -> Mapping[tuple[str, str], Column]:
-    return columns_of({"accuracy": values})
+def part_of(values: Sequence[Value | None], part: str) -> Column:
+    reduced = reduced_columns({"accuracy": values})["accuracy", part]
+    return reduced_to(column_of("accuracy", values), reduced, np.arange(len(values)))
 
 
 def sample(task: str, number: int) -> Sample:
@@ -109,7 +111,7 @@ def test_repeats_count_where_every_item_has_as_many_and_more_than_one() -> None:
 
 def test_a_part_keeps_limits_and_judges_apart_from_the_whole() -> None:
     whole = Value(statistics=(1.0, 1.0), judge="w", parts={"p": Value(low=(0.0, 1.0), high=(1.0, 1.0), judge="p")})
-    part = parts_of([whole, KNOWN, None])["accuracy", "p"]
+    part = part_of([whole, KNOWN, None], "p")
     assert part.judges_of(np.array([0])) == ["p"]
     assert part.judges_of(np.array([0, 1, 2])) == ["b", "p"]
     assert (part.state == PENDING).tolist() == [True, False, False]
@@ -139,6 +141,11 @@ def check_same(one: ItemTable, other: ItemTable, arrays: Sequence[str]) -> None:
             assert list(made) == list(expected)
             for key, part in itertools.product(made, arrays):
                 np.testing.assert_array_equal(getattr(made[key], part), getattr(expected[key], part))
+        elif name == "reduced":
+            assert list(made) == list(expected)
+            for key, part in itertools.product(made, arrays):
+                np.testing.assert_array_equal(made[key][0], expected[key][0])
+                np.testing.assert_array_equal(getattr(made[key][1], part), getattr(expected[key][1], part))
         else:
             np.testing.assert_equal(made, expected)
 
@@ -198,10 +205,8 @@ def test_statistics_of_another_width_are_refused() -> None:
 def test_what_is_written_is_read(samples: dict[str, list[Sample]], tmp_path: Path) -> None:
     made = item_table(samples[TASKS[1]], MI_CXR, ["family"])
     values = [*VALUES, *[None] * 15]
-    table = replace(
-        made,
-        columns={**made.columns, **parts_of(values)},
-    )
+    columns = {**made.columns, "accuracy": column_of("accuracy", values)}
+    table = replace(made, columns=columns, reduced=reduced_columns({"accuracy": values}))
     store = TableStore(tmp_path / "kept")
     store.write("key", {"some": [1.5, None]}, {"t": table})
     found = store.read("key")
