@@ -17,6 +17,7 @@ import threading
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from fractions import Fraction
 from typing import Annotated, Any
 
@@ -115,32 +116,33 @@ class StubJudge:
         self._wanted_port, self._keep_requests = port, keep_requests
 
     def __enter__(self) -> StubJudge:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="medtasks-stub-judge", daemon=True)
+        started: Future[str] = Future()
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._serve(started)), name="medtasks-stub-judge", daemon=True
+        )
         self._thread.start()
-        try:
-            self.url = asyncio.run_coroutine_threadsafe(self._serve(), self._loop).result()
-        except BaseException:  # for example a port in use
-            self._end()
-            raise
+        self.url = started.result()
         return self
 
     def __exit__(self, *_: object) -> None:
-        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result()
-        self._end()
-
-    def _end(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._loop.call_soon_threadsafe(self._ended.set)
         self._thread.join()
-        self._loop.close()
 
-    async def _serve(self) -> str:
+    async def _serve(self, started: Future[str]) -> None:
+        self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
         app = web.Application(client_max_size=LARGEST_REQUEST)
         app.add_routes(self._routes())
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.01)  # 0 would wait for ever
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", self._wanted_port, backlog=1024).start()
-        return f"http://127.0.0.1:{self._runner.addresses[0][1]}/v1"
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.01)  # 0 would wait for ever
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, "127.0.0.1", self._wanted_port, backlog=1024).start()
+        except Exception as error:  # for example a port in use
+            started.set_exception(error)
+        else:
+            started.set_result(f"http://127.0.0.1:{runner.addresses[0][1]}/v1")
+            await self._ended.wait()
+        finally:
+            await runner.cleanup()
 
     def _routes(self) -> list[web.RouteDef]:
         return [web.post("/v1/chat/completions", self._chat)]

@@ -60,9 +60,12 @@ def test_a_pooled_score_is_the_corpus_score_of_all_rows(run: Run, metric: str, l
     assert run.scores["kvasir_vqa_x1"]["metrics"][metric]["value"] == pytest.approx(expected / unit, abs=1e-9)
 
 
-def test_a_missing_wordnet_is_said_and_not_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_wordnet_is_said_and_not_scored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     monkeypatch.setattr(meteor, "FILES", ("nowhere",))
     meteor._corpus.cache_clear()
+    request.addfinalizer(meteor._corpus.cache_clear)
     run = baseline("oracle", ["kvasir_vqa_x1_level3"], tmp_path)
     metric = run.scores["kvasir_vqa_x1_level3"]["metrics"]["meteor"]
     assert metric["value"] is None
