@@ -451,7 +451,7 @@ def in_parts(spec: TaskSpec, samples: Sequence[Sample] | SampleFile) -> Iterator
     """The samples of a task in parts that are scored one after the other; as a whole if its items need all of them."""
     facts = spec.metadata
     joined = facts.varied or not spec.benchmark.repeatable
-    return batches(samples, None if joined or has_models(spec) or (facts.confidence and confident(samples)) else PART)
+    return batches(samples, whole=bool(joined or has_models(spec) or (facts.confidence and confident(samples))))
 
 
 def confident(samples: Sequence[Sample] | SampleFile) -> bool:
@@ -459,9 +459,9 @@ def confident(samples: Sequence[Sample] | SampleFile) -> bool:
     return samples.confident if isinstance(samples, SampleFile) else any(map(gives_confidence, samples))
 
 
-def batches(samples: Iterable[Sample], size: int | None = PART) -> Iterator[list[Sample]]:
-    """The samples in lists of ``size``, all in one for None; the first is empty if there are none."""
-    rest = iter(samples)
+def batches(samples: Iterable[Sample], *, whole: bool = False) -> Iterator[list[Sample]]:
+    """The samples in lists of `PART`, or all in one; the first is empty if there are none."""
+    rest, size = iter(samples), None if whole else PART
     batch = [*islice(rest, size)]
     yield batch
     while batch := [*islice(rest, size)]:

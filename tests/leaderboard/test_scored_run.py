@@ -19,6 +19,7 @@ from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_run
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError
 from medtasks.metrics.registry import get_metric
+from medtasks.runs import table
 from medtasks.runs.record import RunFolder, RunRecord, read_run, write_run
 from medtasks.runs.signature import differences, parse_signature
 from medtasks.verify.scored import scored_record
@@ -270,6 +271,7 @@ def test_a_directory_that_contradicts_itself_is_refused(
     assert codes(check(copy)) == {"LB102"}
 
 
+@pytest.mark.parametrize("part", [table.PART, 5])
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
@@ -279,8 +281,13 @@ def test_a_directory_that_contradicts_itself_is_refused(
     ],
 )
 def test_samples_that_do_not_fit_are_refused(
-    copy: Path, broken: Callable[[list[str]], list[str]] | None, message: str
+    copy: Path,
+    broken: Callable[[list[str]], list[str]] | None,
+    message: str,
+    part: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(table, "PART", part)
     path = copy / "samples" / f"{SMALL}.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     path.unlink()

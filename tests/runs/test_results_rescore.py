@@ -26,10 +26,11 @@ from medtasks.core.errors import DataError, UsageError
 from medtasks.core.settings import read_subset, using
 from medtasks.harness import run_tasks
 from medtasks.importers.run import PredictionFile, score_predictions, scored_predictions
+from medtasks.runs import table
 from medtasks.runs.comparisons import Paired, comparisons, level_gaps
 from medtasks.runs.manifest import now, task_facts
-from medtasks.runs.record import RunRecord, read_run, write_run
-from medtasks.runs.replies import Answer, Reply, Slot
+from medtasks.runs.record import RunFolder, RunRecord, read_run, write_run
+from medtasks.runs.replies import Answer, Probabilities, Reply, Slot
 from medtasks.runs.run import AnswerStore, Plan, data_facts, score_unfinished
 from medtasks.runs.samples import without_garbage_collection
 from medtasks.verify.scored import keep_finished, keep_written, scored_record
@@ -69,6 +70,24 @@ def test_scoring_again_changes_nothing_but_the_manifest(tmp_path: Path) -> None:
     assert before.pop("scored") is None
     assert after.pop("scored")["medtasks"] == before["versions"]["medtasks"]
     assert after == before
+
+
+@pytest.mark.parametrize("sure", [False, True])
+def test_a_run_scored_in_parts_is_the_run_scored_at_once(
+    folder: Path, sure: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if sure:  # only the last answer has a probability, so all others lack theirs
+        manifest, samples = read_run(folder)
+        *others, last = samples["mi_cxr_icr"]
+        samples["mi_cxr_icr"] = [*others, last.model_copy(update={"probabilities": (Probabilities(0.9),)})]
+        folder = write_run(tmp_path / "run", RunRecord.scored(manifest, samples))
+    record = scored_record(*RunFolder(folder).read(), own=True, whole=True)
+    monkeypatch.setattr(table, "PART", 4)
+    parts = scored_record(*RunFolder(folder).read(), own=True, whole=True)
+    assert parts == record
+    assert {name: [*of] for name, of in parts.samples.items()} == {name: [*of] for name, of in record.samples.items()}
+    assert len(record.samples["mi_cxr_icr"]) > 4
+    assert ("confidence" in str(record.tasks["mi_cxr_icr"].metrics.keys())) is sure
 
 
 def test_samples_whose_data_are_not_here_are_freed_without_a_search_for_cycles(folder: Path) -> None:

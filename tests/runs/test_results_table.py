@@ -80,6 +80,39 @@ def test_a_groups_table_gives_the_scores_of_all_its_samples(samples: dict[str, l
     assert pooled.metrics["rougeL"].samples == 19
 
 
+def with_parts(table: ItemTable, part: str, share: float) -> ItemTable:
+    """The table, of whose items every third counts ``share`` in a part."""
+    values = [
+        Value((1.0, 1.0), parts={} if row % 3 else {part: Value((share + row, 1.0))}) for row in range(len(table.items))
+    ]
+    reduced = reduced_columns({"accuracy": values})
+    return replace(table, columns={"accuracy": column_of("accuracy", values)}, reduced=reduced)
+
+
+def test_an_item_counts_in_a_part_of_a_group_as_in_its_task(samples: dict[str, list[Sample]]) -> None:
+    tables = [
+        with_parts(item_table(samples[task], MI_CXR), "x", share)
+        for task, share in zip(TASKS, (0.25, 0.5), strict=True)
+    ]
+    expected = {
+        (task, item): row
+        for table in tables
+        for task, item, row in zip(table.tasks, table.items, table.column("accuracy", "x").statistics, strict=True)
+    }
+    pooled = pooled_table(tables)
+    found = pooled.column("accuracy", "x").statistics
+    for task, item, row in zip(pooled.tasks, pooled.items, found, strict=True):
+        np.testing.assert_array_equal(row, expected[task, item])
+    assert len(np.unique(found)) > 10
+
+
+def test_runs_are_compared_in_a_part_by_what_their_items_count_in_it(samples: dict[str, list[Sample]]) -> None:
+    made = replace(item_table(samples[TASKS[0]], MI_CXR, ["family"]), benchmark=replace(MI_CXR, parts="family"))
+    found = compare_tables(("one", with_parts(made, "TEL", 0.5)), ("other", with_parts(made, "TEL", 0.25)))
+    assert found.metrics["accuracy"].difference == 0
+    assert found.breakdowns["family"]["TEL"].metrics["accuracy"].difference == pytest.approx(0.25 * 7 / 20)
+
+
 def test_a_question_that_two_tasks_ask_has_two_ids(samples: dict[str, list[Sample]]) -> None:
     table = RunTables(samples).of("mi_cxr", TASKS)
     assert table.items[2:4] == ("s01", "s01") or table.items[1:3] == ("s01", "s01")
