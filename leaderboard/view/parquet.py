@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +19,7 @@ from pydantic import ValidationError
 
 from medtasks.catalog.benchmark import SampleView
 from medtasks.catalog.spec import load_spec
-from medtasks.core.cache import cache_root
+from medtasks.core.cache import writable_cache
 from medtasks.core.errors import DataError, reading
 from medtasks.core.files import canonical_json, file_state, replaced
 from medtasks.core.schema import first_problem
@@ -87,13 +86,8 @@ class SampleTables:
     """Makes the tables, in the user's cache, and queries them."""
 
     def __init__(self) -> None:
-        self._folder, self._rules = cache_root() / "view", code_hash(Path(__file__).parents[1])
-        try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # some texts must not be shared
-            tempfile.TemporaryFile(dir=self._folder).close()
-        except OSError:  # a cache that cannot be written costs time alone
-            self._own = tempfile.TemporaryDirectory(prefix="medtasks-view-")  # removed with this object
-            self._folder = Path(self._own.name)
+        self._folder, self._rules = writable_cache() / "view", code_hash(Path(__file__).parents[1])
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # some texts must not be shared
         self._database = duckdb.connect(config={"autoinstall_known_extensions": False})
 
     def table(self, path: Path, task: str) -> SampleTable:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +30,7 @@ from medtasks.runs.find import PLAN
 from medtasks.runs.manifest import DataFacts, RubricFacts, RunManifest, TaskFacts
 from medtasks.runs.record import RunRecord
 from medtasks.runs.replies import ALL_BLANK, NOT_ASKED, Answer, Reply, Slot, is_blank, run_usage
-from medtasks.runs.samples import Sample, SampleLines, duplicate_ids
+from medtasks.runs.samples import Sample, SampleLines
 from medtasks.runs.scored import scored_samples, with_learned_metrics
 from medtasks.runs.table import RunTables
 from medtasks.runs.verdicts import with_judged_scores
@@ -248,7 +249,8 @@ def collect_run(
         try:
             answered = [Sample.answered(name, one, got, prompt, spec.prompt_hash or "") for one, prompt, got in asked]
             made = scored_samples(spec, answered)
-            if repeated := duplicate_ids(made):
+            ids = [sample.sample_id for sample in made]
+            if repeated := sorted(Counter(ids) - Counter({*ids})):
                 raise MedtasksError(
                     f"{len(repeated)} documents were answered more than once, such as {repeated[0]}; the back-end does "
                     "not shard by the global rank"

@@ -6,7 +6,6 @@ import gc
 import os
 import shutil
 from array import array
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -225,8 +224,7 @@ class SampleFile:
     def confident(self) -> bool:
         """Whether a sample may have probabilities or a confidence: the fields are there, in it or in its document."""
         with reading(self.path, "restore it"):
-            lines = read_lines(self.path)
-            return any(b'"probabilities":' in line or b'"confidence":' in line for line in lines)
+            return any(b'"probabilities":' in line or b'"confidence":' in line for line in read_lines(self.path))
 
 
 def sample_lines(path: Path) -> Iterator[tuple[int, int, Sample]]:
@@ -274,9 +272,3 @@ def rare_garbage_collection() -> Iterator[None]:
 def lacks_texts(samples: Sequence[Sample]) -> bool:
     """Whether these samples have neither prompts nor responses."""
     return bool(samples) and all(not sample.prompt and not sample.responses for sample in samples)
-
-
-def duplicate_ids(samples: Iterable[Sample]) -> list[str]:
-    """Sample ids that occur more than once, sorted; they reveal sharding that evaluates a document twice."""
-    counts = Counter(sample.sample_id for sample in samples)
-    return sorted(name for name, count in counts.items() if count > 1)

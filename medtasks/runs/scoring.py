@@ -157,8 +157,7 @@ class _TableScores:
         whole = self._table.columns[name]
         reduced = [self._table.reduced.get((name, part)) for part in self._parts]
         if any(one is not None for one in reduced):
-            several = zip(reduced, self._scored, strict=True)
-            column = stacked([reduced_to(whole, part, rows) for part, rows in several])
+            column = stacked([reduced_to(whole, part, rows) for part, rows in zip(reduced, self._scored, strict=True)])
         else:
             column = whole.take(self._rows)
         scores = self._unscored(metric, column)

@@ -359,9 +359,8 @@ def pooled_table(tables: Sequence[ItemTable], breakdowns: Sequence[str] = (), po
                 columns.append(Column(np.full((len(absent), width), np.nan), absent))
         return stacked(columns).take(order)
 
-    ends = np.cumsum([len(table.items) for table in tables])
-    places = zip(np.split(np.argsort(order), ends[:-1]), tables, strict=True)
-    reducing = [(place, table.reduced) for place, table in places if table.reduced]
+    places = np.split(np.argsort(order), np.cumsum([len(table.items) for table in tables])[:-1])
+    reducing = [(place, table.reduced) for place, table in zip(places, tables, strict=True) if table.reduced]
 
     def reduced(key: Key) -> Reduced:
         several = [(place, parts[key]) for place, parts in reducing if key in parts]
@@ -449,14 +448,10 @@ class RunTables:
 
 def in_parts(spec: TaskSpec, samples: Sequence[Sample] | SampleFile) -> Iterator[list[Sample]]:
     """The samples of a task in parts that are scored one after the other; as a whole if its items need all of them."""
-    facts = spec.metadata
-    joined = facts.varied or not spec.benchmark.repeatable
-    return batches(samples, whole=bool(joined or has_models(spec) or (facts.confidence and confident(samples))))
-
-
-def confident(samples: Sequence[Sample] | SampleFile) -> bool:
-    """Whether confidences may be in some of a task's samples, so that the others lack theirs."""
-    return samples.confident if isinstance(samples, SampleFile) else any(map(gives_confidence, samples))
+    whole = bool(spec.metadata.varied) or not spec.benchmark.repeatable or has_models(spec)
+    if not whole and spec.metadata.confidence:  # if one sample has probabilities, the others lack theirs
+        whole = samples.confident if isinstance(samples, SampleFile) else any(map(gives_confidence, samples))
+    return batches(samples, whole=whole)
 
 
 def batches(samples: Iterable[Sample], *, whole: bool = False) -> Iterator[list[Sample]]:

@@ -20,7 +20,7 @@ from medtasks.runs.manifest import RunManifest, created_at
 from medtasks.runs.record import Change, RunFolder, RunRecord, read_manifest
 from medtasks.runs.samples import Sample, SampleFile, SampleLines
 from medtasks.runs.signature import signatures
-from medtasks.runs.table import RunTables
+from medtasks.runs.table import RunTables, batches
 from medtasks.runs.verdicts import judge_hash
 from medtasks.verify.store import RunStore
 from medtasks.verify.verification import (
@@ -197,8 +197,8 @@ def keep_finished(folder: Path, run: RunRecord, store: RunStore) -> None:
         manifest = manifest.model_copy(update={"judge": rubrics})
         tasks = []
         for name in manifest.tasks:
-            tasks.append(SubmittedTask(name, manifest, own=False))
-            tasks[-1].examine(run.samples[name])
+            tasks.append(task := SubmittedTask(name, manifest, own=False))
+            task.outcomes = [sample.outcome for part in task.checked(batches(run.samples[name])) for sample in part]
             forget_documents()
         if not others and all(one.is_plain for one in tasks):
             kept = replace(

@@ -31,7 +31,7 @@ from medtasks.runs.record import Verification
 from medtasks.runs.samples import Outcome, Sample, SampleFile, lacks_texts
 from medtasks.runs.scored import has_models, scored_samples, with_learned_metrics
 from medtasks.runs.signature import changed_options
-from medtasks.runs.table import batches, in_parts
+from medtasks.runs.table import in_parts
 from medtasks.runs.verdicts import with_judged_scores
 
 T = TypeVar("T")
@@ -80,7 +80,7 @@ class SubmittedTask:
             DataError: the samples are not those that the manifest describes, do not have the task's number of
                 responses, or cannot be scored.
         """
-        for part in self._checked(in_parts(self.spec, samples)):
+        for part in self.checked(in_parts(self.spec, samples)):
             made = part
             if not self.outcome.claimed:
                 try:
@@ -97,32 +97,23 @@ class SubmittedTask:
             self.outcomes += [sample.outcome for sample in made]
             yield part, made
 
-    def examine(self, samples: Iterable[Sample]) -> None:
-        """Find out the same about samples that were scored just now; raises as :meth:`parts`."""
-        for part in self._checked(batches(samples)):
-            self.outcomes += [sample.outcome for sample in part]
-
-    def _checked(self, parts: Iterable[Sequence[Sample]]) -> Iterator[list[Sample]]:
+    def checked(self, parts: Iterable[Sequence[Sample]]) -> Iterator[list[Sample]]:
+        """Parts with the documents of the data, not scored; raises as :meth:`parts`."""
         for number, part in enumerate(parts):
             ordered = sorted(part, key=lambda sample: sample.sample_id)
-            if number == 0:
-                self._use_local_documents(ordered)
+            if number == 0 and lacks_texts(ordered):
+                self.outcome = Verification("unverifiable", NO_RESPONSES, claimed=True)
+            elif number == 0:
+                try:
+                    self._known = _from_data_here(_known, self.spec.name, self._manifest)
+                except MedtasksError as error:
+                    self.outcome = Verification("unverifiable", first_line(error).rstrip("."))
             self._require_own_samples(ordered)
             if not self.outcome.claimed:
                 ordered = self._with_local_documents(ordered)
                 self._claimed |= {name for one in ordered for name in one.statistics} & self._claimable
             yield ordered
         self._conclude()
-
-    def _use_local_documents(self, first: Sequence[Sample]) -> None:
-        """Look for the task's documents in the data prepared here, unless its ``first`` samples have no texts."""
-        if lacks_texts(first):
-            self.outcome = Verification("unverifiable", NO_RESPONSES, claimed=True)
-            return
-        try:
-            self._known = _from_data_here(_known, self.spec.name, self._manifest)
-        except MedtasksError as error:
-            self.outcome = Verification("unverifiable", first_line(error).rstrip("."))
 
     def _require_own_samples(self, samples: Sequence[Sample]) -> None:
         """Refuse samples that are not those that the manifest describes, or with another number of responses: it is the
@@ -131,7 +122,7 @@ class SubmittedTask:
         option = changed_options(self._manifest.settings).get("repeats")
         number = option if isinstance(option, int) else self.spec.repeats
         number = 1 if "layout" in self._manifest.model else int(number)
-        fields = () if lacks_texts(samples) else ("responses", "failed", "probabilities")
+        fields = () if self.outcome.reason == NO_RESPONSES else ("responses", "failed", "probabilities")
         for sample in samples:
             place = f"{self._place}: sample {sample.sample_id}"
             if sample.sample_id in self._responses:
@@ -173,19 +164,18 @@ class SubmittedTask:
                 f"{self._place}: {count:,} samples, expected {self._facts.attempted:,}, the sum of `answered` "
                 f"and `failed` of `tasks.{task}` in manifest.json; restore the file."
             )
-        if self.outcome.claimed:
-            return
-        if count >= 20 and len({*self._responses.values()}) >= 4:  # else equal ones may be chance
-            self.responses = short_hash(canonical_json(sorted(self._responses.items())))
         if self._known is not None:
             asked = max(self._facts.asked, len(self._known)) if self._unknown else len(self._known)
             self._facts = self._facts.model_copy(update={"asked": asked})
-        if self._unknown:
-            text = f"{self._unknown:,} of {count:,} samples are of no document of the task"
-            self.outcome = Verification("refused", text)
-        elif others := self._other_prompts:
-            text = f"{len(others):,} of {count:,} prompts differ from the template"
-            self.outcome = Verification("refused", text, samples=tuple(sorted(others)[:_MOST_NAMED]))
+        if not self.outcome.claimed:
+            if count >= 20 and len({*self._responses.values()}) >= 4:  # else equal ones may be chance
+                self.responses = short_hash(canonical_json(sorted(self._responses.items())))
+            if self._unknown:
+                text = f"{self._unknown:,} of {count:,} samples are of no document of the task"
+                self.outcome = Verification("refused", text)
+            elif others := sorted(self._other_prompts):
+                text = f"{len(others):,} of {count:,} prompts differ from the template"
+                self.outcome = Verification("refused", text, samples=tuple(others[:_MOST_NAMED]))
         learned = {*self.spec.metadata.learned}
         self.either = self.either and not self._claimed
         if not self._own:

@@ -87,15 +87,14 @@ class MedCmrRecord(Record):
     prefixed: int
 
 
-def _is_index(value: Any) -> bool:
-    return type(value) is int or (is_text(value) and bool(value.strip()))
-
-
 Stripped = Annotated[str, StringConstraints(strip_whitespace=True)]
 
 
 class _Row(ReleaseRow):
-    index: Annotated[int | str, expects("a number or a string", _is_index)]
+    index: Annotated[
+        int | str,
+        expects("a number or a string", lambda value: type(value) is int or (is_text(value) and bool(value.strip()))),
+    ]
     task: Annotated[str, text_that(f"one of the dimensions {', '.join(DIMENSIONS.values())}", dimension_of)]
     image_path: Annotated[
         str,

@@ -160,11 +160,6 @@ def turn_of_sample(sample: SampleView) -> Turn:
     return turn_of(sample.document, sample.filtered, sample.values)
 
 
-def join_rounds(samples: Sequence[SampleView]) -> Joined:
-    """Items of the samples; items with missing rounds are left out and named."""
-    return round_items(samples, lambda rounds: round_values(rounds, turn_of_sample))
-
-
 # --- table 4 of the paper: how it combines the temporal modes into one overall score ---
 
 MODES: tuple[str, ...] = ("retrospective", "present", "future", "proactive")
@@ -362,7 +357,7 @@ BENCHMARK = Benchmark(
     breakdowns={
         **by_fields("temporal_mode", "dataset", "organ_group", "question_type", "label_source", task="source_task"),
     },
-    join=join_rounds,
+    join=lambda samples: round_items(samples, lambda rounds: round_values(rounds, turn_of_sample)),
     timeline=turn_of_sample,
     sampled_frames=True,
     pooled={

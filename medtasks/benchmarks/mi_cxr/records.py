@@ -40,10 +40,6 @@ class MiCxrRecord(Record):
     answer: Literal["A", "B", "C", "D", "E"]
 
 
-def _is_qtype(value: str) -> bool:
-    return value in QTYPES or value.startswith("icr_variant")
-
-
 ImagePath = Annotated[
     str,
     text_that(
@@ -55,7 +51,13 @@ ImagePath = Annotated[
 
 class _Row(ReleaseRow):
     q_id: Annotated[int, Field(ge=0, lt=2**63, validation_alias=AliasChoices("q_id", "qid"))]
-    qtype: Annotated[str, text_that(f"one of {', '.join(QTYPES)}, or icr_variant…", _is_qtype)]
+    qtype: Annotated[
+        str,
+        text_that(
+            f"one of {', '.join(QTYPES)}, or icr_variant…",
+            lambda value: value in QTYPES or value.startswith("icr_variant"),
+        ),
+    ]
     group_type: Text
     question: Text
     choices: Annotated[dict[str, Text], with_keys(*OPTIONS)]
