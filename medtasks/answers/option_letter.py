@@ -39,6 +39,7 @@ import json
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from string import ascii_uppercase
 from typing import Any, Literal, get_args
 
@@ -91,6 +92,7 @@ def extract_option(text: str, letters: str = LETTERS, options: Mapping[str, str]
     return _extracted(plain, letters, options or {})
 
 
+@lru_cache(maxsize=1024)  # thousands of filtered responses are a few letters
 def option_status(filtered: str) -> Status:
     """Status of a filtered response: a letter, a status in brackets, or any other text."""
     return extract_option(filtered, ascii_uppercase).status

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,8 +26,8 @@ def responses_of(results: Sequence[str | Sequence[str]]) -> list[str]:
 
 
 _Computed: TypeAlias = dict[str, Any]  # the statistics of one pair, and the score of mean-type metrics
-_TOGETHER: ContextVar[Mapping[tuple[str, str, str], _Computed]] = ContextVar("together", default=MappingProxyType({}))
-"""What was computed for many samples at once, by metric, prediction and reference."""
+_TOGETHER: ContextVar[dict[tuple[str, str, str], _Computed] | None] = ContextVar("together", default=None)
+"""What was computed for a batch of samples, by metric, prediction and reference."""
 
 
 @contextmanager
@@ -55,10 +54,14 @@ def sample_value(metric: str, results: Sequence[str | Sequence[str]], reference:
     standard errors; mean-type metrics also have their ``score``; an unavailable metric has the reason instead.
     """
     several: list[_Computed] = []
+    batch = _TOGETHER.get()
+    known = {} if batch is None else batch
     try:  # asking `unavailable` first would look for WordNet's files once per sample
         for prediction in responses_of(results):
-            found = _TOGETHER.get().get((metric, prediction, reference))
-            several.append(_computed_alone(get_metric(metric), prediction, reference) if found is None else found)
+            key = metric, prediction, reference
+            if key not in known:
+                known[key] = _computed_alone(get_metric(metric), prediction, reference)
+            several.append(known[key])
     except MetricUnavailableError as error:
         return {"cluster": cluster, "unavailable": str(error)}
     if len(several) == 1:

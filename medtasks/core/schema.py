@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Annotated, Any, NamedTuple, get_args
 
 from pydantic import BaseModel, ConfigDict, PlainValidator, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
+from typing_extensions import Self
 
 from medtasks.core.text import first_names, shortened
 
@@ -57,6 +58,11 @@ class Compact(Frozen):
 
     def model_post_init(self, _: Any, /) -> None:
         object.__setattr__(self, "__pydantic_fields_set__", _UNKNOWN)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        copied = super().model_copy(update=update, deep=deep)
+        copied.model_post_init(None)
+        return copied
 
 
 _UNKNOWN: set[str] = set()

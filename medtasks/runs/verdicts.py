@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from math import fsum
 from typing import Any, TypeAlias
@@ -130,15 +130,18 @@ def judged_samples(
         **more,
     )
     judged = dict(samples)
+
+    def with_verdicts(sample: Sample) -> Sample:
+        found = tuple(
+            responses.get(f"{sample.task}/{sample.sample_id}#{number}") or JudgedResponse(text=short_hash(text))
+            for number, text in enumerate(judged_responses(sample))
+        )
+        return sample.model_copy(update={"verdicts": {**sample.verdicts, rubric.name: found}})
+
     for task in tasks:
-        renewed = []
-        for sample in samples[task]:
-            found = tuple(
-                responses.get(f"{task}/{sample.sample_id}#{number}") or JudgedResponse(text=short_hash(text))
-                for number, text in enumerate(judged_responses(sample))
-            )
-            renewed.append(sample.model_copy(update={"verdicts": {**sample.verdicts, rubric.name: found}}))
-        judged[task] = with_judged_scores(load_spec(task), renewed, {**known, rubric.name: facts})
+        judged[task] = with_judged_scores(
+            load_spec(task), map(with_verdicts, samples[task]), {**known, rubric.name: facts}
+        )
     return judged, facts
 
 
@@ -149,7 +152,7 @@ _Known: TypeAlias = dict[tuple[Any, ...], dict[str, JudgedScore]]
 
 
 def with_judged_scores(
-    spec: TaskSpec, samples: Sequence[Sample], facts: Mapping[str, RubricFacts] | None = None
+    spec: TaskSpec, samples: Iterable[Sample], facts: Mapping[str, RubricFacts] | None = None
 ) -> list[Sample]:
     """``samples`` with the metrics of the task's first rubric, and of all others under which it was judged.
 
@@ -160,10 +163,11 @@ def with_judged_scores(
     known, computed = facts or {}, _Known()
     used = {name: one.rubric for name, one in known.items() if spec.name in one.tasks}
     rubrics = {name: load_rubric(name) for name in spec.metadata.rubrics[:1] if name not in used} | used
-    if not rubrics and not any(sample.verdicts or sample.judged or sample.pending for sample in samples):
-        return list(samples)
     scored = []
     for sample in samples:
+        if not (rubrics or sample.verdicts or sample.judged or sample.pending):
+            scored.append(sample)
+            continue
         scores = {name: score for name, score in sample.scores.items() if name not in sample.judged}
         statistics = {name: row for name, row in sample.statistics.items() if name not in sample.judged}
         texts = [short_hash(text) for text in judged_responses(sample)] if sample.verdicts else []

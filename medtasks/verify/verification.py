@@ -136,7 +136,7 @@ class SubmittedTask:
                         f"{place}: field `{field}` has {found:,} entries, expected {number}, the number of responses "
                         "to a question of the task; restore the file."
                     )
-            self._responses[sample.sample_id] = short_hash(canonical_json(sample.responses))
+            self._responses[sample.sample_id] = short_hash("\0".join(sample.responses))
 
     def _with_local_documents(self, samples: Sequence[Sample]) -> list[Sample]:
         """The samples with the documents of the data, whose prompts are compared with those that the documents give."""
