@@ -121,8 +121,7 @@ def _decoded(messages: list[dict[str, Any]] | str, _: Any) -> list[dict[str, Any
 
 @dataclass
 class Unit:
-    """Requests that one replica answers together, none while its model is loaded; ``attempts`` counts the replicas that
-    died on them."""
+    """Requests that a replica answers together, none while its model is loaded; ``attempts`` replicas died on them."""
 
     requests: list[ChatRequest]
     cost: int = 0

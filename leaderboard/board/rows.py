@@ -67,8 +67,7 @@ def board_columns(columns: Iterable[Column], runs: Sequence[ScoredRun] = ()) -> 
 
 
 def held_chance(runs: Iterable[ScoredRun], column: Column) -> float | None:
-    """The accuracy of uniform guessing at the items of a column: that of the run that has the most of them, else by the
-    benchmark's options."""
+    """The accuracy of uniform guessing in a column, by the run with the most items, else by the benchmark's options."""
     scores = [_score_of(run, replace(column, metric="accuracy")) for run in runs]
     known = [(score.known, score.chance) for score in scores if score is not None and score.chance is not None]
     if known:

@@ -87,8 +87,7 @@ RULES: Mapping[str, Rule] = {rule.code: rule for rule in (
 def problem(
     code: str, where: str, found: str, *, expected: str = "", fix: str = "", file: Path | None = None, **more: Any
 ) -> Finding:
-    """A finding of rule ``code``, in one sentence: what was found, what was expected, and how to fix it; ``more`` are
-    other fields of it."""
+    """A finding of rule ``code``: what was found and expected, and how to fix it; ``more`` are further fields."""
     rule = RULES[code]
     place = f"field `{more['field']}`: " if more.get("field") else ""
     message = f"{place}{found}, expected {expected or rule.expected}; {fix or rule.fix}."

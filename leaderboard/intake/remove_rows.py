@@ -24,8 +24,7 @@ _LONGEST = 40
 
 
 def layout_of(benchmark: str) -> BoardLayout:
-    """The board layout with the tasks of ``benchmark``: its own, or another benchmark's; without one nothing is shown
-    of its samples."""
+    """The board layout with the tasks of ``benchmark``, its own or another's; without one no sample of it is shown."""
     layouts = all_layouts()
     tasks = {name for name, spec in load_specs().items() if spec.metadata.benchmark == benchmark}
     others = (layout for layout in layouts.values() if any(column.task in tasks for column in columns_of(layout)))

@@ -67,8 +67,7 @@ class Entry:
 
     @property
     def first_items(self) -> list[str]:
-        """The first item of each item's cluster: equal for equal clusters, whatever they are called (stripped runs
-        rename them)."""
+        """The first item of each item's cluster: equal for equal clusters, which stripped runs rename."""
         first: dict[str, str] = {}
         return [first.setdefault(cluster, item) for item, cluster in zip(self.items, self.clusters, strict=True)]
 

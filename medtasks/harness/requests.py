@@ -74,8 +74,7 @@ class Requests:
         return [responses[number] for number in range(len(requests))]
 
     def answers(self, task: Any) -> list[tuple[int, str, tuple[Reply, ...]]]:
-        """Number, prompt and replies of each document of ``task`` in this process; the harness's own requests are
-        dropped."""
+        """Number, prompt and replies of each document of ``task`` in this process, without the harness's requests."""
         instances, task._instances = task.instances, []
         asked = [(_slot(one), range(one.repeats)) for one in instances if not is_padding(one)]
         return [

@@ -41,8 +41,7 @@ Messages: TypeAlias = "tuple[dict[str, Any], ...]"  # messages of OpenAI's chat 
 
 @dataclass(frozen=True)
 class JudgeAnswer:
-    """A judge's answer or refusal, not yet parsed as a verdict; without reported tokens, they are 0 and ``metered`` is
-    false."""
+    """A judge's answer or refusal, not yet parsed as a verdict; ``metered`` is false if no tokens were reported."""
 
     text: str
     prompt_tokens: int

@@ -191,8 +191,7 @@ def round_values(samples: Sequence[SampleView], turn_of: Callable[[SampleView], 
 
 
 def item_values(turns: Sequence[Turn], task: str, *, fallback: bool = False) -> dict[str, Value]:
-    """Every metric of one whole item of ``task``; ``fallback`` adds the content with mismatches of closed items
-    judged."""
+    """Every metric of one whole item of ``task``; ``fallback`` adds the content with judged mismatches."""
     first, stream = turns[0], _stream(turns, task)
     limits, judge = content_limits(turns), _judge(turns)
     content = _value(*limits, judge)

@@ -163,8 +163,7 @@ def level_gaps(tables: RunTables) -> dict[str, LevelGap]:
 
 
 def comparisons(tables: RunTables, others: RunTables) -> dict[str, Paired]:
-    """Every task or group with a partner (``compare_with``), compared with that partner of the same or of another
-    run."""
+    """Every task or group with a partner (``compare_with``), compared with that partner of this or another run."""
     found = {}
     for name, spec in load_specs().items():
         partner = spec.metadata.compare_with

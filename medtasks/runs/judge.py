@@ -163,8 +163,7 @@ def judge_all(
 
 
 def _tasks_by_rubric(tasks: Collection[str], named: Sequence[str]) -> list[tuple[Rubric, tuple[str, ...]]]:
-    """The rubrics in ``named``, with all tasks that name them or whose benchmark they name; by default those that are
-    the first of a task."""
+    """The rubrics in ``named``, with tasks that name them or whose benchmark they name; else the first of each task."""
     of = {task: load_spec(task).metadata for task in tasks}
     names = named or [rubric for metadata in of.values() for rubric in metadata.rubrics[:1]]
     if not names:
@@ -296,8 +295,8 @@ def _tokens(used: Spent | RubricFacts) -> str:
 
 
 def export_verdicts(judged: Judged, config: JudgeConfig, path: Path) -> int:
-    """Write one JSON line per response, judge and rubric: sample, prompt, raw answers, parsed verdict, tokens. Returns
-    the number of lines."""
+    """Write one JSON line per response, judge and rubric, and return their number: sample, prompt, raw answers, parsed
+    verdict, tokens."""
     # also if nothing could be judged under a rubric: the answers show why
     sources = {name: (judged.samples, facts) for name, facts in judged.facts.items()} | judged.unused
     written = 0

@@ -160,8 +160,7 @@ def continue_run(folder: Path, rank: int, run: str) -> None:
 
 
 def read_answers(folder: Path, task: str = "*") -> list[Answer]:
-    """The replies in ``folder`` from all processes, of one task or of all; one per request: the last that did not fail,
-    else the last one."""
+    """The replies in ``folder`` of one task or of all; one per request, the last that did not fail, else the last."""
     found: dict[bytes, Answer] = {}
     for _, _, answer in _read_lines(folder, task):
         earlier = found.get(answer.slot.key)

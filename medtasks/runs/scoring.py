@@ -267,8 +267,7 @@ class _TableScores:
         }
 
     def _rotated_letters(self, rows: Rows) -> dict[str, Any] | None:
-        """The `Letters` of rotated questions, also of those without a selected option; None without a
-        response."""
+        """The `Letters` of rotated questions, also without a selected option; None without a response."""
         table, column = self._table, self._columns[PREFERENCE]
         answered = [table.statuses[row] for row in rows.tolist() if FAILED not in table.statuses[row]]
         if not answered:

@@ -193,8 +193,7 @@ def reduced_to(whole: Column, reduced: Reduced | None, rows: Rows) -> Column:
 
 
 def without_value(table: Array) -> Mask:
-    """Which rows of statistics ``(items, width)`` do not count: those of NaN, and in mean-type metrics those over no
-    observations."""
+    """Which rows of statistics ``(items, width)`` do not count: those of NaN, and means over no observations."""
     uncounted = table[:, 1] == 0 if table.shape[1] == 2 else False
     return np.asarray(np.isnan(table).any(axis=1) | uncounted)
 

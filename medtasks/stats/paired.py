@@ -300,8 +300,7 @@ def student_quantile(chance: float, freedom: int) -> float:
 
 
 def student_interval(values: Sequence[float]) -> dict[str, Any]:
-    """Mean, sample standard deviation, and the interval of the mean of n > 1 values by Student's t with n - 1 degrees
-    of freedom."""
+    """Mean, sample standard deviation, and the mean's interval by Student's t, of n > 1 values."""
     count = len(values)
     mean = math.fsum(values) / count
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (count - 1))

@@ -306,8 +306,7 @@ def verification_notes(outcomes: Mapping[str, Verification]) -> Iterator[str]:
 
 
 def local_documents(task: str, manifest: RunManifest) -> Mapping[str, Document]:
-    """The documents that the run asks in a task, by sample id, from the data prepared here; miniature data are made if
-    they are absent."""
+    """The documents of the run's task by sample id, from the data prepared here; miniature data are made if absent."""
     return _from_data_here(_documents, task, manifest)
 
 

@@ -198,8 +198,7 @@ def _choose_in_video(
 
 
 def _choose_in_images(records: Sequence[MedStreamRecord], root: Path, name: str) -> _Examined:
-    """The path of a picture means that picture, unless the window is an interval of frame indices: then the
-    sequence."""
+    """The path of a picture means that picture, or its sequence if the window is an interval of frame indices."""
     folder = name if (root / name).is_dir() else str(PurePosixPath(name).parent)
     try:
         pictures = [path.name for path in (root / folder).iterdir() if path.suffix.lower() in _PICTURES]

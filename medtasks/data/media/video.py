@@ -261,8 +261,7 @@ FRAMES = FrameStore()  # shared by all tasks of this process
 
 
 class KnownVideo(KnownMedia):
-    """A video's entry, with the size of the first good frame, and its bad frames among those tried, of digest
-    ``wanted``."""
+    """A video's entry, with its first good frame's size, and the bad ones of the frames of digest ``wanted``."""
 
     wanted: str
     bad: tuple[int, ...]
