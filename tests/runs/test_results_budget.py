@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,12 @@ from made_samples import made_sample
 from medtasks.catalog.registry import get_benchmark
 from medtasks.harness import run_tasks
 from medtasks.metrics.registry import get_metric
+from medtasks.runs import table
+from medtasks.runs.record import RunFolder
 from medtasks.runs.samples import Sample
 from medtasks.runs.scoring import score_samples
+from medtasks.runs.table import RunTables
+from medtasks.verify.scored import scored_record
 
 
 def sample(number: int, groups: int) -> Sample:
@@ -40,6 +46,27 @@ def test_the_calls_of_a_metric_do_not_grow_with_the_number_of_groups(monkeypatch
         spent[groups] = len(calls)
     # all values, the resamples of the whole, those of all groups, since each has two clusters
     assert spent == {2: 3, 40: 3}
+
+
+def test_few_samples_are_in_memory_while_a_run_is_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = run_tasks("medtasks_baseline", "policy=oracle", ["kvasir_vqa_x1_level1"], tmp_path)
+    alive, add = list[int](), RunTables.add
+
+    def counted(tables: RunTables, task: str, samples: Sequence[Sample]) -> None:
+        alive.append(sum(type(one) is Sample for one in gc.get_objects()))
+        add(tables, task, samples)
+
+    monkeypatch.setattr(table, "PART", 3)
+    monkeypatch.setattr(RunTables, "add", counted)
+    gc.collect()
+    before = sum(type(one) is Sample for one in gc.get_objects())
+    scored_record(*RunFolder(folder).read(), own=True, whole=True)
+    assert len(alive) > 10
+    assert max(alive) - before <= 4 * 3  # as read, with its document, and as scored, and a part before
+
+
+def test_a_copy_of_a_sample_has_no_names_of_fields() -> None:
+    assert sample(1, 1).model_copy(update={"status": "none", "filtered": ""}).model_fields_set == set()
 
 
 SCORED = """
