@@ -87,7 +87,8 @@ class SampleTables:
 
     def __init__(self) -> None:
         self._folder, self._rules = writable_cache() / "view", code_hash(Path(__file__).parents[1])
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # some texts must not be shared
+        with reading(self._folder, "set MEDTASKS_CACHE to a directory that can be written"):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # some texts must not be shared
         self._database = duckdb.connect(config={"autoinstall_known_extensions": False})
 
     def table(self, path: Path, task: str) -> SampleTable:

@@ -81,7 +81,7 @@ def judge(
             manifest, samples = read_run(results)
         with _progress(config) as progress:
             judged = judge_all(samples, config, manifest, human=human, progress=progress)
-        del samples  # a copy of each is judged
+        del samples  # `judged` has copies of them
         if export is not None:
             lines = export_verdicts(judged, config, export)
             write(f"  {counted(lines, 'response')} exported, judged and unjudged: {export}")

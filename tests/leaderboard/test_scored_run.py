@@ -271,12 +271,17 @@ def test_a_directory_that_contradicts_itself_is_refused(
     assert codes(check(copy)) == {"LB102"}
 
 
+def without_texts(line: str) -> str:
+    return json.dumps({**json.loads(line), "prompt": "", "responses": []}) + "\n"
+
+
 @pytest.mark.parametrize("part", [table.PART, 5])
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
         (lambda lines: lines[1:], r"36 samples, expected 37, the sum of `answered` and `failed` of"),
         (lambda lines: [*lines[1:], lines[1]], "is duplicated"),
+        (lambda lines: [*lines[:5], *map(without_texts, lines[5:10]), *lines[10:]], "`responses` has 0 entries"),
         (None, "missing, although the manifest names the task"),
     ],
 )
