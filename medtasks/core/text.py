@@ -9,16 +9,20 @@ from dataclasses import dataclass
 from html import escape
 
 _COMMAND = re.compile(r"^:(?=:)|##(?=\[)")
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def well_formed(text: str) -> str:
-    """``text`` with U+FFFD for lone surrogates, which no UTF-8 file, database or request body can contain.
+    """``text`` with U+FFFD for each lone surrogate, which no UTF-8 file, database or request body can contain.
 
-    >>> well_formed("a\\ud800b") == "a\\ufffdb"
-    True
+    Two halves of a pair that were put together late become the character that they encode.
+
+    >>> well_formed("a\\ud800b") == "a\\ufffdb", well_formed("\\ud83d\\ude00") == "\\U0001f600"
+    (True, True)
     """
-    return text if text.isascii() else _LONE_SURROGATE.sub("\ufffd", text)
+    if text.isascii() or _SURROGATE.search(text) is None:
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def one_line(text: str) -> str:

@@ -14,6 +14,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, computed_field
 
+from medtasks.core.text import well_formed
+
 BLANK = "blank response, with no sign that the model generated a token"
 ALL_BLANK = "every response of the run is blank"
 NOT_ASKED = "not asked: the run ended before"
@@ -78,7 +80,8 @@ class Reply:
     """One reply of a back-end; what it does not report is None.
 
     ``failed`` is the reason why there is no response, else None. ``finish`` is ``length`` if the response, or one of
-    its rounds, was cut off at the token limit, else ``stop``. ``work`` is None unless a model was asked.
+    its rounds, was cut off at the token limit, else ``stop``. ``work`` is None unless a model was asked. Lone
+    surrogates in ``text`` and ``failed`` become U+FFFD: no file could hold the reply otherwise.
     """
 
     text: str
@@ -91,6 +94,11 @@ class Reply:
     media_seconds: float | None = field(default=None, compare=False)
     probabilities: Probabilities | None = None
     work: Work | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", well_formed(self.text))
+        if self.failed is not None:
+            object.__setattr__(self, "failed", well_formed(self.failed))
 
     @classmethod
     def failure(cls, reason: str) -> Reply:
