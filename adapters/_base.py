@@ -280,7 +280,7 @@ def cut_at_stop(text: str, until: Sequence[str]) -> str:
     return text[: min((text.find(stop) for stop in until if stop in text), default=None)]
 
 
-END_OF_TURN = ("<|im_end|>", "<|eot_id|>", "<end_of_turn>", "<|endoftext|>", "</s>")
+END_OF_TURN = ("<|im_end|>", "<|eot_id|>", "<end_of_turn>", "<turn|>", "<|assistant_end|>", "<|endoftext|>", "</s>")
 
 
 def ends_of_turn(tokenizer: Any, own: Any) -> list[int]:

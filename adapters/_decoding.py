@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import bisect
 import copy
+import functools
 import math
 import re
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
-from medtasks.answers.markup import strip_thinking
+from medtasks.answers.thoughts import strip_thinking
 from medtasks.runs.replies import Letter, Probabilities, Reply
 
+from ._answer_text import AnswerText
 from ._base import GenerationSettings, cut_at_stop, ends_of_turn
 
 LETTERS = string.ascii_uppercase
@@ -41,7 +43,6 @@ class Letters:
     """The letters among a tokenizer's tokens: ``tokens`` has the letter of each token that is one."""
 
     def __init__(self, tokenizer: Any) -> None:
-        self._tokenizer = tokenizer
         special, found = set(tokenizer.all_special_ids), dict[int, str]()
         for token, number in tokenizer.get_vocab().items():
             likely = len(token) <= _LONGEST and sum(one in string.ascii_letters for one in token) == 1
@@ -53,17 +54,15 @@ class Letters:
         self,
         row: Sequence[int],
         text: str,
+        text_of: Callable[[Sequence[int]], str],
         chosen: Sequence[float],
         shares: Sequence[Sequence[float]],
         options: Sequence[str],
     ) -> tuple[Probabilities, bool]:
         """Those of a response in whole percents, and whether another summation order could have rounded one otherwise.
-        ``row`` are its tokens without the one that ends it, of which those of a stop string are left out; ``chosen``
-        are their log-probabilities, ``shares`` the probabilities of `LETTERS` where a token is a letter."""
-
-        def text_of(tokens: Sequence[int]) -> str:
-            return str(self._tokenizer.decode(tokens, skip_special_tokens=True))
-
+        ``row`` are its tokens without the one that ends it, of which those of a stop string are left out; ``text_of``
+        decodes them; ``chosen`` are their log-probabilities, ``shares`` the probabilities of `LETTERS` where a token is
+        a letter."""
         first, end = 0, len(row)
         if text_of(row) != text:
             while end and text_of(row[: end - 1]).startswith(text):
@@ -129,13 +128,13 @@ class StopAtText(StoppingCriteria):  # type: ignore[misc]
     """Ends a row as soon as its decoded answer contains a stop string; the text itself is cut afterwards. transformers'
     own ``stop_strings`` would also stop at one that begins in the prompt."""
 
-    def __init__(self, tokenizer: Any, prompt_length: int, until: Sequence[str]) -> None:
-        self._tokenizer = tokenizer
+    def __init__(self, answer_text: AnswerText, prompt_length: int, until: Sequence[str]) -> None:
+        self._answer_text = answer_text
         self._prompt_length = prompt_length
         self._until = until
 
     def __call__(self, input_ids: torch.Tensor, scores: Any, **kwargs: Any) -> torch.Tensor:  # noqa: ARG002
-        texts = self._tokenizer.batch_decode(input_ids[:, self._prompt_length :], skip_special_tokens=True)
+        texts = map(self._answer_text.of, input_ids[:, self._prompt_length :].tolist())
         return torch.tensor([any(stop in text for stop in self._until) for text in texts], device=input_ids.device)
 
 
@@ -146,6 +145,7 @@ class Decoder:
         self._model = model
         self._tokenizer = tokenizer
         self._letters = Letters(tokenizer)
+        self._answer_text = AnswerText(tokenizer)
         own = model.generation_config.eos_token_id
         self._ends = ends_of_turn(tokenizer, tokenizer.eos_token_id if own is None else own)
 
@@ -161,7 +161,7 @@ class Decoder:
         if settings.num_beams == 1:  # beams change rows between steps
             extra["logits_processor"] = LogitsProcessorList([scores])
             if settings.until:
-                stop = StopAtText(self._tokenizer, length, settings.until)
+                stop = StopAtText(self._answer_text, length, settings.until)
                 extra["stopping_criteria"] = StoppingCriteriaList([stop])
         device = self._model.device
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
@@ -170,22 +170,25 @@ class Decoder:
             output = self._model.generate(**inputs, generation_config=self.configure(settings), **extra)[:, length:]
 
         recorded = scores.rows(output) if settings.num_beams == 1 else [None] * len(output)
-        prompts = inputs["attention_mask"].sum(dim=1).tolist()
+        lengths = inputs["attention_mask"].sum(dim=1).tolist()
+        prompts = zip(inputs["input_ids"].tolist(), lengths, options, strict=True)
         decoded = []
-        for row, prompt, letters, steps in zip(output.tolist(), prompts, options, recorded, strict=True):
+        for row, (prompt, prompt_length, letters), steps in zip(output.tolist(), prompts, recorded, strict=True):
+            in_thought = self._answer_text.begins_in_thought(prompt)
+            text_of = functools.partial(self._answer_text.of, in_thought=in_thought)
             end = next((place for place, token in enumerate(row) if token in self._ends), None)
             tokens = row if end is None else row[: end + 1]
             while end is None and tokens and tokens[-1] == self._tokenizer.pad_token_id:
                 tokens = tokens[:-1]  # it reached a stop string before other rows ended
-            full = self._tokenizer.decode(tokens, skip_special_tokens=True)
+            full = text_of(tokens)
             text = cut_at_stop(full, settings.until)
             known, tied = None, False
             if steps is not None:
                 chosen, shares, ties = steps
-                known, close = self._letters.probabilities(tokens[:end], text, chosen, shares, letters)
+                known, close = self._letters.probabilities(tokens[:end], text, text_of, chosen, shares, letters)
                 tied = exact and (close or any(ties[: len(tokens)]))
             finish = "stop" if end is not None or text != full else "length"
-            reply = Reply(text, None, int(prompt), len(tokens), finish, probabilities=known)
+            reply = Reply(text, None, int(prompt_length), len(tokens), finish, probabilities=known)
             decoded.append((reply, tied))
         return decoded
 

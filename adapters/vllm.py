@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pydantic import ConfigDict, ValidationError
@@ -15,6 +16,7 @@ from medtasks.core.schema import first_problem
 from medtasks.harness.backends import adapter_facts, fingerprint_of
 from medtasks.runs.replies import Probabilities, Reply
 
+from ._answer_text import AnswerText
 from ._base import (
     ChatRequest,
     Count,
@@ -81,6 +83,7 @@ class MedtasksVLLM(GeneratingAdapter):
         self._model, self._adapter, self._facts = _load(given, engine)
         self._tokenizer = self._model.get_tokenizer()
         self._letters = Letters(self._tokenizer)
+        self._answer_text = AnswerText(self._tokenizer)
         self._ends = ends_of_turn(self._tokenizer, self._tokenizer.eos_token_id)
         self.devices = math.prod(int(engine.get(f"{kind}_parallel_size") or 1) for kind in ("tensor", "pipeline"))
         self._usage = dict.fromkeys(COUNTERS, 0)
@@ -157,8 +160,9 @@ class MedtasksVLLM(GeneratingAdapter):
         first, prompt = output.outputs[0], output.prompt_token_ids or ()
         if first.finish_reason not in ("stop", "length"):
             return Reply.failure(f"vLLM ended the request with {first.finish_reason!r}")
-        decoded = self._tokenizer.decode(list(first.token_ids), skip_special_tokens=True)
-        text = cut_at_stop(decoded, settings.until)
+        in_thought = self._answer_text.begins_in_thought(prompt)
+        text_of = functools.partial(self._answer_text.of, in_thought=in_thought)
+        text = cut_at_stop(text_of(first.token_ids), settings.until)
         return Reply(
             text,
             input_tokens=len(prompt),
@@ -166,7 +170,7 @@ class MedtasksVLLM(GeneratingAdapter):
             finish=first.finish_reason,
             vision_tokens=sum(token in self._placeholders for token in prompt) if self._placeholders else None,
             reused_tokens=output.num_cached_tokens,
-            probabilities=probabilities(first, text, self._letters, request.options),
+            probabilities=probabilities(first, text, text_of, self._letters, request.options),
         )
 
 
@@ -208,7 +212,9 @@ def _load(given: VLLMArguments, engine: dict[str, Any]) -> tuple[Any, Any, dict[
     return model, adapter, facts
 
 
-def probabilities(given: Any, text: str, letters: Letters, options: Sequence[str]) -> Probabilities | None:
+def probabilities(
+    given: Any, text: str, text_of: Callable[[Sequence[int]], str], letters: Letters, options: Sequence[str]
+) -> Probabilities | None:
     """Those of a completion of vLLM: its log-probabilities are the model's own, before penalties and sampling settings.
     None if vLLM gave none."""
     ended = given.finish_reason == "stop" and not isinstance(given.stop_reason, str)
@@ -224,4 +230,4 @@ def probabilities(given: Any, text: str, letters: Letters, options: Sequence[str
                 of[letters.tokens[candidate]] += math.exp(one.logprob)
         shares.append([*of.values()])
     chosen = [step[token].logprob for token, step in zip(tokens, steps, strict=True)]
-    return letters.probabilities(tokens, text, chosen, shares, options)[0]
+    return letters.probabilities(tokens, text, text_of, chosen, shares, options)[0]

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from medtasks.answers import FILTER_VERSIONS, OptionLetterFilter
 from medtasks.answers.base import Reading, ResponseFilter
-from medtasks.answers.markup import answer_text, strip_thinking
+from medtasks.answers.markup import answer_text
 from medtasks.answers.option_letter import option_status
 from medtasks.answers.presence import count_of, said_of
+from medtasks.answers.thoughts import strip_thinking
 from medtasks.benchmarks.aggregations import pending_value, sample_value, scored_by
 from medtasks.benchmarks.documents import Rows, doc_to_messages, doc_to_text, doc_to_visual
 from medtasks.benchmarks.error_kinds import Case, Errors

@@ -113,7 +113,7 @@ def alert_status(filtered: str) -> AlertStatus:
 class AlertStateFilter(ResponseFilter):
     """Raw responses become states or ``[status]`` markers."""
 
-    version = "12"
+    version = "13"
     status = staticmethod(alert_status)
     read = staticmethod(lambda text: parse_alert(text).filtered)
 

@@ -63,7 +63,7 @@ def answerability_status(filtered: str) -> AnswerabilityStatus:
 class AnswerabilityFilter(ResponseFilter):
     """Raw responses become answers, ``unanswerable`` or ``[empty]``."""
 
-    version = "13"
+    version = "14"
     status = staticmethod(answerability_status)
     read = staticmethod(answer_or_unanswerable)
 

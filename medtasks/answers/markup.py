@@ -1,4 +1,4 @@
-"""Responses without thinking and markup: answer texts, and words, brackets and line breaks that patterns can read."""
+"""Responses without markup: answer texts, and words, brackets and line breaks that patterns can read."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import unicodedata
 from collections import Counter
 
 from medtasks.answers.base import ResponseFilter
+from medtasks.answers.thoughts import own_turn, strip_thinking
 from medtasks.answers.vocabulary import Vocabulary
 
 PATTERNS = Vocabulary("markup")
@@ -16,50 +17,6 @@ _TAG_SIGNS = str.maketrans("", "", "<>◁▷[]|#")
 _CIRCLED = {ord("Ⓐ") + number: f"({chr(ord('A') + number)}) " for number in range(26)}
 _BOLD = str.maketrans("‹›", "()")
 _BRACKETS = str.maketrans("【】「」『』〔〕〈〉《》", "()()()()()()")
-
-
-def strip_thinking(text: str) -> str:
-    """``text`` without its thinking blocks, stripped of surrounding blanks.
-
-    Blocks are ``<think>`` and its variants (``[THINK]``, ``◁think▷``, ``<|begin_of_thought|>``, …), the text from a
-    heading ``## Thinking`` to ``## Final Response``, and every channel but the final one
-    (``<|channel|>analysis<|message|>``, also without its special tokens: ``analysisWe … assistantfinal``). A closing
-    tag without an opening one (chat templates may prefill it) ends reasoning that began at the start; one that is
-    never closed leaves only an ``<answer>`` tag at the end. Nested blocks end with the outermost one.
-
-    >>> strip_thinking("<think>A or B?</think>B"), strip_thinking("or C</think> D"), strip_thinking("<think>E")
-    ('B', 'D', '')
-    """
-    kept: list[str] = []
-    depth, position, below_heading = 0, 0, False
-    for tag in PATTERNS["thinking"].finditer(text) if PATTERNS["tagged"].search(text) else ():  # a search is fast
-        if tag["answer"] and not below_heading:
-            continue
-        if depth == 0:
-            kept.append(text[position : tag.start()])
-        position = tag.end()
-        if tag["answer"]:
-            depth, below_heading = 0, False
-        elif tag["heading"]:
-            depth, below_heading = max(depth, 1), True
-        elif tag["opened"]:
-            depth += 1
-        elif depth:
-            depth -= 1
-        else:
-            kept.clear()
-    if depth == 0:
-        kept.append(text[position:])
-    elif tagged := PATTERNS["tagged_answer"].search(text, position):
-        kept.append(tagged[0])
-    text = "".join(kept).strip()
-    channels = list(PATTERNS["channel"].finditer(text)) if "<|message|>" in text else []  # the search alone is slow
-    if channels:
-        final = [channel["said"] for channel in channels if channel["name"] == "final"]
-        text = final[-1].strip() if final else ""
-    for _ in range(2):  # the text of the final channel may begin like an analysis again
-        text = PATTERNS["channels_joined"].sub("", text).strip()
-    return text
 
 
 def bounded(reply: str) -> str:
@@ -96,17 +53,6 @@ def labelled(text: str) -> str:
     """
     words = PATTERNS["key_words"]
     return PATTERNS["key"].sub(lambda key: f"\n{words.sub(' ', key['key'])}: ", PATTERNS.rewrite("labels", text))
-
-
-def own_turn(text: str) -> str:
-    """``text`` up to the end of the model's own turn; tokens that end a turn before any word are skipped.
-
-    >>> own_turn("One polyp.<|im_end|>\\n<|im_start|>user")
-    'One polyp.'
-    """
-    if "<" not in text:
-        return text
-    return next((turn for turn in PATTERNS["turn_ends"].split(text) if plain_text(bounded(turn))), "")
 
 
 def plain_text(text: str) -> str:
@@ -150,5 +96,5 @@ def answer_text(text: str) -> str:
 class AnswerTextFilter(ResponseFilter):
     """Raw responses become answer texts."""
 
-    version = "4"
+    version = "5"
     read = staticmethod(answer_text)

@@ -44,10 +44,11 @@ from string import ascii_uppercase
 from typing import Any, Literal, get_args
 
 from medtasks.answers.base import Reading, ResponseFilter
-from medtasks.answers.markup import PATTERNS, plain_reply, strip_thinking
+from medtasks.answers.markup import PATTERNS, plain_reply
 from medtasks.answers.mentions import Marked, Mention, letters_alone, mark_mentions
 from medtasks.answers.option_text import mark_places, named_letters, texts_within, unique_forms, whole_option, yes_or_no
 from medtasks.answers.statements import left_over, letters_of, statements, weakened
+from medtasks.answers.thoughts import strip_thinking
 from medtasks.answers.vocabulary import MARK, Rank, vocabulary_of
 
 LETTERS = "ABCDE"
@@ -105,7 +106,7 @@ class OptionLetterFilter(ResponseFilter):
         letters: the options; by default those of the document's benchmark. Their texts are the document's ``choices``.
     """
 
-    version = "16"
+    version = "17"
     status = staticmethod(option_status)
 
     def __init__(self, letters: str | None = None) -> None:

@@ -104,6 +104,6 @@ def reasoned_status(filtered: str) -> ReasonedStatus:
 class ReasonedAnswerFilter(ResponseFilter):
     """Raw responses become replies without thinking, or ``[empty]``."""
 
-    version = "9"
+    version = "10"
     status = staticmethod(reasoned_status)
     read = staticmethod(lambda text: reply_text(text) or _EMPTY)

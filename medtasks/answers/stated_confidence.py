@@ -16,7 +16,7 @@ import re
 import unicodedata
 
 from medtasks.answers.base import ResponseFilter
-from medtasks.answers.markup import strip_thinking
+from medtasks.answers.thoughts import strip_thinking
 from medtasks.answers.vocabulary import Vocabulary
 
 _PATTERNS = Vocabulary("confidences")
@@ -71,7 +71,7 @@ def parse_confidence(filtered: str) -> float | str:
 class StatedConfidenceFilter(ResponseFilter):
     """Raw responses become stated confidences, or ``[status]``."""
 
-    version = "3"
+    version = "4"
     read = staticmethod(stated_confidence)
 
     @staticmethod

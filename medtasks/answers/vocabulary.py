@@ -59,22 +59,27 @@ class Vocabulary:
 
     def __getitem__(self, name: str) -> re.Pattern[str]:
         if name not in self._compiled:
-            self._compiled[name] = self._compile(_table(self._name)["patterns"][name])
+            self._compiled[name] = self._compile(self.table["patterns"][name])
         return self._compiled[name]
 
     def rewrite(self, stage: str, text: str) -> str:
         """``text`` after the substitutions of one stage, in their order."""
         if stage not in self._rewriting:
-            substitutions = _table(self._name)["substitutions"][stage]
+            substitutions = self.table["substitutions"][stage]
             self._rewriting[stage] = [(self._compile(old), new) for old, new in substitutions]
         for pattern, replacement in self._rewriting[stage]:
             text = pattern.sub(replacement, text)
         return text
 
+    @property
+    def table(self) -> dict[str, Any]:
+        """The file as it is."""
+        return _table(self._name)
+
     @cached_property
     def claims(self) -> tuple[Claim, ...]:
         """Every pattern of a claim."""
-        claims: list[tuple[str, str]] = _table(self._name)["claims"]
+        claims: list[tuple[str, str]] = self.table["claims"]
         return tuple(Claim(self._compile(text), Rank[rank.upper()], text.endswith("{end}")) for rank, text in claims)
 
     def _compile(self, pattern: str | list[str]) -> re.Pattern[str]:
@@ -87,8 +92,10 @@ class Vocabulary:
 
     def part(self, name: str) -> str:
         """A part of patterns, or the words called ``name``; it matches nothing if no language has any."""
-        if part := _table(self._name).get("parts", {}).get(name):
+        if part := self.table.get("parts", {}).get(name):
             return _alternatives(part)
+        if column := [row[name] for row in self.table.get("formats", ()) if name in row]:
+            return _alternatives(column)
         entries = []
         for language in _languages() if self._languages is None else self._languages:
             table = _table(language)

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from medtasks.answers.markup import strip_thinking
+from medtasks.answers.thoughts import strip_thinking
 from medtasks.catalog.rubric import Aspect, Rubric, aspects_of, total
 from medtasks.core.errors import MedtasksError
 from medtasks.core.schema import Compact

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from adapter_bench import Bench, questions
+from medtasks.adapters._answer_text import AnswerText
 from medtasks.adapters._base import GenerationSettings
 from medtasks.adapters._decoding import LETTERS, Decoder, Letters, letter_in
 from medtasks.adapters.vllm import probabilities
@@ -120,14 +121,15 @@ class Recorded(list[float]):
 def means(tokenizer: Any, row: list[int], text: str) -> list[int]:
     """The tokens of ``row`` over which the mean goes."""
     chosen = Recorded([-1.0] * len(row))
-    Letters(tokenizer).probabilities(row, text, chosen, [[0.0] * 26] * len(row), ())
+    Letters(tokenizer).probabilities(row, text, AnswerText(tokenizer).of, chosen, [[0.0] * 26] * len(row), ())
     return row[chosen.part]
 
 
 def test_a_value_that_rounding_may_decide_is_recognised(tokenizer: Any) -> None:
     for share, close in ((0.455, True), (0.457, False)):
         row = pieces(tokenizer, "A")
-        assert Letters(tokenizer).probabilities(row, "A", [math.log(share)], [[0.0] * 26], ())[1] is close
+        text_of = AnswerText(tokenizer).of
+        assert Letters(tokenizer).probabilities(row, "A", text_of, [math.log(share)], [[0.0] * 26], ())[1] is close
 
 
 def test_the_mean_goes_over_the_tokens_of_the_answer(tokenizer: Any) -> None:
@@ -167,19 +169,22 @@ def test_what_vllm_returns_is_read_alike(tokenizer: Any) -> None:
         (of["ĠA"], {of["ĠA"]: 0.2, of["ĠB"]: 0.6, of["A"]: 0.1, of["C"]: 0.001}),
         (tokenizer.eos_token_id, {tokenizer.eos_token_id: 0.001}),
     ]
-    found = probabilities(completion(steps), "Answer: A", Letters(tokenizer), OPTIONS)
+    text_of, known = AnswerText(tokenizer).of, Letters(tokenizer)
+    found = probabilities(completion(steps), "Answer: A", text_of, known, OPTIONS)
     assert found is not None
     assert found.answer == round(math.exp((math.log(0.5) + math.log(0.2)) / (len(steps) - 1)), 2)
     (letter,) = found.letters
     assert (letter.at, letter.letter, letter.mass) == (7, "A", 0.9)
     assert letter.options == {"A": 0.33, "B": 0.67, "C": 0.0, "D": 0.0}
-    cut = probabilities(completion(steps[:-1], "length"), "Answer: A", Letters(tokenizer), OPTIONS)
+    cut = probabilities(
+        completion(steps[:-1], "length"), "Answer: A", AnswerText(tokenizer).of, Letters(tokenizer), OPTIONS
+    )
     assert cut == found
-    others = probabilities(completion(steps), "Answer: A", Letters(tokenizer), ("B", "C"))
+    others = probabilities(completion(steps), "Answer: A", text_of, known, ("B", "C"))
     assert others is not None
     assert others.letters == ()  # A is no option
 
 
 def test_without_what_vllm_returns_there_is_nothing(tokenizer: Any) -> None:
     given = SimpleNamespace(token_ids=[5, 6], logprobs=None, finish_reason="length", stop_reason=None)
-    assert probabilities(given, "a text", Letters(tokenizer), OPTIONS) is None
+    assert probabilities(given, "a text", AnswerText(tokenizer).of, Letters(tokenizer), OPTIONS) is None

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks.answers.markup import AnswerTextFilter, strip_thinking
+from medtasks.answers.markup import AnswerTextFilter
+from medtasks.answers.thoughts import own_turn, strip_thinking
 
 CASES = {
     "B": "B",
@@ -44,6 +45,26 @@ CASES = {
     "analysisWe see A. So B.assistantfinalB": "B",
     "analysisWe see A, so": "",
     "analysis of the images: B": "analysis of the images: B",
+    "<|channel>thought\nA or B?\n<channel|>B<turn|>": "B<turn|>",
+    "<|channel>thought\n<channel|>B": "B",
+    "<|channel>thought\nnever closed, so B": "",
+    "<|channel>thought\nA<channel|><|channel>thought\nB<channel|>C": "C",
+    "<|turn>model\n<|channel>thought\nA<channel|>B": "B",
+    "the opening marker was prefilled<channel|>B": "B",
+    "<|inner_prefix|>A<|inner_suffix|>B<|assistant_end|>": "B<|assistant_end|>",
+    "<|inner_prefix|>never closed, so B": "",
+    "<|inner_prefix|><|inner_suffix|>B": "B",
+    "<|thinking|>A<|/thinking|>B": "B",
+    "<|start_of_reasoning|>A<|end_of_reasoning|>B": "B",
+    "<|im_start|>assistant\nB": "B",
+    "<|im_start|>assistant\n<think>A</think>B": "B",
+    "<think>A</think><|START_RESPONSE|>B<|END_RESPONSE|>": "B<|END_RESPONSE|>",
+    "<|start_header_id|>assistant<|end_header_id|>\n\nB": "B",
+    "<start_of_turn>model\nB": "B",
+    "ASSISTANT: B": "B",
+    "### Assistant: B": "B",
+    "<|Assistant|>: B": "B",
+    "The assistant: B": "The assistant: B",
     "<think>at T3, so <answer>B</answer>": "<answer>B</answer>",
     "<think>the form is <answer>B</answer>, and": "",
 }
@@ -52,6 +73,30 @@ CASES = {
 @pytest.mark.parametrize(("text", "left"), CASES.items(), ids=repr)
 def test_what_is_left(text: str, left: str) -> None:
     assert strip_thinking(text) == left
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "<turn|>",
+        "<|im_end|>",
+        "<|assistant_end|>",
+        "<end_of_turn>",
+        "</s>",
+        "[|endofturn|]",
+        "<|END_RESPONSE|>",
+        "[e~[",
+    ],
+)
+def test_the_token_that_ends_the_turn_ends_the_answer(end: str) -> None:
+    assert own_turn(f"A polyp.{end}\nuser\nNext question?") == "A polyp."
+    assert own_turn(f"{end} A polyp.{end}") == " A polyp."
+    assert AnswerTextFilter().apply([[f"A polyp.{end}"]], None) == ["A polyp."]
+
+
+def test_nothing_but_ends_of_a_turn_is_no_answer() -> None:
+    assert own_turn("<turn|><turn|>") == own_turn("<|im_end|>\n") == ""
+    assert own_turn("a < b, [c]") == "a < b, [c]"
 
 
 @given(st.text(alphabet="ab<>/think ◁▷"), st.text(alphabet="xyz \n"))

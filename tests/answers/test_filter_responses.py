@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from medtasks.answers import FILTER_VERSIONS, OptionLetterFilter
 from medtasks.answers.markup import PATTERNS
 from medtasks.answers.option_letter import Extraction, extract_option, option_status
+from medtasks.answers.vocabulary import Vocabulary
 from medtasks.catalog.registry import get_filter
 
 HERE = Path(__file__).parent
+THOUGHTS = Vocabulary("thoughts")
 OUTCOMES: dict[str, list[str]] = yaml.safe_load((HERE / "outcomes.yaml").read_text(encoding="utf-8"))
 TABLE = [(response, outcome) for outcome, responses in OUTCOMES.items() for response in responses]
 
@@ -155,11 +157,11 @@ def test_a_filtered_response_is_read_back() -> None:
 
 
 def test_responses_without_a_sign_of_markup_have_none_to_rewrite() -> None:
-    """`marked` and `tagged` find whatever their patterns begin with, which a later pattern could change."""
+    """`marked` finds whatever its patterns begin with, which a later pattern could change."""
     rows = (HERE / "blind_20.jsonl").read_text(encoding="utf-8").splitlines()
     texts = [json.loads(row)["response"] for row in rows]
     plain = [text for text in texts if PATTERNS["marked"].search(text) is None]
-    untagged = [text for text in texts if PATTERNS["tagged"].search(text) is None]
+    untagged = [text for text in texts if THOUGHTS["marked"].search(text) is None]
     assert min(len(plain), len(untagged)) > 100
     assert plain == [PATTERNS.rewrite("plain", text) for text in plain]
-    assert not any(map(PATTERNS["thinking"].search, untagged))
+    assert not any(map(THOUGHTS["boundary"].search, untagged))
