@@ -6,6 +6,7 @@ import unicodedata
 from collections import Counter
 
 from medtasks.answers.base import ResponseFilter
+from medtasks.answers.json_answer import answer_field
 from medtasks.answers.thoughts import own_turn, strip_thinking
 from medtasks.answers.vocabulary import Vocabulary
 
@@ -75,6 +76,15 @@ def plain_reply(reply: str) -> str:
     return _normalised(PATTERNS.rewrite("cyrillic", labelled(signs)))
 
 
+def split_units(text: str) -> str:
+    """``text`` with a blank between a number and its unit.
+
+    >>> split_units("11-20mm"), split_units("T2, 3a")
+    ('11-20 mm', 'T2, 3a')
+    """
+    return PATTERNS["unit_behind_number"].sub(" ", text)
+
+
 def _normalised(text: str) -> str:
     text = unicodedata.normalize("NFKC", text).translate(_BRACKETS)
     return (PATTERNS.rewrite("plain", text) if PATTERNS["marked"].search(text) else text).strip()  # a search is fast
@@ -84,13 +94,19 @@ def answer_text(text: str) -> str:
     """``text`` without thinking blocks, surrounding blanks and a leading ``Answer:``; may be empty.
 
     An ``<answer>`` tag around the whole reply is removed, as are the token that ends the model's turn and what follows.
+    Of a reply that is a JSON object, the field that gives the answer is left.
 
-    >>> answer_text("<think>hm</think> Answer: One pink polyp.")
-    'One pink polyp.'
+    >>> answer_text("<think>hm</think> Answer: One pink polyp."), answer_text('{"answer": "One pink polyp."}')
+    ('One pink polyp.', 'One pink polyp.')
     """
     reply = own_turn(strip_thinking(text)).strip()
     wrapped = PATTERNS["wrapped"].fullmatch(reply)
-    return PATTERNS["answer_label"].sub("", wrapped["inner"].strip() if wrapped else reply, count=1).strip()
+    if wrapped:
+        reply = wrapped["inner"].strip()
+    field = answer_field(reply)
+    if field is not None:
+        reply = field
+    return PATTERNS["answer_label"].sub("", reply, count=1).strip()
 
 
 class AnswerTextFilter(ResponseFilter):

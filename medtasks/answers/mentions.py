@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
-from medtasks.answers.option_text import mark_places, mark_texts
+from medtasks.answers.option_place import mark_places
+from medtasks.answers.option_text import mark_texts
 from medtasks.answers.vocabulary import DENIED, MARK, OWN, Rank, Vocabulary, vocabulary_of
 
 _REACH = 120

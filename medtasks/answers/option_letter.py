@@ -5,11 +5,12 @@ becomes plain text, the plain text a list of statements with a rank each, and th
 
 1. *Plain text* (``markup``). Thinking, markup and what follows the model's turn are removed; a letter in
    bold is one in brackets, keys of JSON are labels. If nothing is left the status is ``empty``.
-2. *Whole answers* (``option_text``). If the response or its last sentence, or what follows its label, its last box or
+2. *Whole answers* (``whole_answer``). If the response or its last sentence, or what follows its label, its last box or
    answer tag, or a JSON value is one option's text or place (``the second option``), that option is selected by its
    ``text``, unless a letter contradicts it (``The answer is X``, ``X is the right one``; a sentence that is only a text
    does not count). So does *yes* or *no* at the beginning, if an option is just that. An option's text within other
-   prose never selects.
+   prose never selects. A letter with its own option's text is that option; with another option's text, beside it, alone
+   on a line or in another field of a JSON object, it is two options.
 3. *Mentions* (``mentions``). A mention is an option's text, or a letter that is not part of a word or name (``T1``,
    ``vitamin D``), an article or a pronoun. Letters joined by *or*, *and*, a comma or a slash are one mention. Denied
    ones (``not B``, ``no pleural effusion (B)``, a label below ``Why not the others?``) do not count.
@@ -46,10 +47,12 @@ from typing import Any, Literal, get_args
 from medtasks.answers.base import Reading, ResponseFilter
 from medtasks.answers.markup import PATTERNS, plain_reply
 from medtasks.answers.mentions import Marked, Mention, letters_alone, mark_mentions
-from medtasks.answers.option_text import mark_places, named_letters, texts_within, unique_forms, whole_option, yes_or_no
+from medtasks.answers.option_place import mark_places
+from medtasks.answers.option_text import exact_letter, named_letters, texts_within
 from medtasks.answers.statements import left_over, letters_of, statements, weakened
 from medtasks.answers.thoughts import strip_thinking
 from medtasks.answers.vocabulary import MARK, Rank, vocabulary_of
+from medtasks.answers.whole_answer import contradictions, whole_answer, yes_or_no
 
 LETTERS = "ABCDE"
 """The options of a benchmark that declares none."""
@@ -182,18 +185,28 @@ def _selected(plain: str, letters: str, options: Mapping[str, str]) -> tuple[fro
         return alone, "letter"
     if vocabulary_of(plain)["no_answer"].search(plain):  # null in JSON
         return frozenset(), "letter"
-    said = plain.rstrip(". ").casefold()
-    same = [letter for letter in unique_forms(options).values() if options[letter].strip().casefold() == said]
-    if len(same) == 1:  # also "A. fumigatus", whose letter belongs to the text
-        return frozenset(same), "text"
-    whole = frozenset(whole_option(plain, options) if options else "")
+    if letter := exact_letter(plain, options):
+        return frozenset(letter), "text"
+    whole = whole_answer(plain, options)
+    if whole.alone:
+        return whole.letters, "letter" if whole.letter else "text"
     deciding = _deciding_statements(plain, letters, options)
-    found = letters_of(deciding)
-    if all(one.text for one in deciding) and len(found) <= 1:
-        labelled = found if all(one.rank == Rank.FINAL for one in deciding) else frozenset[str]()
-        return whole or labelled or frozenset(yes_or_no(plain, options)), "text"  # none within prose
-    placed = whole == found and mark_places(plain, options) != plain
-    return found | whole, "text" if placed else "letter"
+    selected = letters_of(deciding)
+    only_texts = all(statement.text for statement in deciding) and len(selected) <= 1
+    if only_texts and not whole.letter:
+        if whole.text:
+            return whole.letters, "text"
+        if selected and all(statement.rank == Rank.FINAL for statement in deciding):
+            return selected, "text"
+        return frozenset(yes_or_no(plain, options)), "text"
+    if not selected:
+        return frozenset(), "letter"
+    if whole.letters == selected and mark_places(plain, options) != plain:
+        return selected, "text"
+    selected |= whole.letters
+    if len(selected) == 1 and options:
+        selected |= contradictions(plain, options, *selected)
+    return selected, "letter"
 
 
 def _deciding_statements(plain: str, letters: str, options: Mapping[str, str]) -> Sequence[Mention]:
@@ -206,21 +219,28 @@ def _deciding_statements(plain: str, letters: str, options: Mapping[str, str]) -
     beside: list[Mention] = []
     for one in found:
         if one.bare and not one.own and options:  # "It is on the left. (B)"
-            named = _named_above(marked, one.position, options)
+            named = _named_before(marked, one.position, options)
             if not named & one.letters:
                 beside += [replace(one, letters=frozenset(letter)) for letter in named]
     return [*found, *beside]
 
 
-def _named_above(marked: Marked, position: int, options: Mapping[str, str]) -> frozenset[str]:
-    """The options whose texts, however short, are in the sentence on the line before ``position``."""
+def _named_before(marked: Marked, position: int, options: Mapping[str, str]) -> frozenset[str]:
+    """The options whose texts, however short, are in the sentence before a letter on its line."""
     text, words = marked.text, marked.words
     line = max(text.rfind("\n", 0, position) + 1, position - 300)
-    ends = [line, *(match.end() for match in words["sentence_ends"].finditer(text, line, position))]
-    start = next((end for end in reversed(ends) if re.search(rf"[\w{MARK}]", text[end:position])), line)
+    start = line
+    for sentence in words["sentence_ends"].finditer(text, line, position):
+        if _says_something(text[sentence.end() : position]):
+            start = sentence.end()
     marks = re.compile(MARK).finditer(text, start, position)
     mentions = [marked.mentions[mark.start()] for mark in marks]
-    return texts_within(text[start:position], options, words) | letters_of(one for one in mentions if one.text)
+    named = letters_of(mention for mention in mentions if mention.text)
+    return named | texts_within(text[start:position], options, words)
+
+
+def _says_something(text: str) -> bool:
+    return re.search(rf"[\w{MARK}]", text) is not None
 
 
 def _deciding(marked: Marked, letters: str) -> Sequence[Mention]:
@@ -302,9 +322,18 @@ def _is_reopened(marked: Marked, position: int) -> bool:
     return bool(more or words["reasons_on"].search(text, position) or words["retracts"].search(text, position))
 
 
-def _outranking(found: Sequence[Mention]) -> Sequence[Mention]:
-    """The last statement if it outranks or narrows down every other one; else all of them."""
-    last = found[-1]
-    others = [claim for claim in found if claim.letters != last.letters]
-    alone = all(one.rank < last.rank or (one.rank == last.rank and last.letters < one.letters) for one in others)
-    return [one for one in found if one.letters == last.letters] if alone else found
+def _outranking(claims: Sequence[Mention]) -> Sequence[Mention]:
+    """The last claim if it outranks or narrows down every other one; else all of them.
+
+    An option's text never outranks a letter that is stated: either may be a slip.
+    """
+    last = claims[-1]
+    for claim in claims:
+        if claim.letters == last.letters:
+            continue
+        letter_is_stated = not claim.text and claim.rank >= Rank.STATED
+        outranked = claim.rank < last.rank and not (last.text and letter_is_stated)
+        narrowed = claim.rank <= last.rank + 1 and last.letters < claim.letters
+        if not outranked and not narrowed:
+            return claims
+    return [claim for claim in claims if claim.letters == last.letters]

@@ -13,6 +13,7 @@ Prompts may ask for a reasoning part and then one line ``Final answer: …`` (ar
    Markup around it is removed, the inside stays as written.
    A line ``Note: …`` or another question ends it, and a placeholder (``<your answer>``) is none. Plain labels are known
    in several languages (``答案：``, ``Respuesta:``).
+   Of a reply that is a JSON object, the field *answer* (or the like), or its only field, is the final answer.
 4. A reply of one line with one sentence and no label is the answer. Any other reply without a label, or with nothing
    after it, is ``no_final_answer``.
 """
@@ -24,6 +25,7 @@ from typing import Literal
 
 from medtasks.answers.answerability import declines
 from medtasks.answers.base import ResponseFilter
+from medtasks.answers.json_answer import answer_field
 from medtasks.answers.markup import bounded, reply_text
 from medtasks.answers.vocabulary import Vocabulary
 
@@ -40,6 +42,9 @@ def final_answer(text: str) -> str | None:
     ('a meningioma', 'A meningioma.')
     """
     reply = bounded(reply_text(text))
+    field = answer_field(reply)
+    if field is not None and _says_something(field):
+        return field
     for name in ("label", "said", "plain"):
         labels = list(_PATTERNS[name].finditer(reply))
         if not labels:

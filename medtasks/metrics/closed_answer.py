@@ -26,12 +26,12 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from medtasks.answers.markup import plain_text, reply_text
+from medtasks.answers.markup import plain_text, reply_text, split_units
 from medtasks.answers.stated_confidence import without_confidence
 
-VERSION = "2"
+VERSION = "3"
 """Bumped when a rule changes; part of the signature of every metric based on matches."""
-NORMALISED = "normalised-v1"
+NORMALISED = "normalised-v2"
 """The rules of :func:`normalise` in signatures."""
 
 _LATEX = re.compile(r"\\(?:boxed|text|textbf|textit|mathrm|mathbf)(?=\s{0,3}\{)")
@@ -50,13 +50,13 @@ def normalise(text: str) -> str:
 
     Underscores, hyphens and blanks are one blank each. Numbers keep their decimal points, slashes and signs, symbols
     that carry meaning (``%``, ``+``, ``<``) stay, ``&`` is *and*, letters of all scripts are kept. An article stays if
-    it is the last word (``type A``). Idempotent.
+    it is the last word (``type A``). A unit is a word of its own (``11-20mm``). Idempotent.
 
     >>> normalise("The **Needle_Driver**."), normalise("-1.5 %"), normalise("Type A")
     ('needle driver', '-1.5%', 'type a')
     """
     text = _QUOTED_LINE.sub("", _LATEX.sub("", unicodedata.normalize("NFKC", text)))
-    text = _folded(text).translate(_REPLACED)
+    text = split_units(_folded(text).translate(_REPLACED))
     kept = {match.start() for match in _IN_NUMBER.finditer(text)}
     kept.update(place for place, one in enumerate(text) if one in _SYMBOLS or unicodedata.category(one)[0] in "LMN")
     text = _folded("".join(character if place in kept else " " for place, character in enumerate(text)))

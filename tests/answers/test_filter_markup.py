@@ -144,3 +144,28 @@ def test_an_answer_never_begins_or_ends_with_blanks(response: str) -> None:
     (answer,) = AnswerTextFilter().apply([[response]], None)
     assert isinstance(answer, str)
     assert answer == answer.strip()
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ('{"answer": "One polyp."}', "One polyp."),
+        ('```json\n{"answer": "One polyp."}\n```', "One polyp."),
+        ('{"finding": "One polyp."}', "One polyp."),
+        ('{"answer": "One polyp.", "confidence": 0.9}', "One polyp."),
+        ('{"reasoning": "A round elevation.", "final_answer": "One polyp."}', "One polyp."),
+        ("{'answer': 'One polyp.'}", "One polyp."),
+        ('<answer>{"answer": "One polyp."}</answer><|im_end|>', "One polyp."),
+        ('{"finding": "One polyp.", "site": "caecum"}', '{"finding": "One polyp.", "site": "caecum"}'),
+        ('{"answer": ["One", "polyp"]}', '{"answer": ["One", "polyp"]}'),
+        ('{"answer": "One polyp."', '{"answer": "One polyp."'),
+    ],
+)
+def test_the_field_that_gives_the_answer_is_the_answer(reply: str, answer: str) -> None:
+    assert AnswerTextFilter().apply([[reply]], None) == [answer]
+
+
+@given(st.text(max_size=200) | st.text(alphabet='{}[]":,ab1\\n ', max_size=80))
+def test_any_text_is_filtered(text: str) -> None:
+    (filtered,) = AnswerTextFilter().apply([[text]], None)
+    assert isinstance(filtered, str)
