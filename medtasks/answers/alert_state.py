@@ -10,12 +10,13 @@ arXiv 2607.01751 (equation 5) allows these three replies. The rules, the same fo
    question. If no line has a state, sentences are read as lines are.
 3. Ranks: at the start of a line; after a label (``Response:``, ``State:``, alone on the line above, within a line; for
    ``alert:`` and the other states any short one, as ``Safety:``); after a label with *final*, an answer tag or a box.
-   The last state decides alone if it outranks every earlier different one, or if they are taken back (``wait``);
-   otherwise all of them count, as do two on one line (``uncertain (alert)``).
+   The last state decides alone if it outranks every earlier different one, or if they are taken back (``wait``), also
+   on their own line (``alert: polyp. Correction: it is a bubble. no_alert``); otherwise all of them count, as do two
+   on one line (``uncertain (alert)``).
 4. Exactly one state is ``ok``. None, or several different ones, is ``invalid``: no partial credit, never positive.
 5. The text after ``alert`` up to the next state is the reason, without a leading ``Reason:``; if nothing follows, it
    is an earlier alert's reason or a ``Reason:`` line. In ``Alert: no_alert`` *alert* is a label; ``Alert: no`` is
-   ``no_alert``.
+   ``no_alert``, as are denials in words (``There is no reason to alert.``, ``alert level: none``).
 """
 
 from __future__ import annotations
@@ -77,8 +78,8 @@ def parse_alert(text: str) -> AlertResponse:
     ('alert: active bleeding', '[invalid]')
     """
     reply = bounded(reply_text(text))
-    for state in _STATES.values():  # in other languages
-        reply = _PATTERNS[state].sub(state, reply)
+    reply = _states_named(reply)
+    reply = "\n".join(map(_correction_apart, reply.split("\n")))
     if _PATTERNS["echo"].search(reply):
         lines = [line for line in reply.split("\n") if not _PATTERNS["echo"].search(line)]
         reply = "\n".join(lines).strip() or _INVALID.filtered
@@ -86,7 +87,8 @@ def parse_alert(text: str) -> AlertResponse:
         return _INVALID if reply == _INVALID.filtered else _EMPTY
     if reply.startswith("alert: ") and _reason(reply[7:]) == reply[7:]:
         return _settled(reply[7:])
-    plain = plain_text(_PATTERNS["other_field"].sub("", _PATTERNS["fence"].sub("", labelled(reply))))
+    unfenced = _PATTERNS["fence"].sub("", _states_named(labelled(reply)))
+    plain = _states_named(plain_text(_PATTERNS["other_field"].sub("", unfenced)))
     labels = map(_PATTERNS["label_alone"].fullmatch, filter(None, map(str.strip, plain.split("\n"))))
     if all(label and label["final"] for label in labels):  # an empty box or answer tag
         return _EMPTY
@@ -116,6 +118,28 @@ class AlertStateFilter(ResponseFilter):
     version = "13"
     status = staticmethod(alert_status)
     read = staticmethod(lambda text: parse_alert(text).filtered)
+
+
+def _states_named(reply: str) -> str:
+    """``reply`` with the states' own names where other words, or another language, state them."""
+    for state in _STATES.values():
+        reply = _PATTERNS[state].sub(state, reply)
+    return reply
+
+
+def _correction_apart(line: str) -> str:
+    r"""``line`` with a correction, and each sentence behind it, on lines of their own, if states stand on both sides.
+
+    >>> _correction_apart("alert: polyp. Correction: it is a bubble. no_alert").split("\n")
+    ['alert: polyp.', 'Correction:', 'it is a bubble.', 'no_alert']
+    """
+    correction = _PATTERNS["corrects"].search(line)
+    if correction is None:
+        return line
+    before, behind = line[: correction.start()], line[correction.end() :].strip()
+    if not (_PATTERNS["named"].search(before) and _PATTERNS["named"].search(behind)):
+        return line
+    return "\n".join([before, correction[0].strip(), *_PATTERNS["behind_correction"].split(behind)])
 
 
 def _statements(lines: Sequence[str]) -> list[_Statement]:
@@ -158,7 +182,7 @@ def _rank(label: re.Match[str]) -> Rank:
 
 
 def _standing(text: str, rank: Rank) -> _Statement | None:
-    """The state that ``text`` begins with, and a second one that follows it at once (a hedge)."""
+    """The state that ``text`` begins with, and others that follow it at once (a hedge)."""
     match = _PATTERNS["stands"].match(text)
     if match is None:
         return None
@@ -166,10 +190,13 @@ def _standing(text: str, rank: Rank) -> _Statement | None:
     is_label = "alert" in states and (":" in match[0] or match["sign"] == "=")  # rule 5
     if is_label and _PATTERNS["nothing"].match(tail.strip(_EDGES)):
         return _Statement(_beside_none(tail), rank, [tail])
-    after = _PATTERNS["stands"].match(tail.lstrip(" \t\"'([|/:;,–—->"))
-    if after is None:
+    later: list[re.Match[str]] = []
+    while after := _PATTERNS["stands"].match(tail.lstrip(" \t\"'([|/:;,–—->")):
+        later.append(after)
+        tail = after.string[after.end() :]
+    if not later:
         return _Statement(states, rank, [tail], is_label)
-    return _Statement(_named([after] if is_label else [match, after]), rank, [after.string[after.end() :]])
+    return _Statement(_named(later if is_label else [match, *later]), rank, [tail])
 
 
 def _named(matches: Iterable[re.Match[str]]) -> frozenset[State]:

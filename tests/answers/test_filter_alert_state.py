@@ -106,12 +106,12 @@ ALERTS = {
 
 REFUSED = {
     "invalid": [
-        "Alert is not needed here.", "not an alert", "Not alert",
+        "not an alert", "Not alert",
         "Answer: not an alert", "alertness", "Alertness is normal.", "The patient is alert.",
         "alert: <answer>", "no_alert / alert: <answer> / uncertain", "alert: <reason> | no_alert | uncertain",
         "alert and oriented", "Alert fatigue is common.", "uncertain whether to alert",
         "I am uncertain whether to alert.",
-        "Alert is not needed.", "alert or uncertain", "no_alert or alert", "no_alert | uncertain | alert: <reason>",
+        "alert or uncertain", "no_alert or alert", "no_alert | uncertain | alert: <reason>",
         "no_alert/uncertain", "no_alert, uncertain", "uncertain (alert)", "no_alert: alert", "Alert?",
         "Should we alert?",
         "alerted", "alerts", "no_alertness", "The mucosa is normal.", "unanswerable", "?", "42", "Response:",
@@ -192,3 +192,102 @@ def test_text_without_a_state_is_never_one(prose: str) -> None:
 def test_thinking_never_counts(thought: str, state: str) -> None:
     inside = thought.replace("<think>", "").replace("</think>", "")
     assert parse_alert(f"<think>{inside}</think>{state}") == parse_alert(state)
+
+
+DENIED = [
+    "Alert is not needed.",
+    "Alert is not needed here.",
+    "There is no reason to alert.",
+    "An alert is not warranted.",
+    "alert level: none",
+    "Alert level: none",
+    "No reason for an alert",
+    "There is no need for an alert at this time.",
+    "An alert is unnecessary.",
+    "alert status: none",
+    "Alerts: none",
+    "I see no reason to raise an alert.",
+    "Nothing to alert.",
+    "There is nothing that warrants an alert.",
+    "The view is clear. There is no reason to alert.",
+    "No need to alert.",
+    "I would not alert.",
+    "I don't see any reason to alert.",
+    "There isn't any reason for an alert.",
+    "This does not warrant an alert.",
+    "Nothing here requires an alert",
+    "No grounds for alert",
+    "Alert: none at this time.",
+    "alert: none so far",
+    "An alert isn't needed",
+    "No reason to raise the alert.",
+    "No alerts at the moment.",
+    "Geen alarm op dit moment",
+    "Нет тревоги на данный момент",
+    "Hiện tại không có cảnh báo",
+    "현재 경보 없음",
+    "Şu anda uyarı yok",
+    "Aucune alerte actuellement",
+    "Momentan kein Alarm.",
+    "Derzeit kein Alarm",
+    "Actualmente sin alerta",
+    "No hay alerta",
+    "No hay motivo de alerta",
+    "Não há alerta",
+    "Il n'y a pas d'alerte",
+    "Es gibt keinen Grund für einen Alarm",
+    "alert = none",
+    "Alert level: 0",
+    "State: no_alert. Reason: none",
+    "**Alert level:** none",
+    '{"alert_level": "none"}',
+    '{"alert": "none"}',
+    '{"alert": false}',
+    "no alert currently",
+    "no_alert. Correction: still no_alert",
+]
+"""Replies that deny an alert in other words than `no_alert`."""
+
+CORRECTED = {
+    "no_alert. Correction: the vessel is bleeding. alert: active bleeding": "alert: active bleeding",
+    "no_alert. Wait, there is blood. alert: active bleeding": "alert: active bleeding",
+    "no_alert. Hmm, wait - alert: bleeding from the cystic artery": "alert: bleeding from the cystic artery",
+    "no_alert. Correction: the vessel bleeds, alert: bleeding": "alert: bleeding",
+    "no_alert. Actually, alert: polyp": "alert: polyp",
+    "alert: polyp. Correction: this is a bubble. no_alert": "no_alert",
+    "alert: polyp. Actually, it is a bubble. no_alert": "no_alert",
+    "uncertain. Correction: no_alert": "no_alert",
+    "alert: bleeding; actually, uncertain": "uncertain",
+    "alert: polyp. Actually visible since 3 s.": "alert: polyp. Actually visible since 3 s.",
+    "alert: the stapler misfired. Wait for the surgeon.": "alert: the stapler misfired. Wait for the surgeon.",
+}
+"""Corrections on one line, and reasons that only look like one."""
+
+
+@pytest.mark.parametrize("reply", DENIED)
+def test_an_alert_that_is_denied_is_no_alert(reply: str) -> None:
+    assert parse_alert(reply).state == "no_alert"
+
+
+@pytest.mark.parametrize(("reply", "filtered"), CORRECTED.items())
+def test_a_correction_on_the_same_line_replaces_the_state_before_it(reply: str, filtered: str) -> None:
+    assert parse_alert(reply).filtered == filtered
+    assert parse_alert(filtered).filtered == filtered
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "If there is no reason to alert, stay silent.",
+        "Is there no reason to alert?",
+        "There is no reason to alert; however, bleeding is possible: uncertain",
+        "alert: none. no_alert. uncertain.",
+    ],
+)
+def test_a_denial_that_is_conditional_asked_or_contradicted_is_no_state(reply: str) -> None:
+    assert parse_alert(reply).status == "invalid"
+
+
+@pytest.mark.parametrize("reason", ["none of the clips hold", "no blood flow in the graft", "nothing seals the leak"])
+def test_a_reason_that_begins_with_a_denial_is_still_a_reason(reason: str) -> None:
+    assert parse_alert(f"alert: {reason}").filtered == f"alert: {reason}"

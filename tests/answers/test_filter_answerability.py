@@ -38,6 +38,92 @@ ABSTAINS = [
     "Insufficient evidence in the given window.", "The video does not show this.",
 ]  # fmt: skip
 
+NOT_YET = [
+    "It cannot yet be determined whether the clip will be applied.",
+    "It cannot yet be determined.",
+    "Too early to tell.",
+    "It is too early to tell.",
+    "The evidence is insufficient at this time.",
+    "Not yet determinable.",
+    "Not yet determinable",
+    "The frames do not allow this to be determined.",
+    "目前无法回答",
+    "暂时无法判断",
+    "目前无法回答。",
+    "暂时无法判断。",
+    "目前还无法确定",
+    "尚无法判断",
+    "The evidence is insufficient.",
+    "Evidence is insufficient at this time",
+    "At this point, this cannot be determined.",
+    "It is not yet possible to say.",
+    "That remains to be seen.",
+    "Cannot be answered yet.",
+    "At this stage it is too early to say which vessel will be clipped.",
+    "The available evidence is not sufficient.",
+    "The outcome is not yet known.",
+    "Unknown at this time.",
+    "No determination can be made at this time.",
+    "More frames are needed to answer.",
+    "I can't tell yet.",
+    "We cannot determine this yet.",
+    "The visual evidence is currently insufficient to answer.",
+    "There is not yet enough evidence.",
+    "Currently, the question cannot be answered.",
+    "Aún no se puede determinar",
+    "Todavía no es posible responder",
+    "Es demasiado pronto para saberlo.",
+    "Il est trop tôt pour le dire.",
+    "Pour le moment, il est impossible de répondre.",
+    "Zum jetzigen Zeitpunkt lässt sich das nicht beantworten.",
+    "Noch nicht beurteilbar.",
+    "È troppo presto per dirlo.",
+    "Ainda não é possível determinar.",
+    "Пока невозможно определить.",
+    "現時点では判断できません。",
+    "まだ判断できません。",
+    "아직 판단할 수 없습니다.",
+    "Henüz belirlenemez.",
+    "Chưa thể xác định.",
+    "Nog niet te bepalen.",
+    "目前证据不足",
+    "暂无法确定",
+    "当前画面尚无法判断。",
+    "现在下结论为时过早",
+    "The clip does not yet show which instrument will be used.",
+    "It is premature to judge.",
+    "This remains to be determined.",
+    "The answer is not yet clear.",
+]
+"""Replies to questions about what happens later."""
+
+NOT_ABSTENTIONS = [
+    "The clip is applied too early.",
+    "The surgeon closes the wound too early to see the leak.",
+    "A polyp that remains to be removed.",
+    "The vessel is not yet clipped.",
+    "Not yet.",
+    "No, not yet.",
+    "The bleeding is insufficiently controlled.",
+    "The polyp remains to be resected.",
+    "Evidence of bleeding is present.",
+    "Two clips; the third cannot be seen.",
+    "The view is not clear because of blood.",
+    "More frames show a grasper.",
+    "Further dissection is needed.",
+    "Still dissecting the cystic duct.",
+    "The evidence bag is inserted.",
+    "尚未夹闭",
+    "目前正在电凝",
+    "Aún no",
+    "Noch nicht",
+    "Currently the grasper holds the gallbladder.",
+    "The information on the monitor is 120/80.",
+    "Unclear fluid",
+    "Unknown instrument",
+]
+"""Answers that share words with abstentions."""
+
 ANSWERS = {
     "a polyp": "a polyp", "Answer: a polyp": "a polyp", "**Answer:** a polyp": "a polyp",
     "<think>unanswerable</think>a polyp": "a polyp",
@@ -129,3 +215,13 @@ def test_decoration_never_hides_an_abstention(decoration: str, case: type[str]) 
 @given(st.text(alphabet="bcdfghijkmopqtvxyz ,.\n", min_size=1))
 def test_without_the_word_there_is_no_abstention(text: str) -> None:
     assert answer_or_unanswerable(text) != UNANSWERABLE
+
+
+@pytest.mark.parametrize("reply", NOT_YET)
+def test_a_question_that_is_open_at_the_moment_is_an_abstention(reply: str) -> None:
+    assert answer_or_unanswerable(reply) == UNANSWERABLE
+
+
+@pytest.mark.parametrize("reply", NOT_ABSTENTIONS)
+def test_an_answer_that_shares_words_with_abstentions_stays_an_answer(reply: str) -> None:
+    assert answer_or_unanswerable(reply) == reply
