@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.core.errors import UsageError
+from medtasks.core.text import well_formed
 
 HASH_LENGTH = 16
 """Hex digits of the short hashes of prompts, protocols and data."""
@@ -71,8 +72,11 @@ def read_lines(path: Path) -> Iterator[bytes]:
 
 
 def canonical_json(value: Any, indent: int | None = None) -> str:
-    """JSON with sorted keys and unescaped Unicode, refusing NaN: equal values give equal bytes."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=indent)
+    """JSON with sorted keys and unescaped Unicode, refusing NaN: equal values give equal bytes.
+
+    Names from the command line may have bytes that are not UTF-8, as lone surrogates: they become U+FFFD.
+    """
+    return well_formed(json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=indent))
 
 
 def short_hash(text: str) -> str:

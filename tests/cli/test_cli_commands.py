@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from collections.abc import Iterator
@@ -324,3 +325,13 @@ def test_score_says_what_it_took_a_file_for_and_takes_over_its_verdicts(medtasks
     assert "left out, because it repeats an earlier one: 1 prediction (pred_eval.json, row 38)" in done.stdout
     done = medtasks(*command, "--verdicts-of", "their judge")
     assert "37 of 37 responses have a verdict of their judge, imported from the file" in done.stdout
+
+
+def test_names_that_are_not_utf_8_are_written(medtasks: Any, tmp_path: Path) -> None:
+    """Bytes of arguments that are not UTF-8 reach Python as lone surrogates."""
+    predictions = tmp_path / os.fsdecode(b"answers-\xff.jsonl")
+    predictions.write_text('{"sample_id": "icr-33", "response": "B"}\n', encoding="utf-8")
+    name, out = os.fsdecode(b"m-\xff"), tmp_path / "out"
+    done = medtasks("score", str(predictions), "--task", "mi_cxr_icr", "--model", name, "--out", str(out))
+    assert done.returncode == 0
+    assert json.loads((out / "manifest.json").read_text(encoding="utf-8"))["model"]["model"] == "m-\ufffd"
