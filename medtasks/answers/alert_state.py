@@ -215,6 +215,10 @@ def _settled(reason: str) -> AlertResponse:
     within = _within(reason)
     if within and within.states != {"alert"}:
         return _only(within.states)
+    for sentence in _PATTERNS["sentence_ends"].split(reason)[1:]:
+        stands = _PATTERNS["stands"].match(sentence)
+        if stands and not sentence[stands.end() :].strip(_EDGES + ".") and _named([stands]) != {"alert"}:
+            return _INVALID  # "alert: bleeding. no_alert."
     position = 0
     while True:
         stands = _PATTERNS["stands"].match(reason, position)

@@ -72,10 +72,14 @@ def declines(reply: str) -> bool:
     """Whether a short reply says only that the question cannot be answered."""
     if len(reply) > 400 or "?" in reply or not _PATTERNS["declines"].search(reply):
         return False
+    if _PATTERNS["placed_elsewhere"].search(reply):  # "Not visible on the left; it lies behind the liver."
+        return False
     return _PATTERNS["answers"].search(_PATTERNS["sorry"].sub("", reply)) is None
 
 
 def _abstains(plain: str) -> bool:
+    if plain.startswith("{") and _PATTERNS["flagged"].match(plain):  # {"answerable": false, "answer": null}
+        return True
     labels = [label.end() for label in _PATTERNS["label"].finditer(plain)]
     start = next((end for end in reversed(labels) if any(map(str.isalnum, plain[end : end + 40]))), 0)
     answer = plain[start:].strip()

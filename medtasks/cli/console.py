@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from medtasks.core.text import printable
+from medtasks.core.text import printable, well_formed
 from medtasks.data.sources import read_table
 
 if TYPE_CHECKING:
@@ -68,9 +68,12 @@ def plain_help(command: Any, name: str = "", examples: Sequence[str] = ()) -> An
 
 
 def write(*texts: str) -> None:
-    """Print each text unchanged; untrusted parts must have been passed through `medtasks.core.text.printable`."""
+    """Print each text; untrusted parts must have been passed through `medtasks.core.text.printable`.
+
+    Bytes of arguments that are not UTF-8 are printed as U+FFFD.
+    """
     for text in texts:
-        print(text, flush=True)
+        print(well_formed(text), flush=True)
 
 
 def write_json(content: Any) -> None:

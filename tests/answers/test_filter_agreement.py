@@ -162,6 +162,7 @@ SLOW = pytest.mark.slow
         (26, {"alert": 100, "short": 100}),
         (27, {"alert": 98, "short": 100}),
         (28, {"alert": 95, "short": 97}),
+        (29, {"choice": 182, "no letter": 71, "alert": 77, "short": 79}),
     ],
 )
 def test_sets_of_other_authors_are_read_as_they_read_them(number: int, agreeing: dict[str, int]) -> None:
