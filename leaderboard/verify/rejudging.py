@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from medtasks.catalog.rubric import aspects_of
 from medtasks.core.errors import DataError, reading
 from medtasks.core.schema import Frozen, first_problem
+from medtasks.core.strict_json import require_distinct_keys
 from medtasks.judge.agreement import AgreementReport, agreement_report
 from medtasks.judge.settings import JudgeConfig
 from medtasks.judge.verdict import combine
@@ -131,7 +132,8 @@ def read_rejudged(path: Path) -> list[Rejudged]:
     with reading(path, "name another file"):
         content = path.read_bytes()
     try:
-        return REJUDGED.validate_json(content)
+        require_distinct_keys(content)
+        return REJUDGED.validate_json(content, strict=True)
     except ValidationError as error:
         raise DataError(
             f"{path}: {first_problem(error)}; name a file that `medtasks leaderboard check --rejudged` wrote."

@@ -20,6 +20,7 @@ from medtasks.core.cache import cache_root
 from medtasks.core.errors import DataError, UsageError, reading
 from medtasks.core.files import canonical_json, read_lines, replaced
 from medtasks.core.schema import Frozen, first_problem
+from medtasks.core.strict_json import model_from_json
 from medtasks.metrics.registry import unit_of
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.record import read_manifest
@@ -140,7 +141,7 @@ def bookmarks(run: Run) -> list[Bookmark]:
     with reading(path, "restore or remove it"):
         for number, line in enumerate(read_lines(path) if path.exists() else (), 1):
             try:
-                found.append(Bookmark.model_validate_json(line))
+                found.append(model_from_json(Bookmark, line))
             except ValidationError as error:
                 problem = first_problem(error, Bookmark)
                 raise DataError(f"{path}, line {number}: {problem}; correct or remove the line.") from error

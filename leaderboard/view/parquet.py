@@ -23,6 +23,7 @@ from medtasks.core.cache import writable_cache
 from medtasks.core.errors import DataError, reading
 from medtasks.core.files import canonical_json, file_state, replaced
 from medtasks.core.schema import first_problem
+from medtasks.core.strict_json import model_from_json
 from medtasks.core.text import well_formed
 from medtasks.runs.samples import Sample, sample_lines
 from medtasks.verify.store import code_hash
@@ -77,7 +78,7 @@ class SampleTable(NamedTuple):
     def sample(self, start: int, size: int) -> Sample:
         """The sample in that line; `DataError` if the file has changed since the table was made."""
         try:
-            return Sample.model_validate_json(self.line(start, size))
+            return model_from_json(Sample, self.line(start, size))
         except ValidationError as error:
             raise DataError(f"{self.samples}: {first_problem(error)}; load the page again.") from error
 

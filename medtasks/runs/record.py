@@ -19,6 +19,7 @@ from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line, reading
 from medtasks.core.files import canonical_json, file_sha256, recover_directory, replace_directory, temporary_beside
 from medtasks.core.schema import first_problem
+from medtasks.core.strict_json import model_from_json
 from medtasks.metrics.streaming import Timeline
 from medtasks.runs.comparisons import Diagnostics, LevelGap, Paired, comparisons, diagnose, level_gaps
 from medtasks.runs.manifest import RunManifest, versions
@@ -232,7 +233,7 @@ def read_manifest(directory: Path) -> RunManifest:
         raise UsageError(f"{directory}: contains no manifest.json; give a directory …_medtasks.")
     try:
         with reading(path, "restore it"):
-            return RunManifest.model_validate_json(path.read_bytes())
+            return model_from_json(RunManifest, path.read_bytes())
     except ValidationError as error:
         raise DataError(f"{path}: not the manifest of a run ({first_problem(error)}); restore it.") from error
 

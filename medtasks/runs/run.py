@@ -25,6 +25,7 @@ from medtasks.core.errors import DataError, MedtasksError, first_line, reading
 from medtasks.core.files import canonical_json, held, replaced, temporary_beside
 from medtasks.core.schema import first_problem
 from medtasks.core.settings import read_subset, using
+from medtasks.core.strict_json import model_from_json
 from medtasks.data.store import open_prepared
 from medtasks.runs.find import PLAN
 from medtasks.runs.manifest import DataFacts, RubricFacts, RunManifest, TaskFacts
@@ -197,7 +198,7 @@ def read_plan(folder: Path) -> Plan:
     path = folder / PLAN
     try:
         with reading(path, "run the command again"):
-            return Plan.model_validate_json(path.read_bytes())
+            return model_from_json(Plan, path.read_bytes())
     except ValidationError as error:
         raise DataError(f"{path}: {first_problem(error)}; run the command again.") from error
 

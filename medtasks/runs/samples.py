@@ -20,6 +20,7 @@ from medtasks.catalog.benchmark import FAILED, SampleView, Value
 from medtasks.core.errors import DataError, reading
 from medtasks.core.files import canonical_json, read_lines
 from medtasks.core.schema import Compact, first_problem
+from medtasks.core.strict_json import model_from_json
 from medtasks.judge.verdict import Verdict
 from medtasks.metrics.confidence import REASONS
 from medtasks.runs.replies import Probabilities, Reply, Share
@@ -234,7 +235,7 @@ def sample_lines(path: Path) -> Iterator[tuple[int, int, Sample]]:
         for number, line in enumerate(read_lines(path), start=1):
             if line.strip():
                 try:
-                    yield begin, len(line), Sample.model_validate_json(line)
+                    yield begin, len(line), model_from_json(Sample, line)
                 except ValidationError as error:
                     problem = f"{path}, line {number}: {first_problem(error)}; restore it."
                     raise DataError(problem) from error
