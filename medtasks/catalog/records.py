@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any, TypeGuard, TypeVar
@@ -58,11 +59,12 @@ class ReleaseRow(BaseModel):
             names = [*map(str, alias.choices)] if isinstance(alias, AliasChoices) else [str(alias or name)]
             if not field.is_required() or any(one in given for one in names):
                 continue
-            if len(names) > 1:
+            null = next((one for one in names if one in row), None)
+            if null is None and len(names) > 1:
                 message = "none of the fields {names} is present, found {found}"
                 found = ", ".join(sorted(map(str, row))) or "nothing"
                 raise PydanticCustomError("alias", message, {"names": ", ".join(names), "found": found})
-            given[names[0]] = None  # the field's type refuses it and states what is expected
+            given[null or names[0]] = None  # the field's type refuses it and states what is expected
         return given
 
 
@@ -85,15 +87,34 @@ M = TypeVar("M", bound=ReleaseRow)
 
 def parse_row(model: type[M], row: Mapping[str, Any], where: Where) -> M:
     """``row`` as ``model`` checks it; raises :class:`DataError` as :func:`build` does."""
-    return build(model.model_validate, where, obj=row)
+    return _built(model.model_validate, where, row, obj=row)
 
 
 def build(record: Callable[..., R], where: Where, **fields: Any) -> R:
     """``record(**fields)``; a field of the wrong type is a :class:`DataError` with place, field, found and expected."""
+    return _built(record, where, {}, **fields)
+
+
+def _built(record: Callable[..., R], where: Where, row: Mapping[str, Any], **fields: Any) -> R:
     try:
         return record(**fields)
     except ValidationError as error:
-        raise DataError(f"{where}: {first_problem(error)}; fix the row.") from error
+        raise DataError(f"{where}: {first_problem(error, source=row)}; fix the row.") from error
+
+
+class Null(Enum):
+    """In place of None, which is a missing field in messages: the field is there, and null."""
+
+    NULL = "null"
+
+    def __repr__(self) -> str:
+        return "null"
+
+
+def value_or_null(row: Mapping[str, Any], field: str) -> Any:
+    """The value of ``field`` for a message: None if it is missing, :class:`Null` if it is null."""
+    value = row.get(field)
+    return Null.NULL if value is None and field in row else value
 
 
 def wrong(where: Where, field: str, found: object, expected: str) -> DataError:
@@ -104,7 +125,7 @@ def wrong(where: Where, field: str, found: object, expected: str) -> DataError:
 
 def text_field(row: Mapping[str, Any], field: str, where: Where, among: Iterable[str] = ()) -> str:
     """The text of ``field``, which must not be blank, and one of ``among`` if given; raises :class:`DataError`."""
-    value = row.get(field)
+    value = value_or_null(row, field)
     if among and value not in (known := tuple(among)):
         raise wrong(where, field, value, f"one of {', '.join(known)}")
     if not is_text(value) or not value.strip():
@@ -114,7 +135,7 @@ def text_field(row: Mapping[str, Any], field: str, where: Where, among: Iterable
 
 def texts_by_key(row: Mapping[str, Any], field: str, keys: tuple[str, ...], where: Where) -> dict[str, str]:
     """The object ``field`` with exactly ``keys``, each a text that is not blank; raises :class:`DataError`."""
-    value = row.get(field)
+    value = value_or_null(row, field)
     if not isinstance(value, Mapping) or set(value) != set(keys):
         found = sorted(map(str, value)) if isinstance(value, Mapping) else value
         raise wrong(where, field, found, f"an object with exactly the keys {', '.join(keys)}")

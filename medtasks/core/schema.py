@@ -93,26 +93,40 @@ def text_that(words: str, fits: Callable[[str], object]) -> PlainValidator:
 
 
 def problems(
-    error: ValidationError, model: type[BaseModel] | None = None, *, secret: bool = False
+    error: ValidationError,
+    model: type[BaseModel] | None = None,
+    *,
+    secret: bool = False,
+    source: Mapping[str, Any] | None = None,
 ) -> Iterator[Problem]:
     """All problems in a validation error.
 
     A validator's own message is kept unchanged after the field; ``at`` in its context is the key or position.
     With ``model``, messages about unknown keys list the known ones. If values are ``secret``, none is in a message.
+    ``source`` is what was validated, if a missing field of it was validated as None: it tells the two apart.
     """
     for one in error.errors(include_url=False):
         context, keys = one.get("ctx", {}), one["loc"]
         if "at" in context:
             keys = (*keys, context["at"])
-        yield Problem(one["type"], keys, _message(one, keys, model, secret=secret))
+        yield Problem(one["type"], keys, _message(one, keys, model, secret=secret, source=source))
 
 
-def first_problem(error: ValidationError, model: type[BaseModel] | None = None) -> str:
-    """The message of the first problem."""
-    return next(problems(error, model)).message
+def first_problem(
+    error: ValidationError, model: type[BaseModel] | None = None, source: Mapping[str, Any] | None = None
+) -> str:
+    """The message of the first problem; the arguments are those of :func:`problems`."""
+    return next(problems(error, model, source=source)).message
 
 
-def _message(error: ErrorDetails, keys: Keys, model: type[BaseModel] | None, *, secret: bool) -> str:
+def _message(
+    error: ErrorDetails,
+    keys: Keys,
+    model: type[BaseModel] | None,
+    *,
+    secret: bool,
+    source: Mapping[str, Any] | None,
+) -> str:
     kind, text = error["type"], error["msg"].removeprefix("Value error, ")
     place = f"field `{field_name(keys)}`" if keys else "the content"
     if kind == "missing":
@@ -137,8 +151,22 @@ def _message(error: ErrorDetails, keys: Keys, model: type[BaseModel] | None, *, 
     else:
         return f"{place}: {text}" if keys else text
     value = error.get("ctx", {}).get("found", error["input"])
-    found = "is missing" if value is None else "is wrong" if secret else f"is {shown(value)}"
+    if value is None:
+        found = "is null" if source is None or _has_null(source, keys) else "is missing"
+    else:
+        found = "is wrong" if secret else f"is {shown(value)}"
     return f"{place} {found}, expected {expected}"
+
+
+def _has_null(source: Any, keys: Keys) -> bool:
+    """Whether ``source`` has a null at the end of this path."""
+    value = source
+    for key in keys:
+        try:
+            value = value[key]
+        except (LookupError, TypeError):
+            return False
+    return value is None
 
 
 def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:

@@ -127,7 +127,7 @@ ROUNDS: list[tuple[int, Row, str]] = [
     (
         2,
         {"current_time": None},
-        "field `rounds[2]`: none of the fields current_time, t_c, time is present, found answerable",
+        "field `rounds[2].current_time` is null, expected a number",
     ),
     (
         2,
@@ -208,6 +208,23 @@ def test_a_damaged_row_is_a_record_or_a_refusal(parse: Callable[[Row], Record], 
         assert str(error).startswith("rows.jsonl, line 7")  # noqa: PT017 - a refusal is as right as a record
     else:
         assert type(record).model_validate_json(record.model_dump_json()) == record
+
+
+@pytest.mark.parametrize(
+    ("parse", "row", "field"),
+    [
+        (kvasir, kvasir_row(), "answer"),
+        (mi_cxr, mi_cxr_row(), "answer"),
+        (mi_cxr, mi_cxr_row(), "q_id"),
+        (med_cmr, med_cmr_row(), "index"),
+        (medstream, single_turn_row(), "sample_id"),
+        (medstream, single_turn_row(), "answer"),
+        (medstream, streaming_row("proactive"), "rounds"),
+    ],
+)
+def test_a_null_is_not_called_missing(parse: Callable[[Row], Record], row: Row, field: str) -> None:
+    with pytest.raises(DataError, match=rf"rows\.jsonl, line 7.*field `{field}` is null, expected "):
+        parse({**row, field: None})
 
 
 def test_messages_do_not_contain_whole_fields(tmp_path: Path) -> None:

@@ -240,7 +240,7 @@ def test_columns_can_have_other_names_and_must_be_there_and_known(tmp_path: Path
         ("ms-swift", {"images": []}, "`images` is .*expected a list of one image"),
         ("ms-swift", {"images": ["a.jpg", "b.jpg"]}, "list of one image"),
         ("ms-swift", {"images": [{"path": None}]}, r"`images\[0\]`"),
-        ("ms-swift", {"messages": None}, "`messages` is missing"),
+        ("ms-swift", {"messages": None}, "`messages` is null, expected a list"),
         ("ms-swift", {"messages": [{"role": "user", "content": "Why?"}]}, "assistant's message at the end"),
         ("ms-swift", {"messages": [{"role": "user", "content": "<image> "}]}, "user's message with a question"),
         ("ms-swift", {"messages": [{"role": "bot", "content": "x"}]}, r"`messages\[0\].role` is 'bot'"),

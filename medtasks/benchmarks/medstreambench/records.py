@@ -24,6 +24,7 @@ from medtasks.catalog.records import (
     is_text,
     parse_row,
     text_field,
+    value_or_null,
     wrong,
 )
 from medtasks.core.schema import Frozen, Text, expects
@@ -222,7 +223,7 @@ def parse_medstream_row(row: Mapping[str, Any], where: Where) -> MedStreamRecord
         rounds = (_single_turn(parse_row(_SingleTurn, row, where), given, where),)
     else:
         field = "reference_answer" if is_open else "answer"
-        raise wrong(where, field, row.get(field), "a non-empty string")
+        raise wrong(where, field, value_or_null(row, field), "a non-empty string")
     if not is_open and not given.choices:
         notes.append("closed question without choices")
     degenerate = ""
