@@ -228,7 +228,7 @@ def release_coverage(manifest: RunManifest, benchmark: str) -> tuple[int, int]:
 def run_notes(manifest: RunManifest, scores: Mapping[str, Scores]) -> Iterator[str]:
     """What a reader must know about a run and the ``scores`` of its tasks and groups, a sentence each: where it comes
     from, its data, what was asked, and how it was judged."""
-    if "layout" in manifest.model:
+    if manifest.is_imported:
         yield (
             f"predictions from elsewhere ({manifest.model['layout']}): prompt, generation settings and frames are "
             "unknown, so it is comparable with no other run"
@@ -262,8 +262,9 @@ def run_notes(manifest: RunManifest, scores: Mapping[str, Scores]) -> Iterator[s
     for task, one in tasks.items():
         for why, count in sorted(one.failed.items()):
             yield f"{task}: {counted(count, 'request')} without a response ({why})"
-        if share := one.cut_off:
-            yield f"{task}: {share:.0%} of the responses were cut off at the token limit"
+        if one.cut_off:
+            limit = "" if manifest.is_imported else " at the token limit"
+            yield f"{task}: {one.cut_off_text} of the responses were cut off{limit}"
         if texts := one.readings.get("text"):
             options = texts + one.readings.get("letter", 0)
             yield f"{task}: {texts:,} of {options:,} options were named by text, not by letter"

@@ -33,6 +33,8 @@ PACKAGES = (
 )  # fmt: skip
 
 
+WARNED_SHARE = 0.01
+"""The largest share of responses that may be cut off without a warning."""
 UNKNOWN_PROMPT = "unknown"
 """In place of the hash of a prompt that is not known, because the predictions were made with another tool."""
 _NUMBER = re.compile(r"\b(?=\w*\d)[\w-]*\w\b")
@@ -78,9 +80,16 @@ class TaskFacts(BaseModel, frozen=True):
 
     @property
     def cut_off(self) -> float | None:
-        """Share of the responses that were cut off at the token limit, of those whose end is known; None if none is."""
-        known = self.finish.get("stop", 0) + self.finish.get("length", 0)
-        return self.finish.get("length", 0) / known if known else None
+        """Share of the responses that were cut off, at least if the end of some is unknown; None if that of all is."""
+        cut, known = self.finish.get("length", 0), {*self.finish} - {"unknown"}
+        return cut / sum(self.finish.values()) if known else None
+
+    @property
+    def cut_off_text(self) -> str:
+        """``cut_off`` as a text."""
+        share = self.cut_off or 0.0
+        at_least = "at least " if self.finish.get("unknown") else ""
+        return f"{at_least}{share:.{1 if share < WARNED_SHARE else 0}%}"
 
     def with_outcomes(self, outcomes: Sequence[Outcome], replies: Iterable[Reply] | None = None) -> TaskFacts:
         """The facts after these outcomes of the documents, and with the ends of ``replies``, if they are given."""
@@ -152,6 +161,11 @@ class RunManifest(BaseModel, frozen=True):
     judge: dict[str, RubricFacts] = {}
     problems: tuple[str, ...] = ()
     harness_stamp: str = ""
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether the predictions were made with another tool."""
+        return "layout" in self.model
 
     @property
     def miniature(self) -> frozenset[str]:

@@ -12,6 +12,7 @@ from medtasks.catalog.spec import inner_groups, leaf_tasks, load_specs
 from medtasks.core.text import counted, first_names
 from medtasks.data.prepared import coverage_lines
 from medtasks.metrics.registry import get_metric, is_ours
+from medtasks.runs.manifest import WARNED_SHARE, RunManifest
 from medtasks.runs.record import RunRecord
 from medtasks.runs.scores import MetricScore, Scores, coverage_text
 from medtasks.runs.verdicts import judges_of
@@ -29,8 +30,6 @@ NARROWEST, USUAL, WIDEST = 80, 100, 120
 """Columns: what the command line's texts are made for at least and at most, and without a terminal."""
 LINES = 40
 """Lines of the screen that a summary of saved results must fit."""
-CUT_OFF = 0.01
-"""The largest share of responses that may be cut off without a warning."""
 
 
 def format_score(score: MetricScore) -> str:
@@ -149,18 +148,7 @@ def _notes(run: RunRecord, directory: Path | None) -> Iterator[str]:
         yield f"to judge: medtasks judge {directory or 'DIRECTORY'} --judge model=NAME,base_url=ADDRESS"
     manifest, tasks = run.manifest, run.manifest.tasks
     yield from manifest.problems
-    cut = {name: share for name, task in tasks.items() if (share := task.cut_off)}
-    if cut:
-        worst_first = sorted(cut.items(), key=lambda one: -one[1])
-        shares = [f"{share:.{1 if share < CUT_OFF else 0}%} of {name}" for name, share in worst_first]
-        yield f"cut off at the token limit: {first_names(shares)}"
-    if max(cut.values(), default=0) > CUT_OFF:
-        own = manifest.model.get("max_new_tokens")
-        option = "max_new_tokens in --model_args" if own else "--gen_kwargs max_new_tokens"
-        limits = sorted({str(own or tasks[name].generation.get("max_new_tokens")) for name in cut})
-        yield f"warning: answers after the limit of {first_names(limits)} tokens are lost; raise {option}"
-    if unknown := [name for name, task in tasks.items() if task.finish.get("unknown")]:
-        yield f"cut off at the token limit: unknown, the back-end does not say ({first_names(unknown)})"
+    yield from _notes_on_ends(manifest)
     for rubric, judging in sorted(manifest.judge.items()):
         yield f"{rubric}: judged by {judges_of(judging)}"
     if manifest.miniature:
@@ -201,3 +189,28 @@ def _notes(run: RunRecord, directory: Path | None) -> Iterator[str]:
         yield from coverage_lines([entry for entry in facts.coverage if entry.task in run.tasks])
         for why, count in facts.excluded.items():
             yield f"excluded when prepared: {counted(count, 'record')} ({why})"
+
+
+def _notes_on_ends(manifest: RunManifest) -> Iterator[str]:
+    """How many responses were cut off, and by how much the limit should be raised."""
+    tasks = manifest.tasks
+    cut = {name: share for name, task in tasks.items() if (share := task.cut_off)}
+    limit = "" if manifest.is_imported else " at the token limit"
+    if cut:
+        worst_first = sorted(cut, key=lambda name: -cut[name])
+        shares = [f"{tasks[name].cut_off_text} of {name}" for name in worst_first]
+        yield f"cut off{limit}: {first_names(shares)}"
+    if max(cut.values(), default=0) > WARNED_SHARE:
+        yield f"warning: {_advice_on_limits(manifest, [*cut])}"
+    if unknown := [name for name, task in tasks.items() if task.finish.get("unknown")]:
+        who = "file" if manifest.is_imported else "back-end"
+        yield f"cut off{limit}: unknown, the {who} does not say ({first_names(unknown)})"
+
+
+def _advice_on_limits(manifest: RunManifest, cut: Sequence[str]) -> str:
+    if manifest.is_imported:
+        return "what was cut off is not scored; raise the limit where the predictions are made"
+    own = manifest.model.get("max_new_tokens")
+    option = "max_new_tokens in --model_args" if own else "--gen_kwargs max_new_tokens"
+    limits = sorted({str(own or manifest.tasks[name].generation.get("max_new_tokens")) for name in cut})
+    return f"answers after the limit of {first_names(limits)} tokens are lost; raise {option}"

@@ -121,7 +121,7 @@ class SubmittedTask:
         task = self.spec.name
         option = changed_options(self._manifest.settings).get("repeats")
         number = option if isinstance(option, int) else self.spec.repeats
-        number = 1 if "layout" in self._manifest.model else int(number)
+        number = 1 if self._manifest.is_imported else int(number)
         fields = () if self.outcome.reason == NO_RESPONSES else ("responses", "failed", "probabilities")
         for sample in samples:
             place = f"{self._place}: sample {sample.sample_id}"
