@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from loguru import logger
 
-from medtasks.catalog.records import ReleaseRow, is_text, parse_row
+from medtasks.catalog.records import wrong
 from medtasks.core.errors import DataError, UsageError, exit_with_sentence
 from medtasks.core.files import file_sha256
-from medtasks.core.schema import expects
 from medtasks.data.sources import read_jsonl
+from medtasks.importers.layouts import predictions_in_rows
+from medtasks.importers.predictions import Prediction
 from medtasks.runs.replies import Reply
 
 from ._base import Arguments, ChatRequest, MedtasksAdapter, read_documents
@@ -20,23 +21,12 @@ from ._base import Arguments, ChatRequest, MedtasksAdapter, read_documents
 
 class ReplayArguments(Arguments):
     """Arguments of ``medtasks_replay``. ``path`` is a JSONL file with ``sample_id``, ``response`` and, if a sample id
-    occurs in several tasks, ``task``; optionally ``finish_reason``: ``stop``, or ``length`` for a response that the
-    token limit cut off. A row with the task takes precedence. All repeats of a sample get the same response."""
+    occurs in several tasks, ``task``; optionally ``finish_reason``: ``stop``, ``length`` for a response that the token
+    limit cut off, ``content_filter`` for one that was withheld. A response of null has failed. A row with the task
+    takes precedence. All repeats of a sample get the same response."""
 
     path: str
     missing: Literal["error", "failed"] = "error"  # a sample without a row ends the run, or counts as not answered
-
-
-_Text = Annotated[str, expects("a string of valid Unicode", is_text)]
-
-
-class _Row(ReleaseRow):
-    """One line of the file; other fields are ignored."""
-
-    sample_id: _Text
-    response: _Text
-    task: _Text | None = None
-    finish_reason: Literal["stop", "length"] | None = None
 
 
 class MedtasksReplay(MedtasksAdapter):
@@ -51,15 +41,15 @@ class MedtasksReplay(MedtasksAdapter):
         given = ReplayArguments.read(arguments)
         self._missing = given.missing
         self._path = Path(given.path).expanduser()
-        self._rows: dict[tuple[str | None, str], tuple[int, _Row]] = {}
-        rows = list(read_jsonl(self._path))
-        for source in rows:
-            row = parse_row(_Row, source.row, source.where)
-            line, earlier = self._rows.setdefault((row.task, row.sample_id), (source.where.line, row))
-            if earlier.response != row.response:
+        self._rows: dict[tuple[str | None, str], Prediction] = {}
+        rows = _predictions(self._path)
+        for row in rows:
+            sample_id = row.keys["sample_id"]
+            earlier = self._rows.setdefault((row.keys.get("task"), sample_id), row)
+            if earlier.answer != row.answer:
                 raise DataError(
-                    f"{source.where}: another response for sample {row.sample_id!r} than in line {line}; keep one of "
-                    "them, or name the task in each."
+                    f"{row.where}: another response for sample {sample_id!r} than in line {earlier.where.line}; keep "
+                    "one of them, or name the task in each."
                 )
         self._about: dict[str, Any] = {
             "model": "medtasks_replay",
@@ -96,4 +86,15 @@ class MedtasksReplay(MedtasksAdapter):
                 f"{lacking[0].sample_id!r} of task {lacking[0].task}; add the rows, or give missing=failed."
             )
         failed = Reply.failure("the file of predictions has no row for it")
-        return [failed if row is None else Reply(row[1].response, finish=row[1].finish_reason) for row in found]
+        return [failed if row is None else row.reply for row in found]
+
+
+def _predictions(path: Path) -> list[Prediction]:
+    """The predictions in the file, each with a sample id."""
+    predictions = predictions_in_rows(read_jsonl(path), {})
+    for one in predictions:
+        if "sample_id" not in one.keys:
+            raise wrong(
+                one.where, "sample_id", None, "the id of a sample; here, pictures and questions do not identify it"
+            )
+    return predictions

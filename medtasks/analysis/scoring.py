@@ -12,7 +12,8 @@ from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import UsageError
 from medtasks.core.files import canonical_json, short_hash
 from medtasks.data.sources import SourceRow
-from medtasks.importers.prediction_files import predictions_in_rows, recognise
+from medtasks.importers.layouts import predictions_in_rows
+from medtasks.importers.prediction_files import recognise
 from medtasks.importers.run import PredictionFile, score_predictions, score_rows
 from medtasks.runs.record import write_run
 
@@ -27,6 +28,7 @@ def score(
     model: str = "unknown",
     columns: Mapping[str, str] | None = None,
     verdicts_of: str | None = None,
+    epoch: int | None = None,
     out: str | Path | None = None,
 ) -> Run:
     """The run made of predictions from elsewhere, scored as by ``medtasks score``; `Run.notes` counts what is missing.
@@ -38,21 +40,23 @@ def score(
         model: name of the model that made them.
         columns: other names of the columns, by ours.
         verdicts_of: also import their verdicts, as those of this judge.
+        epoch: the epoch that counts, in a log with several responses to a question.
         out: new directory in which the run is saved; by default it is only in memory.
 
     Raises:
         UsageError: there is no such benchmark or column, or ``out`` exists.
         NotPreparedError: the data are not prepared.
-        DataError: a row has no response or no id, predictions for a sample differ, or none matches a document.
+        DataError: a row has no column for the response or no id, predictions for a sample differ, or none matches a
+            document. A response that is None counts as failed.
     """
     if isinstance(predictions, str | Path):
         path = Path(predictions)
-        file = PredictionFile(path, recognise(path), benchmark, columns or {}, model, verdicts_of)
+        file = PredictionFile(path, recognise(path), benchmark, columns or {}, model, verdicts_of, epoch)
         run = score_predictions(file)
     else:
-        file = PredictionFile(Path("from Python"), "python", benchmark, columns or {}, model, verdicts_of)
+        file = PredictionFile(Path("from Python"), "python", benchmark, columns or {}, model, verdicts_of, epoch)
         read = predictions_in_rows(_rows(predictions), file.columns)
-        content = canonical_json([[dict(one.keys), one.response] for one in read])
+        content = canonical_json([[dict(one.keys), *one.answer] for one in read])
         run = score_rows(read, file, short_hash(content))
     saved = None if out is None else write_run(Path(out), run)
     return Run("" if saved is None else str(saved), saved, lambda: run, list(run.notes))

@@ -29,6 +29,7 @@ def score(
     column: list[str] | None = None,
     model: str = "unknown",
     verdicts_of: str | None = None,
+    epoch: Annotated[int | None, typer.Option(min=1)] = None,
     against: Path | None = None,
     out: Path | None = None,
     as_json: Json = False,
@@ -40,10 +41,12 @@ def score(
     from medtasks.runs.samples import without_garbage_collection
 
     if layout is None and (results.is_dir() or not results.exists()):
-        if task is not None or column or verdicts_of is not None:
+        if task is not None or column or verdicts_of is not None or epoch is not None:
             if not results.exists():
                 raise UsageError(f"{results}: no such file; give a file of predictions.")
-            raise UsageError("--task, --column and --verdicts-of are for prediction files; leave them out for a run.")
+            raise UsageError(
+                "--task, --column, --verdicts-of and --epoch are for prediction files; leave them out for a run."
+            )
         with without_garbage_collection(afterwards=False):
             _rescore(results, against, out, as_json)
         return
@@ -70,11 +73,11 @@ def score(
             raise UsageError(f"--column {entry}: expected FIELD=COLUMN, e.g. response=model_output.")
         columns[field] = name
     with without_garbage_collection(afterwards=False):
-        file = PredictionFile(results, layout, task, columns, model, verdicts_of)
+        file = PredictionFile(results, layout, task, columns, model, verdicts_of, epoch)
         scored = scored_predictions(file, user_store(), out)
     if as_json:
         counts = {what: count for what, count in scored.predictions.items() if what != "with_verdict"}
-        write_json({**scored.results, "predictions": counts})
+        write_json({**scored.results, "predictions": counts, "notes": scored.notes})
         return
     write(summary(scored, out, keep="--out"))
     write(*(f"  {printable(note)}" for note in scored.notes))

@@ -76,11 +76,15 @@ def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
 
 def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
     """Content of a member, at most `MAX_JSON_BYTES`; raises :class:`DataError` if it is larger or damaged."""
-    return b"".join(_blocks(archive, name, MAX_JSON_BYTES))
+    return b"".join(member_blocks(archive, name, MAX_JSON_BYTES))
 
 
-def _blocks(archive: zipfile.ZipFile, name: str, most: int) -> Iterator[bytes]:
-    """A member's content in blocks, so that memory use does not depend on the size it states."""
+def member_blocks(archive: zipfile.ZipFile, name: str, most: int) -> Iterator[bytes]:
+    """A member's content in blocks, so that memory use does not depend on the size it states; at most ``most`` bytes.
+
+    Raises:
+        DataError: the member is larger or damaged, or its compression has no such blocks.
+    """
     member = archive.getinfo(name)
     place = f"{archive.filename}: member {name}"
     if member.file_size > most:
@@ -102,7 +106,7 @@ def extract(archive: zipfile.ZipFile, names: set[str], folder: Path, progress: P
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("wb") as stream:
-                stream.writelines(_blocks(archive, name, MAX_PICTURE_BYTES))
+                stream.writelines(member_blocks(archive, name, MAX_PICTURE_BYTES))
             if progress is not None:
                 progress(number, len(names))
     except OSError as error:  # a full disk, a name that the file system does not take

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -18,6 +20,9 @@ from medtasks.core.files import check_regular, read_regular
 from medtasks.core.schema import shown
 
 T = TypeVar("T")
+
+ZIP_MARK = b"PK\x03\x04"
+"""The first bytes of a ZIP archive, as workbooks and Inspect's logs are."""
 
 
 def _with_distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -44,6 +49,14 @@ def content_of(path: Path) -> bytes:
         return read_regular(path)
 
 
+def first_bytes(path: Path) -> bytes:
+    """The first four bytes of a file; raises :class:`DataError` if it cannot be read."""
+    with reading(path, "check the path"):
+        check_regular(path)
+        with path.open("rb") as stream:
+            return stream.read(4)
+
+
 def read_jsonl(path: Path) -> Iterator[SourceRow]:
     """Rows of a JSONL or JSON file, as :func:`read_json` reads them; also raises if the file cannot be read."""
     yield from read_json(content_of(path), path.name)
@@ -56,7 +69,7 @@ def read_json(data: bytes, file: str) -> Iterator[SourceRow]:
     Raises:
         DataError: the content is empty, not UTF-8, not valid JSON, or a row is not an object.
     """
-    text = _decoded(data, file)
+    text = decoded(data, file)
     position = _after_blanks(text, 0)
     listed = text.startswith("[", position)
     number, line = 0, 1 + text.count("\n", 0, position)
@@ -90,19 +103,31 @@ def read_json(data: bytes, file: str) -> Iterator[SourceRow]:
         position = following
 
 
-def separator_of(header: str) -> str:
-    """What separates the columns of a header: commas, or tabs or semicolons if there are more of these."""
-    return max(",\t;", key=header.count)
+_SEPARATOR_LINE = re.compile(r'\s*"?sep=(?P<separator>[,;\t|:])"?[ ,;\t]*(?:\r\n|[\r\n])', re.IGNORECASE)
+
+
+def separator_of(text: str) -> tuple[str, int]:
+    """What separates the columns of a CSV text, and where its header begins.
+
+    It is what a first line such as ``sep=;`` says, which spreadsheet programs write and read; else commas, or tabs or
+    semicolons if the header has more of these.
+    """
+    stated = _SEPARATOR_LINE.match(text)
+    if stated is not None:
+        return stated["separator"], stated.end()
+    header = next(iter(text.lstrip().splitlines()), "")
+    return max(",\t;", key=header.count), 0
 
 
 def read_csv_rows(path: Path) -> list[SourceRow]:
     """The rows of a CSV file with a header, as strings, separated as :func:`separator_of` finds; a row may span lines.
     What is wrong is a :class:`DataError` with file, line and fix."""
-    text = _decoded(content_of(path), path.name)
+    text = decoded(content_of(path), path.name)
     before = csv.field_size_limit(max(len(text), 131072))  # a long response is no error
-    delimiter = separator_of(next(iter(text.lstrip().splitlines()), ""))
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    names, rows, where = list[str](), list[SourceRow](), Where(path.name, 1)
+    delimiter, begin = separator_of(text)
+    skipped = len(text[:begin].splitlines())
+    reader = csv.reader(io.StringIO(text[begin:], newline=""), delimiter=delimiter, strict=True)
+    names, rows, where = list[str](), list[SourceRow](), Where(path.name, 1 + skipped)
     try:
         for cells in reader:
             if cells and not names:
@@ -116,7 +141,7 @@ def read_csv_rows(path: Path) -> list[SourceRow]:
                 )
             elif cells:
                 rows.append(SourceRow(where, dict(zip(names, cells, strict=True))))
-            where = Where(path.name, reader.line_num + 1)
+            where = Where(path.name, skipped + reader.line_num + 1)
     except csv.Error as error:
         raise DataError(f"{where}: not CSV ({error}); fix the row that begins there.") from error
     finally:
@@ -148,13 +173,36 @@ def _after_blanks(text: str, position: int) -> int:
     return position
 
 
-def _decoded(data: bytes, file: str) -> str:
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+"""Encodings other than UTF-8 by the mark at the beginning of a file; the mark of UTF-32 begins like that of UTF-16."""
+
+
+def encoding_of(data: bytes) -> str:
+    """The encoding of a file by its first four bytes, UTF-8 without a mark."""
+    return next((encoding for mark, encoding in _MARKS.items() if data.startswith(mark)), "utf-8-sig")
+
+
+def decoded(data: bytes, file: str) -> str:
+    """The text of a file that is in UTF-8, or begins with the mark of UTF-16 or UTF-32.
+
+    Raises:
+        DataError: it is not; names the line.
+    """
+    if data.startswith(ZIP_MARK):
+        raise DataError(f"{file}: a ZIP archive or a workbook, expected text; unpack it, or save it as CSV.")
+    encoding = encoding_of(data)
     try:
-        return data.decode("utf-8-sig")
+        return data.decode(encoding)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
+        name = encoding.removesuffix("-sig").upper()
         raise DataError(
-            f"{file}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8."
+            f"{file}, line {line}: byte 0x{data[error.start]:02x} is not {name}; save the file as UTF-8."
         ) from error
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from medtasks.benchmarks.documents import task_documents
@@ -18,7 +18,8 @@ from medtasks.core.files import canonical_json, check_regular, file_sha256
 from medtasks.core.schema import shown
 from medtasks.core.settings import current_settings
 from medtasks.core.text import counted, first_names
-from medtasks.importers.prediction_files import Prediction, read_predictions
+from medtasks.importers.prediction_files import read_predictions
+from medtasks.importers.predictions import End, Prediction
 from medtasks.judge.verdict import Verdict, family_warnings, parse_verdict
 from medtasks.runs.manifest import (
     UNKNOWN_PROMPT,
@@ -31,7 +32,6 @@ from medtasks.runs.manifest import (
     versions,
 )
 from medtasks.runs.record import RunRecord, write_run
-from medtasks.runs.replies import Reply
 from medtasks.runs.run import data_facts
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import scored_samples, with_learned_metrics
@@ -45,7 +45,8 @@ from medtasks.verify.store import RunStore
 class PredictionFile:
     """Predictions for ``task``, with the options of ``medtasks score`` that affect what is printed.
 
-    ``verdicts_of`` names the judge whose verdicts they have; without it, verdicts are ignored.
+    ``verdicts_of`` names the judge whose verdicts they have; without it, verdicts are ignored. ``epoch`` is the number
+    of the epoch that counts, in a log with several responses to a question.
     """
 
     path: Path
@@ -54,11 +55,12 @@ class PredictionFile:
     columns: Mapping[str, str] = field(default_factory=dict)
     model: str = "unknown"
     verdicts_of: str | None = None
+    epoch: int | None = None
 
 
 def scored_predictions(file: PredictionFile, store: RunStore, out: Path | None = None) -> RunRecord:
     """The scored run of the predictions, kept by what decides the scores; also written to the new directory ``out``."""
-    options = [file.path.name, file.layout, file.task, dict(file.columns), file.model, file.verdicts_of]
+    options = [file.path.name, file.layout, file.task, dict(file.columns), file.model, file.verdicts_of, file.epoch]
     with reading(file.path, "check the path"):
         check_regular(file.path)
         content = canonical_json([file_sha256(file.path), options, str(current_settings())])
@@ -78,8 +80,8 @@ def score_predictions(file: PredictionFile) -> RunRecord:
     """The predictions in ``file``, scored. A document without a prediction counts as unanswered and is not scored.
 
     Raises:
-        UsageError: the task is unknown, the layout needs a single task, or has its own columns; or verdicts are wanted,
-            and no task is judged, or no prediction has one.
+        UsageError: the task is unknown, the layout needs a single task, or has its own columns; the log has several
+            epochs, or lacks the chosen one; or verdicts are wanted, and no task is judged, or no prediction has one.
         NotPreparedError: the benchmark is not prepared.
         DataError: the file does not follow its layout, predictions for a sample differ, or none matches a document.
     """
@@ -94,6 +96,7 @@ def score_predictions(file: PredictionFile) -> RunRecord:
 def score_rows(predictions: Sequence[Prediction], file: PredictionFile, sha256: str) -> RunRecord:
     """Predictions for a task or a group, as they were read from ``file``, scored."""
     task = file.task
+    predictions, of_other_epochs = _of_epoch(predictions, file)
     documents = {name: task_documents(name, media=False) for name in leaf_tasks(task)}
     joined = join(predictions, [one for members in documents.values() for one in members], documents)
     if not joined.answered:
@@ -108,15 +111,17 @@ def score_rows(predictions: Sequence[Prediction], file: PredictionFile, sha256: 
     problems: list[str] = []
     for name, members in documents.items():
         spec = load_spec(name)
-        answered = []
+        answered, replies = [], []
         for document in members:
             for given in joined.answered.get(document["sample_id"], ())[:1]:
-                reply = Reply(given.response).checked() if given.failed is None else Reply.failure(given.failed)
+                reply = given.reply
+                replies.append(reply)
                 answered.append(Sample.answered(name, document, (reply,), prompt_hash=UNKNOWN_PROMPT))
         if answered:
             scored = with_learned_metrics(spec, scored_samples(spec, answered), problems)
             samples[name] = with_judged_scores(spec, scored)
-            made = task_facts(spec, {}, len(members)).with_outcomes([sample.outcome for sample in scored], ())
+            ended = replies if any(reply.finish is not None for reply in replies) else ()
+            made = task_facts(spec, {}, len(members)).with_outcomes([sample.outcome for sample in scored], ended)
             known = protocol_hash(spec, {}, prompt_hash=UNKNOWN_PROMPT)
             update = {"prompt_hash": UNKNOWN_PROMPT, "template": "", "protocol_hash": known}
             facts[name] = made.model_copy(update=update)
@@ -137,7 +142,32 @@ def score_rows(predictions: Sequence[Prediction], file: PredictionFile, sha256: 
         problems=tuple(problems),
     )
     run = RunRecord.scored(manifest, samples)
-    return replace(run, notes=tuple(joined.notes), predictions=joined.counts)
+    notes = [*joined.notes]
+    if of_other_epochs:
+        others = f"{counted(len(of_other_epochs), 'prediction')} ({_places(of_other_epochs)})"
+        notes.append(f"left out, because of another epoch: {others}")
+    counts = {**joined.counts, "of_other_epochs": len(of_other_epochs)}
+    return replace(run, notes=tuple(notes), predictions=counts)
+
+
+def _of_epoch(
+    predictions: Sequence[Prediction], file: PredictionFile
+) -> tuple[Sequence[Prediction], Sequence[Prediction]]:
+    """The predictions of the epoch that counts, and those of the others."""
+    epochs = sorted({one.epoch for one in predictions if one.epoch is not None})
+    known = first_names(map(str, epochs), 12)
+    if file.epoch is None:
+        if len(epochs) > 1:
+            raise UsageError(
+                f"{file.path.name}: has several responses to a question, those of the epochs {known}; choose one with "
+                f"--epoch {epochs[0]} (in Python: epoch={epochs[0]})."
+            )
+        return predictions, ()
+    if file.epoch not in epochs:
+        found = f"the epochs {known}" if epochs else "no epochs"
+        raise UsageError(f"{file.path.name}: has {found}, expected epoch {file.epoch}; choose another, or none.")
+    others = [one for one in predictions if one.epoch != file.epoch]
+    return [one for one in predictions if one.epoch == file.epoch], others
 
 
 def _with_given_verdicts(
@@ -216,10 +246,21 @@ class Joined:
         }
         for why, members in left_out.items():
             if members:
-                places = first_names((str(one.where) for one in members), 5)
-                lines.append(f"left out, because {why}: {counted(len(members), 'prediction')} ({places})")
+                lines.append(f"left out, because {why}: {counted(len(members), 'prediction')} ({_places(members)})")
         if self.ambiguous:
             lines.append(f"{counted(len(self.ambiguous), 'document')} with the key of another, answered in order")
+        used = [several[0] for several in self.answered.values()]
+        for limit in (End.TOKEN_LIMIT, End.CELL_LIMIT):
+            cut = [one for one in used if one.end is limit]
+            if cut:
+                lines.append(f"cut off {limit.value}: {counted(len(cut), 'response')} ({_places(cut)})")
+        failed: dict[str, list[Prediction]] = defaultdict(list)
+        for one in used:
+            reason = one.reply.failed
+            if reason is not None:
+                failed[reason].append(one)
+        for reason, several in failed.items():
+            lines.append(f"no response ({reason}): {counted(len(several), 'prediction')} ({_places(several)})")
         return lines
 
     @property
@@ -229,14 +270,20 @@ class Joined:
         return {name: len(members) for name, members in vars(self).items()} | {"with_verdict": judged}
 
 
+def _places(predictions: Iterable[Prediction]) -> str:
+    """Where the first five of these predictions are."""
+    return first_names((str(one.where) for one in predictions), 5)
+
+
 def join(
     predictions: Sequence[Prediction], documents: Sequence[Mapping[str, Any]], tasks: Collection[str] = ()
 ) -> Joined:
     """Match predictions with documents.
 
     A prediction is matched by its sample id if it has one, else by ``doc_id``, the position in ``documents`` (checked
-    against the target), else by ``id`` if that is a sample id, else by ``img_id`` and ``question`` (NFC, whitespace
-    collapsed, case kept), else by ``question`` alone. A reference answer in the file must match the document's.
+    against the target), else by ``id`` if that is a sample id, else by ``img_id`` (or the name of its file) and
+    ``question`` (NFC, whitespace collapsed, case kept), else by ``question`` alone. Blanks around ids do not matter. A
+    reference answer in the file must match the document's.
 
     ``predictions`` are in the order of their file, ``documents`` in the task's. Predictions that name a task which is
     not among ``tasks`` are set aside; by default, none is.
@@ -267,7 +314,7 @@ def join(
 
     # samples with equal keys are answered in the order of the file
     for fitting, several in shared.items():
-        merged = len(several) > len(fitting) and len({one.response for one in several}) == 1  # a join of equal keys
+        merged = len(several) > len(fitting) and len({one.answer for one in several}) == 1  # a join of equal keys
         if len(several) != len(fitting) and not merged:
             keys = several[0].keys
             raise DataError(
@@ -280,7 +327,7 @@ def join(
 
     for sample_id, several in given.items():
         for one in several[1:]:
-            if one.response != several[0].response:
+            if one.answer != several[0].answer:
                 raise DataError(
                     f"{one.where}: the response to sample {sample_id} differs from that in {several[0].where}; keep "
                     "one of them, or give the task of each."
@@ -298,12 +345,17 @@ def join(
     )
 
 
+_PICTURES = frozenset({".bmp", ".dcm", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
+"""Suffixes of the files of pictures."""
+
+
 class _Index:
     """The documents by each of the keys."""
 
     def __init__(self, documents: Sequence[Mapping[str, Any]]) -> None:
         self.documents = documents
         self.by_id: dict[str, Mapping[str, Any]] = {}
+        self.id_without_blanks: dict[str, str] = {}
         self.by_question: dict[tuple[str, str], list[str]] = defaultdict(list)
         self.by_text: dict[str, list[str]] = defaultdict(list)
         for document in documents:
@@ -311,6 +363,7 @@ class _Index:
             if sample_id in self.by_id:
                 raise UsageError(f"sample id {sample_id} is duplicated; join predictions with one task at a time.")
             self.by_id[sample_id] = document
+            self.id_without_blanks[sample_id.strip()] = sample_id
             question = _normalised(str(document.get("question", "")))
             self.by_text[question].append(sample_id)
             media = document.get("media") or []
@@ -324,15 +377,18 @@ class _Index:
             number = int(one.keys["doc_id"])
             return [self._checked(number, one)] if number < len(self.documents) else []
         named = one.keys.get("sample_id", one.keys.get("id", ""))
-        if "sample_id" in one.keys or named in self.by_id:
-            return [named] if named in self.by_id else []
+        sample_id = self.id_without_blanks.get(named.strip())
+        if sample_id is not None:
+            return [sample_id]
+        if "sample_id" in one.keys:
+            return []
         question = _normalised(one.keys.get("question", ""))
         if {"img_id", "question"} <= one.keys.keys():
             if not self.by_question:
                 raise DataError(
                     f"{one.where}: no sample_id, and the task's documents have no img_id; give the sample_id."
                 )
-            return self.by_question.get((_normalised(one.keys["img_id"]), question), [])
+            return self._of_picture(one.keys["img_id"], question)
         found = self.by_text.get(question, [])
         if len(found) < 2:
             return found
@@ -343,6 +399,14 @@ class _Index:
                 "names no image; add the sample_id of each."
             )
         return numbered
+
+    def _of_picture(self, img_id: str, question: str) -> Sequence[str]:
+        """Sample ids of the documents with this question on the picture, whose file may be named instead of its id."""
+        matching = self.by_question.get((_normalised(img_id), question), [])
+        file = PureWindowsPath(img_id.strip())  # handles both separators
+        if matching or file.suffix.lower() not in _PICTURES:
+            return matching
+        return self.by_question.get((_normalised(file.stem), question), [])
 
     def has_reference(self, sample_id: str, one: Prediction) -> bool:
         """Whether the document's reference answer is the file's, or the file has none."""

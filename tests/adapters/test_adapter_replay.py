@@ -77,6 +77,25 @@ def test_missing_samples_can_count_as_not_answered_while_a_blank_row_is_an_answe
     assert [response.failed is None for response in responses] == [True, True, False, False]
 
 
+def test_a_null_response_and_one_that_a_filter_withheld_have_failed(bench: Bench, tmp_path: Path) -> None:
+    rows = [
+        {"sample_id": "s0", "response": None},
+        row("s1", "I cannot", finish_reason="content_filter"),
+        row("s2", "x"),
+    ]
+    replies = replay(bench, write(tmp_path / "p.jsonl", rows)).replies(bench.task("t", docs(3)))
+    assert [(reply.text, reply.failed) for reply in replies] == [
+        ("", "none in the file"),
+        ("", "content_filter"),
+        ("x", None),
+    ]
+
+
+def test_blanks_around_an_id_do_not_matter(bench: Bench, tmp_path: Path) -> None:
+    path = write(tmp_path / "p.jsonl", [row(" s0\t", "x")])
+    assert texts(replay(bench, path).replies(bench.task("t", docs(1)))) == ["x"]
+
+
 def test_blank_lines_and_foreign_fields_are_left_alone(bench: Bench, tmp_path: Path) -> None:
     path = tmp_path / "p.jsonl"
     path.write_bytes(b'\n{"sample_id": "s0", "response": "x", "score": 3, "task": null}\r\n\n')
@@ -88,8 +107,12 @@ def test_blank_lines_and_foreign_fields_are_left_alone(bench: Bench, tmp_path: P
     ("content", "expected"),
     [
         (b'{"sample_id": "s0", "response": "x"}\n{"sample_id": "s1", ', "p.jsonl, line 2, column 21: not valid JSON"),
-        (b'{"sample_id": 7, "response": "x"}', "line 1: field `sample_id` is 7, expected a string"),
-        (b'{"sample_id": "s0", "response": "\\ud800"}', "expected a string of valid Unicode; fix the row"),
+        (b'{"sample_id": 7, "response": "x"}', "line 1: field `sample_id` is 7, expected a non-empty string"),
+        (b'{"sample_id": null, "response": "x"}', "line 1: field `sample_id` is null, expected a sample id"),
+        (
+            b'{"img_id": "a", "question": "Why?", "response": "x"}',
+            "line 1: field `sample_id` is missing, expected the id",
+        ),
         (
             b'{"sample_id": "s0", "response": "x"}\n\n{"sample_id": "s0", "response": "y"}',
             "line 3: another response for sample 's0' than in line 1",

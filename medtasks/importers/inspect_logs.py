@@ -1,0 +1,178 @@
+"""Logs of Inspect (``inspect eval``): its ``.eval`` archives and its ``.json`` files.
+
+A sample may have no text although nothing is wrong with the log: it ended in an error, at a limit of time or tokens, or
+a filter withheld the answer. What the log says about it decides whether the model gave an empty answer, which is
+scored, or none, which is not.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from medtasks.catalog.records import Where, value_or_null, wrong
+from medtasks.core.errors import DataError
+from medtasks.core.files import MAX_JSON_BYTES
+from medtasks.data.release import open_archive, read_member
+from medtasks.data.sources import ZIP_MARK, SourceRow, first_bytes, read_json, read_jsonl
+from medtasks.importers.predictions import (
+    Prediction,
+    Row,
+    finish_in,
+    identifying_texts,
+    is_blocked,
+    prediction,
+)
+
+_ZSTANDARD = 93
+_GENERATED = frozenset({"max_tokens", "model_length", "length", "tool_calls"})
+"""Stop reasons that a model reaches only by generating tokens, if perhaps no text."""
+
+
+def read_inspect(path: Path) -> Iterator[Prediction]:
+    """The predictions in the log, one per sample and epoch."""
+    for where, row in _samples(path):
+        yield _of_sample(row, where)
+
+
+# --- samples of both kinds of logs ---
+
+
+def _samples(path: Path) -> Iterator[SourceRow]:
+    if first_bytes(path) == ZIP_MARK:
+        with open_archive(path) as archive:
+            for name in sorted(archive.namelist()):
+                if name.startswith("samples/") and name.endswith(".json"):
+                    yield from read_json(_member(path, archive, name), f"{path.name}/{name}")
+        return
+    samples = next(read_jsonl(path)).row.get("samples")
+    if not isinstance(samples, list):
+        raise DataError(f"{path}: has no list `samples`, so it is not an Inspect log; choose another layout.")
+    for number, sample in enumerate(samples, start=1):
+        where = Where(path.name, number, unit="row")
+        if not isinstance(sample, dict):
+            raise wrong(where, "samples", sample, "a sample as an object")
+        yield SourceRow(where, sample)
+
+
+def _member(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
+    """The content of a member; Inspect compresses with Zstandard, which ``zipfile`` supports from Python 3.14."""
+    member = archive.getinfo(name)
+    if member.compress_type != _ZSTANDARD:
+        return read_member(archive, name)
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+    member.compress_type, member.file_size = zipfile.ZIP_STORED, member.compress_size  # to read it as it is
+    member.CRC = None  # type: ignore[assignment]  # that of the unpacked content
+    packed = pa.BufferReader(read_member(archive, name))
+    try:
+        with pa.CompressedInputStream(packed, "zstd") as unpacked:
+            data: bytes = unpacked.read(MAX_JSON_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: member {name} is damaged ({error}); fetch the log again.") from error
+    if len(data) > MAX_JSON_BYTES:
+        raise DataError(f"{path}: member {name} has more than the {MAX_JSON_BYTES:,} bytes allowed.")
+    return data
+
+
+# --- a sample as a prediction ---
+
+
+def _of_sample(row: Row, where: Where) -> Prediction:
+    """A sample is identified by ``sample_id`` in its metadata, its id or its input."""
+    keys, epoch = _keys(row), _epoch(row, where)
+    output = {} if row.get("output") is None else row["output"]  # null if the model was not asked
+    choices = output.get("choices") if isinstance(output, dict) else None
+    if not isinstance(output, dict) or not isinstance(choices, list | None):
+        raise wrong(where, "output", output, "the model's output with a list `choices`")
+    choice = choices[0] if choices else {}
+    message = choice.get("message", {}) if isinstance(choice, dict) else None
+    if not isinstance(choice, dict) or not isinstance(message, dict):
+        raise wrong(where, "output.choices[0]", choice, "an object with the model's `message`")
+
+    finish = finish_in(choice, where, "stop_reason")
+    failure = _failure(row, output)
+    if failure is None and is_blocked(finish):
+        failure = f"{finish}{_explanation(choice)}"
+    response = _text(message.get("content"))
+    if response is None and _generated(output, choice, message):
+        response = ""
+    if failure is None and response is None:
+        failure = _limit(row) or "no text in the log"
+    if failure is not None:
+        return Prediction(where, keys, "", failed=failure, epoch=epoch)
+    return prediction(where, keys, response, finish, epoch=epoch)
+
+
+def _keys(row: Row) -> dict[str, str]:
+    metadata, name, asked, target = (row.get(field) for field in ("metadata", "id", "input", "target"))
+    if isinstance(asked, list):  # messages, of which the user's last one has the question
+        users = [message for message in asked if isinstance(message, dict) and message.get("role") == "user"]
+        asked = users[-1].get("content") if users else None
+    if isinstance(target, list) and len(target) == 1:
+        target = target[0]
+    keys = identifying_texts({"question": _text(asked), "target": target}, target="target")
+    if isinstance(metadata, dict):
+        keys |= identifying_texts(metadata)
+    if not isinstance(name, bool) and isinstance(name, str | int):
+        keys["id"] = str(name)
+    return keys
+
+
+def _epoch(row: Row, where: Where) -> int:
+    epoch = row.get("epoch", 1)
+    if type(epoch) is not int or epoch < 1:
+        raise wrong(where, "epoch", value_or_null(row, "epoch"), "a whole number from 1")
+    return epoch
+
+
+def _text(content: Any) -> str | None:
+    """A message's text, which may be in parts; None if there is none. Parts with reasoning are not part of it."""
+    if isinstance(content, str):
+        return content
+    parts = [part.get("text") for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    texts = [part for part in parts if isinstance(part, str)]
+    return "\n".join(texts) if texts else None
+
+
+def _generated(output: Row, choice: Row, message: Row) -> bool:
+    """Whether the log shows that the model generated something, though no text: then its answer is empty."""
+    usage, content = output.get("usage"), message.get("content")
+    tokens = usage.get("output_tokens") if isinstance(usage, dict) else None
+    parts = content if isinstance(content, list) else []
+    thought = any(isinstance(part, dict) and part.get("type") == "reasoning" for part in parts)
+    return thought or choice.get("stop_reason") in _GENERATED or (isinstance(tokens, int) and tokens > 0)
+
+
+# --- why there is no response ---
+
+
+def _failure(row: Row, output: Row) -> str | None:
+    """Why the sample does not count, whatever its output says; None if nothing speaks against it."""
+    invalid = row.get("invalidation")
+    if invalid is not None:
+        reason = invalid.get("reason") if isinstance(invalid, dict) else None
+        return f"invalidated in the log{f' ({reason})' if reason else ''}"
+    for error in (row.get("error"), output.get("error")):
+        if error is not None:
+            message = error.get("message") if isinstance(error, dict) else error
+            return str(message or "error")
+    return None
+
+
+def _explanation(choice: Row) -> str:
+    """What the log says about the filter that withheld an answer, to be appended."""
+    details = choice.get("stop_details")
+    known = [details.get(field) for field in ("category", "explanation")] if isinstance(details, dict) else []
+    texts = [text for text in known if isinstance(text, str) and text.strip()]
+    return f": {', '.join(texts)}" if texts else ""
+
+
+def _limit(row: Row) -> str | None:
+    """The limit at which the sample was stopped, if it was."""
+    limit = row.get("limit")
+    if not isinstance(limit, dict):
+        return None
+    return f"stopped at the limit of {limit.get('type', 'unknown kind')} ({limit.get('limit')})"

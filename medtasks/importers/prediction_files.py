@@ -1,0 +1,236 @@
+"""Files of predictions: recognising their layout, and reading them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain, islice
+from pathlib import Path
+
+from medtasks.catalog.records import Where
+from medtasks.core.errors import DataError, UsageError, reading
+from medtasks.core.files import read_lines
+from medtasks.data.release import open_archive
+from medtasks.data.sources import (
+    ZIP_MARK,
+    SourceRow,
+    content_of,
+    decoded,
+    encoding_of,
+    first_bytes,
+    read_csv_rows,
+    read_jsonl,
+    read_parquet,
+    separator_of,
+)
+from medtasks.importers.inspect_logs import read_inspect
+from medtasks.importers.layouts import (
+    lmms_eval_predictions,
+    ms_swift_prediction,
+    predictions_in_rows,
+    vlmevalkit_prediction,
+)
+from medtasks.importers.predictions import End, Prediction, Row, names_in
+from medtasks.importers.workbooks import is_cut, read_workbook
+
+LAYOUTS: Mapping[str, str] = {
+    "ms-swift": "ms-swift's JSONL",
+    "jsonl": "JSONL with columns",
+    "json": "a JSON array with columns",
+    "csv": "CSV with columns",
+    "parquet": "Parquet with columns",
+    "lmms-eval": "a sample file of lmms-eval",
+    "vlmevalkit": "a prediction file of VLMEvalKit",
+    "inspect": "an Inspect log",
+}
+"""Layouts, with their names for users."""
+
+_SAMPLES = re.compile(r"_samples_(?P<task>[A-Za-z0-9_]+)\.jsonl$")
+
+
+def task_in_name(path: Path) -> str | None:
+    """The task that lmms-eval wrote into the name of a sample file."""
+    match = _SAMPLES.search(path.name)
+    return match["task"] if match else None
+
+
+# --- reading ---
+
+
+def read_predictions(path: Path, layout: str, columns: Mapping[str, str]) -> list[Prediction]:
+    """The predictions in ``path``, in the order of its lines, of all epochs.
+
+    ``columns`` are the file's names for ``sample_id``, ``response``, ``task``, ``img_id`` and ``question`` in the
+    layouts with columns; by default the same. Errors name file, line and field.
+    """
+    if layout in _TABLES:
+        return predictions_in_rows(_TABLES[layout](path, columns.get("response", "response")), columns)
+    if columns:
+        tables = ", ".join(_TABLES)
+        raise UsageError(f"layout {layout} has its own fields; leave the columns out, or choose one of {tables}.")
+    predictions = [*_LOGS[layout](path)]
+    if not predictions:
+        raise DataError(f"{path}: the log has no samples; write it with its samples (`--log-samples`).")
+    return predictions
+
+
+def _csv_rows(path: Path, response: str) -> Iterator[SourceRow]:
+    """The rows of a CSV file: a blank cell is a blank response, or an unknown key."""
+    for where, row in read_csv_rows(path):
+        yield SourceRow(where, {name: cell if name == response or cell.strip() else "" for name, cell in row.items()})
+
+
+def _json_rows(path: Path, response: str) -> Iterator[SourceRow]:
+    """The rows of a JSON or JSONL file; if its only object has no ``response``, those of the list in it."""
+    rows = read_jsonl(path)
+    first = next(rows)
+    if response in first.row:
+        return chain((first,), rows)
+    others = [*rows]
+    listed = {} if others else _lists_of_objects(first.row)
+    if not listed:
+        return chain((first,), others)
+    if len(listed) > 1:
+        raise DataError(
+            f"{path}: its only object has several lists of objects ({names_in(listed)}), expected one, that of "
+            "the predictions; write it alone."
+        )
+    ((name, members),) = listed.items()
+    file = f"{path.name}, list {name[:40]!r}"
+    return (SourceRow(Where(file, number, unit="row"), row) for number, row in enumerate(members, start=1))
+
+
+def _lists_of_objects(row: Row) -> dict[str, list[Row]]:
+    lists = {name: value for name, value in row.items() if isinstance(value, list) and value}
+    return {name: value for name, value in lists.items() if all(isinstance(member, dict) for member in value)}
+
+
+def _parquet_rows(path: Path, response: str) -> Iterator[SourceRow]:
+    del response
+    return read_parquet(path)
+
+
+def _read_ms_swift(path: Path) -> Iterator[Prediction]:
+    return (ms_swift_prediction(row, where) for where, row in read_jsonl(path))
+
+
+def _read_lmms_eval(path: Path) -> Iterator[Prediction]:
+    return chain.from_iterable(lmms_eval_predictions(row, where) for where, row in read_jsonl(path))
+
+
+def _read_vlmevalkit(path: Path) -> Iterator[Prediction]:
+    """The predictions in VLMEvalKit's ``.xlsx``, ``.tsv`` or ``.csv`` file."""
+    if first_bytes(path) != ZIP_MARK:
+        for where, row in read_csv_rows(path):
+            yield vlmevalkit_prediction(row, where)
+        return
+    for where, row in read_workbook(path):
+        given = vlmevalkit_prediction(row, where)
+        yield replace(given, end=End.CELL_LIMIT) if is_cut(given.response) else given
+
+
+_TABLES: Mapping[str, Callable[[Path, str], Iterable[SourceRow]]] = {
+    "jsonl": _json_rows,
+    "json": _json_rows,
+    "csv": _csv_rows,
+    "parquet": _parquet_rows,
+}
+"""Readers of layouts with columns, which are called with the name of the column of responses."""
+_LOGS: Mapping[str, Callable[[Path], Iterable[Prediction]]] = {
+    "ms-swift": _read_ms_swift,
+    "lmms-eval": _read_lmms_eval,
+    "vlmevalkit": _read_vlmevalkit,
+    "inspect": read_inspect,
+}
+
+
+# --- recognising ---
+
+_PARQUET = b"PAR1"
+_UNREADABLE: Mapping[bytes, tuple[str, str]] = {
+    b"\xd0\xcf\x11\xe0": ("an old .xls workbook, or one with a password", "save it as .xlsx without a password"),
+    b"\x1f\x8b": ("compressed with gzip", "unpack it"),
+    b"\x28\xb5\x2f\xfd": ("compressed with Zstandard", "unpack it"),
+}
+"""Files that cannot be read, by their first bytes: what they are, and what to do."""
+_FOREIGN_MEMBERS: Mapping[str, tuple[str, str]] = {
+    "content.xml": ("an OpenDocument spreadsheet", "save it as .xlsx or .csv"),
+    "xl/workbook.bin": ("a binary workbook (.xlsb)", "save it as .xlsx"),
+}
+"""Archives that cannot be read, by one of their members."""
+
+
+def recognise(path: Path) -> str:
+    """The layout of the file ``path``; a :class:`UsageError` if it is none of ours."""
+    first = first_bytes(path)
+    for mark, (what, fix) in _UNREADABLE.items():
+        if first.startswith(mark):
+            raise UsageError(f"{path}: is {what}, expected a file of predictions; {fix}.")
+    if first == _PARQUET:
+        return "parquet"
+    layout = _of_archive(path) if first == ZIP_MARK else _of_text(path, encoding_of(first))
+    if layout is None:
+        raise UsageError(
+            f"{path}: its layout is not recognised, expected JSON, JSONL, CSV, Parquet, or a file of "
+            f"VLMEvalKit or Inspect; convert it, or name its layout with --from ({', '.join(LAYOUTS)})."
+        )
+    return layout
+
+
+def _of_archive(path: Path) -> str | None:
+    with open_archive(path) as archive:
+        names = archive.namelist()
+    if "xl/workbook.xml" in names:
+        return "vlmevalkit"
+    if any(name.startswith(("samples/", "_journal/")) for name in names):
+        return "inspect"
+    for member, (what, fix) in _FOREIGN_MEMBERS.items():
+        if member in names:
+            raise UsageError(f"{path}: is {what}, expected a file of predictions; {fix}.")
+    return None
+
+
+def _of_text(path: Path, encoding: str) -> str | None:
+    opening = _opening(path, encoding)
+    if not opening:
+        raise DataError(f"{path}: the file is empty; write or fetch it again.")
+    first = opening[0].strip()
+    if first.startswith("["):
+        return "json"
+    if first.startswith("{"):
+        return _of_object(path, first)
+    separator, begin = separator_of("\n".join(opening))
+    header = opening[1:] if begin else opening[:1]
+    names = {name.strip().strip('"') for line in header for name in line.split(separator)}
+    if "prediction" in names and (separator == "\t" or "index" in names):
+        return "vlmevalkit"
+    is_table = len(names) > 1 and (separator != "\t" or "response" in names)  # prose may have tabs
+    return "csv" if is_table else None
+
+
+def _opening(path: Path, encoding: str) -> list[str]:
+    """The first two lines that are not blank, without their ends."""
+    if encoding != "utf-8-sig":
+        lines = iter(decoded(content_of(path), path.name).splitlines())
+        return [*islice(filter(str.strip, lines), 2)]
+    with reading(path, "check the path"):  # lazily: a JSON file may be one long line
+        lines = (line.decode(encoding, errors="replace").rstrip("\r\n") for line in read_lines(path))
+        return [*islice(filter(str.strip, lines), 2)]
+
+
+def _of_object(path: Path, line: str) -> str:
+    """The layout by the first object of a JSON file, which begins with this line."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):  # several lines, or damaged
+        try:
+            row = next(read_jsonl(path)).row
+        except DataError:  # the layout's reader reports where
+            return "jsonl" if path.suffix == ".jsonl" else "inspect"
+    if {"eval", "samples"} <= row.keys():
+        return "inspect"
+    if "messages" in row:
+        return "ms-swift"
+    return "lmms-eval" if "filtered_resps" in row else "jsonl"

@@ -1,0 +1,151 @@
+"""A prediction as a file has it: a response, what identifies its sample, and how the response ended."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, TypeAlias
+
+from medtasks.catalog.records import Where, is_text, text_field, wrong
+from medtasks.runs.replies import Reply
+
+Row: TypeAlias = Mapping[str, Any]
+
+NO_RESPONSE = "none in the file"
+"""Why a prediction whose response is null failed."""
+
+
+class End(Enum):
+    """How a response ended: whole, or cut off by a limit."""
+
+    WHOLE = "stop"
+    TOKEN_LIMIT = "at the token limit"
+    CELL_LIMIT = "at 32,767 characters, the most that a cell of a workbook holds"
+
+    @property
+    def finish(self) -> str:
+        """The value of `Reply.finish`."""
+        return "stop" if self is End.WHOLE else "length"
+
+
+_ENDS: Mapping[str, End] = {
+    **dict.fromkeys(("stop", "eos", "end_turn", "stop_sequence", "tool_calls"), End.WHOLE),
+    **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "model_length"), End.TOKEN_LIMIT),
+}
+"""Reasons for which APIs and harnesses report that a response ended; others leave it unknown."""
+_BLOCKED = frozenset({"content_filter", "safety", "refusal", "prohibited_content", "blocklist", "recitation", "spii"})
+"""Reasons that mean that a filter withheld the response."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One response, its place in the file, and what identifies the sample that it answers.
+
+    ``keys`` may have ``sample_id``, ``img_id`` and ``question``, ``task``, ``id`` (the other tool's sample id),
+    ``target`` (its reference answer), and for a harness line ``doc_id`` (position among the task's documents) and
+    ``input_media``. ``verdict`` is a judge's verdict on the response, ``failed`` the reason why there is no response.
+    ``end`` is None if the file does not say how the response ended, ``epoch`` if the file has no repeats.
+    """
+
+    where: Where
+    keys: Mapping[str, str]
+    response: str
+    verdict: Mapping[str, Any] | None = None
+    failed: str | None = None
+    end: End | None = None
+    epoch: int | None = None
+
+    @property
+    def reply(self) -> Reply:
+        """The reply of the model, marked as failed if its text is one that a back-end gives for a failed request."""
+        if self.failed is not None:
+            return Reply.failure(self.failed)
+        return Reply(self.response, finish=None if self.end is None else self.end.finish).checked()
+
+    @property
+    def answer(self) -> tuple[str, bool]:
+        """What two predictions for one sample must agree on: the response, and whether there is one."""
+        return self.response, self.failed is None
+
+
+def prediction(
+    where: Where, keys: Mapping[str, str], response: str | None, finish: str | None = None, **more: Any
+) -> Prediction:
+    """The prediction with this response, failed if it is None or ``finish`` says that a filter withheld it; ``more``
+    are further fields."""
+    if is_blocked(finish):
+        return Prediction(where, keys, "", failed=finish, **more)
+    if response is None:
+        return Prediction(where, keys, "", failed=NO_RESPONSE, **more)
+    return Prediction(where, keys, response, **{"end": _ENDS.get(_reason(finish)), **more})
+
+
+def is_blocked(finish: str | None) -> bool:
+    """Whether ``finish``, the reason for which a response ended, says that a filter withheld it."""
+    return _reason(finish) in _BLOCKED
+
+
+def _reason(finish: str | None) -> str:
+    return (finish or "").strip().lower()
+
+
+# --- fields of rows ---
+
+
+def is_null(value: object) -> bool:
+    """Whether ``value`` is None, or the NaN that data frames and some JSON have in its place."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def responses_in(where: Where, field: str, found: object) -> list[str | None]:
+    """The responses in ``found``: a text, or texts in lists within lists; None for a null, and for an empty list."""
+    responses: list[str | None] = []
+    rest = [found]
+    while rest:  # a file may nest lists deeper than Python calls
+        value = rest.pop()
+        if isinstance(value, list):
+            rest.extend(reversed(value))
+        elif is_null(value):
+            responses.append(None)
+        elif isinstance(value, str):
+            responses.append(value)
+        else:
+            raise wrong(where, field, value, "the text of a response")
+    return responses or [None]
+
+
+def one_response(where: Where, field: str, found: object) -> str | None:
+    """The only response in ``found``; None if it is null."""
+    responses = responses_in(where, field, found)
+    if len(responses) > 1:
+        raise wrong(where, field, found, f"one response for the sample, not {len(responses)}")
+    return responses[0]
+
+
+def finish_in(row: Row, where: Where, field: str = "finish_reason") -> str | None:
+    """The reason for which the response ended; None if the row does not have one."""
+    reason = row.get(field)
+    if is_null(reason):
+        return None
+    if not isinstance(reason, str):
+        raise wrong(where, field, reason, "a reason such as stop, length or content_filter")
+    return reason
+
+
+def known_texts(row: Row, columns: Mapping[str, str], where: Where) -> dict[str, str]:
+    """The texts of the ``columns`` (by the key that each is) that are neither missing, null nor empty, stripped."""
+    known = {key: column for key, column in columns.items() if not (is_null(row.get(column)) or row[column] == "")}
+    return {key: text_field(row, column, where).strip() for key, column in known.items()}
+
+
+def identifying_texts(row: Row, **others: str) -> dict[str, str]:
+    """The texts in another tool's row that identify its sample, and those of ``others`` (its names by our keys)."""
+    names = {name: name for name in ("sample_id", "img_id", "question", "task")} | others
+    return {key: row[name].strip() for key, name in names.items() if is_text(row.get(name)) and row[name].strip()}
+
+
+def names_in(row: Row) -> str:
+    """The first twelve names of the row's fields, quoted, for messages."""
+    return ", ".join(repr(name[:40]) for name in sorted(map(str, row))[:12]) or "no fields"
