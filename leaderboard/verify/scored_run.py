@@ -265,6 +265,8 @@ def run_notes(manifest: RunManifest, scores: Mapping[str, Scores]) -> Iterator[s
         if one.cut_off:
             limit = "" if manifest.is_imported else " at the token limit"
             yield f"{task}: {one.cut_off_text} of the responses were cut off{limit}"
+        if one.scored_in_part:
+            yield f"{task}: {one.scored_in_part_text}"
         if texts := one.readings.get("text"):
             options = texts + one.readings.get("letter", 0)
             yield f"{task}: {texts:,} of {options:,} options were named by text, not by letter"

@@ -1,10 +1,32 @@
-"""Base class of filters: each response is filtered on its own, by a function from text to text."""
+"""Base class of filters: each response is filtered on its own, by a function from text to text; and how much of a
+response is scored."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
+
+LONGEST_SCORED = 2**20
+"""Characters of a response that are scored: metrics on texts take about a hundred bytes of memory for each, and no
+model answers a question with a megabyte."""
+
+
+def is_scored_whole(response: str) -> bool:
+    """Whether the response has at most `LONGEST_SCORED` characters."""
+    return len(response) <= LONGEST_SCORED
+
+
+def scored_part(response: str) -> str:
+    """What is scored of a response: all of it, or its beginning and its end, `LONGEST_SCORED` characters together.
+
+    The end is kept because answers come last, after reasoning that ends there.
+    """
+    if is_scored_whole(response):
+        return response
+    gap = "\n\n"
+    half = (LONGEST_SCORED - len(gap)) // 2
+    return f"{response[:half]}{gap}{response[-half:]}"
 
 
 class Reading(NamedTuple):
@@ -50,5 +72,6 @@ class ResponseFilter:
 
     def apply(self, resps: list[list[str]], docs: Any) -> list[str | list[str]]:
         """One filtered string per document; a list of them if a document was answered several times."""
-        filtered = [[reading.filtered for reading in several] for several in self.readings(resps, docs)]
+        parts = [[*map(scored_part, several)] for several in resps]
+        filtered = [[reading.filtered for reading in several] for several in self.readings(parts, docs)]
         return [answers[0] if len(answers) == 1 else answers for answers in filtered]

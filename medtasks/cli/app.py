@@ -80,6 +80,11 @@ def main() -> None:
             text = f"{name}: cannot be read or written ({reason}); fix that, or give another path."
         console.fail(text)
         sys.exit(1)
+    except MemoryError:
+        console.fail(
+            "this needs more memory than the process may have; free some, or split the input into smaller files."
+        )
+        sys.exit(1)
     except SystemExit as end:
         if end.code == INTERRUPTED:
             console.fail("stopped; finished work is kept: run the same command again to continue")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
+from medtasks.answers.base import is_scored_whole
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.rubric import load_rubric
 from medtasks.catalog.spec import inner_groups, leaf_tasks, load_spec
@@ -254,6 +255,9 @@ class Joined:
             cut = [one for one in used if one.end is limit]
             if cut:
                 lines.append(f"cut off {limit.value}: {counted(len(cut), 'response')} ({_places(cut)})")
+        long = [one for one in used if not is_scored_whole(one.response)]
+        if long:
+            lines.append(f"scored by the beginning and the end: {counted(len(long), 'response')} ({_places(long)})")
         failed: dict[str, list[Prediction]] = defaultdict(list)
         for one in used:
             reason = one.reply.failed

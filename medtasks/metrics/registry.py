@@ -3,7 +3,7 @@ task files declare."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -14,7 +14,7 @@ from medtasks.catalog.rubric import score_owners, usable_rubrics
 from medtasks.catalog.spec import load_specs
 from medtasks.core.errors import UsageError
 from medtasks.core.schema import unknown
-from medtasks.metrics.base import Accuracy, Array, ExactMatch, Metric
+from medtasks.metrics.base import Accuracy, Array, ExactMatch, Metric, Pairs
 from medtasks.metrics.confidence import CONFIDENCE_METRICS
 from medtasks.metrics.item_metrics import ITEM_METRICS, NO_OPTION, ErrorRate, ItemScore, declared_rate, judged_mean
 from medtasks.metrics.learned import LEARNED
@@ -74,6 +74,7 @@ def _declared() -> dict[str, ErrorRate]:
 
 
 CHUNK = 256  # pairs at a time: so few that the arrays of their n-grams stay in the processor's cache
+CHUNK_CHARACTERS = 2**20  # of the texts of these pairs, unless a pair alone has more: each takes up to 400 bytes
 
 
 def lexical_statistics(pairs: Sequence[tuple[str, str]], metrics: Sequence[str] = LEXICAL) -> dict[str, Array]:
@@ -81,11 +82,25 @@ def lexical_statistics(pairs: Sequence[tuple[str, str]], metrics: Sequence[str] 
     that can be computed here."""
     computed = [metric for metric in _TEXTS if metric.name in metrics and metric.unavailable() is None]
     parts = {metric.name: [np.zeros((0, metric.width))] for metric in computed}
-    for begin in range(0, len(pairs), CHUNK):
-        chunk = tuple(pairs[begin : begin + CHUNK])
+    for chunk in _chunks(pairs):
         for metric in computed:
             parts[metric.name].append(metric.table(chunk))
     return {name: np.concatenate(tables) for name, tables in parts.items()}
+
+
+def _chunks(pairs: Sequence[tuple[str, str]]) -> Iterator[Pairs]:
+    """The pairs in parts of at most `CHUNK` pairs and about `CHUNK_CHARACTERS` characters."""
+    chunk: list[tuple[str, str]] = []
+    characters = 0
+    for pair in pairs:
+        length = len(pair[0]) + len(pair[1])
+        if chunk and (len(chunk) == CHUNK or characters + length > CHUNK_CHARACTERS):
+            yield tuple(chunk)
+            chunk, characters = [], 0
+        chunk.append(pair)
+        characters += length
+    if chunk:
+        yield tuple(chunk)
 
 
 Unit: TypeAlias = Literal["fraction", "points", "seconds", "score", "rank"]

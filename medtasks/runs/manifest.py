@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 import medtasks
+from medtasks.answers.base import LONGEST_SCORED
 from medtasks.benchmarks.documents import task_rows
 from medtasks.catalog.registry import get_filter
 from medtasks.catalog.rubric import Rubric
@@ -19,6 +20,7 @@ from medtasks.catalog.spec import TaskSpec
 from medtasks.core.errors import DataError
 from medtasks.core.files import canonical_json, short_hash
 from medtasks.core.settings import current_settings
+from medtasks.core.text import counted
 from medtasks.data.media.windows import STEP
 from medtasks.data.prepared import Coverage
 from medtasks.judge.agreement import AgreementReport
@@ -55,7 +57,8 @@ class TaskFacts(BaseModel, frozen=True):
 
     ``asked`` counts the task's documents, in a run of a ``subset`` (``share@seed``) those of its clusters, ``answered``
     those with a response; ``failed`` counts those without one, by reason. ``readings`` counts how options were
-    named (`medtasks.runs.samples.Sample`), ``finish`` how responses ended (`Reply.finish`, or ``unknown``).
+    named, ``scored_in_part`` the documents with a response that is too long to be scored whole
+    (`medtasks.runs.samples.Sample`), ``finish`` how responses ended (`Reply.finish`, or ``unknown``).
     """
 
     version: float
@@ -76,6 +79,7 @@ class TaskFacts(BaseModel, frozen=True):
     failed: dict[str, int] = {}
     status: dict[str, int]
     readings: dict[str, int] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    scored_in_part: int = Field(default=0, exclude_if=lambda value: not value)
     finish: dict[str, int] = {}
 
     @property
@@ -94,17 +98,24 @@ class TaskFacts(BaseModel, frozen=True):
     def with_outcomes(self, outcomes: Sequence[Outcome], replies: Iterable[Reply] | None = None) -> TaskFacts:
         """The facts after these outcomes of the documents, and with the ends of ``replies``, if they are given."""
         # reasons often contain a request id or a time: mask numbers, so that similar reasons are counted together
-        failures = Counter(_NUMBER.sub("#", reason) for _, reason, _ in outcomes if reason is not None)
+        failures = Counter(_NUMBER.sub("#", one.failure) for one in outcomes if one.failure is not None)
         update: dict[str, Any] = {
             "answered": len(outcomes) - failures.total(),
             "failed": dict(sorted(failures.items())),
-            "status": dict(sorted(Counter(status for status, _, _ in outcomes).items())),
-            "readings": dict(sorted(Counter(reading for _, _, reading in outcomes if reading).items())),
+            "status": dict(sorted(Counter(one.status for one in outcomes).items())),
+            "readings": dict(sorted(Counter(one.reading for one in outcomes if one.reading).items())),
+            "scored_in_part": sum(one.scored_in_part for one in outcomes),
         }
         if replies is not None:
             ends = Counter(reply.finish or "unknown" for reply in replies if reply.failed is None)
             update["finish"] = dict(sorted(ends.items()))
         return self.model_copy(update=update)
+
+    @property
+    def scored_in_part_text(self) -> str:
+        """How many of the task's responses are scored in part, and how."""
+        responses = counted(self.scored_in_part, "response")
+        return f"{responses} of more than {LONGEST_SCORED:,} characters, scored by the beginning and the end"
 
     @property
     def attempted(self) -> int:
@@ -222,6 +233,7 @@ def protocol_hash(
         "options": list(spec.benchmark.options),
         "metrics": {name: get_metric(name).signature for name in spec.scores},
         "generation": generation,
+        "longest_scored": LONGEST_SCORED,
         **({"blind": True} if blind else {}),
         **({"presentation": dict(presentation)} if presentation else {}),
         **({"frames": {"step": frames["step"], "cap": frames["cap"]}} if frames else {}),

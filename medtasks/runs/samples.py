@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Annotated, Any, TypeAlias
+from typing import IO, Annotated, Any, NamedTuple, TypeAlias
 
 from pydantic import Field, ValidationError
 
@@ -27,11 +27,19 @@ from medtasks.runs.replies import Probabilities, Reply, Share
 
 Limits: TypeAlias = "tuple[tuple[float, ...], tuple[float, ...]]"
 """Worst and best sufficient statistics that are still possible; equal if nothing is open."""
-Outcome: TypeAlias = "tuple[str, str | None, str]"
-"""The status of a sample, why its response is missing, and how it was read."""
 
 Reason: TypeAlias = Annotated[str, Field(pattern=f"^({'|'.join(REASONS)})$")]
 """Why an answer has no confidence."""
+
+
+class Outcome(NamedTuple):
+    """What became of a sample: its status, why its response is missing, how it was read, and whether it is too long to
+    be scored whole."""
+
+    status: str
+    failure: str | None = None
+    reading: str = ""
+    scored_in_part: bool = False
 
 
 class Repeat(Compact):
@@ -78,7 +86,8 @@ class Sample(Compact):
     ``statistics`` the sufficient statistics for corpus scores, ``pending`` the metrics that await a judge. If the
     question was repeated, ``repeats`` has each response's part; ``filtered`` and ``status`` are those of the first.
     ``reading`` is how an option was named, by ``letter`` or by ``text``, or ``named`` where no option was read but the
-    response contains the text of just one. ``verdicts`` has the judges' verdicts on each response, by rubric;
+    response contains the text of just one. ``scored_in_part`` is whether a response is so long that only its beginning
+    and its end were scored. ``verdicts`` has the judges' verdicts on each response, by rubric;
     ``judged`` the metrics computed from them. ``probabilities`` are those of each response, empty if the back-end
     reports none. ``confidence`` is only in stripped samples, whose response was removed: the confidence of the answer,
     or the reason why it has none.
@@ -100,6 +109,7 @@ class Sample(Compact):
     confidence: Share | Reason | None = Field(default=None, exclude_if=lambda value: value is None)
     filtered: str
     reading: str = Field(default="", exclude_if=lambda value: not value)
+    scored_in_part: bool = Field(default=False, exclude_if=lambda value: not value)
     status: str
     scores: dict[str, float | None]
     statistics: dict[str, tuple[float, ...]]
@@ -168,7 +178,7 @@ class Sample(Compact):
 
     @property
     def outcome(self) -> Outcome:
-        return self.status, self.failure, self.reading
+        return Outcome(self.status, self.failure, self.reading, self.scored_in_part)
 
 
 def reply_fields(replies: Sequence[Reply]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from medtasks.answers.base import Reading, ResponseFilter
+from medtasks.answers.base import Reading, ResponseFilter, is_scored_whole, scored_part
 from medtasks.answers.stated_confidence import parse_confidence, stated_confidence
 from medtasks.benchmarks.aggregations import computed_together
 from medtasks.catalog.benchmark import ANSWERED, FAILED, Derived, Item, Value
@@ -39,7 +39,7 @@ def scored_samples(spec: TaskSpec, samples: Sequence[Sample]) -> list[Sample]:
         for sample in samples
     ]
     documents = [sample.whole_document() for sample in checked]
-    filtered = _filtered(spec, documents, [[*sample.responses] for sample in checked])
+    filtered = _filtered(spec, documents, [[*map(scored_part, sample.responses)] for sample in checked])
     targets = zip(filtered, (sample.target for sample in checked), strict=True)
     pairs = [(reading.filtered, target) for several, target in targets for reading in several]
     with computed_together(spec.metrics, pairs):
@@ -79,6 +79,7 @@ def _scored(spec: TaskSpec, sample: Sample, document: Mapping[str, Any], reading
         "filtered": readings[0].filtered,
         "reading": readings[0].how,
         "status": FAILED if sample.failed else spec.filter.status(readings[0].filtered),
+        "scored_in_part": not all(map(is_scored_whole, sample.responses)),
         "scores": {metric: value.get("score") for metric, value in values.items()},
         "statistics": _statistics(values),
         "limits": limits,
@@ -215,7 +216,7 @@ def confidence_of(sample: Sample, facts: Confidence) -> Found:
     if sample.status in ("empty", FAILED) or (sample.status not in ANSWERED and facts.of != "answer"):
         return "no_answer"
     if facts.of == "stated":
-        return parse_confidence(stated_confidence(sample.responses[0]))
+        return parse_confidence(stated_confidence(scored_part(sample.responses[0])))
     given = sample.probabilities[0] if sample.probabilities else None
     if given is None:
         return "no_probabilities"

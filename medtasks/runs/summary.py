@@ -149,6 +149,9 @@ def _notes(run: RunRecord, directory: Path | None) -> Iterator[str]:
     manifest, tasks = run.manifest, run.manifest.tasks
     yield from manifest.problems
     yield from _notes_on_ends(manifest)
+    for name, task in tasks.items():
+        if task.scored_in_part:
+            yield f"{name}: {task.scored_in_part_text} (`scored_in_part` in its samples)"
     for rubric, judging in sorted(manifest.judge.items()):
         yield f"{rubric}: judged by {judges_of(judging)}"
     if manifest.miniature:
