@@ -18,6 +18,7 @@ from medtasks.catalog.records import Where
 from medtasks.core.errors import DataError, reading
 from medtasks.core.files import check_regular, read_regular
 from medtasks.core.schema import shown
+from medtasks.core.text import one_line
 
 T = TypeVar("T")
 
@@ -164,7 +165,7 @@ def read_parquet(path: Path) -> Iterator[SourceRow]:
                 number += 1
                 yield SourceRow(Where(path.name, number, unit="row"), row)
     except (OSError, ValueError, KeyError, NotImplementedError) as error:  # pyarrow's errors derive from these
-        raise DataError(f"{path}: not a readable parquet file ({error}); fetch it again.") from error
+        raise DataError(f"{path}: not a readable parquet file ({one_line(str(error))}); fetch it again.") from error
 
 
 def _after_blanks(text: str, position: int) -> int:
