@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
 import json
@@ -198,14 +199,14 @@ def places_in(value: Any) -> Iterator[tuple[Any, Any]]:
 
 def with_odd_values(values: list[dict[str, Any]], chance: random.Random) -> list[dict[str, Any]]:
     """The objects with one to three values replaced or removed."""
-    changed = json.loads(json.dumps(values))
+    changed = copy.deepcopy(values)
     for _ in range(chance.randint(1, 3)):
         places = [(holder, key) for row in changed for holder, key in places_in(row)]
         holder, key = chance.choice(places)
         if chance.random() < 0.2:
             del holder[key]
         else:
-            holder[key] = chance.choice(ODD)
+            holder[key] = copy.deepcopy(chance.choice(ODD))
     return changed
 
 
