@@ -229,6 +229,11 @@ def _of_object(path: Path, line: str) -> str:
             row = next(read_jsonl(path)).row
         except DataError:  # the layout's reader reports where
             return "jsonl" if path.suffix == ".jsonl" else "inspect"
+    if {"results", "configs"} <= row.keys():
+        raise UsageError(
+            f"{path}: has lmms-eval's results without the responses; give its *_samples_<task>.jsonl files, which "
+            "--log_samples writes, one by one."
+        )
     if {"eval", "samples"} <= row.keys():
         return "inspect"
     if "messages" in row:

@@ -165,7 +165,7 @@ def _of_epoch(
             )
         return predictions, ()
     if file.epoch not in epochs:
-        found = f"the epochs {known}" if epochs else "no epochs"
+        found = f"only {'epoch' if len(epochs) == 1 else 'the epochs'} {known}" if epochs else "no epochs"
         raise UsageError(f"{file.path.name}: has {found}, expected epoch {file.epoch}; choose another, or none.")
     others = [one for one in predictions if one.epoch != file.epoch]
     return [one for one in predictions if one.epoch == file.epoch], others

@@ -188,7 +188,7 @@ def test_an_epoch_can_be_chosen_on_the_command_line(epochs: Path, medtasks: Any)
 
 
 def test_an_epoch_that_the_log_does_not_have_is_wrong_usage(epochs: Path) -> None:
-    with pytest.raises(UsageError, match="has the epochs 1, 2, 3, expected epoch 4; choose another"):
+    with pytest.raises(UsageError, match="has only the epochs 1, 2, 3, expected epoch 4; choose another"):
         scored(epochs, 4)
 
 

@@ -175,6 +175,14 @@ def test_an_object_of_answers_by_id_is_refused_with_its_fields(tmp_path: Path) -
         read(tmp_path / "p.json")
 
 
+def test_results_of_lmms_eval_without_responses_are_named(tmp_path: Path) -> None:
+    (tmp_path / "1_results.json").write_text(json.dumps({"results": {}, "configs": {}}, indent=2))
+    with pytest.raises(
+        UsageError, match=r"lmms-eval's results without the responses; give its .*_samples_<task>"
+    ):
+        recognise(tmp_path / "1_results.json")
+
+
 # --- ids ---
 
 

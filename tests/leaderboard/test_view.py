@@ -351,6 +351,14 @@ def test_a_sample_shows_prompt_response_options_and_the_other_runs(server: Serve
     assert "Not to be shared" not in shown
 
 
+def test_a_response_that_is_too_long_to_be_scored_whole_says_so(tmp_path: Path) -> None:
+    folder = write_run_of(tmp_path, GUESS, [OPEN])
+    edit_json(folder / "samples" / f"{OPEN}.jsonl", lambda sample: sample.update(scored_in_part=True), line=0)
+    with serving([tmp_path]) as server:
+        shown = [page(server, "sample.html", task=OPEN, id=name) for name in listed(server, task=OPEN)[:2]]
+    assert ["too long to be scored whole" in text for text in shown] == [True, False]
+
+
 def test_a_stripped_run_is_shown_beside_whole_ones(results: Path, tmp_path: Path) -> None:
     (folder,) = (results / ORACLE.folder).glob("*_medtasks")
     remove_rows(folder, tmp_path / "stripped_medtasks")
