@@ -113,8 +113,11 @@ def test_a_null_of_ms_swift_is_no_response(where: str, tmp_path: Path) -> None:
     assert (found.response, found.failed) == ("", "none in the file")
 
 
-def test_a_null_and_an_answer_for_one_sample_contradict_each_other(tmp_path: Path) -> None:
-    path = lines(tmp_path / "p.jsonl", [*right_rows(), right_rows(null=0)[0]])
+@pytest.mark.parametrize("response", ["", "B"])
+def test_a_null_and_an_answer_for_one_sample_contradict_each_other(response: str, tmp_path: Path) -> None:
+    first, *others = right_rows()
+    rows = [{**first, "response": response}, *others, {**first, "response": None}]
+    path = lines(tmp_path / "p.jsonl", rows)
     with pytest.raises(DataError, match=r"line 7: the response to sample .* differs from that in p\.jsonl, line 1"):
         scored(path)
 
@@ -177,9 +180,7 @@ def test_an_object_of_answers_by_id_is_refused_with_its_fields(tmp_path: Path) -
 
 def test_results_of_lmms_eval_without_responses_are_named(tmp_path: Path) -> None:
     (tmp_path / "1_results.json").write_text(json.dumps({"results": {}, "configs": {}}, indent=2))
-    with pytest.raises(
-        UsageError, match=r"lmms-eval's results without the responses; give its .*_samples_<task>"
-    ):
+    with pytest.raises(UsageError, match=r"lmms-eval's results without the responses; give its .*_samples_<task>"):
         recognise(tmp_path / "1_results.json")
 
 
