@@ -33,7 +33,7 @@ NO_IDENTITY = frozenset(
         "device_map", "batch_size", "max_batch_size", "num_concurrent",
         "concurrency", "timeout", "max_retries", "retries", "tensor_parallel_size", "data_parallel_size", "threads",
         "gpu_memory_utilization", "max_num_seqs", "nproc_per_node", "use_cache", "attn_implementation", "base_url",
-        "api_key_env", "predictions", "layout",
+        "api_key_env", "predictions", "layout", "epoch",
         # counted or derived while it ran
         "ignored_generation_settings", "fingerprint_method", "generation_defaults", "parameters",
         "architecture", "torch", "transformers", "rows", "identical_repeats", "unmatched", "answered", "missing",

@@ -302,11 +302,13 @@ def commands(manifest: RunManifest, folder: str) -> tuple[str, ...]:
     if layout := manifest.model.get("layout"):
         file, model = manifest.model.get("predictions", HIDDEN), manifest.model.get("model", HIDDEN)
         judges = dict.fromkeys(judge for name in imported if imported[name] for judge in manifest.judge[name].judges)
-        verdicts = [f"--verdicts-of {_word(judge)}" for judge in judges]
+        options = [f"--verdicts-of {_word(judge)}" for judge in judges]
+        if epoch := manifest.model.get("epoch"):
+            options.append(f"--epoch {_word(epoch)}")
         for name in _named_tasks(manifest) if layout != "lmms-eval" else manifest.tasks:
             of_task = _word(file.get(name, file) if isinstance(file, Mapping) else file)
             source = f"medtasks score {of_task} --from {_word(layout)} --task {_word(name)} --model {_word(model)}"
-            lines.append(" ".join([*environment, source, *verdicts, "--out NEW_DIR"]))
+            lines.append(" ".join([*environment, source, *options, "--out NEW_DIR"]))
     else:
         lines.append(" ".join([*environment, "lmms-eval", *_options(manifest), "--output_path results"]))
 

@@ -130,11 +130,12 @@ def score_rows(predictions: Sequence[Prediction], file: PredictionFile, sha256: 
     if file.verdicts_of is not None:
         samples, judge = _with_given_verdicts(samples, joined.answered, file.verdicts_of, file)
     groups = {name: tuple(leaf for leaf in leaf_tasks(name) if leaf in samples) for name in inner_groups(task)}
+    origin = {"model": file.model, "predictions": file.path.name, "layout": file.layout, "sha256": sha256}
     manifest = RunManifest(
         created=now(),
         processes=1,
         versions=versions(),
-        model={"model": file.model, "predictions": file.path.name, "layout": file.layout, "sha256": sha256},
+        model=origin if file.epoch is None else {**origin, "epoch": file.epoch},
         settings={},
         tasks=facts,
         groups={name: members for name, members in groups.items() if members},

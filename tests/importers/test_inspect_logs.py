@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 import pytest
+from medtasks.leaderboard.verify.scored_run import commands
 
 from medtasks.analysis.scoring import score
 from medtasks.benchmarks.documents import task_documents
@@ -175,6 +176,11 @@ def test_the_chosen_epoch_is_scored_and_the_others_are_counted(epochs: Path) -> 
     count = 2 * len(task_documents(TASK))
     assert run.predictions["of_other_epochs"] == count
     assert any(note.startswith(f"left out, because of another epoch: {count} predictions (") for note in run.notes)
+
+
+def test_the_board_shows_the_command_with_the_epoch(epochs: Path) -> None:
+    (*_, line) = commands(scored(epochs, 2).manifest, "folder")
+    assert "--epoch 2 --out" in line
 
 
 def test_an_epoch_can_be_chosen_from_python(epochs: Path) -> None:
