@@ -289,7 +289,10 @@ def test_score_reads_predictions_made_elsewhere_and_its_own_folders(medtasks: An
         "duplicates": 0,
         "ambiguous": 0,
         "of_other_tasks": 0,
+        "of_other_epochs": 0,
     }
+    notes = predictions.pop("notes")
+    assert "left out, because no document matches: 1 prediction (p.csv, line 7)" in notes
     assert predictions == written
     log = tmp_path / "scored" / "samples" / "mi_cxr_icr.jsonl"
     first, rest = log.read_text(encoding="utf-8").split("\n", 1)
