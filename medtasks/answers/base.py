@@ -1,5 +1,5 @@
-"""Base class of filters: each response is filtered on its own, by a function from text to text; and how much of a
-response is scored."""
+"""Base class of filters, which filter each response on its own, by a function from text to text;
+and how much of a response is scored."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
 LONGEST_SCORED = 2**20
-"""Characters of a response that are scored: metrics on texts take about a hundred bytes of memory for each, and no
-model answers a question with a megabyte."""
+"""Characters of a response that are scored: metrics on texts take a hundred bytes of memory and more
+for each, and no model answers a question with a megabyte."""
 
 
 def is_scored_whole(response: str) -> bool:
@@ -18,7 +18,7 @@ def is_scored_whole(response: str) -> bool:
 
 
 def scored_part(response: str) -> str:
-    """What is scored of a response: all of it, or its beginning and its end, `LONGEST_SCORED` characters together.
+    """What is scored of a response: all of it, or `LONGEST_SCORED` characters of its beginning and end.
 
     The end is kept because answers come last, after reasoning that ends there.
     """

@@ -1,4 +1,4 @@
-"""JSON that our own programs wrote, read strictly: a repeated key is an error, and so is a value of another type."""
+"""JSON of our own programs, read strictly: repeated keys and values of other types are errors."""
 
 from __future__ import annotations
 
@@ -27,9 +27,8 @@ def model_from_json(model: type[M], data: bytes) -> M:
 
 
 def require_distinct_keys(data: bytes) -> None:
-    """Raise a `ValidationError` if an object in the JSON ``data`` has a key twice: readers differ in which one counts.
-
-    Other errors are left to whatever reads the data.
+    """Raise a `ValidationError` if an object in the JSON ``data`` has a key twice, of which readers
+    take different ones. Other errors are left to whatever reads the data.
     """
     try:
         jiter.from_json(data, catch_duplicate_keys=True)

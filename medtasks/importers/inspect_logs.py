@@ -1,8 +1,8 @@
 """Logs of Inspect (``inspect eval``): its ``.eval`` archives and its ``.json`` files.
 
-A sample may have no text although nothing is wrong with the log: it ended in an error, at a limit of time or tokens, or
-a filter withheld the answer. What the log says about it decides whether the model gave an empty answer, which is
-scored, or none, which is not.
+A sample may have no text although nothing is wrong with the log: it ended in an error, at a limit
+of time or tokens, or a filter withheld the answer. What the log says about it decides whether the
+model gave an empty answer, which is scored, or none, which is not.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def _samples(path: Path) -> Iterator[SourceRow]:
         return
     samples = next(read_jsonl(path)).row.get("samples")
     if not isinstance(samples, list):
-        raise DataError(f"{path}: has no list `samples`, so it is not an Inspect log; choose another layout.")
+        problem = "has no list `samples`, so it is not an Inspect log; choose another layout."
+        raise DataError(f"{path}: {problem}")
     for number, sample in enumerate(samples, start=1):
         where = Where(path.name, number, unit="row")
         if not isinstance(sample, dict):
@@ -58,22 +59,26 @@ def _samples(path: Path) -> Iterator[SourceRow]:
 
 
 def _member(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
-    """The content of a member; Inspect compresses with Zstandard, which ``zipfile`` supports from Python 3.14."""
+    """The content of a member, unpacked here if it is in Zstandard, as Inspect writes it:
+    ``zipfile`` reads that from Python 3.14."""
     member = archive.getinfo(name)
     if member.compress_type != _ZSTANDARD:
         return read_member(archive, name)
     import pyarrow as pa  # type: ignore[import-untyped]
 
-    member.compress_type, member.file_size = zipfile.ZIP_STORED, member.compress_size  # to read it as it is
+    member.compress_type = zipfile.ZIP_STORED  # to read it as it is
+    member.file_size = member.compress_size
     member.CRC = None  # type: ignore[assignment]  # that of the unpacked content
     packed = pa.BufferReader(read_member(archive, name))
     try:
         with pa.CompressedInputStream(packed, "zstd") as unpacked:
             data: bytes = unpacked.read(MAX_JSON_BYTES + 1)
     except (OSError, ValueError) as error:
-        raise DataError(f"{path}: member {name} is damaged ({error}); fetch the log again.") from error
+        problem = f"member {name} is damaged ({error}); fetch the log again."
+        raise DataError(f"{path}: {problem}") from error
     if len(data) > MAX_JSON_BYTES:
-        raise DataError(f"{path}: member {name} has more than the {MAX_JSON_BYTES:,} bytes allowed.")
+        limit = f"{MAX_JSON_BYTES:,} bytes"
+        raise DataError(f"{path}: member {name} has more than the limit of {limit}; do not use it.")
     return data
 
 
@@ -107,18 +112,27 @@ def _of_sample(row: Row, where: Where) -> Prediction:
 
 
 def _keys(row: Row) -> dict[str, str]:
-    metadata, name, asked, target = (row.get(field) for field in ("metadata", "id", "input", "target"))
-    if isinstance(asked, list):  # messages, of which the user's last one has the question
-        users = [message for message in asked if isinstance(message, dict) and message.get("role") == "user"]
-        asked = users[-1].get("content") if users else None
+    target, metadata, name = row.get("target"), row.get("metadata"), row.get("id")
     if isinstance(target, list) and len(target) == 1:
         target = target[0]
-    keys = identifying_texts({"question": _text(asked), "target": target}, target="target")
+    keys = identifying_texts({"question": _question(row), "target": target}, target="target")
     if isinstance(metadata, dict):
         keys |= identifying_texts(metadata)
     if not isinstance(name, bool) and isinstance(name, str | int):
         keys["id"] = str(name)
     return keys
+
+
+def _question(row: Row) -> str | None:
+    """The input, or the user's last message in it."""
+    asked = row.get("input")
+    if not isinstance(asked, list):
+        return _text(asked)
+    question = None
+    for message in asked:
+        if isinstance(message, dict) and message.get("role") == "user":
+            question = _text(message.get("content"))
+    return question
 
 
 def _epoch(row: Row, where: Where) -> int:
@@ -129,28 +143,36 @@ def _epoch(row: Row, where: Where) -> int:
 
 
 def _text(content: Any) -> str | None:
-    """A message's text, which may be in parts; None if there is none. Parts with reasoning are not part of it."""
+    """A message's text, which may be in parts, without its reasoning; None if there is none."""
     if isinstance(content, str):
         return content
-    parts = [part.get("text") for part in content if isinstance(part, dict)] if isinstance(content, list) else []
-    texts = [part for part in parts if isinstance(part, str)]
+    texts = [part["text"] for part in _parts(content) if isinstance(part.get("text"), str)]
     return "\n".join(texts) if texts else None
 
 
+def _parts(content: Any) -> list[Row]:
+    """The parts of a message; none if it is a text."""
+    if not isinstance(content, list):
+        return []
+    return [part for part in content if isinstance(part, dict)]
+
+
 def _generated(output: Row, choice: Row, message: Row) -> bool:
-    """Whether the log shows that the model generated something, though no text: then its answer is empty."""
-    usage, content = output.get("usage"), message.get("content")
+    """Whether the model generated something, if no text: then its answer is empty."""
+    if choice.get("stop_reason") in _GENERATED:
+        return True
+    if any(part.get("type") == "reasoning" for part in _parts(message.get("content"))):
+        return True
+    usage = output.get("usage")
     tokens = usage.get("output_tokens") if isinstance(usage, dict) else None
-    parts = content if isinstance(content, list) else []
-    thought = any(isinstance(part, dict) and part.get("type") == "reasoning" for part in parts)
-    return thought or choice.get("stop_reason") in _GENERATED or (isinstance(tokens, int) and tokens > 0)
+    return isinstance(tokens, int) and tokens > 0
 
 
 # --- why there is no response ---
 
 
 def _failure(row: Row, output: Row) -> str | None:
-    """Why the sample does not count, whatever its output says; None if nothing speaks against it."""
+    """Why the sample does not count, whatever its output says; None if it does."""
     invalid = row.get("invalidation")
     if invalid is not None:
         reason = invalid.get("reason") if isinstance(invalid, dict) else None
@@ -165,7 +187,9 @@ def _failure(row: Row, output: Row) -> str | None:
 def _explanation(choice: Row) -> str:
     """What the log says about the filter that withheld an answer, to be appended."""
     details = choice.get("stop_details")
-    known = [details.get(field) for field in ("category", "explanation")] if isinstance(details, dict) else []
+    if not isinstance(details, dict):
+        return ""
+    known = (details.get("category"), details.get("explanation"))
     texts = [text for text in known if isinstance(text, str) and text.strip()]
     return f": {', '.join(texts)}" if texts else ""
 

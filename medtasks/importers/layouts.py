@@ -28,16 +28,18 @@ from medtasks.importers.workbooks import LostText
 COLUMNS = ("sample_id", "response", "task", "img_id", "question")
 """What rows with columns may have, besides ``finish_reason`` and a judge's verdict."""
 _JUDGED = frozenset({"eval_json", "original"})
-"""Fields of Kvasir-VQA-x1's ``*_eval.json``, in which ``answer`` is the reference; other files may differ."""
+"""Fields of Kvasir-VQA-x1's ``*_eval.json``, in which ``answer`` is the reference."""
 
 
 # --- rows with columns ---
 
 
 def predictions_in_rows(rows: Iterable[SourceRow], columns: Mapping[str, str]) -> list[Prediction]:
-    """The predictions in rows with their places; null means that a key is unknown, other columns are ignored.
+    """The predictions in rows with their places; null means that a key is unknown, other columns
+    are ignored.
 
-    ``columns`` are the names of our columns in the rows, which are then required; by default they have our names.
+    ``columns`` are the names of our columns in the rows, which are then required; by default they
+    have our names.
     """
     for column in columns:
         if column not in COLUMNS:
@@ -48,11 +50,18 @@ def predictions_in_rows(rows: Iterable[SourceRow], columns: Mapping[str, str]) -
     return [_of_row(row, where, response, names, required) for where, row in rows]
 
 
-def _of_row(row: Row, where: Where, response: str, names: Mapping[str, str], required: Iterable[str]) -> Prediction:
+def _of_row(
+    row: Row,
+    where: Where,
+    response: str,
+    names: Mapping[str, str],
+    required: Iterable[str],
+) -> Prediction:
     """The prediction in a row with the column ``response``, and those that ``names`` has by key."""
     for name in required:
         if name not in row:
-            raise wrong(where, name, None, f"it among {names_in(row)}, or another name with --column")
+            expected = f"it among {names_in(row)}, or another name with --column"
+            raise wrong(where, name, None, expected)
     keys = known_texts(row, names, where)
     if "sample_id" not in keys and not {"img_id", "question"} <= keys.keys():
         expected = f"a sample id, or both `{names['img_id']}` and `{names['question']}`"
@@ -73,16 +82,20 @@ Unicode = Annotated[str, expects("a text", is_text)]
 
 class _Message(BaseModel, strict=True):
     role: Literal["system", "user", "assistant"]
-    content: Annotated[str | None, expects("a text", lambda value: value is None or isinstance(value, str))]
+    content: Annotated[str | None, expects("a text", lambda value: isinstance(value, str | None))]
+
+
+def _is_list_of_one(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 1
 
 
 class _SwiftRow(ReleaseRow):
     messages: Annotated[tuple[_Message, ...], Field(strict=False, min_length=1)]
-    images: Annotated[list[Any], expects("a list of one image", lambda value: type(value) is list and len(value) == 1)]
+    images: Annotated[list[Any], expects("a list of one image", _is_list_of_one)]
 
 
 def ms_swift_prediction(row: Row, where: Where) -> Prediction:
-    """``response`` takes precedence over the assistant's message, which in some files is the reference."""
+    """From ``response``, or else the assistant's message, which in some files is the reference."""
     given = parse_row(_SwiftRow, row, where)
     asked = [message.content for message in given.messages if message.role == "user"]
     question = (asked[-1] or "").replace("<image>", " ").strip() if asked else ""
@@ -96,9 +109,11 @@ def ms_swift_prediction(row: Row, where: Where) -> Prediction:
         raise wrong(where, "images[0]", image, "a path that ends in <img_id>.jpg")
     last = given.messages[-1]
     if "response" not in row and last.role != "assistant":
-        raise wrong(where, "messages", row["messages"], "the assistant's message at the end, or a field `response`")
+        expected = "the assistant's message at the end, or a field `response`"
+        raise wrong(where, "messages", row["messages"], expected)
     response = one_response(where, "response", row.get("response", last.content))
-    return prediction(where, {"img_id": stem, "question": question}, response, finish_in(row, where))
+    keys = {"img_id": stem, "question": question}
+    return prediction(where, keys, response, finish_in(row, where))
 
 
 # --- lmms-eval ---
@@ -111,10 +126,12 @@ class _Position(ReleaseRow):
 
 
 def lmms_eval_predictions(row: Row, where: Where) -> Iterator[Prediction]:
-    """From the raw responses if they differ from the filtered ones: then the line has ``resps``. Repeats are epochs.
+    """From the raw responses if they differ from the filtered ones: then the line has ``resps``.
+    Repeats are epochs.
 
-    lmms-eval omits the document, so a line is identified by ``doc_id``, its position among the task's documents; with
-    ``target`` and the first medium, matching can detect that the documents are different ones.
+    lmms-eval omits the document, so a line is identified by ``doc_id``, its position among the
+    task's documents; with ``target`` and the first medium, matching can detect that the documents
+    are different ones.
     """
     field = "resps" if row.get("resps") is not None else "filtered_resps"
     if field not in row:
@@ -130,15 +147,16 @@ def lmms_eval_predictions(row: Row, where: Where) -> Iterator[Prediction]:
 
 
 def vlmevalkit_prediction(row: Row, where: Where) -> Prediction:
-    """``index`` is the tool's sample id; ``sample_id``, ``img_id`` and ``image_path`` identify the sample better, if
-    the dataset has such a column. An empty cell of ``prediction`` is an empty response."""
+    """``index`` is the tool's sample id; ``sample_id``, ``img_id`` and ``image_path`` identify the
+    sample better, if the dataset has such a column. An empty cell of ``prediction`` is an empty
+    response."""
     if "prediction" not in row:
         raise wrong(where, "prediction", None, f"it among {names_in(row)}")
     response = row["prediction"]
     if isinstance(response, LostText):
         raise DataError(
-            f"{where}: field `prediction` is {response}, expected a text; a spreadsheet program has replaced the text, "
-            "so write the predictions again, as .tsv or JSONL."
+            f"{where}: field `prediction` is {response}, expected a text; a spreadsheet program has "
+            "replaced the text, so write the predictions again, as .tsv or JSONL."
         )
     keys = identifying_texts(row, id="index", target="answer")
     image = row.get("image_path")

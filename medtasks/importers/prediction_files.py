@@ -62,28 +62,34 @@ def task_in_name(path: Path) -> str | None:
 def read_predictions(path: Path, layout: str, columns: Mapping[str, str]) -> list[Prediction]:
     """The predictions in ``path``, in the order of its lines, of all epochs.
 
-    ``columns`` are the file's names for ``sample_id``, ``response``, ``task``, ``img_id`` and ``question`` in the
-    layouts with columns; by default the same. Errors name file, line and field.
+    ``columns`` are the file's names for ``sample_id``, ``response``, ``task``, ``img_id`` and
+    ``question`` in the layouts with columns; by default the same. Errors name file, line and field.
     """
     if layout in _TABLES:
-        return predictions_in_rows(_TABLES[layout](path, columns.get("response", "response")), columns)
+        rows = _TABLES[layout](path, columns.get("response", "response"))
+        return predictions_in_rows(rows, columns)
     if columns:
-        tables = ", ".join(_TABLES)
-        raise UsageError(f"layout {layout} has its own fields; leave the columns out, or choose one of {tables}.")
+        fix = f"leave the columns out, or choose one of {', '.join(_TABLES)}"
+        raise UsageError(f"layout {layout} has its own fields; {fix}.")
     predictions = [*_LOGS[layout](path)]
     if not predictions:
-        raise DataError(f"{path}: the log has no samples; write it with its samples (`--log-samples`).")
+        fix = "write it with its samples (`--log-samples`)"
+        raise DataError(f"{path}: the log has no samples; {fix}.")
     return predictions
 
 
 def _csv_rows(path: Path, response: str) -> Iterator[SourceRow]:
     """The rows of a CSV file: a blank cell is a blank response, or an unknown key."""
     for where, row in read_csv_rows(path):
-        yield SourceRow(where, {name: cell if name == response or cell.strip() else "" for name, cell in row.items()})
+        cells = dict(row)
+        for name, cell in row.items():
+            if name != response and not cell.strip():
+                cells[name] = ""
+        yield SourceRow(where, cells)
 
 
 def _json_rows(path: Path, response: str) -> Iterator[SourceRow]:
-    """The rows of a JSON or JSONL file; if its only object has no ``response``, those of the list in it."""
+    """The rows of a JSON or JSONL file, or of the list in its only object, if that is no row."""
     rows = read_jsonl(path)
     first = next(rows)
     if response in first.row:
@@ -94,17 +100,25 @@ def _json_rows(path: Path, response: str) -> Iterator[SourceRow]:
         return chain((first,), others)
     if len(listed) > 1:
         raise DataError(
-            f"{path}: its only object has several lists of objects ({names_in(listed)}), expected one, that of "
-            "the predictions; write it alone."
+            f"{path}: its only object has several lists of objects ({names_in(listed)}), expected "
+            "one, that of the predictions; write it alone."
         )
     ((name, members),) = listed.items()
-    file = f"{path.name}, list {name[:40]!r}"
-    return (SourceRow(Where(file, number, unit="row"), row) for number, row in enumerate(members, start=1))
+    return _numbered(members, f"{path.name}, list {name[:40]!r}")
 
 
 def _lists_of_objects(row: Row) -> dict[str, list[Row]]:
-    lists = {name: value for name, value in row.items() if isinstance(value, list) and value}
-    return {name: value for name, value in lists.items() if all(isinstance(member, dict) for member in value)}
+    """The fields that are lists of objects, and not empty."""
+    lists = {}
+    for name, value in row.items():
+        if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+            lists[name] = value
+    return lists
+
+
+def _numbered(rows: Iterable[Row], file: str) -> Iterator[SourceRow]:
+    for number, row in enumerate(rows, start=1):
+        yield SourceRow(Where(file, number, unit="row"), row)
 
 
 def _parquet_rows(path: Path, response: str) -> Iterator[SourceRow]:
@@ -150,7 +164,10 @@ _LOGS: Mapping[str, Callable[[Path], Iterable[Prediction]]] = {
 
 _PARQUET = b"PAR1"
 _UNREADABLE: Mapping[bytes, tuple[str, str]] = {
-    b"\xd0\xcf\x11\xe0": ("an old .xls workbook, or one with a password", "save it as .xlsx without a password"),
+    b"\xd0\xcf\x11\xe0": (
+        "an old .xls workbook, or one with a password",
+        "save it as .xlsx without a password",
+    ),
     b"\x1f\x8b": ("compressed with gzip", "unpack it"),
     b"\x28\xb5\x2f\xfd": ("compressed with Zstandard", "unpack it"),
 }
@@ -173,8 +190,9 @@ def recognise(path: Path) -> str:
     layout = _of_archive(path) if first == ZIP_MARK else _of_text(path, encoding_of(first))
     if layout is None:
         raise UsageError(
-            f"{path}: its layout is not recognised, expected JSON, JSONL, CSV, Parquet, or a file of "
-            f"VLMEvalKit or Inspect; convert it, or name its layout with --from ({', '.join(LAYOUTS)})."
+            f"{path}: its layout is not recognised, expected JSON, JSONL, CSV, Parquet, or a file "
+            "of VLMEvalKit or Inspect; convert it, or name its layout with --from "
+            f"({', '.join(LAYOUTS)})."
         )
     return layout
 
@@ -216,8 +234,8 @@ def _opening(path: Path, encoding: str) -> list[str]:
         lines = iter(decoded(content_of(path), path.name).splitlines())
         return [*islice(filter(str.strip, lines), 2)]
     with reading(path, "check the path"):  # lazily: a JSON file may be one long line
-        lines = (line.decode(encoding, errors="replace").rstrip("\r\n") for line in read_lines(path))
-        return [*islice(filter(str.strip, lines), 2)]
+        texts = (line.decode(encoding, errors="replace") for line in read_lines(path))
+        return [text.rstrip("\r\n") for text in islice(filter(str.strip, texts), 2)]
 
 
 def _of_object(path: Path, line: str) -> str:
@@ -231,8 +249,8 @@ def _of_object(path: Path, line: str) -> str:
             return "jsonl" if path.suffix == ".jsonl" else "inspect"
     if {"results", "configs"} <= row.keys():
         raise UsageError(
-            f"{path}: has lmms-eval's results without the responses; give its *_samples_<task>.jsonl files, which "
-            "--log_samples writes, one by one."
+            f"{path}: has lmms-eval's results without the responses; give its "
+            "*_samples_<task>.jsonl files, which --log_samples writes, one by one."
         )
     if {"eval", "samples"} <= row.keys():
         return "inspect"

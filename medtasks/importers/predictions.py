@@ -1,4 +1,4 @@
-"""A prediction as a file has it: a response, what identifies its sample, and how the response ended."""
+"""A prediction as a file has it: a response, what identifies its sample, and how it ended."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ _ENDS: Mapping[str, End] = {
     **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "model_length"), End.TOKEN_LIMIT),
 }
 """Reasons for which APIs and harnesses report that a response ended; others leave it unknown."""
-_BLOCKED = frozenset({"content_filter", "safety", "refusal", "prohibited_content", "blocklist", "recitation", "spii"})
+_BLOCKED = frozenset(
+    ("content_filter", "safety", "refusal", "prohibited_content", "blocklist", "recitation", "spii"),
+)
 """Reasons that mean that a filter withheld the response."""
 
 
@@ -43,10 +45,11 @@ _BLOCKED = frozenset({"content_filter", "safety", "refusal", "prohibited_content
 class Prediction:
     """One response, its place in the file, and what identifies the sample that it answers.
 
-    ``keys`` may have ``sample_id``, ``img_id`` and ``question``, ``task``, ``id`` (the other tool's sample id),
-    ``target`` (its reference answer), and for a harness line ``doc_id`` (position among the task's documents) and
-    ``input_media``. ``verdict`` is a judge's verdict on the response, ``failed`` the reason why there is no response.
-    ``end`` is None if the file does not say how the response ended, ``epoch`` if the file has no repeats.
+    ``keys`` may have ``sample_id``, ``img_id`` and ``question``, ``task``, ``id`` (the other tool's
+    sample id), ``target`` (its reference answer), and for a harness line ``doc_id`` (position among
+    the task's documents) and ``input_media``. ``verdict`` is a judge's verdict on the response,
+    ``failed`` the reason why there is no response. ``end`` is None if the file does not say how the
+    response ended, ``epoch`` if the file has no repeats.
     """
 
     where: Where
@@ -59,22 +62,26 @@ class Prediction:
 
     @property
     def reply(self) -> Reply:
-        """The reply of the model, marked as failed if its text is one that a back-end gives for a failed request."""
+        """The reply, failed if its text is one that back-ends return for failed requests."""
         if self.failed is not None:
             return Reply.failure(self.failed)
         return Reply(self.response, finish=None if self.end is None else self.end.finish).checked()
 
     @property
     def answer(self) -> tuple[str, bool]:
-        """What two predictions for one sample must agree on: the response, and whether there is one."""
+        """What predictions for a sample must agree on: the response, and whether there is one."""
         return self.response, self.failed is None
 
 
 def prediction(
-    where: Where, keys: Mapping[str, str], response: str | None, finish: str | None = None, **more: Any
+    where: Where,
+    keys: Mapping[str, str],
+    response: str | None,
+    finish: str | None = None,
+    **more: Any,
 ) -> Prediction:
-    """The prediction with this response, failed if it is None or ``finish`` says that a filter withheld it; ``more``
-    are further fields."""
+    """The prediction with this response, failed if it is None or ``finish`` says that a filter
+    withheld it; ``more`` are further fields."""
     if is_blocked(finish):
         return Prediction(where, keys, "", failed=finish, **more)
     if response is None:
@@ -100,7 +107,7 @@ def is_null(value: object) -> bool:
 
 
 def responses_in(where: Where, field: str, found: object) -> list[str | None]:
-    """The responses in ``found``: a text, or texts in lists within lists; None for a null, and for an empty list."""
+    """The responses in ``found``, a text or texts in nested lists; None for a null or no text."""
     responses: list[str | None] = []
     rest = [found]
     while rest:  # a file may nest lists deeper than Python calls
@@ -135,15 +142,26 @@ def finish_in(row: Row, where: Where, field: str = "finish_reason") -> str | Non
 
 
 def known_texts(row: Row, columns: Mapping[str, str], where: Where) -> dict[str, str]:
-    """The texts of the ``columns`` (by the key that each is) that are neither missing, null nor empty, stripped."""
-    known = {key: column for key, column in columns.items() if not (is_null(row.get(column)) or row[column] == "")}
-    return {key: text_field(row, column, where).strip() for key, column in known.items()}
+    """The texts of the ``columns``, by the key that each is, stripped; without those that are
+    missing, null or empty."""
+    texts = {}
+    for key, column in columns.items():
+        value = row.get(column)
+        if not is_null(value) and value != "":
+            texts[key] = text_field(row, column, where).strip()
+    return texts
 
 
 def identifying_texts(row: Row, **others: str) -> dict[str, str]:
-    """The texts in another tool's row that identify its sample, and those of ``others`` (its names by our keys)."""
+    """The texts in another tool's row that identify its sample, stripped; ``others`` are further
+    names of its fields, by our keys."""
     names = {name: name for name in ("sample_id", "img_id", "question", "task")} | others
-    return {key: row[name].strip() for key, name in names.items() if is_text(row.get(name)) and row[name].strip()}
+    texts = {}
+    for key, name in names.items():
+        value = row.get(name)
+        if is_text(value) and value.strip():
+            texts[key] = value.strip()
+    return texts
 
 
 def names_in(row: Row) -> str:
