@@ -212,7 +212,7 @@ def _notes_on_ends(manifest: RunManifest) -> Iterator[str]:
 
 def _advice_on_limits(manifest: RunManifest, cut: Sequence[str]) -> str:
     if manifest.is_imported:
-        return "what was cut off is not scored; raise the limit where the predictions are made"
+        return "answers after the cut are lost; raise the limit where the predictions are made"
     own = manifest.model.get("max_new_tokens")
     option = "max_new_tokens in --model_args" if own else "--gen_kwargs max_new_tokens"
     limits = sorted({str(own or manifest.tasks[name].generation.get("max_new_tokens")) for name in cut})

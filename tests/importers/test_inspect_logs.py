@@ -19,6 +19,7 @@ from medtasks.importers.prediction_files import read_predictions, recognise
 from medtasks.importers.predictions import End, Prediction
 from medtasks.importers.run import PredictionFile, score_predictions
 from medtasks.runs.record import RunRecord
+from medtasks.runs.summary import summary
 
 TASK = "mi_cxr_icr"
 REASONING = [{"type": "reasoning", "reasoning": "Is it B?"}]
@@ -149,6 +150,9 @@ def test_cut_responses_are_counted_in_the_manifest(tmp_path: Path) -> None:
     run = scored(write_json(tmp_path, samples))
     assert run.manifest.tasks[TASK].finish == {"length": 1, "stop": len(documents) - 1}
     assert "cut off at the token limit: 1 response (log.json, row 3)" in run.notes
+    text = summary(run, None)
+    assert f"cut off: {1 / len(documents):.0%} of {TASK}" in text
+    assert "warning: answers after the cut are lost; raise the limit where the predictions are made" in text
 
 
 # --- epochs ---
