@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator, model_validator
+from typing_extensions import Self
 
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import UsageError
@@ -37,6 +39,14 @@ class Budget(BaseModel):
     max_tokens: int | None = Field(default=None, ge=0)
 
 
+@dataclass(frozen=True)
+class TokenLimit:
+    """The field of a request that limits the tokens of an answer, and its value."""
+
+    field: str
+    most: int
+
+
 class JudgeSettings(BaseModel):
     """An OpenAI-compatible endpoint and the requests to it; None leaves a field out of the request."""
 
@@ -47,6 +57,7 @@ class JudgeSettings(BaseModel):
     api_key_env: str = "OPENAI_API_KEY"  # the name of a variable, never the key
     temperature: float | None = Field(default=0.0, ge=0)
     max_tokens: int | None = Field(default=1024, ge=1)
+    max_completion_tokens: int | None = Field(default=None, ge=1)  # in place of max_tokens, as some models demand
     timeout: float = Field(default=120.0, gt=0)  # seconds for one whole attempt
     concurrency: int = Field(default=64, ge=1, le=1000)
     retries: int = Field(default=5, ge=0)  # after a 408, 409, 429, 5xx, timeout, broken connection or unreadable reply
@@ -64,6 +75,22 @@ class JudgeSettings(BaseModel):
     def in_flight(self) -> int:
         """Maximum number of requests in flight; those of a batch all are, with their images in memory."""
         return (1000 if self.images else 10_000) if self.batch else self.concurrency
+
+    @property
+    def token_limit(self) -> TokenLimit | None:
+        """The limit on the tokens of an answer, those of its reasoning included; None if the endpoint chooses it."""
+        for name in ("max_completion_tokens", "max_tokens"):
+            most = self.extra_body.get(name, getattr(self, name))
+            if isinstance(most, int):
+                return TokenLimit(name, most)
+        return None
+
+    @model_validator(mode="after")
+    def _one_limit(self) -> Self:
+        both = self.max_completion_tokens is not None and self.max_tokens is not None
+        if both and "max_tokens" in self.model_fields_set:
+            raise ValueError("max_tokens and max_completion_tokens exclude each other; remove one")
+        return self
 
     @field_validator("base_url")
     @classmethod
@@ -103,6 +130,8 @@ def judge_identity(settings: JudgeSettings, *, images: bool) -> dict[str, Any]:
     """The settings that determine a verdict, for verdict keys and manifests; neither address nor API key."""
     fields = ["model", "temperature", "max_tokens", "extra_body"]
     identity = {name: getattr(settings, name) for name in fields}
+    if settings.max_completion_tokens is not None:
+        identity |= {"max_tokens": None, "max_completion_tokens": settings.max_completion_tokens}
     return identity | ({"images": True, "image_side": settings.image_side} if images else {})
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks.core.errors import UsageError
-from medtasks.judge.settings import read_judges
+from medtasks.judge.settings import TokenLimit, read_judges
 from medtasks.judge.verdict import family_of, family_warnings
 
 JUDGE = "model=m,base_url=http://127.0.0.1:9/v1"
@@ -36,6 +36,7 @@ NO_ADDRESSES = ("http://judge..local/v1", "http://h:80000/v1", "http://h:abc/v1"
         (f"{JUDGE},budget={KEY}", "field `judges.m.budget` is wrong, expected "),
         (f"{JUDGE},extra_body={{seen: 2026-01-02}}", "`judges.m.extra_body.seen`: input was not a valid JSON value"),
         (f"{JUDGE},extra_body={{seen: .nan}}", "`judges.m.extra_body.seen"),
+        (f"{JUDGE},max_tokens=9,max_completion_tokens=9", "max_tokens and max_completion_tokens exclude each other"),
     ],
 )
 def test_a_wrong_field_is_named_without_its_value(given: str, said: str) -> None:
@@ -55,6 +56,22 @@ def test_the_file_or_the_option_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as raised:
         read_judges([str(path)], combine="worst")
     assert str(raised.value) == f"--combine: {expected}"
+
+
+@pytest.mark.parametrize(
+    ("given", "limit"),
+    [
+        (JUDGE, TokenLimit("max_tokens", 1024)),
+        (f"{JUDGE},max_tokens=9", TokenLimit("max_tokens", 9)),
+        (f"{JUDGE},max_completion_tokens=9", TokenLimit("max_completion_tokens", 9)),
+        (f"{JUDGE},max_tokens=null,max_completion_tokens=9", TokenLimit("max_completion_tokens", 9)),
+        (f"{JUDGE},extra_body={{max_completion_tokens: 9}}", TokenLimit("max_completion_tokens", 9)),
+        (f"{JUDGE},max_tokens=null", None),
+    ],
+)
+def test_the_limit_on_an_answer_is_known_by_its_field(given: str, limit: TokenLimit | None) -> None:
+    (judge,) = read_judges([given]).judges.values()
+    assert judge.token_limit == limit
 
 
 @pytest.mark.parametrize(

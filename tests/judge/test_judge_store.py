@@ -170,6 +170,8 @@ def test_a_store_of_any_earlier_release_stays_valid(path: Path) -> None:
     settings = JudgeSettings(base_url="http://x/v1", model="Qwen3-235B", extra_body={"a": {"b": 1}})
     rubric, prompt = "0123456789abcdef", "Is it é?"
     assert verdict_key(settings, rubric, prompt) == "b49533fc6b26549a11101e540cbbd0c72140a15bad1ac7322137af488fc071ba"
+    other_limit = settings.model_copy(update={"max_completion_tokens": 1024})
+    assert verdict_key(other_limit, rubric, prompt) != verdict_key(settings, rubric, prompt)
     seeing = settings.model_copy(update={"temperature": None, "max_tokens": None})
     assert (
         verdict_key(seeing, rubric, prompt, ["i1", "i2"])
