@@ -1,7 +1,8 @@
 """Verdicts: a judge's answers, parsed leniently and validated strictly.
 
-Parsing tolerates text around the JSON and several ways to write a number; it never guesses a score. An answer that
-quotes other JSON beside its own is not a verdict: the two cannot be told apart.
+Parsing tolerates text around the JSON, backslashes and commas that JSON does not allow, and several ways to write a
+number; it never guesses a score. An answer that quotes other JSON beside its own is not a verdict: the two cannot be
+told apart.
 """
 
 from __future__ import annotations
@@ -9,18 +10,16 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import fsum
 from typing import Any, Literal
 
 from pydantic import Field
 
-from medtasks.answers.thoughts import strip_thinking
 from medtasks.catalog.rubric import Aspect, Rubric, aspects_of, total
 from medtasks.core.errors import MedtasksError
 from medtasks.core.schema import Compact
-
-_BRACE = re.compile(r"[{}]")
+from medtasks.judge.json_in_text import Invalid, objects_in, whole_object
 
 
 class Verdict(Compact):
@@ -35,15 +34,14 @@ class Verdict(Compact):
     completion_tokens: int = 0
 
 
-class Invalid(Exception):
-    """Why an answer is not a verdict, as the end of a sentence that begins with "because"."""
-
-
-def parse_verdict(text: str, rubric: Rubric, document: Mapping[str, Any]) -> Verdict | Invalid:
+def parse_verdict(
+    text: str, rubric: Rubric, document: Mapping[str, Any], *, was_cut: bool = False
+) -> Verdict | Invalid:
     """The verdict in a judge's answer ``text`` on a response to ``document``.
 
     Reads the whole text as JSON, or else every complete JSON object in it, fenced or amid prose, that is not inside
-    another, unreadable one. If several are verdicts, they must agree on all scores. Thinking blocks are skipped.
+    another, unreadable one. If several are verdicts, they must agree on all scores. Thinking blocks are skipped. An
+    answer that ``was_cut`` may have gone on to another verdict, unless all of it is one JSON object.
 
     Raises:
         DataError: the document does not define the aspects (:func:`medtasks.catalog.rubric.aspects_of`).
@@ -52,7 +50,8 @@ def parse_verdict(text: str, rubric: Rubric, document: Mapping[str, Any]) -> Ver
     if not text.strip():
         return Invalid("it is empty")
     try:
-        readings = [_validated(answer, aspects) for answer in _objects(text)]
+        found = [whole_object(text)] if was_cut else objects_in(text)
+        readings = [_validated(answer, aspects) for answer in found if answer is not None]
     except Invalid as error:
         return error
     verdicts = [reading for reading in readings if isinstance(reading, Verdict)]
@@ -85,55 +84,6 @@ def _validated(answer: dict[str, Any], aspects: tuple[Aspect, ...]) -> Verdict |
             )
         scores[aspect.name] = score
     return Verdict(scores=scores, reasons=reasons)
-
-
-def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects of ``text``: the whole text, or those outside all other braces. Raises :class:`Invalid`."""
-    # the whole text comes before thinking is stripped: a reason may mention a thinking tag
-    whole = _decoded(text.strip(), 0) if text.lstrip().startswith("{") else None  # prose may begin with "Infinity"
-    if whole is not None and whole[1] == len(text.strip()):
-        yield whole[0]
-        return
-    answer = strip_thinking(text)
-    if not answer:
-        raise Invalid("it ends within its thinking")
-    # An object inside braces that cannot be read may be a quotation within the judge's own broken JSON: the braces
-    # must have closed before anything counts.
-    unclosed, position = 0, 0
-    while brace := _BRACE.search(answer, position):
-        position = brace.end()
-        if brace[0] == "}":
-            unclosed = max(0, unclosed - 1)
-        elif unclosed == 0 and (found := _decoded(answer, brace.start())):
-            yield found[0]
-            position = found[1]
-        else:
-            unclosed += 1
-
-
-def _decoded(text: str, start: int) -> tuple[dict[str, Any], int] | None:
-    try:
-        found, end = _DECODER.raw_decode(text, start)
-    except RecursionError as error:
-        raise Invalid("it is nested too deeply") from error
-    except ValueError:
-        return None
-    return (found, end) if isinstance(found, dict) else None
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise Invalid("an object has a duplicate key")
-    return found
-
-
-def _refuse_constant(name: str) -> None:
-    raise Invalid(f"it has {name}, which is not JSON")
-
-
-# strict=False: judges write line breaks into their reasons
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_refuse_constant, strict=False)
 
 
 def repair_request(text: str, invalid: Invalid, schema: Mapping[str, Any]) -> str:

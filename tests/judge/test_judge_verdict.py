@@ -48,11 +48,37 @@ def scores(text: str) -> Any:
         json.dumps({"correctness": {"score": 2}, "evidence_grounding": 0, "safety": {"score": "1", "reason": 5}}),
         FULL.replace("because", "a line\nbreak"),
         FULL.replace("because", "it says <think> and"),
+        FULL.replace("because", r"diameter \geq 5 mm, \(\frac{1}{2}\), \underline{x}, C:\path, 100\%"),
+        FULL.replace("evidence_grounding", r"evidence\_grounding"),
+        f"```json\n{FULL[:-1]},\n}}\n```",
+        FULL.replace("}, ", ",}, ").replace("because", r"\pi"),
+        f'{FLAT[:-1]}, "seen": [1, 2, ]}}',
         *(before + FLAT for before in ("Infinity", "NaN ", "-Infinity: ", "null ")),  # prose begins as a number may
     ],
 )
 def test_verdicts_are_read(text: str) -> None:
     assert scores(text) == SCORES
+
+
+def test_a_reason_with_backslashes_is_what_the_judge_wrote() -> None:
+    answer = '{"correctness": {"reason": "5 \\geq 4 in C:\\path", "score": 2}, "evidence_grounding": 0, "safety": 1}'
+    found = read(answer)
+    assert isinstance(found, Verdict)
+    assert found.reasons == {"correctness": r"5 \geq 4 in C:\path"}
+
+
+@pytest.mark.parametrize("text", [FULL, f" {FLAT}\n\n", f"<think>hm</think>{FULL}", FULL[:-1] + ",}"])
+def test_an_answer_that_was_cut_is_a_verdict_if_all_of_it_is_one(text: str) -> None:
+    found = parse_verdict(text, RUBRIC, DOCUMENT, was_cut=True)
+    assert isinstance(found, Verdict)
+    assert found.scores == SCORES
+
+
+@pytest.mark.parametrize(
+    "text", [FULL[:-1], f"Draft: {FLAT} Final:", f"{FLAT} But", f"```json\n{FULL}\n```", f"<think>{FLAT}"]
+)
+def test_an_answer_that_was_cut_is_no_verdict_if_it_may_have_gone_on(text: str) -> None:
+    assert isinstance(parse_verdict(text, RUBRIC, DOCUMENT, was_cut=True), Invalid)
 
 
 def test_reasons_are_read_and_unknown_keys_are_not() -> None:
@@ -86,6 +112,14 @@ def test_reasons_are_read_and_unknown_keys_are_not() -> None:
             for score in (-1, True, 1.5, None, [2], "2/2", "٢", "1+1")
         ),
         (FLAT[:-1] + ', "safety": 1}', "duplicate key"),
+        (FULL[:-1] + r', "evidence\_grounding": 1}', "duplicate key"),
+        (
+            r'{"correctness": {"reason": "C:\", "score": 2}, "evidence_grounding": 0, "safety": 1}',
+            "no complete JSON object",
+        ),
+        (FLAT[:-1] + ",,}", "no complete JSON object"),
+        (FLAT.replace("2,", ",", 1), "no complete JSON object"),
+        ('{"a": 1} ' * 1001 + FLAT, "more than 1,000 JSON objects"),
         (FLAT.replace("2", "NaN"), "NaN"),
         (FLAT[:-1] + ', "sure": -Infinity}', "Infinity"),
         (FLAT.replace("2", "1e999"), "whole number from 0 to 2"),
@@ -114,6 +148,16 @@ JSON = st.recursive(
     lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from([*SCORES, "score", "x"]), inner),
     max_leaves=12,
 )
+
+
+@given(reason=st.text(alphabet='\\ug_ntbf/1"{},: ', max_size=30), score=st.integers(0, 2))
+def test_no_backslash_in_a_reason_changes_a_score(reason: str, score: int) -> None:
+    first, second, third = SCORES
+    answer = f'{{"{first}": {{"reason": "{reason}", "score": {score}}}, "{second}": 0, "{third}": 1,}}'
+    found = read(answer)
+    if isinstance(found, Verdict):
+        stated = {first: score, second: 0, third: 1}
+        assert found.scores == stated or reason.count('"') > 1  # such a reason can have a field of its own
 
 
 @given(JSON)

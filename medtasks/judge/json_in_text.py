@@ -1,0 +1,149 @@
+"""The JSON objects in a judge's answer, read leniently where that cannot change what they state.
+
+Judges write LaTeX, Markdown and paths into their reasons (``\\geq``, ``polyp\\_type``, ``C:\\path``), and a comma after
+the last entry. Both are corrected exactly where the JSON decoder stops at them, so strings still end where JSON ends
+them. Nothing else is: a missing brace or quotation mark leaves open what was meant.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from medtasks.answers.thoughts import strip_thinking
+
+_BRACE = re.compile(r"[{}]")
+_OBJECT_BEGINS = re.compile(r'\{\s*["}]')
+_TRAILING_COMMA = re.compile(r",\s*[}\]]")
+MOST_CORRECTIONS = 500
+"""In one answer, because each reads its object again up to the next error."""
+MOST_OBJECTS = 1000
+"""In one answer, because an error of the decoder takes time in proportion to the text before it."""
+
+
+class Invalid(Exception):
+    """Why an answer is not a verdict, as the end of a sentence that begins with "because"."""
+
+
+class _Object(NamedTuple):
+    value: dict[str, Any]
+    end: int  # in the corrected text
+
+
+def whole_object(text: str) -> dict[str, Any] | None:
+    """The JSON object that is all of ``text`` after its thinking; None if the text is anything else.
+
+    Raises:
+        Invalid: as `objects_in`.
+    """
+    # before thinking is stripped: a reason may mention a thinking tag
+    for whole in (text.strip(), strip_thinking(text)):
+        reader = _Reader(whole)
+        found = reader.object_at(0)
+        if found is not None and found.end == len(reader.text):
+            return found.value
+    return None
+
+
+def objects_in(text: str) -> Iterator[dict[str, Any]]:
+    """The JSON objects in ``text``: the whole text, or those outside all other braces, without its thinking.
+
+    Raises:
+        Invalid: the text ends within its thinking or has too many objects, or one is nested too deeply, has a duplicate
+            key, or a number that is not JSON.
+    """
+    whole = whole_object(text)
+    if whole is not None:
+        yield whole
+        return
+    answer = strip_thinking(text)
+    if not answer:
+        raise Invalid("it ends within its thinking")
+    # An object inside braces that cannot be read may be a quotation within the judge's own broken JSON: the braces
+    # must have closed before anything counts.
+    reader = _Reader(answer)
+    unclosed, position = 0, 0
+    while brace := _BRACE.search(reader.text, position):
+        position = brace.end()
+        if brace[0] == "}":
+            unclosed = max(0, unclosed - 1)
+            continue
+        found = reader.object_at(brace.start()) if unclosed == 0 else None
+        if found is None:
+            unclosed += 1
+        else:
+            yield found.value
+            position = found.end
+
+
+class _Reader:
+    """Decodes objects of ``text``, which is corrected as far as an object was read."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._corrections = 0
+        self._objects = 0
+
+    def object_at(self, start: int) -> _Object | None:
+        """The object that begins at ``start``; None if there is none, whose text then stays as it was."""
+        if not _OBJECT_BEGINS.match(self.text, start):  # as in LaTeX
+            return None
+        self._objects += 1
+        if self._objects > MOST_OBJECTS:
+            raise Invalid(f"it has more than {MOST_OBJECTS:,} JSON objects")
+        text, last_error = self.text, -1
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(text, start)
+            except RecursionError as error:
+                raise Invalid("it is nested too deeply") from error
+            except json.JSONDecodeError as error:
+                corrected = _corrected(text, error.pos)
+                self._corrections += corrected is not None
+                if corrected is None or error.pos <= last_error or self._corrections > MOST_CORRECTIONS:
+                    return None
+                text, last_error = corrected, error.pos
+            except ValueError:  # a number with more digits than Python reads
+                return None
+            else:
+                if not isinstance(value, dict):
+                    return None
+                self.text = text
+                return _Object(value, end)
+
+
+def _corrected(text: str, position: int) -> str | None:
+    """``text`` without the error at which the decoder stopped, if that can be a backslash or a trailing comma."""
+    if text.startswith("\\_", position):  # Markdown's escape
+        return text[:position] + text[position + 1 :]
+    if text.startswith("\\", position):
+        return _with_backslash(text, position)
+    if text.startswith("\\u", position - 1):  # without four hexadecimal digits
+        return _with_backslash(text, position - 1)
+    comma = position  # where Python 3.13 stops
+    if text.startswith(("}", "]"), position):  # where earlier versions stop
+        comma = len(text[:position].rstrip()) - 1
+    if _TRAILING_COMMA.match(text, max(comma, 0)):
+        return text[:comma] + text[comma + 1 :]
+    return None
+
+
+def _with_backslash(text: str, position: int) -> str:
+    return f"{text[:position]}\\{text[position:]}"
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise Invalid("an object has a duplicate key")
+    return found
+
+
+def _refuse_constant(name: str) -> None:
+    raise Invalid(f"it has {name}, which is not JSON")
+
+
+# strict=False: judges write line breaks into their reasons
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_refuse_constant, strict=False)
