@@ -33,6 +33,7 @@ def judge(
     max_requests: Annotated[int | None, typer.Option(min=0)] = None,
     max_tokens: Annotated[int | None, typer.Option(min=0)] = None,
     store: Path | None = None,
+    again: bool = False,
     export: Path | None = None,
 ) -> None:
     """Judge a run's responses; stored verdicts are not asked for again."""
@@ -80,7 +81,7 @@ def judge(
         with without_garbage_collection(afterwards=False):
             manifest, samples = read_run(results)
         with _progress(config) as progress:
-            judged = judge_all(samples, config, manifest, human=human, progress=progress)
+            judged = judge_all(samples, config, manifest, human=human, again=again, progress=progress)
         del samples  # `judged` has copies of them
         if export is not None:
             lines = export_verdicts(judged, config, export)

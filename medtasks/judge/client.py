@@ -9,7 +9,9 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
 from medtasks.core.errors import MedtasksError
-from medtasks.judge.endpoint import REDIRECTS, BatchEndpoint, Endpoint, FailedAttempt, JudgeAnswer, Messages
+from medtasks.judge.batch import BatchEndpoint
+from medtasks.judge.endpoint import REDIRECTS, Attempt, Endpoint, Messages
+from medtasks.judge.reply import Ending, FailedAttempt, JudgeAnswer
 from medtasks.judge.settings import JudgeSettings
 
 BUDGET = "budget"  # the reason of a request that was not sent because the budget was spent
@@ -116,9 +118,7 @@ class JudgeClient:
         await asyncio.sleep(READING)
         return got
 
-    async def _attempt(
-        self, given: MessagesOf, schema: dict[str, Any] | None, *, again: bool
-    ) -> JudgeAnswer | FailedAttempt:
+    async def _attempt(self, given: MessagesOf, schema: dict[str, Any] | None, *, again: bool) -> Attempt:
         """One attempt in a slot, or two if the first may have been refused for its ``response_format``."""
         entered = await self._limiter.enter()
         try:
@@ -128,17 +128,13 @@ class JudgeClient:
             except MedtasksError as error:  # about this question alone, so no outage
                 raise Unanswered(f"question: {' '.join(str(error).split())}") from None
             structured = schema is not None and self.structured is not False
-            self.spent.requests += 1
-            self.spent.retries += again
-            got = await self._endpoint.attempt(messages, schema if structured else None)
-            if isinstance(got, JudgeAnswer):
+            got = await self._sent(messages, schema if structured else None, again=again)
+            if _accepts_format(got):
                 self.structured = structured or self.structured
-            elif structured and self.settings.structured is None and got.status in (400, 422):
+            elif structured and self.settings.structured is None and _refuses_request(got):
                 self._refuse_closed()
-                self.spent.requests += 1
-                self.spent.retries += 1
-                got = await self._endpoint.attempt(messages, None)
-                if isinstance(got, JudgeAnswer) and self.structured is None:
+                got = await self._sent(messages, None, again=True)
+                if _accepts_format(got) and self.structured is None:
                     self.structured = False  # the schema was the reason, not the request
             if isinstance(got, JudgeAnswer):
                 self._limiter.answered()
@@ -148,6 +144,11 @@ class JudgeClient:
         finally:
             self._limiter.leave()
 
+    async def _sent(self, messages: Messages, schema: dict[str, Any] | None, *, again: bool) -> Attempt:
+        self.spent.requests += 1
+        self.spent.retries += again
+        return await self._endpoint.attempt(messages, schema)
+
     def _refuse_closed(self) -> None:
         budget, spent = self.settings.budget, self.spent
         if budget.max_requests is not None and spent.requests >= budget.max_requests:
@@ -156,6 +157,15 @@ class JudgeClient:
             raise Unanswered(BUDGET)
         if self._outage is not None:
             raise Unanswered(self._outage)
+
+
+def _accepts_format(attempt: Attempt) -> bool:
+    """Whether the endpoint read the whole request; a filter may refuse it before."""
+    return isinstance(attempt, JudgeAnswer) and attempt.ending is not Ending.REFUSED
+
+
+def _refuses_request(attempt: Attempt) -> bool:
+    return isinstance(attempt, FailedAttempt) and attempt.status in (400, 422)
 
 
 class RateLimiter:

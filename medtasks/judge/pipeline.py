@@ -9,16 +9,19 @@ import io
 import json
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from medtasks.catalog.rubric import Rubric, judge_prompt, rubric_hash, verdict_schema
 from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.judge.client import JudgeClient, Spent, Unanswered
 from medtasks.judge.endpoint import Messages
+from medtasks.judge.json_in_text import Invalid
+from medtasks.judge.reply import Ending, JudgeAnswer
 from medtasks.judge.settings import JudgeSettings, judge_identity
 from medtasks.judge.store import REPAIR, StoredVerdict, VerdictStore
-from medtasks.judge.verdict import Invalid, Verdict, parse_verdict, repair_request
+from medtasks.judge.verdict import Verdict, parse_verdict, repair_request
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -28,12 +31,24 @@ T = TypeVar("T")
 Progress = Callable[[int, int, Spent, "str | None"], None]
 """Called with questions done, all questions, what this call has spent, and why the judge is not answering (or None)."""
 
-REFUSED = "refused"
-INVALID = "invalid after one repair"
 OPEN_PER_SLOT = 3  # open questions per request in flight: some are rendered, some wait before a retry
 TICK = 1.0  # seconds between reports
 JPEG_QUALITY = 95
 _SORTED = json.JSONEncoder(sort_keys=True)
+
+
+class Unusable(Enum):
+    """Why a stored answer is not a verdict. The value begins `Verdict.unjudged`, before a colon and details."""
+
+    REFUSED = "refused"
+    CUT = "cut off at the token limit"
+    INVALID = "invalid after one repair"
+
+    @classmethod
+    def of(cls, verdict: Verdict) -> Unusable | None:
+        """Why the stored answer is not a verdict; None if it is one, or if there is none."""
+        kind = (verdict.unjudged or "").partition(":")[0]
+        return next((reason for reason in cls if reason.value == kind), None)
 
 
 class ImageSource(NamedTuple):
@@ -68,14 +83,17 @@ async def judge_questions(
     client: JudgeClient,
     store: VerdictStore,
     progress: Progress | None = None,
+    *,
+    again: bool = False,
 ) -> dict[str, Verdict]:
     """The verdict on every question under ``rubric``, by name in their order; each answer is stored before anything
     else happens.
 
-    An invalid answer gets one repair request at once. A question that cannot be judged (refused, still invalid, failed,
-    out of budget, images missing, or a document that does not fit the rubric) is unjudged, with its reason. Stored
-    verdicts are not asked for again; questions with the same prompt and images are asked once. ``progress`` is called
-    as questions are done and once a second.
+    An invalid answer gets one repair request at once. A question that cannot be judged (refused, cut off, still
+    invalid, failed, out of budget, images missing, or a document that does not fit the rubric) is unjudged, with its
+    reason. Stored verdicts are not asked for again; with ``again``, questions are whose stored answer is not a verdict.
+    Questions with the same prompt and images are asked once. ``progress`` is called as questions are done and once a
+    second.
 
     Raises:
         UsageError: a question's name is duplicated, or the API key is malformed.
@@ -114,7 +132,8 @@ async def judge_questions(
                 if isinstance(case, Verdict):
                     verdict = case
                 elif case is names:
-                    verdict = cases[key] = await _judge(key, prompt, images, question.document, rubric, client, store)
+                    asked = _Case(key, prompt, images, question.document, rubric, client, store)
+                    verdict = cases[key] = await asked.judged(again=again)
                 else:
                     case.append(question.name)
                     continue
@@ -131,68 +150,122 @@ async def judge_questions(
     return {question.name: done[question.name] for question in questions}
 
 
-async def _judge(
-    key: str,
-    prompt: str,
-    images: Sequence[ImageSource],
-    document: Mapping[str, Any],
-    rubric: Rubric,
-    client: JudgeClient,
-    store: VerdictStore,
-) -> Verdict:
-    """The verdict on all questions with this key: of the stored answer, or of the judge, asked once more if invalid."""
-    schema = verdict_schema(rubric, document)
-    answers = store.get(key)
+@dataclass
+class _Case:
+    """A prompt to the judge, and the stored answers to it and to its repair request, in this order."""
 
-    async def ask(key: str, *more: dict[str, Any]) -> None:
-        def messages() -> Messages:
-            return user_message(prompt, images, client.settings.image_side), *more
+    key: str
+    prompt: str
+    images: Sequence[ImageSource]
+    document: Mapping[str, Any]
+    rubric: Rubric
+    client: JudgeClient
+    store: VerdictStore
+    answers: list[StoredVerdict] = field(init=False)
 
-        # images are read when the request is sent; text alone needs no thread
-        answer = await client.answer(key, messages if images else messages(), schema)
-        parsed, reason = None, REFUSED if answer.refusal else None
-        if not answer.refusal:
-            reading = parse_verdict(answer.text, rubric, document)
-            if isinstance(reading, Invalid):
-                reason = str(reading)
+    def __post_init__(self) -> None:
+        self.answers = self.store.get(self.key)
+
+    async def judged(self, *, again: bool) -> Verdict:
+        """The verdict on all questions with this key, or why there is none."""
+        scores, reasons, unjudged = None, {}, None
+        try:
+            reading = await self._reading(again=again)
+        except Unanswered as failure:
+            unjudged = str(failure)
+        else:
+            if isinstance(reading, Unusable):
+                unjudged = self._unjudged(reading)
             else:
-                scores = reading.scores or {}
-                explained = {name: {"reason": why, "score": scores[name]} for name, why in reading.reasons.items()}
-                parsed = json.dumps(scores | explained, sort_keys=True)
-        row = StoredVerdict(key, prompt, answer.text, parsed, reason, answer.prompt_tokens, answer.completion_tokens)
-        # another process may have stored a verdict earlier
-        answers.append(row if store.put(row) else store.get(key)[0])
+                scores, reasons = reading.scores, reading.reasons
+        return Verdict(
+            key=self.key,
+            scores=scores,
+            reasons=reasons,
+            unjudged=unjudged,
+            repaired=scores is not None and self.answers[-1].key != self.key,
+            prompt_tokens=sum(answer.prompt_tokens for answer in self.answers),
+            completion_tokens=sum(answer.completion_tokens for answer in self.answers),
+        )
 
-    def read() -> Verdict | Invalid | None:
-        """The latest answer, parsed again because the parser may have improved; a verdict stays what it was."""
-        stored = answers[-1]
-        if stored.reason == REFUSED:
-            return None
-        return parse_verdict(stored.parsed or stored.answer, rubric, document)
+    async def _reading(self, *, again: bool) -> Verdict | Unusable:
+        """The verdict in the stored answer, or in the judge's, asked once more if that is invalid."""
+        if again and self.answers and not isinstance(self._latest(), Verdict):
+            self.answers = []
+        if not self.answers:
+            await self._ask()
+        reading = self._latest()
+        if isinstance(reading, Invalid) and self.answers[-1].key == self.key:
+            await self._ask_for_repair(reading)
+            reading = self._latest()
+        return Unusable.INVALID if isinstance(reading, Invalid) else reading
 
-    reading: Verdict | Invalid | None = None
-    try:
-        if not answers:
-            await ask(key)
-        reading, answer = read(), answers[-1]
-        if isinstance(reading, Invalid) and answer.key == key:
-            repair = repair_request(answer.answer, reading, schema)
-            previous = {"role": "assistant", "content": answer.answer}
-            await ask(key + REPAIR, previous, {"role": "user", "content": repair})
-            reading = read()
-        reason = REFUSED if reading is None else INVALID
-    except Unanswered as failure:
-        reason = str(failure)
-    verdict = reading if isinstance(reading, Verdict) else Verdict(unjudged=reason)
-    return Verdict(
-        key=key,
-        scores=verdict.scores,
-        reasons=verdict.reasons,
-        unjudged=verdict.unjudged,
-        repaired=verdict.scores is not None and answers[-1].key != key,
-        prompt_tokens=sum(answer.prompt_tokens for answer in answers),
-        completion_tokens=sum(answer.completion_tokens for answer in answers),
-    )
+    def _latest(self) -> Verdict | Invalid | Unusable:
+        """The reading of the latest answer, parsed again because the parser may have improved; a verdict stays what it
+        was."""
+        answer = self.answers[-1]
+        if answer.parsed is not None:
+            return parse_verdict(answer.parsed, self.rubric, self.document)
+        return self._read(answer.answer, answer.ending)
+
+    def _read(self, text: str, ending: Ending) -> Verdict | Invalid | Unusable:
+        if ending is Ending.REFUSED:
+            return Unusable.REFUSED
+        was_cut = ending is Ending.CUT
+        reading = parse_verdict(text, self.rubric, self.document, was_cut=was_cut)
+        return Unusable.CUT if was_cut and isinstance(reading, Invalid) else reading
+
+    async def _ask(self) -> None:
+        answer = await self._answer(self.key)
+        self.store.forget_repair(self.key)  # of an earlier answer
+        self._keep(self.key, answer)
+
+    async def _ask_for_repair(self, invalid: Invalid) -> None:
+        key, previous = self.key + REPAIR, self.answers[-1].answer
+        repair = repair_request(previous, invalid, verdict_schema(self.rubric, self.document))
+        answer = await self._answer(
+            key, {"role": "assistant", "content": previous}, {"role": "user", "content": repair}
+        )
+        self._keep(key, answer)
+
+    async def _answer(self, key: str, *more: dict[str, Any]) -> JudgeAnswer:
+        """The judge's answer to the prompt, and to ``more`` messages after it."""
+
+        def messages() -> Messages:
+            return user_message(self.prompt, self.images, self.client.settings.image_side), *more
+
+        schema = verdict_schema(self.rubric, self.document)
+        # images are read when the request is sent; text alone needs no thread
+        return await self.client.answer(key, messages if self.images else messages(), schema)
+
+    def _keep(self, key: str, answer: JudgeAnswer) -> None:
+        """Store an answer; a verdict that another process stored earlier stays."""
+        parsed = reason = None
+        reading = self._read(answer.text, answer.ending)
+        if isinstance(reading, Verdict):
+            parsed = _as_json(reading)
+        elif isinstance(reading, Invalid):
+            reason = str(reading)
+        else:
+            reason = answer.ending.value
+        tokens = answer.prompt_tokens, answer.completion_tokens
+        row = StoredVerdict(key, self.prompt, answer.text, parsed, reason, *tokens)
+        self.answers.append(row if self.store.put(row) else self.store.get(key)[0])
+
+    def _unjudged(self, unusable: Unusable) -> str:
+        """The reason that is stored with the response and counted by its kind."""
+        kind: str = unusable.value
+        if unusable is not Unusable.CUT:
+            return kind
+        limit = self.client.settings.token_limit
+        fix = "set `max_tokens`" if limit is None else f"raise `{limit.field}` above {limit.most:,}"
+        return f"{kind}: {fix} in the judge's settings"
+
+
+def _as_json(verdict: Verdict) -> str:
+    scores = verdict.scores or {}
+    explained = {name: {"reason": reason, "score": scores[name]} for name, reason in verdict.reasons.items()}
+    return json.dumps(scores | explained, sort_keys=True)
 
 
 async def all_or_none(work: Sequence[Coroutine[None, None, T]]) -> list[T]:

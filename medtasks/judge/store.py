@@ -14,6 +14,7 @@ from tenacity import retry, retry_if_exception_message, stop_after_delay, wait_f
 
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.text import well_formed
+from medtasks.judge.reply import Ending
 
 REPAIR = ":repair"  # suffix of the key of a repair request
 SCHEMA_VERSION = 1
@@ -35,8 +36,12 @@ _PUT = f"""REPLACE INTO verdicts ({_COLUMNS}) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7,
     WHERE NOT EXISTS (SELECT 1 FROM verdicts WHERE key = ?1 AND parsed IS NOT NULL)"""
 
 
+_FORGET = "DELETE FROM verdicts WHERE key = ? AND parsed IS NULL"
+
+
 class StoredVerdict(NamedTuple):
-    """One answered request: ``parsed`` is the valid verdict as JSON, or None, with the ``reason``."""
+    """One answered request: ``parsed`` is the valid verdict as JSON, or None, with the ``reason``: why the answer is
+    not a verdict, or how it ended."""
 
     key: str
     prompt: str
@@ -45,6 +50,14 @@ class StoredVerdict(NamedTuple):
     reason: str | None
     prompt_tokens: int
     completion_tokens: int
+
+    @property
+    def ending(self) -> Ending:
+        """How the answer ended."""
+        for ending in (Ending.CUT, Ending.REFUSED):
+            if self.reason == ending.value:
+                return ending
+        return Ending.COMPLETE
 
 
 class VerdictStore:
@@ -109,6 +122,11 @@ class VerdictStore:
                     raise self._damaged(f"row {values[0]!r} does not match its digest")
                 stored.append(StoredVerdict(*values))
         return stored
+
+    def forget_repair(self, key: str) -> None:
+        """Forget the answer to the repair request of a question, unless it is a verdict."""
+        with self._errors_named():
+            self._connection.execute(_FORGET, (key + REPAIR,))
 
     def put(self, verdict: StoredVerdict) -> bool:
         """Store at once; False if a valid verdict of the key was already stored, which stays."""

@@ -22,9 +22,9 @@ from medtasks.core.text import first_names, one_line, printable, shortened
 from medtasks.data.store import open_prepared
 from medtasks.judge.agreement import AgreementReport, Labels, agreement_report, read_labels
 from medtasks.judge.client import JudgeClient, Spent
-from medtasks.judge.pipeline import INVALID, Question, all_or_none, judge_questions
+from medtasks.judge.pipeline import Question, Unusable, all_or_none, judge_questions
 from medtasks.judge.settings import STUB, JudgeConfig, JudgeSettings, judge_identity
-from medtasks.judge.store import VerdictStore
+from medtasks.judge.store import StoredVerdict, VerdictStore
 from medtasks.judge.verdict import Verdict, family_warnings
 from medtasks.runs.manifest import RubricFacts, RunManifest
 from medtasks.runs.record import RunRecord
@@ -36,9 +36,10 @@ Samples = Mapping[str, list[Sample]]
 Progress = Callable[[str, str, int, int, Spent, "str | None"], None]
 """Called with the rubric, the judge, questions done and in total, usage, and why the judge is not answering, if so."""
 
+KEPT = "unusable answers are kept in the verdict store; once the judge works, ask for them again with --again"
 SHOWN = 300  # characters of an answer
 EVERY = 30.0  # seconds
-_FAILURES = ("http ", "timeout:", "connection:", "bad reply:", "question:")
+_FAILURES = ("http ", "timeout:", "connection:", "bad reply:", "question:", "batch ")
 _KEY_MISSING = ("http 400", "http 401", "http 403", "http 404")  # typical replies to a request without a key
 
 
@@ -89,13 +90,15 @@ def judge_all(
     manifest: RunManifest,
     *,
     human: Path | None = None,
+    again: bool = False,
     progress: Progress | None = None,
 ) -> Judged:
     """Judge ``samples`` under one rubric after another, asking all judges concurrently.
 
     The rubrics are those in ``config``, by default the first one of each task; tasks that none applies to are
     unchanged, and scores of rubrics judged before are kept. ``human`` is a CSV file of human annotations
-    (`medtasks.judge.agreement.read_labels`) to compare the judges with.
+    (`medtasks.judge.agreement.read_labels`) to compare the judges with. ``again`` asks again where the stored answer is
+    not a verdict.
 
     Raises:
         UsageError: a rubric is unknown or applies to no task of the run, or no task of the run is judged.
@@ -118,10 +121,10 @@ def judge_all(
                 shown = _fingerprints(tasks, manifest) if _see_images(identities) else None
                 questions = questions_of(judged.samples, tasks, rubric, shown)
                 with rare_garbage_collection():
-                    asking = [
-                        judge_questions(questions, rubric, client, store, progress and partial(progress, name, judge))
-                        for judge, client in clients.items()
-                    ]
+                    asking = []
+                    for judge, client in clients.items():
+                        shown_progress = progress and partial(progress, name, judge)
+                        asking.append(judge_questions(questions, rubric, client, store, shown_progress, again=again))
                     verdicts = dict(zip(clients, asyncio.run(all_or_none(asking)), strict=True))
                 with without_garbage_collection():
                     scored, facts = judged_samples(
@@ -147,13 +150,15 @@ def judge_all(
                 sentences = [
                     f"rubric {name}: not one of {facts.asked:,} responses was judged ({reasons})",
                     *problems,
-                    "Its scores were not changed, and the answers received are kept in the verdict store",
+                    "Its scores were not changed",
                 ]
+                if _has_unusable(verdicts):
+                    sentences.append(KEPT[0].upper() + KEPT[1:])
                 judged.failed[name] = MedtasksError(". ".join(one.rstrip(".") for one in sentences) + ".")
                 continue
             judged.samples, judged.facts[name] = scored, facts
             spent = {judge: client.spent.since(before[judge]) for judge, client in clients.items()}
-            judged.report += _report(facts, problems, spent, config.judges)
+            judged.report += _report(facts, problems, spent, config.judges, kept=_has_unusable(verdicts))
             if unmatched:
                 first = first_names(unmatched, 5)
                 judged.report.append(f"  {len(unmatched):,} labelled samples are not in this run: {first}")
@@ -229,27 +234,44 @@ def _agreement(
     return agreement_report(rubric, ratings, clusters) if len(ratings) > 1 else None
 
 
+def _has_unusable(verdicts: Mapping[str, Mapping[str, Verdict]]) -> bool:
+    """Whether a stored answer of a judge is not a verdict."""
+    return any(Unusable.of(verdict) for given in verdicts.values() for verdict in given.values())
+
+
 def _problems(
     verdicts: Mapping[str, Mapping[str, Verdict]], judges: Mapping[str, JudgeSettings], store: VerdictStore
 ) -> list[str]:
-    """One line per judge for its first failure, with its address, and one for its first invalid answer."""
+    """A line per judge for its first failure, with its address, and one for its first unusable answer of each kind."""
     lines = []
     for judge, given in verdicts.items():
-        unjudged = {name: (one.unjudged, one.key or "") for name, one in given.items() if one.unjudged is not None}
-        failure = next((why for why, _ in unjudged.values() if why.startswith(_FAILURES)), None)
+        reasons = (verdict.unjudged or "" for verdict in given.values())
+        failure = next((reason for reason in reasons if reason.startswith(_FAILURES)), None)
         if failure is not None:
             without_key = ""
             if failure.startswith(_KEY_MISSING) and judges[judge].api_key() is None:
                 variable = judges[judge].api_key_env
                 without_key = f" (asked without a key: the environment variable {variable} is not set)"
             lines.append(one_line(f"{judge} at {judges[judge].base_url}: {failure}{without_key}"))
-        for question, key in ((name, key) for name, (why, key) in unjudged.items() if why == INVALID):
-            last = store.get(key)[-1]
+        first_of_kind: dict[Unusable, tuple[str, Verdict]] = {}
+        for question, verdict in given.items():
+            kind = Unusable.of(verdict)
+            if kind is not None:
+                first_of_kind.setdefault(kind, (question, verdict))
+        for kind, (question, verdict) in first_of_kind.items():
+            last = store.get(verdict.key or "")[-1]
             answer = shortened(last.answer, SHOWN) or "(nothing)"
-            why = f"not a verdict, because {last.reason}; it answered: {answer}"
-            lines.append(one_line(f"{judge} on {question}: {why}"))
-            break
+            lines.append(one_line(f"{judge} on {question}: {_why(kind, verdict, last)}; it answered: {answer}"))
     return lines
+
+
+def _why(kind: Unusable, verdict: Verdict, last: StoredVerdict) -> str:
+    """Why the last answer to a question is not a verdict."""
+    if kind is Unusable.INVALID:
+        return f"not a verdict, because {last.reason}"
+    if kind is Unusable.CUT and last.completion_tokens:
+        return f"{verdict.unjudged} (it has {last.completion_tokens:,} tokens, those of its reasoning included)"
+    return verdict.unjudged or kind.value
 
 
 def plain_progress() -> Progress:
@@ -270,7 +292,12 @@ def plain_progress() -> Progress:
 
 
 def _report(
-    facts: RubricFacts, problems: Sequence[str], spent: Mapping[str, Spent], judges: Mapping[str, JudgeSettings]
+    facts: RubricFacts,
+    problems: Sequence[str],
+    spent: Mapping[str, Spent],
+    judges: Mapping[str, JudgeSettings],
+    *,
+    kept: bool,
 ) -> Iterator[str]:
     share = f" ({facts.judged / facts.asked:.1%})" if facts.asked else ""
     yield from ("", f"{facts.rubric.name}: {facts.judged:,} of {facts.asked:,} responses judged{share}")
@@ -278,6 +305,8 @@ def _report(
         yield "  judged by a stub, which compares words: a demonstration, not a judgement"
     yield from (f"  unjudged: {count:,} ({reason})" for reason, count in facts.unjudged.items())
     yield from (f"  {printable(problem)}" for problem in problems)
+    if kept:
+        yield f"  {KEPT}"
     if facts.repaired:
         yield f"  {facts.repaired:,} answers repaired"
     for judge, used in spent.items():

@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from batch_judge import BatchJudge
@@ -18,7 +20,7 @@ from test_judge_pipeline import RUBRIC, broken_once, documents, judge, questions
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import UsageError
 from medtasks.core.files import short_hash
-from medtasks.judge import endpoint
+from medtasks.judge import batch
 from medtasks.judge.client import JudgeClient
 from medtasks.judge.pipeline import judge_questions
 from medtasks.judge.settings import Budget, JudgeSettings, configured_judges
@@ -28,8 +30,8 @@ from medtasks.judge.stub import StubJudge, rule_based
 
 @pytest.fixture(autouse=True)
 def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoint, "QUIET", 0.2)
-    monkeypatch.setattr(endpoint, "POLLS", (0.01, 0.05))
+    monkeypatch.setattr(batch, "QUIET", 0.2)
+    monkeypatch.setattr(batch, "POLLS", (0.01, 0.05))
 
 
 judged = functools.partial(judge, batch=True)
@@ -130,7 +132,7 @@ def test_an_invalid_answer_gets_its_repair_in_another_batch(tmp_path: Path) -> N
 def test_a_wait_ends_if_the_server_stays_away_but_not_if_it_comes_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(endpoint, "UNREACHED", 2)
+    monkeypatch.setattr(batch, "UNREACHED", 2)
     with BatchJudge() as stub:
         stub.away = 10  # openai's client tries each look six times
         assert len(judged(stub, tmp_path / "v").valid) == len(documents())
@@ -151,12 +153,29 @@ def test_the_budget_limits_the_requests_of_a_batch_and_a_line_separator_ends_no_
 
 
 def test_several_batches_if_one_would_be_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoint, "LARGEST", 20_000)
+    monkeypatch.setattr(batch, "LARGEST", 20_000)
     with BatchJudge() as stub:
         assert len(judged(stub, tmp_path / "v").valid) == len(documents())
         sizes = [len(stub.files[one["input_file_id"]]) for one in stub.batches.values()]
     assert len(sizes) > 1
     assert max(sizes) <= 20_000
+
+
+def test_a_result_that_is_too_long_is_skipped_and_the_others_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch, "LARGEST_REPLY", 20_000)
+    long = documents()[0]["target"]
+
+    def decide(request: Mapping[str, Any]) -> str:
+        is_long = long in request["messages"][0]["content"]
+        return rule_based(request) + "\n" * 100_000 if is_long else rule_based(request)
+
+    with BatchJudge(decide) as stub:
+        result = judged(stub, tmp_path / "v", retries=0)
+    (reason,) = set(result.unjudged.values())
+    assert reason == "batch completed: it has no result for this request"
+    assert 0 < len(result.unjudged) < len(documents())
 
 
 def test_a_run_does_not_wait_for_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:

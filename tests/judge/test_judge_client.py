@@ -11,6 +11,8 @@ import ssl
 import subprocess
 import traceback
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,7 @@ from tiny_endpoint import (
 
 from medtasks.core.errors import UsageError
 from medtasks.judge.client import JudgeAnswer, JudgeClient, JudgeSettings, RateLimiter, Spent
+from medtasks.judge.reply import Ending, seconds_to_wait
 from medtasks.judge.settings import Budget
 from medtasks.judge.store import StoredVerdict, VerdictStore
 
@@ -60,6 +63,13 @@ def test_the_request_carries_the_settings() -> None:
     assert server.arrivals[1].body.keys() == {"model", "messages"}
 
 
+def test_max_completion_tokens_takes_the_place_of_max_tokens() -> None:
+    server = TinyEndpoint()
+    run(server, [question("q")], max_completion_tokens=9)
+    assert server.arrivals[0].body["max_completion_tokens"] == 9
+    assert "max_tokens" not in server.arrivals[0].body
+
+
 def test_a_token_budget_lets_those_in_flight_finish_and_needs_an_endpoint_that_counts() -> None:
     asked = run(TinyEndpoint(latency=0.01), questions(40), concurrency=4, budget=Budget(max_tokens=13 * 10))
     assert 10 <= asked.spent.answered <= 13
@@ -79,8 +89,8 @@ def test_refusals_and_empty_answers_are_told_apart_and_no_text_breaks_the_exchan
     replies["lone \ufffd"] = said("a\ud800b")
     names = ("refused", "empty", "lone \ud800", "long")  # a lone surrogate is sent as a replacement
     asked = run(TinyEndpoint(lambda arrival: replies[arrival.question]), [question(name) for name in names])
-    assert asked.outcomes["refused"] == JudgeAnswer("I cannot", 10, 3, True)
-    assert asked.outcomes["empty"] == JudgeAnswer("", 10, 3, False)
+    assert asked.outcomes["refused"] == JudgeAnswer("I cannot", 10, 3, Ending.REFUSED)
+    assert asked.outcomes["empty"] == JudgeAnswer("", 10, 3)
     assert (asked.text("lone \ud800"), asked.text("long")) == ("a\ufffdb", long)
 
 
@@ -91,6 +101,48 @@ def test_retry_after_is_obeyed() -> None:
         first, second = server.asked(f"q{number}")
         assert second.at - first.at >= 0.29
     assert (asked.spent.answered, asked.spent.requests, asked.spent.retries) == (6, 12, 6)
+
+
+NOON = "Sat, 28 Nov 2026 12:00:00 GMT"
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry-After": "7"}, 7),
+        ({"Retry-After": "0.25"}, 0.25),
+        ({"retry-after-ms": "200", "Retry-After": "9"}, 0.2),
+        ({"Retry-After": "Sat, 28 Nov 2026 12:01:30 GMT", "Date": NOON}, 90),
+        ({"Retry-After": "Saturday, 28-Nov-26 12:00:05 GMT", "Date": NOON}, 5),
+        ({"Retry-After": "Sat Nov 28 12:00:05 2026", "Date": NOON}, 5),
+        ({"Retry-After": "Sat, 28 Nov 2026 14:00:05 +0200", "Date": NOON}, 5),
+        ({"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT", "Date": NOON}, None),
+        ({"Retry-After": "-1"}, None),
+        ({"Retry-After": "nan"}, None),
+        ({"Retry-After": "inf"}, None),
+        ({"Retry-After": "soon"}, None),
+        ({"Retry-After": "Sat, 31 Feb 99999 99:99:99 +9999"}, None),
+        ({}, None),
+    ],
+)
+def test_a_wait_is_asked_for_in_seconds_or_until_a_date_of_the_server_s_clock(
+    headers: dict[str, str], seconds: float | None
+) -> None:
+    assert seconds_to_wait(headers) == seconds
+
+
+def test_without_a_date_of_the_server_a_wait_is_until_that_of_this_machine() -> None:
+    until = datetime.now(timezone.utc) + timedelta(minutes=10)
+    wait = seconds_to_wait({"Retry-After": format_datetime(until, usegmt=True)})
+    assert wait == pytest.approx(600, abs=60)
+
+
+def test_a_retry_after_that_is_a_date_is_obeyed() -> None:
+    refused = problem(429, Retry_After="Sat, 28 Nov 2026 12:00:01 GMT", Date=NOON)
+    server = TinyEndpoint(lambda arrival: refused if arrival.nth == 1 else said("yes"))
+    run(server, questions(1))
+    first, second = server.asked("q0")
+    assert second.at - first.at >= 0.99
 
 
 def test_a_refusing_endpoint_gets_fewer_requests_at_once() -> None:

@@ -54,11 +54,16 @@ class Verdicts:
 
 
 def judge(
-    stub: StubJudge, store: Path, asked: list[Question] | None = None, rubric: Rubric = RUBRIC, **settings: Any
+    stub: StubJudge,
+    store: Path,
+    asked: list[Question] | None = None,
+    rubric: Rubric = RUBRIC,
+    again: bool = False,
+    **settings: Any,
 ) -> Verdicts:
     client = JudgeClient(JudgeSettings(base_url=stub.url, model="stub", backoff=0.01, **settings))
     with VerdictStore(store) as opened:
-        asking = judge_questions(questions() if asked is None else asked, rubric, client, opened)
+        asking = judge_questions(questions() if asked is None else asked, rubric, client, opened, again=again)
         return Verdicts(asyncio.run(asking), client.spent)
 
 

@@ -1,0 +1,234 @@
+"""A judge's Batch API: requests collected, uploaded, and waited for, across processes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import json
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tenacity import AsyncRetrying, retry_if_not_exception_type, stop_after_attempt, wait_fixed
+
+from medtasks.core.cache import cache_root
+from medtasks.core.files import canonical_json, replaced, short_hash
+from medtasks.judge.endpoint import LARGEST_REPLY, Attempt, Endpoint, Messages
+from medtasks.judge.reply import FailedAttempt
+from medtasks.judge.settings import JudgeSettings
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+    from openai.types import Batch
+
+QUIET = 2.0  # seconds without a further request after which a batch is sent
+LARGEST = 100 * 2**20  # bytes of a batch; OpenAI allows 200 MB and 50,000 requests
+POLLS = (1.0, 60.0)  # seconds between two looks at a batch, first and longest
+UNREACHED = 100  # looks in a row without a reply before the wait ends: an hour and a half
+FINAL = frozenset({"completed", "failed", "expired", "cancelled"})
+
+
+class BatchEndpoint(Endpoint):
+    """The Batch API at the judge's address, used from one event loop."""
+
+    def __init__(self, settings: JudgeSettings) -> None:
+        super().__init__(settings)
+        self._records = cache_root() / "batches" / short_hash(settings.base_url)
+        self._resumed = False
+        self._futures: dict[str, asyncio.Future[Attempt]] = {}  # by the hash of the request
+        self._names: list[str] = []  # of the requests that wait to be sent
+        self._lines = bytearray()
+        self._timer: asyncio.TimerHandle | None = None
+        self._running: set[asyncio.Task[None]] = set()
+        self._progress: dict[str, str] = {}
+        self._ended: list[Path] = []
+
+    @property
+    def state(self) -> str:
+        return ", ".join(f"batch {name}: {what}" for name, what in sorted(self._progress.items()))
+
+    async def close(self) -> None:
+        """Stop waiting. Batches under way continue at the endpoint; those that have ended are forgotten."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        if self._resumed:
+            await self._client.close()
+        for record in self._ended:  # only now: their answers are stored
+            record.unlink(missing_ok=True)
+
+    async def attempt(self, messages: Messages, schema: dict[str, Any] | None) -> Attempt:
+        """The request's result in its batch, which may take a day."""
+        if not self._resumed:
+            self._resumed = True
+            for record in sorted(self._records.glob("*.json")):  # batches of an earlier process
+                with contextlib.suppress(OSError, ValueError, KeyError):
+                    self._start(json.loads(record.read_text(encoding="utf-8")))
+        body = self._body(messages, schema)
+        name = short_hash(body)
+        result = self._futures.get(name)
+        if result is None or (result.done() and isinstance(result.result(), FailedAttempt)):  # not asked, or to retry
+            loop = asyncio.get_running_loop()
+            result = self._futures[name] = loop.create_future()
+            line = f'{{"custom_id":"{name}","method":"POST","url":"/v1/chat/completions","body":{body}}}\n'.encode()
+            if len(self._lines) + len(line) > LARGEST:
+                self._send()
+            self._names.append(name)
+            self._lines += line
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = loop.call_later(QUIET, self._send)
+        return await asyncio.shield(result)
+
+    @functools.cached_property
+    def _client(self) -> AsyncOpenAI:
+        from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+
+        return AsyncOpenAI(
+            base_url=self._settings.base_url,
+            api_key=self._key or "none",
+            timeout=self._settings.timeout,
+            max_retries=self._settings.retries,
+            http_client=DefaultAsyncHttpxClient(follow_redirects=False),
+        )
+
+    def _send(self) -> None:
+        names, self._names = self._names, []
+        lines, self._lines = self._lines, bytearray()
+        if names:
+            self._start({"names": names}, lines)
+
+    def _start(self, known: dict[str, Any], lines: bytearray | None = None) -> None:
+        names: list[str] = known["names"]
+        for name in names:
+            self._futures.setdefault(name, asyncio.get_running_loop().create_future())
+
+        async def run() -> None:
+            try:
+                results = await self._results(known, lines)
+            except Exception as error:  # whatever the client raises: a connection, a status, an unreadable reply
+                status = getattr(error, "status_code", None)
+                kind = "connection" if status is None else f"http {status}"
+                failed = self._failed_attempt(kind, error, again=False)  # openai has tried again
+                results = dict.fromkeys(names, replace(failed, status=status))
+            for name in names:
+                if not self._futures[name].done():  # two batches of an earlier process may have it
+                    self._futures[name].set_result(results[name])
+
+        task = asyncio.ensure_future(run())
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _results(self, known: dict[str, Any], lines: bytearray | None) -> Mapping[str, Attempt]:
+        """The results of a new batch of ``lines``, or of one that an earlier process recorded: created now if that
+        process was stopped before it was."""
+        import openai
+
+        if lines is not None:
+            uploaded = await self._client.files.create(file=("medtasks.jsonl", bytes(lines)), purpose="batch")
+            lines.clear()  # up to 100 MB, and the batch may take a day
+            known["file"] = uploaded.id
+        record = self._records / f"{short_hash(known['file'])}.json"
+        try:
+            if "batch" in known:
+                batch = await self._client.batches.retrieve(known["batch"])
+            else:
+                _write(record, known)
+                batches = [] if lines is not None else [one async for one in self._client.batches.list()]
+                made = next((one for one in batches if one.input_file_id == known["file"]), None)
+                batch = made or await self._client.batches.create(
+                    input_file_id=known["file"], endpoint="/v1/chat/completions", completion_window="24h"
+                )
+                _write(record, {**known, "batch": batch.id})
+        except (openai.NotFoundError, openai.BadRequestError):
+            if lines is not None:
+                raise
+            record.unlink(missing_ok=True)
+            return dict.fromkeys(known["names"], FailedAttempt("a batch of an earlier run is gone", again=True))
+        found: dict[str, Attempt] = {}
+        try:
+            batch = await self._final(batch)
+            for file in filter(None, (batch.output_file_id, batch.error_file_id)):
+                found |= await self._results_in(file)
+        finally:
+            self._progress.pop(batch.id, None)
+        self._ended.append(record)
+        if batch.status == "failed":  # refused as a whole
+            problems = [one.message for one in (batch.errors.data if batch.errors else None) or () if one.message]
+            why = self._failed_attempt("batch refused", "; ".join(problems) or "without a reason", again=False)
+        else:
+            again = batch.status != "cancelled"
+            why = FailedAttempt(f"batch {batch.status}: it has no result for this request", again)
+        return {name: found.get(name, why) for name in known["names"]}
+
+    async def _final(self, batch: Batch) -> Batch:
+        """The batch once it has ended; the network may be away in the meantime."""
+        import openai
+
+        pause, longest = POLLS
+        unreached = 0
+        while batch.status not in FINAL:
+            counts = batch.request_counts
+            done = f", {counts.completed:,} of {counts.total:,} done" if counts is not None else ""
+            self._progress[batch.id] = f"{'not reached' if unreached else batch.status}{done}"
+            await asyncio.sleep(pause)
+            pause = min(1.5 * pause, longest)
+            try:
+                batch, unreached = await self._client.batches.retrieve(batch.id), 0
+            except (openai.APIConnectionError, openai.InternalServerError, openai.RateLimitError):
+                unreached += 1
+                if unreached == UNREACHED:
+                    raise
+        return batch
+
+    async def _results_in(self, file: str) -> dict[str, Attempt]:
+        """The results in a file at the endpoint; a damaged line, or one that is too long, has none."""
+        import openai
+
+        found: dict[str, Attempt] = {}
+        attempts = AsyncRetrying(
+            retry=retry_if_not_exception_type(openai.APIStatusError),  # the connection broke while the file was read
+            stop=stop_after_attempt(self._settings.retries + 1),
+            wait=wait_fixed(self._settings.backoff),
+            reraise=True,
+        )
+        async for attempt in attempts:
+            with attempt:
+                async for line in self._lines_of(file):
+                    with contextlib.suppress(ValueError, LookupError, TypeError, AttributeError, RecursionError):
+                        found |= self._result(json.loads(line))
+        return found
+
+    async def _lines_of(self, file: str) -> AsyncIterator[bytes]:
+        """The lines of a file at the endpoint as they arrive, without those of more than `LARGEST_REPLY` bytes."""
+        line = bytearray()
+        async with self._client.files.with_streaming_response.content(file) as response:
+            async for block in response.iter_bytes():
+                first, *others = block.split(b"\n")
+                line += first
+                for other in others:
+                    if len(line) <= LARGEST_REPLY:
+                        yield bytes(line)
+                    line = bytearray(other)
+                del line[LARGEST_REPLY + 1 :]  # enough to know that it is too long
+        if len(line) <= LARGEST_REPLY:
+            yield bytes(line)
+
+    def _result(self, line: dict[str, Any]) -> dict[str, Attempt]:
+        """The result in a line of a file, by its request."""
+        name, response, error = str(line["custom_id"]), line.get("response"), line.get("error") or {}
+        if response is not None:
+            return {name: self._outcome(int(response["status_code"]), {}, canonical_json(response["body"]))}
+        code = str(error.get("code"))
+        again = code in ("batch_expired", "server_error")
+        return {name: self._failed_attempt("batch", error.get("message") or code, again=again)}
+
+
+def _write(record: Path, known: Mapping[str, Any]) -> None:
+    record.parent.mkdir(parents=True, exist_ok=True)
+    with replaced(record) as partial:
+        partial.write_text(canonical_json(known), encoding="utf-8")

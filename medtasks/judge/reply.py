@@ -1,0 +1,247 @@
+"""What an endpoint's reply to a chat request means: an answer and how it ended, or why there is none.
+
+Nothing here knows how the reply was transported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
+from enum import Enum
+from math import isfinite
+from typing import Any
+
+from medtasks.core.text import well_formed
+
+
+class Ending(Enum):
+    """How an answer ended; the values are those in verdict stores (`StoredVerdict.reason`)."""
+
+    COMPLETE = "complete"
+    CUT = "cut off"  # at a limit on its tokens
+    REFUSED = "refused"  # by the model, or by a filter of the endpoint
+
+
+@dataclass(frozen=True)
+class JudgeAnswer:
+    """A judge's answer or refusal, not yet parsed as a verdict; ``metered`` is false if no tokens were reported."""
+
+    text: str
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    ending: Ending = Ending.COMPLETE
+    metered: bool = True
+
+
+@dataclass(frozen=True)
+class FailedAttempt:
+    """Why an attempt failed, whether to try again, and how many seconds the endpoint asks to wait."""
+
+    reason: str
+    again: bool
+    status: int | None = None
+    wait: float | None = None
+
+
+class UnreadableReply(Exception):
+    """A reply without an answer; the message says what was expected and found."""
+
+
+# `finish_reason` in lower case, as OpenAI, vLLM, Gemini, Anthropic, Bedrock, Cohere, Mistral, watsonx, DeepSeek and
+# Zhipu write it, behind their own or others' gateways. Any other reason is that of a complete answer.
+_CUT = frozenset(
+    {
+        "error_limit",
+        "length",
+        "max_output_tokens",
+        "max_tokens",
+        "model_context_window_exceeded",
+        "model_length",
+        "token_limit",
+    }
+)
+_REFUSED = frozenset(
+    {
+        "blocklist",
+        "content_filter",
+        "content_filtered",
+        "error_toxic",
+        "guardrail_intervened",
+        "image_safety",
+        "prohibited_content",
+        "recitation",
+        "refusal",
+        "safety",
+        "sensitive",
+        "spii",
+    }
+)
+_BROKEN_OFF = frozenset(
+    {
+        "abort",
+        "cancelled",
+        "error",
+        "insufficient_system_resource",
+        "network_error",
+        "time_limit",
+        "timeout",
+    }
+)
+_REFUSAL_CODES = frozenset(
+    {
+        "content_filter",
+        "content_policy_violation",
+        "data_inspection_failed",
+        "datainspectionfailed",
+        "moderation_blocked",
+        "responsibleaipolicyviolation",
+    }
+)
+"""Error codes, in lower case, of a request that a filter refused (Azure OpenAI, OpenAI, DashScope)."""
+_MOST_TOKENS = 2**53
+
+
+def read_completion(text: str) -> JudgeAnswer:
+    """The answer in the body of a successful reply.
+
+    Raises:
+        UnreadableReply: it is not a chat completion, or one that the endpoint broke off.
+    """
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableReply(f"expected JSON ({type(error).__name__}), found {text[:80]!r}") from None
+    if _is_blocked_prompt(document):
+        return JudgeAnswer("", ending=Ending.REFUSED)
+    try:
+        choice = document["choices"][0]
+        message = choice["message"]
+        refusal, content = message.get("refusal"), message.get("content")
+    except (TypeError, LookupError, AttributeError):
+        raise UnreadableReply(f"expected choices[0].message, found {_as_text(document)}") from None
+    reason = choice.get("finish_reason")
+    reason = reason if isinstance(reason, str) else ""
+    if reason.lower() in _BROKEN_OFF:
+        raise UnreadableReply(f"the endpoint broke the answer off (finish_reason {reason!r})")
+    ending = _ending_of(reason)
+    if isinstance(refusal, str) and refusal.strip():
+        content, ending = refusal, Ending.REFUSED
+    answer = well_formed(_text_of(content))
+    tokens = _tokens(document.get("usage"))
+    if tokens is None:
+        return JudgeAnswer(answer, ending=ending, metered=False)
+    prompt_tokens, completion_tokens = tokens
+    return JudgeAnswer(answer, prompt_tokens, completion_tokens, ending)
+
+
+def _is_blocked_prompt(document: Any) -> bool:
+    """Whether the reply has no answer because a filter blocked the prompt, as Gemini reports it."""
+    if not isinstance(document, dict) or document.get("choices"):
+        return False
+    feedback = document.get("promptFeedback") or document.get("prompt_feedback")
+    return isinstance(feedback, dict) and bool(feedback.get("blockReason") or feedback.get("block_reason"))
+
+
+def _ending_of(reason: str) -> Ending:
+    if reason.lower() in _CUT:
+        return Ending.CUT
+    if reason.lower() in _REFUSED:
+        return Ending.REFUSED
+    return Ending.COMPLETE
+
+
+def _text_of(content: Any) -> str:
+    """The text of a message's content: a string, or content parts, as some gateways answer."""
+    if content is None:
+        return ""
+    if isinstance(content, list):
+        parts = [part.get("text") for part in content if isinstance(part, dict)]
+        return "".join(part for part in parts if isinstance(part, str))
+    if not isinstance(content, str):
+        found = type(content).__name__
+        raise UnreadableReply(f"expected a string as choices[0].message.content, found {found}")
+    return content
+
+
+def _tokens(usage: Any) -> tuple[int, int] | None:
+    """The reported tokens of prompt and completion; None if there is no report, or no plausible one."""
+    usage = usage if isinstance(usage, dict) else {}
+    prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens", 0)
+    for count in (prompt, completion):
+        if type(count) is not int or not 0 <= count < _MOST_TOKENS:
+            return None
+    return prompt, completion
+
+
+def is_refusal(text: str) -> bool:
+    """Whether the body of an error says that a filter refused the request."""
+    error = _error_in(_json_or_none(text))
+    if not isinstance(error, dict):
+        return False
+    inner = error.get("innererror") or error.get("inner_error")
+    places = [error, inner] if isinstance(inner, dict) else [error]
+    codes = [place.get(name) for place in places for name in ("code", "type")]
+    return any(isinstance(code, str) and code.lower() in _REFUSAL_CODES for code in codes)
+
+
+def problem_of(text: str) -> str:
+    """The message in the body of an error; without one, all of it."""
+    document = _json_or_none(text)
+    if document is None:
+        return text.strip() or "the answer is empty"
+    error = _error_in(document)
+    message = error.get("message") if isinstance(error, dict) else error
+    # encoded again: escapes in the original might hide the key
+    return message if isinstance(message, str) and message.strip() else _as_text(document)
+
+
+def _json_or_none(text: str) -> Any:
+    with contextlib.suppress(ValueError, RecursionError):
+        return json.loads(text)
+    return None
+
+
+def _error_in(document: Any) -> Any:
+    return document.get("error", document) if isinstance(document, dict) else None
+
+
+def _as_text(document: Any) -> str:
+    return json.dumps(document, ensure_ascii=False)
+
+
+def seconds_to_wait(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
+    """The seconds that a reply asks to wait, or None: ``retry-after-ms``, or ``Retry-After`` in seconds or as a date,
+    compared with the server's own ``Date``, so that no clock has to be right."""
+    milliseconds = _number(headers.get("retry-after-ms", ""))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    asked = headers.get("Retry-After", "")
+    seconds = _number(asked)
+    if seconds is not None:
+        return seconds
+    until = _date(asked)
+    if until is None:
+        return None
+    sent = _date(headers.get("Date", "")) or now or datetime.now(timezone.utc)
+    wait = (until - sent).total_seconds()
+    return wait if wait > 0 else None  # a date that has passed says nothing
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if isfinite(value) and value >= 0 else None
+
+
+def _date(text: str) -> datetime | None:
+    try:
+        date = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return date if date.tzinfo is not None else date.replace(tzinfo=timezone.utc)
