@@ -116,11 +116,11 @@ def temporary_beside(target: Path) -> Iterator[Path]:
     behind and it may hold rows that must not be shared. The next call there removes what is no longer locked.
     """
     remove_abandoned(target.parent)
-    made = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
-    handle = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
-    with contextlib.suppress(OSError):  # no locks here, so no other process removes it
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    folder = made.rename(f"{made}{_TEMPORARY}")  # locked before it has a name by which others may remove it
+    with _locked(target.parent, fcntl.LOCK_SH):  # until it is locked itself, nobody removes it
+        folder = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=_TEMPORARY))
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        with contextlib.suppress(OSError):  # no locks here, so no other process removes it
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     try:
         (folder / target.name).mkdir()
         yield folder / target.name
@@ -132,13 +132,34 @@ def temporary_beside(target: Path) -> Iterator[Path]:
 def remove_abandoned(directory: Path) -> None:
     """Remove what killed processes left in ``directory``, which need not exist; without locks, nothing is removed."""
     with contextlib.suppress(OSError):
-        for folder in directory.iterdir():
-            if _TEMPORARY_NAME.fullmatch(folder.name) and not folder.is_symlink():
-                with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
-                    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-                    stack.callback(os.close, handle)
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    shutil.rmtree(folder, ignore_errors=True)
+        left = [path for path in directory.iterdir() if _TEMPORARY_NAME.fullmatch(path.name)]
+        if not left:
+            return
+        with _locked(directory, fcntl.LOCK_EX | fcntl.LOCK_NB) as is_locked:
+            for folder in left if is_locked else ():
+                if not folder.is_symlink():
+                    _remove_unless_locked(folder)
+
+
+def _remove_unless_locked(folder: Path) -> None:
+    with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        stack.callback(os.close, handle)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _locked(directory: Path, how: int) -> Iterator[bool]:
+    """Lock a directory for the block; whether that succeeded."""
+    with contextlib.ExitStack() as stack:
+        is_locked = False
+        with contextlib.suppress(OSError):  # it cannot be read, another process has it, or there are no locks
+            handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+            stack.callback(os.close, handle)
+            fcntl.flock(handle, how)
+            is_locked = True
+        yield is_locked
 
 
 def replace_directory(target: Path, new: Path) -> None:

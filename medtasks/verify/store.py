@@ -28,7 +28,7 @@ from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_specs
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import reading
-from medtasks.core.files import canonical_json, file_sha256, replaced
+from medtasks.core.files import canonical_json, file_sha256, remove_abandoned, replaced
 from medtasks.data.prepared import data_root, is_mini
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.manifest import versions
@@ -44,6 +44,10 @@ class TableStore:
     """Sets of tables, each with some JSON, in ``folder``; without a directory nothing is cached."""
 
     folder: Path | None
+
+    def __post_init__(self) -> None:
+        if self.folder is not None:  # entries may only be read from now on, and no write would remove it
+            remove_abandoned(self.folder)
 
     def read(self, key: str) -> tuple[Any, Mapping[str, ItemTable]] | None:
         """The entry for ``key``, whose columns are decoded on access; None if it is absent or damaged."""

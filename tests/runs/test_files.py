@@ -26,6 +26,7 @@ from medtasks.core.files import (
     short_hash,
     temporary_beside,
 )
+from medtasks.verify.store import RunStore
 
 _WORK = """
 import sys, time
@@ -38,10 +39,34 @@ with temporary_beside(Path(sys.argv[1])) as folder:
 """
 
 
+_STOP_BEFORE_THE_LOCK = """
+import sys, tempfile, time
+from pathlib import Path
+from medtasks.core.files import temporary_beside
+make = tempfile.mkdtemp
+def made_and_stopped(*arguments, **options):
+    make(*arguments, **options)
+    print("working", flush=True)
+    time.sleep(600)
+tempfile.mkdtemp = made_and_stopped
+with temporary_beside(Path(sys.argv[1])):
+    pass
+"""
+
+_MANY = """
+import sys
+from pathlib import Path
+from medtasks.core.files import replaced
+for number in range(150):
+    with replaced(Path(sys.argv[1]) / f"{sys.argv[2]}-{number}") as partial:
+        partial.write_text(str(number))
+"""
+
+
 @contextmanager
-def working(target: Path) -> Iterator[subprocess.Popen[str]]:
+def working(target: Path, code: str = _WORK) -> Iterator[subprocess.Popen[str]]:
     """Another process that makes ``target``."""
-    with subprocess.Popen([sys.executable, "-c", _WORK, str(target)], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([sys.executable, "-c", code, str(target)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "working\n"
         try:
@@ -70,6 +95,30 @@ def test_what_a_killed_process_left_is_removed_by_the_next_one(start: Callable[[
         process.wait()
     assert hidden(tmp_path) == [left]
     start(tmp_path)
+    assert hidden(tmp_path) == []
+
+
+def test_what_a_process_left_that_was_killed_before_it_had_locked_it_is_removed(tmp_path: Path) -> None:
+    with working(tmp_path / "run_medtasks", _STOP_BEFORE_THE_LOCK) as process:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert len(hidden(tmp_path)) == 1
+    remove_abandoned(tmp_path)
+    assert hidden(tmp_path) == []
+
+
+def test_processes_that_write_side_by_side_remove_nothing_of_each_other(tmp_path: Path) -> None:
+    writers = [subprocess.Popen([sys.executable, "-c", _MANY, str(tmp_path), name]) for name in "abc"]
+    assert [process.wait() for process in writers] == [0, 0, 0]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(f"{a}-{n}" for a in "abc" for n in range(150))
+
+
+def test_a_cache_that_is_only_read_is_rid_of_what_a_killed_process_left(tmp_path: Path) -> None:
+    with working(tmp_path / "key.zip") as process:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert len(hidden(tmp_path)) == 1
+    RunStore(tmp_path)
     assert hidden(tmp_path) == []
 
 
