@@ -20,7 +20,7 @@ from medtasks.benchmarks.layouts import all_layouts
 from medtasks.catalog.prompts import template_source
 from medtasks.catalog.registry import get_benchmark
 from medtasks.core.errors import UsageError, first_line
-from medtasks.core.files import file_sha256
+from medtasks.core.files import file_sha256, replaced
 from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.runs.samples import Sample
 from medtasks.runs.scoring import RESAMPLES
@@ -83,7 +83,7 @@ def write_records(
         if lines:
             file = folder / f"{stem}_samples.jsonl"
             written.append(out / file)
-            written[-1].write_text("".join(lines), encoding="utf-8")
+            _write(written[-1], "".join(lines))
             record["detailed_evaluation_results"] = {
                 "format": "jsonl",
                 "file_path": f"data/{file.as_posix()}",
@@ -92,8 +92,13 @@ def write_records(
                 "total_rows": len(lines),
             }
         written.append(out / folder / f"{stem}.json")
-        written[-1].write_text(as_json(log, record, indent=1), encoding="utf-8")
+        _write(written[-1], as_json(log, record, indent=1))
     return written, list(dict.fromkeys(notes))
+
+
+def _write(path: Path, text: str) -> None:
+    with replaced(path) as partial:
+        partial.write_text(text, encoding="utf-8")
 
 
 def _record(members: Sequence[Headline], model: str, source: Mapping[str, str]) -> dict[str, Any]:

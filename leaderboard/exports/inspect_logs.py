@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,12 @@ import numpy as np
 
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError, UsageError, first_line
-from medtasks.core.files import short_hash
+from medtasks.core.files import require_clock, short_hash, temporary_beside
 from medtasks.core.redaction import shown_facts
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.find import no_run
 from medtasks.runs.manifest import RunManifest
-from medtasks.runs.record import RunRecord, read_run
+from medtasks.runs.record import RunFolder, RunRecord, read_run
 from medtasks.runs.samples import Sample
 
 from ..board.models import model_name
@@ -33,29 +33,46 @@ Pictures = Mapping[str, Sequence[str]]
 def write_inspect_logs(results: Sequence[Path], out: Path) -> tuple[list[Path], list[str]]:
     """Write the logs of all runs in ``results`` to the new directory ``out``; return them, and notes on pictures.
 
-    Pictures are included where the benchmark's board layout lets media be published, and nowhere else.
+    Pictures are included where the benchmark's board layout lets media be published, and nowhere else. A crash leaves
+    no ``out``.
+
+    Raises:
+        UsageError: Inspect is not installed, ``out`` exists, or there is no run.
+        MedtasksError: a run cannot be read, or Inspect does not write its log.
     """
     try:
-        from inspect_ai.log import EvalLog, write_eval_log
+        import inspect_ai.log  # noqa: F401
     except ImportError as error:
         raise UsageError(f"inspect_ai cannot be imported ({first_line(error)}); install it: {INSTALL}") from error
     if out.exists():
         raise UsageError(f"{out}: exists already; logs are never overwritten, choose another directory.")
+    require_clock()
     folders = find_everything(results).runs
     if not folders:
         raise no_run(results[0])
     notes: dict[str, None] = {}
-    written = []
-    for folder in folders:
-        run, digest = RunRecord.scored(*read_run(folder.directory)), folder.content
-        out.mkdir(parents=True, exist_ok=True)
-        for task, samples in run.samples.items():
-            pictures, note = _pictures(task, samples, run.manifest)
-            notes |= {note: None} if note else {}
-            written.append(out / f"{digest[:12]}_{safe_name(model_name(run.manifest))}_{safe_name(task)}.eval")
-            log = EvalLog.model_validate(_log(run, task, digest, pictures))
-            write_eval_log(log, written[-1], format="eval")
-    return written, list(notes)
+    names: list[str] = []
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with temporary_beside(out) as partial:
+        for folder in folders:
+            for name, note in _write_run(folder, partial):
+                names.append(name)
+                notes |= {note: None} if note else {}
+        partial.rename(out)
+    return [out / name for name in names], list(notes)
+
+
+def _write_run(folder: RunFolder, out: Path) -> Iterator[tuple[str, str]]:
+    """Write a log for each task of a run; the names of their files, and a note on pictures, or an empty one."""
+    from inspect_ai.log import EvalLog, write_eval_log
+
+    run, digest = RunRecord.scored(*read_run(folder.directory)), folder.content
+    for task, samples in run.samples.items():
+        pictures, note = _pictures(task, samples, run.manifest)
+        name = f"{digest[:12]}_{safe_name(model_name(run.manifest))}_{safe_name(task)}.eval"
+        log = EvalLog.model_validate(_log(run, task, digest, pictures))
+        write_eval_log(log, out / name, format="eval")
+        yield name, note
 
 
 def _pictures(task: str, samples: Sequence[Sample], manifest: RunManifest) -> tuple[Pictures, str]:

@@ -15,6 +15,7 @@ from medtasks.catalog.benchmark import BoardLayout, Column
 from medtasks.catalog.spec import load_spec
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, UsageError, first_line
+from medtasks.core.files import replaced
 from medtasks.core.text import TextTable, first_names
 from medtasks.leaderboard.board.board import FORMATS, Ranking, Refused
 from medtasks.leaderboard.board.board import Board as BoardData
@@ -231,7 +232,9 @@ class Picture:
         if kind not in FORMATS:
             found = kind or "a file without a suffix"
             raise UsageError(f"a figure is written as {', '.join(FORMATS)}, not as {found}.")
-        target.write_bytes(self.draw(kind))
+        content = self.draw(kind)
+        with replaced(target) as partial:
+            partial.write_bytes(content)
         return target
 
     def _repr_svg_(self) -> str:

@@ -18,6 +18,7 @@ import typer
 from medtasks.cli.console import Json, Prices, Results, progress, table, write, write_json
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import UsageError
+from medtasks.core.files import replaced
 from medtasks.core.text import counted, grouped_notes, printable
 
 if TYPE_CHECKING:
@@ -154,7 +155,8 @@ def check(
         folders = counted(len(found.folders), "result directory", "result directories")
         write(f"{folders}: {summary(found.findings)}")
     if rejudged is not None:
-        rejudged.write_bytes(REJUDGED.dump_json([*found.rejudged], indent=1) + b"\n")
+        with replaced(rejudged) as partial:
+            partial.write_bytes(REJUDGED.dump_json([*found.rejudged], indent=1) + b"\n")
     if failed(found.findings, strict):
         raise typer.Exit(1)
 
@@ -245,7 +247,9 @@ def benchmark(name: Annotated[str, typer.Argument(show_default=False)], out: Pat
     """Write `eval.yaml`, with which a dataset's owner registers the benchmark on the hub."""
     from medtasks.leaderboard.exports.hub import benchmark_file
 
-    out.write_bytes(benchmark_file(name))
+    content = benchmark_file(name)
+    with replaced(out) as partial:
+        partial.write_bytes(content)
     write(f"written: {out}; put it into the root of the dataset's repository")
 
 

@@ -19,12 +19,13 @@ import socket
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from medtasks.core.errors import UsageError
+from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.core.text import well_formed
 
 HASH_LENGTH = 16
@@ -37,6 +38,8 @@ MAX_JSON_BYTES = 2**30
 """Maximum bytes of a file that is read as a whole: JSON, CSV, spreadsheets, records."""
 MAX_LINE_BYTES = 256 * 2**20
 """Maximum bytes of one line of a JSONL file."""
+_FIRST_YEAR = 1980
+"""Of the times in a ZIP archive."""
 
 
 def check_regular(path: Path) -> int:
@@ -69,6 +72,16 @@ def read_lines(path: Path) -> Iterator[bytes]:
             if len(line) > MAX_LINE_BYTES:
                 raise OSError(errno.EFBIG, f"a line is longer than the limit of {MAX_LINE_BYTES:,} bytes", str(path))
             yield line
+
+
+def require_clock() -> None:
+    """Refuse a clock that no ZIP archive can record, for archives that other packages write."""
+    year = time.localtime(time.time()).tm_year
+    if year < _FIRST_YEAR:
+        raise MedtasksError(
+            f"this machine's clock is in the year {year}, expected {_FIRST_YEAR} or later, as archives record no "
+            "earlier time; set the clock."
+        )
 
 
 def canonical_json(value: Any, indent: int | None = None) -> str:

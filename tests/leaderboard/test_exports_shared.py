@@ -10,6 +10,7 @@ import base64
 import json
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +29,7 @@ from typer.testing import CliRunner
 
 from medtasks.benchmarks import layouts
 from medtasks.cli.app import app
-from medtasks.core.errors import MedtasksError, UsageError
+from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.data.store import open_prepared
 from medtasks.importers.prediction_files import read_predictions
 from medtasks.runs.record import read_manifest, read_run
@@ -262,6 +263,24 @@ def test_a_failed_request_is_an_error_and_has_no_score(tmp_path: Path) -> None:
     first = log.read_eval_log(path).samples[0]
     assert first.error.message == "no connection"
     assert not first.scores
+
+
+def test_logs_that_cannot_all_be_written_leave_no_directory(tmp_path: Path) -> None:
+    pytest.importorskip("inspect_ai.log")
+    write_run_of(tmp_path / "results", GUESS, [CHOICE])
+    broken = write_run_of(tmp_path / "results", MODELS[2], [CHOICE])
+    (broken / "samples" / f"{CHOICE}.jsonl").write_text("{", encoding="utf-8")
+    with pytest.raises(DataError, match=f"{CHOICE}.jsonl, line 1"):
+        write_inspect_logs([tmp_path / "results"], tmp_path / "logs")
+    assert [path.name for path in tmp_path.iterdir()] == ["results"]
+
+
+def test_a_clock_that_no_archive_can_record_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("inspect_ai.log")
+    write_run_of(tmp_path, GUESS, [CHOICE])
+    monkeypatch.setattr(time, "time", lambda: 5 * 365 * 86_400.0)
+    with pytest.raises(MedtasksError, match="clock is in the year 1974, expected 1980 or later"):
+        write_inspect_logs([tmp_path], tmp_path / "logs")
 
 
 def test_pictures_are_included_only_where_the_licence_allows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from forged_runs import add_strangers, check, codes
 from invented_runs import MODELS, edit_json, make_run, shared_runs, write_run_of
 from medtasks.leaderboard.intake.collect import collect
-from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_run
+from medtasks.leaderboard.verify.scored_run import RunStore, ScoredRun, scored_run
 
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError
@@ -53,6 +54,15 @@ def copy(small: Path, tmp_path: Path) -> Path:
 
 def test_the_scores_are_the_runs_own(judged: ScoredRun, written: dict[str, Any]) -> None:
     assert {name: entry.scores.model_dump(mode="json") for name, entry in judged.entries.items()} == written
+
+
+def test_a_clock_that_no_archive_can_record_keeps_no_score_from_the_cache(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "time", lambda: 5 * 365 * 86_400.0)  # 1974
+    first = scored_run(small, RunStore(tmp_path))
+    assert len(list(tmp_path.glob("*.zip"))) == 1
+    assert scored_run(small, RunStore(tmp_path)).scores == first.scores
 
 
 def test_statistics_of_the_items_add_up_to_every_score(judged: ScoredRun) -> None:
