@@ -7,6 +7,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,7 +15,7 @@ import typer
 import medtasks
 from medtasks.catalog.contents import raised_at
 from medtasks.cli import console, demo, judge, leaderboard, score, setup, tasks
-from medtasks.core.errors import INTERRUPTED, MedtasksError, UsageError, interrupts_arrive
+from medtasks.core.errors import INTERRUPTED, MedtasksError, UsageError, interrupts_arrive, machine_fault
 
 app = typer.Typer(
     name="medtasks",
@@ -62,36 +63,59 @@ for name, group in {"prepare": setup.app, "leaderboard": leaderboard.app, "expor
     app.add_typer(group, name=name)
 
 
+STOPPED = "stopped; finished work is kept: run the same command again to continue"
+
+
 def main() -> None:
     """Run the command line. Exit codes: 0 done, 1 the command failed, 2 wrong usage, 130 interrupted."""
     # read as numpy is imported: its threads would spin between small products, for up to a quarter of the CPU time
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     atexit.register(_spare_the_last_search)
+    _open_closed_streams()
     try:
         with interrupts_arrive():
             console.plain_help(typer.main.get_command(app))()
     except MedtasksError as error:
         console.fail(error)
         sys.exit(2 if isinstance(error, UsageError) else 1)
-    except OSError as error:
-        text = f"{type(error).__name__}: {error}"
-        if error.filename is not None:
-            name, reason = os.fsdecode(error.filename), error.strerror or error
-            text = f"{name}: cannot be read or written ({reason}); fix that, or give another path."
-        console.fail(text)
+    except (OSError, RuntimeError, MemoryError) as error:
+        sentence = _sentence_of(error)
+        if sentence is None:
+            raise
+        console.fail(sentence)
         sys.exit(1)
-    except MemoryError:
-        console.fail(
-            "this needs more memory than the process may have; free some, or split the input into smaller files."
-        )
-        sys.exit(1)
+    except KeyboardInterrupt:  # before or after the command, which click guards
+        console.fail(STOPPED)
+        sys.exit(INTERRUPTED)
     except SystemExit as end:
         if end.code == INTERRUPTED:
-            console.fail("stopped; finished work is kept: run the same command again to continue")
+            console.fail(STOPPED)
         elif (place := raised_at(end)) is not None:  # its code 0 would pass for success
             console.fail(f"{place}: the package ended the program ({end!r}); fix or uninstall it.")
             sys.exit(1)
         raise
+
+
+def _sentence_of(error: BaseException) -> str | None:
+    """An error of the machine or of a file in one sentence; None for any other, which is a mistake of ours."""
+    if (fault := machine_fault(error)) is not None:
+        return str(fault)
+    if isinstance(error, MemoryError):
+        return "this needs more memory than the process may have; free some, or split the input into smaller files."
+    if not isinstance(error, OSError):
+        return None
+    if error.filename is None:
+        return f"{type(error).__name__}: {error}"
+    name, reason = os.fsdecode(error.filename), error.strerror or error
+    return f"{name}: cannot be read or written ({reason}); fix that, or give another path."
+
+
+def _open_closed_streams() -> None:
+    """Let output go nowhere where the caller closed it: Python has no stream then."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
+            setattr(sys, name, nowhere)
 
 
 def _spare_the_last_search() -> None:

@@ -9,11 +9,13 @@ raised in a destructor.
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -42,6 +44,15 @@ class UsageError(MedtasksError):
 
 class DataError(MedtasksError):
     """Source data violate their format; the message names file, line and field."""
+
+
+class MachineError(MedtasksError):
+    """This machine is at fault, whatever was being read: it has run out of threads, files or space, or the data
+    prepared on it are damaged."""
+
+
+class DamagedDataError(MachineError, DataError):
+    """Prepared data of this machine are damaged, or cannot be read or made."""
 
 
 class NoRowsError(DataError):
@@ -75,6 +86,39 @@ def reading(path: Path, fix: str, kind: type[MedtasksError] = DataError) -> Iter
         yield
     except OSError as error:
         raise kind(f"{path}: cannot be read ({error.strerror}); {fix}.") from error
+
+
+_EXHAUSTED = {
+    errno.EDQUOT: "free some space",
+    errno.EMFILE: "raise the limit on open files (ulimit -n)",
+    errno.ENFILE: "close some files",
+    errno.ENOSPC: "free some space",
+}
+"""Errors that say that something has run out, and what to do."""
+
+
+def machine_fault(error: BaseException) -> MachineError | None:
+    """The error to report if ``error`` says that this machine is at fault; None if something else may be: of memory,
+    what is read may ask for too much."""
+    if isinstance(error, MachineError):
+        return error
+    if _is_of_thread_start(error) or (isinstance(error, OSError) and error.errno == errno.EAGAIN):
+        return MachineError(
+            "this machine starts no further thread or process; end some, or raise the limit (ulimit -u)."
+        )
+    if isinstance(error, OSError) and error.errno in _EXHAUSTED:
+        place = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        return MachineError(f"{place}{error.strerror}; {_EXHAUSTED[error.errno]}, and run the same command again.")
+    return None
+
+
+def _is_of_thread_start(error: BaseException) -> bool:
+    """Whether the system refused a thread: Python raises a `RuntimeError` without a number then."""
+    starting = (frame.f_code is _START_OF_THREAD for frame, _ in traceback.walk_tb(error.__traceback__))
+    return isinstance(error, RuntimeError) and any(starting)
+
+
+_START_OF_THREAD = threading.Thread.start.__code__
 
 
 def first_line(error: BaseException) -> str:

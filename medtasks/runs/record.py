@@ -16,7 +16,7 @@ from pydantic import ConfigDict, ValidationError
 
 from medtasks.catalog.contents import raised_in
 from medtasks.catalog.spec import load_spec
-from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line, reading
+from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line, machine_fault, reading
 from medtasks.core.files import canonical_json, file_sha256, recover_directory, replace_directory, temporary_beside
 from medtasks.core.schema import first_problem
 from medtasks.core.strict_json import model_from_json
@@ -211,8 +211,10 @@ def as_data_error(directory: Path) -> Iterator[None]:
         yield
     except (MedtasksError, OSError):
         raise
+    except MemoryError as error:
+        raise DataError(f"{directory}: takes more memory than this machine has; read it on a larger one.") from error
     except Exception as error:
-        raise DataError(
+        raise machine_fault(error) or DataError(
             f"{directory}: its samples and manifest do not fit together or not their tasks ({first_line(error)[:200]}, "
             f"raised {raised_in(error)}); restore the directory."
         ) from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import weakref
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -199,6 +200,7 @@ class SampleLines(Sequence[Sample]):
 
     def __init__(self, samples: Iterable[Sample], directory: Path | None = None) -> None:
         self._file: IO[bytes] = TemporaryFile(dir=directory)  # noqa: SIM115 - kept
+        weakref.finalize(self, self._file.close)
         self._begins = array("q")
         self.extend(samples)
 
