@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.catalog.spec import load_specs
-from medtasks.core.errors import MedtasksError
+from medtasks.core.errors import MachineError, MedtasksError, machine_fault
 from medtasks.core.files import recover_directory
 from medtasks.core.findings import Finding
 from medtasks.core.redaction import SECRETS
@@ -83,6 +83,7 @@ def check_results(
 
     Raises:
         UsageError: a path is not a directory.
+        MachineError: this machine is at fault, for example because its prepared data are damaged.
     """
     secrets = dict(SECRETS)
     for name, value in sorted(environment.items()):
@@ -116,6 +117,8 @@ def check_results(
             tasks[folder.resolve()] = manifest.tasks
             findings += check_run(run, learned=rescore)
         except Exception as error:  # untrusted input
+            if (fault := machine_fault(error)) is not None:
+                raise fault from error
             unreadable = problem("LB102", folder.name, f"{type(error).__name__}: {error}".rstrip("."), file=folder)
             if isinstance(error, MedtasksError):  # the message has what was expected, and the fix
                 unreadable = replace(unreadable, message=str(error))
@@ -126,6 +129,8 @@ def check_results(
             continue
         try:
             again = [*ask_again(scored_run(folder, whole=True))]
+        except MachineError:
+            raise
         except MedtasksError as error:
             findings.append(run.problem("LB214", folder.name, str(error).rstrip(".")))
             continue

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from medtasks.catalog.spec import load_specs
-from medtasks.core.errors import MedtasksError
+from medtasks.core.errors import MedtasksError, machine_fault
 from medtasks.core.files import canonical_json
 from medtasks.core.redaction import shown
 from medtasks.runs.find import NO_RUN, SUFFIX, require_directory, run_folders
@@ -46,6 +46,9 @@ def collect(
     """All runs in ``paths``, sorted by content hash, and what was refused, with reasons.
 
     Runs with the same content count once. With a ``store``, unchanged directories are not scored again.
+
+    Raises:
+        MachineError: this machine is at fault, for example because its prepared data are damaged.
     """
     found = find_everything(paths)
     runs, store = found.runs, store or RunStore(None)
@@ -67,6 +70,8 @@ def collect(
         try:
             one = scored_run(run, store)
         except Exception as error:  # untrusted input: one bad run must not hide the others
+            if (fault := machine_fault(error)) is not None:
+                raise fault from error
             text = " ".join(str(error).split())  # on one line, with directories shortened to their names
             for folder in (str(run.directory.resolve()), str(run.directory)):
                 text = text.replace(folder, run.directory.resolve().name)

@@ -14,7 +14,7 @@ from medtasks.benchmarks.layouts import all_layouts
 from medtasks.catalog.benchmark import BoardLayout, Column
 from medtasks.catalog.spec import load_spec
 from medtasks.core.cache import cache_root
-from medtasks.core.errors import MedtasksError, UsageError, first_line
+from medtasks.core.errors import MachineError, MedtasksError, UsageError, first_line
 from medtasks.core.files import replaced
 from medtasks.core.text import TextTable, first_names
 from medtasks.leaderboard.board.board import FORMATS, Ranking, Refused
@@ -170,6 +170,7 @@ def board(
     Raises:
         UsageError: there is no run.
         DataError: the file of models or prices cannot be read.
+        MachineError: this machine is at fault, for example because its prepared data are damaged.
     """
     chosen = open(runs) if isinstance(runs, str | Path) else runs
     scored: list[ScoredRun] = []
@@ -180,6 +181,8 @@ def board(
         elif run._load is not None:
             try:
                 scored.append(run.scored)
+            except MachineError:
+                raise
             except MedtasksError as error:
                 refused.append(Refused(folder=run.name, reason=first_line(error)))
     finished = [run.path for run in chosen if run._load is None and run.path is not None]

@@ -19,7 +19,7 @@ from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.records import Record
 from medtasks.catalog.registry import get_benchmark
 from medtasks.core.cache import cache_root
-from medtasks.core.errors import DataError
+from medtasks.core.errors import DamagedDataError
 from medtasks.core.files import file_sha256
 from medtasks.core.schema import Frozen
 from medtasks.core.settings import current_settings
@@ -124,7 +124,7 @@ class Prepared:
     manifest: DataManifest
 
     def records(self) -> tuple[Record, ...]:
-        """All records, in the order of the source; raises :class:`DataError` if the files were changed by hand."""
+        """All records, in the order of the source; raises :class:`DamagedDataError` if the files have changed."""
         return self._records
 
     def forget_records(self) -> None:
@@ -133,15 +133,19 @@ class Prepared:
 
     @functools.cached_property
     def _records(self) -> tuple[Record, ...]:
+        self.require_intact()
+        return _read_lines(self.directory / "records.jsonl", get_benchmark(self.manifest.benchmark).record)
+
+    def require_intact(self) -> None:
+        """Refuse records and a media index that are not those that were prepared."""
         expected, found = self.manifest.fingerprint, "missing"
         with suppress(OSError):
             found = fingerprint(self.directory)
         if found != expected:
-            raise DataError(
+            raise DamagedDataError(
                 f"{self.directory}: records or media index have changed since they were prepared (fingerprint "
                 f"{found[:16]}, expected {expected[:16]}); prepare the benchmark again."
             )
-        return _read_lines(self.directory / "records.jsonl", get_benchmark(self.manifest.benchmark).record)
 
     @functools.cached_property
     def media(self) -> tuple[MediaEntry, ...]:
@@ -179,6 +183,14 @@ class Prepared:
             found = pool.map(lambda entry: self._read(entry, file_sha256), entries)
             return [entry.path for entry, digest in zip(entries, found, strict=True) if digest != entry.sha256]
 
+    def is_whole(self) -> bool:
+        """Whether records, media index and all media files are those that were prepared."""
+        try:
+            self.require_intact()
+            return all(self._read(entry, file_sha256) == entry.sha256 for entry in self.media)
+        except DamagedDataError:
+            return False
+
     def _read(self, entry: MediaEntry, read: Callable[[Path], object]) -> object:
         try:
             return read(self.media_path(entry.path))
@@ -187,12 +199,12 @@ class Prepared:
 
 
 def open_directory(directory: Path) -> Prepared:
-    """The prepared dataset in ``directory``; raises :class:`DataError` if its manifest cannot be read."""
+    """The prepared dataset in ``directory``; raises :class:`DamagedDataError` if its manifest cannot be read."""
     path = directory / "manifest.json"
     try:
         return _open(directory, path.stat().st_mtime_ns)
     except (OSError, ValidationError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: not a manifest of prepared data; prepare the benchmark again.") from error
+        raise DamagedDataError(f"{path}: not a manifest of prepared data; prepare the benchmark again.") from error
 
 
 # Every document opens its dataset. The manifest's mtime is part of the key, so re-prepared data are read again.
@@ -210,5 +222,6 @@ def _read_lines(path: Path, kind: type[T]) -> tuple[T, ...]:
             for line in lines:
                 items.append(kind.model_validate_json(line))
     except (OSError, ValidationError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}, after line {len(items)}: cannot be read; prepare the benchmark again.") from error
+        place = f"{path}, after line {len(items)}"
+        raise DamagedDataError(f"{place}: cannot be read; prepare the benchmark again.") from error
     return tuple(items)

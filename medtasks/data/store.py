@@ -4,11 +4,13 @@ complete; and the prepared data of a benchmark, or its miniature."""
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import inspect
 import json
 import os
 import re
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -28,7 +30,15 @@ from medtasks.catalog.contents import once, raised_in
 from medtasks.catalog.records import Record, repeated
 from medtasks.catalog.registry import all_benchmarks, benchmark_owner, get_benchmark
 from medtasks.core.cache import writable_cache
-from medtasks.core.errors import DataError, MediaError, MedtasksError, NotPreparedError, UsageError, first_line
+from medtasks.core.errors import (
+    DamagedDataError,
+    DataError,
+    MediaError,
+    MedtasksError,
+    NotPreparedError,
+    UsageError,
+    first_line,
+)
 from medtasks.core.files import canonical_json, held, recover_directory, replace_directory, temporary_beside
 from medtasks.core.schema import shown
 from medtasks.core.text import first_names
@@ -345,61 +355,125 @@ def prepare_command(prepare: Callable[..., Prepared], title: str, *examples: str
 
 # --- what is prepared, and miniature data: drawn pictures and rows, prepared on first use ---
 
+_PARTS = ("records.jsonl", "media.jsonl")
+"""Files of prepared data beside their manifest."""
 MINI_VERSION = "6"  # bumped when the shared preparation code changes
 
 
 def open_prepared(benchmark: str) -> Prepared:
-    """The prepared data of ``benchmark``; or its miniature, made on first use (:func:`is_mini`). Raises
-    :class:`NotPreparedError`, with the command that prepares them, if there are none."""
-    known = get_benchmark(benchmark)
+    """The prepared data of ``benchmark``; or its miniature, made on first use (:func:`is_mini`).
+
+    Raises:
+        NotPreparedError: there are none; with the command that prepares them.
+        DamagedDataError: they cannot be read, or the miniature data cannot be made.
+    """
     if is_mini(benchmark):
         return open_directory(prepare_mini(benchmark))
     directory = data_root() / benchmark
-    recover_directory(directory)
-    if not (directory / "manifest.json").is_file():
+    try:
+        recover_directory(directory)
+        is_prepared = (directory / "manifest.json").is_file()
+        left = [] if is_prepared else [name for name in _PARTS if (directory / name).exists()]
+    except OSError as error:
+        raise DamagedDataError(f"{directory}: cannot be read ({error.strerror}); give access to it.") from error
+    command = get_benchmark(benchmark).prepare
+    if left:
+        raise DamagedDataError(f"{directory}: has {left[0]}, but no manifest.json; prepare the data again: {command}")
+    if not is_prepared:
         raise NotPreparedError(
-            f"{benchmark} is not prepared in {data_root()}; run: {known.prepare} "
+            f"{benchmark} is not prepared in {data_root()}; run: {command} "
             "(or set MEDTASKS_DATA=mini to try the miniature data)"
         )
-    return open_directory(directory)
+    prepared = open_directory(directory)
+    if prepared.manifest.benchmark != benchmark:
+        found = shown(prepared.manifest.benchmark)
+        raise DamagedDataError(
+            f"{directory / 'manifest.json'}: field `benchmark` is {found}, expected {benchmark!r}; prepare the data "
+            f"again: {command}"
+        )
+    return prepared
 
 
 def prepare_mini(benchmark: str) -> Path:
-    """Directory of the prepared miniature data of ``benchmark``, made on first use.
+    """Directory of the prepared miniature data of ``benchmark``, made on first use, and again if they are damaged.
 
     Safe for several processes: each works in its own directory, and the first to finish wins.
+
+    Raises:
+        UsageError: the benchmark has no miniature data.
+        DamagedDataError: they cannot be written.
+        MedtasksError: the benchmark's package cannot make them.
     """
     # the hash separates data made by different versions of the package
     version = _code_hash(benchmark_owner(benchmark).tasks.parent)
     target = writable_cache() / f"mini-{MINI_VERSION}" / f"{benchmark}-{version}"
     prepared = target / "prepared"
-    if (prepared / "manifest.json").is_file():
+    if _is_whole(prepared):
         return prepared
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with temporary_beside(target) as work:
+            _make_mini(benchmark, work)
+            replace_directory(target, work)
+    except OSError as error:
+        if not _is_whole(prepared):  # else another process was first
+            raise DamagedDataError(
+                f"{target}: the miniature data of {benchmark} cannot be written ({_reason(error)}); free some space, "
+                "or set MEDTASKS_CACHE to another directory."
+            ) from error
+    return prepared
+
+
+def _reason(error: OSError) -> str:
+    """Why a file cannot be written; of several that were copied, the first."""
+    if isinstance(error, shutil.Error):
+        *_, first = error.args[0][0]
+        return str(first)
+    return error.strerror or str(error)
+
+
+def _is_whole(prepared: Path) -> bool:
+    """Whether the prepared data are there as they were prepared."""
+    try:
+        changed = (prepared / "manifest.json").stat().st_mtime_ns
+    except OSError:
+        return False
+    return _was_whole(prepared, changed)
+
+
+@functools.lru_cache(maxsize=32)  # every document opens its dataset
+def _was_whole(prepared: Path, manifest_mtime_ns: int) -> bool:
+    del manifest_mtime_ns  # part of the key, so data that were made again are looked at again
+    try:
+        return open_directory(prepared).is_whole()
+    except DamagedDataError:
+        return False
+
+
+def _make_mini(benchmark: str, work: Path) -> None:
+    """Draw the miniature release of ``benchmark`` below ``work``, and prepare it there."""
     known = get_benchmark(benchmark)
     if known.mini is None:
         names = ", ".join(one.name for one in all_benchmarks().values() if one.mini is not None)
         raise UsageError(f"there are no miniature data for {benchmark!r}; choose from {names}.")
-    target.parent.mkdir(parents=True, exist_ok=True)
+    source = work / "source"
+    source.mkdir()
     try:
-        with temporary_beside(target) as work:
-            source = work / "source"
-            source.mkdir()
-            try:
-                known.mini(source)
-            except Exception as error:
-                where = raised_in(error)
-                raise MedtasksError(f"`mini` of benchmark {benchmark} fails {where}: {first_line(error)}.") from error
-            try:
-                prepare = known.prepare_mini or partial(prepare_package, known, mini=True)
-                prepare(source, work / "prepared")
-            except MedtasksError as error:  # the directory that its message names is deleted now
-                text = re.sub(rf"{re.escape(str(work))}/source(/|: )", "", str(error))
-                raise MedtasksError(f"miniature data of {benchmark}: {text}") from error
-            os.rename(work, target)  # noqa: PTH104 - fails on a directory that is not empty, where Path.replace may not
+        known.mini(source)
     except OSError:
-        if not (prepared / "manifest.json").is_file():
-            raise
-    return prepared
+        raise
+    except Exception as error:
+        where = raised_in(error)
+        raise MedtasksError(f"`mini` of benchmark {benchmark} fails {where}: {first_line(error)}.") from error
+    try:
+        prepare = known.prepare_mini or partial(prepare_package, known, mini=True)
+        prepare(source, work / "prepared")
+    except MedtasksError as error:
+        if isinstance(error.__cause__, OSError):
+            raise error.__cause__ from error
+        # the directory that its message names is deleted now
+        text = re.sub(rf"{re.escape(str(work))}/source(/|: )", "", str(error))
+        raise MedtasksError(f"miniature data of {benchmark}: {text}") from error
 
 
 @once

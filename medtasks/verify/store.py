@@ -28,7 +28,7 @@ from medtasks.catalog.prompts import overlay
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_specs
 from medtasks.core.cache import cache_root
-from medtasks.core.errors import reading
+from medtasks.core.errors import DamagedDataError, reading
 from medtasks.core.files import canonical_json, file_sha256, remove_abandoned, replaced
 from medtasks.data.prepared import data_root, is_mini
 from medtasks.metrics.registry import get_metric
@@ -126,7 +126,7 @@ class RunStore(TableStore):
             if not is_mini() and not miniature.get(name):
                 path = data_root() / name / "manifest.json"
                 known = path.parent.parent == data_root() and path.is_file()
-                with reading(path, "restore it"):
+                with reading(path, "restore it", DamagedDataError):
                     data[name] = file_sha256(path) if known else ""
         return self.key(content, canonical_json([state, data]))
 

@@ -19,7 +19,15 @@ from medtasks.catalog.benchmark import FAILED, Document
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.rubric import load_rubric, rubric_files, rubric_hash
 from medtasks.catalog.spec import load_spec
-from medtasks.core.errors import DataError, MedtasksError, NotPreparedError, first_line
+from medtasks.core.errors import (
+    DamagedDataError,
+    DataError,
+    MachineError,
+    MedtasksError,
+    NotPreparedError,
+    first_line,
+    machine_fault,
+)
 from medtasks.core.files import canonical_json, short_hash
 from medtasks.core.settings import Settings, current_settings, read_subset, using
 from medtasks.data.store import open_prepared
@@ -91,7 +99,7 @@ class SubmittedTask:
                     reason = f"claimed: its scores cannot be computed here ({why})"
                     self.outcome = Verification("unverifiable", reason, claimed=True)
                 except Exception as error:  # untrusted input, and code of other packages
-                    raise self._unscorable(part, error) from error
+                    raise machine_fault(error) or self._unscorable(part, error) from error
             if self.outcome.claimed:
                 self.submitted |= {name for sample in part for name in sample.statistics}
             self.outcomes += [sample.outcome for sample in made]
@@ -106,6 +114,8 @@ class SubmittedTask:
             elif number == 0:
                 try:
                     self._known = _from_data_here(_known, self.spec.name, self._manifest)
+                except MachineError:  # the gold answers of the directory must not take the place of damaged ones
+                    raise
                 except MedtasksError as error:
                     self.outcome = Verification("unverifiable", first_line(error).rstrip("."))
             self._require_own_samples(ordered)
@@ -320,10 +330,16 @@ def _from_data_here(make: Callable[[str, str, Settings], T], task: str, manifest
                 return make(task, data.fingerprint, current_settings())
             except MedtasksError as error:
                 errors.append(error)
+            except OSError as error:
+                problem = (
+                    f"{facts.benchmark}: its prepared data cannot be read ({error.strerror or error}); restore them."
+                )
+                errors.append(DamagedDataError(problem))
             except Exception as error:  # code of other packages
-                errors.append(MedtasksError(f"{task}: its documents cannot be made ({first_line(error)})."))
+                problem = f"{task}: its documents cannot be made ({first_line(error)})."
+                errors.append(machine_fault(error) or MedtasksError(problem))
     try:
-        raise errors[0]
+        raise next((error for error in errors if isinstance(error, MachineError)), errors[0])
     finally:
         errors.clear()  # each has this frame, which has them: they, and the callers' samples, would stay
 
@@ -332,9 +348,11 @@ def _from_data_here(make: Callable[[str, str, Settings], T], task: str, manifest
 def _documents(task: str, fingerprint: str, settings: Settings) -> Mapping[str, Document]:
     del settings  # in force; here only part of the cache key
     benchmark = load_spec(task).metadata.benchmark
-    prepared = open_prepared(benchmark).manifest.fingerprint
-    if prepared != fingerprint:
-        raise DataError(f"the data of {benchmark} prepared here have the fingerprint {prepared[:16]}.")
+    prepared = open_prepared(benchmark)
+    here = prepared.manifest.fingerprint
+    if here != fingerprint:
+        prepared.require_intact()  # else the manifest's fingerprint may be what was damaged
+        raise DataError(f"the data of {benchmark} prepared here have the fingerprint {here[:16]}.")
     return {document["sample_id"]: document for document in task_rows(task).documents(media=False)}
 
 
@@ -368,5 +386,7 @@ def is_miniature(benchmark: str, facts: DataFacts) -> bool:
     with using(mini=True):
         try:
             return open_prepared(benchmark).manifest.fingerprint == facts.fingerprint
+        except MachineError:
+            raise
         except MedtasksError:
             return False

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Callable
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
@@ -23,7 +24,7 @@ from medtasks.benchmarks.medstreambench.records import parse_medstream_row
 from medtasks.benchmarks.mi_cxr.records import QTYPES, MiCxrRecord
 from medtasks.data.media.video import VideoReader, read_index
 from medtasks.data.sources import SourceRow, read_json
-from medtasks.data.store import open_prepared
+from medtasks.data.store import _was_whole, open_prepared
 from training.drawings import BENCHMARKS, kvasir, med_cmr, medstream, mi_cxr
 from training.drawings.kvasir import Scene
 from training.drawings.medstream import FOOTAGE, RECORDS
@@ -62,6 +63,35 @@ def test_counts_do_not_divide_by_two_or_three() -> None:
     levels = Counter(record.complexity for record in records("kvasir_vqa_x1"))
     main, variant = (len(file.read_text().splitlines()) for file in mi_cxr.ROW_FILES)
     assert all(count % 2 and count % 3 for count in (levels.total(), *levels.values(), main, variant))
+
+
+# --- data that were damaged later ---
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-30])
+
+
+def flip_a_bit(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("damage", [truncate, flip_a_bit, Path.unlink])
+@pytest.mark.parametrize("place", ["prepared/manifest.json", "prepared/records.jsonl", "prepared/media.jsonl", "*.png"])
+def test_damaged_miniature_data_are_made_again(
+    damage: Callable[[Path], object], place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = open_prepared("med_cmr").records()
+    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path))
+    folder = open_prepared("med_cmr").directory.parent
+    damage(next(path for path in sorted(folder.rglob("*")) if path.match(place)))
+    _was_whole.cache_clear()  # as in another process
+    healed = open_prepared("med_cmr")
+    assert healed.is_whole()
+    assert healed.records() == expected
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
 
 
 # --- Kvasir-VQA-x1 ---

@@ -23,6 +23,7 @@ from huggingface_hub import HfApi, parse_eval_result_entries
 from huggingface_hub.errors import HfHubHTTPError
 from invented_runs import MODELS, Invented, edit_json, write_run_of, write_runs
 from local_server import Answer, LocalServer
+from made_release import on_release, write_release
 from medtasks.leaderboard.exports.hub import push
 from medtasks.leaderboard.exports.inspect_logs import write_inspect_logs
 from typer.testing import CliRunner
@@ -30,14 +31,12 @@ from typer.testing import CliRunner
 from medtasks.benchmarks import layouts
 from medtasks.cli.app import app
 from medtasks.core.errors import DataError, MedtasksError, UsageError
-from medtasks.data.store import open_prepared
 from medtasks.importers.prediction_files import read_predictions
 from medtasks.runs.record import read_manifest, read_run
 
 GOOD = Invented("lab/Good-7B", "noisy_oracle", seed=1, accuracy=0.8)
 GROUP = "med_cmr_mcq"
 COMMIT = "5503434ddd753f426f4b38109466949a1217c2bb"
-FINGERPRINT = "f" * 64
 FAILED = {"status": "failed", "responses": [""], "failed": ["no connection"], "statistics": {}, "filtered": "[failed]",
           "scores": {"accuracy": None}, "limits": {"accuracy": [[0.0, 1.0], [1.0, 1.0]]}}  # fmt: skip
 
@@ -45,19 +44,13 @@ FAILED = {"status": "failed", "responses": [""], "failed": ["no connection"], "s
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of prepared data (``MEDTASKS_DATA``)."""
-    root = tmp_path_factory.mktemp("release")
-    shutil.copytree(open_prepared("med_cmr").directory, root / "med_cmr")
     source = {"kind": "hub", "name": "aaassddaadf/Med-CMR", "revision": COMMIT}
-    manifest = root / "med_cmr" / "manifest.json"
-    edit_json(manifest, lambda it: it.update(mini=False, source=source, fingerprint=FINGERPRINT))
-    return root
+    return write_release(tmp_path_factory.mktemp("release"), source=source).parent
 
 
 def write_release_run(root: Path, model: Invented = GOOD, **options: Any) -> Path:
     """A complete run that was asked those data."""
-    folder = write_run_of(root, model, [GROUP], mini=False, **options)
-    edit_json(folder / "manifest.json", lambda it: it["data"]["med_cmr"].update(fingerprint=FINGERPRINT))
-    return folder
+    return on_release(write_run_of(root, model, [GROUP], mini=False, **options))
 
 
 @pytest.fixture
