@@ -17,6 +17,7 @@ from medtasks.catalog.spec import load_specs
 from medtasks.core.errors import MedtasksError, machine_fault
 from medtasks.core.files import canonical_json
 from medtasks.core.redaction import shown
+from medtasks.core.text import first_names
 from medtasks.runs.find import NO_RUN, SUFFIX, require_directory, run_folders
 from medtasks.runs.record import RunFolder
 
@@ -27,6 +28,8 @@ LOG = re.compile(r".+_samples_(?P<task>.+)\.jsonl", re.I)
 LARGE = 64 * 2**20
 """From this many bytes on, runs are read in several processes; with less, these would hardly have started."""
 MOST_PROCESSES = 8
+COPY = "copy what it points to"
+"""What to do about a link."""
 LOGS = "it has only lmms-eval's logs", "make a run of them: `medtasks score LOG --from lmms-eval --out NEW_DIR`"
 Progress = Callable[[int, int], None]
 """Called with the number of runs done and of all runs."""
@@ -51,8 +54,10 @@ def collect(
         MachineError: this machine is at fault, for example because its prepared data are damaged.
     """
     found = find_everything(paths)
-    runs, store = found.runs, store or RunStore(None)
-    read = {run.directory.resolve() for run in runs}
+    links = {run.directory: linked for run in found.runs if (linked := links_in(run.directory))}
+    runs = [run for run in found.runs if run.directory not in links]
+    store = store or RunStore(None)
+    read = {run.directory.resolve() for run in found.runs}
     refused = [
         (path.resolve().name, NO_RUN)
         for path in dict.fromkeys(paths)
@@ -63,6 +68,9 @@ def collect(
         for path, (what, fix) in found.unread.items()
         if path.resolve() not in read  # otherwise it is a link, whose target is shown
     ]
+    for directory, names in links.items():
+        what = "is a link" if len(names) == 1 else "are links"
+        refused.append((directory.resolve().name, f"{first_names(names)} {what}; {COPY}"))
     scored: dict[str, ScoredRun] = {}
     progress(0, len(runs))
     ahead = _score_ahead(runs, store, progress)
@@ -137,11 +145,19 @@ def state_of_results(paths: Sequence[Path], store: RunStore) -> str | None:
     """
     found = find_everything(paths)
     try:
-        keys = [[shown(run.name), store.key_of(run.content, *run.contains())] for run in found.runs]
+        keys = []
+        for run in found.runs:
+            key = store.key_of(run.content, *run.contains())
+            keys.append([shown(run.name), key, links_in(run.directory)])
     except Exception:  # untrusted input
         return None
     unread = [[shown(path.name), what] for path, (what, _) in found.unread.items()]
     return canonical_json([keys, [shown(path.resolve().name) for path in paths], unread])
+
+
+def links_in(folder: Path) -> list[str]:
+    """The links below a result directory, which may point to any file of this machine."""
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_symlink())
 
 
 def find_everything(paths: Sequence[Path]) -> Found:
@@ -158,7 +174,7 @@ def find_everything(paths: Sequence[Path]) -> Found:
 
     def other(here: Path, names: list[str], files: list[str]) -> None:
         links = [here / name for name in (*names, *files) if name.endswith(SUFFIX) and (here / name).is_symlink()]
-        unread.update(dict.fromkeys(links, ("it is a link", "copy what it points to")))
+        unread.update(dict.fromkeys(links, ("it is a link", COPY)))
         tasks = {match["task"] for match in map(LOG.fullmatch, files) if match is not None}
         if tasks & load_specs().keys() and not any(name.endswith(SUFFIX) for name in names):
             unread[here.resolve()] = LOGS

@@ -12,6 +12,7 @@ import pytest
 from invented_runs import MODELS, edit_json, write_run_of
 from medtasks.leaderboard.intake import collect as module
 from medtasks.leaderboard.intake.collect import collect, find_everything
+from medtasks.leaderboard.publish import board_of
 from medtasks.leaderboard.verify import scored_run as scoring
 from medtasks.leaderboard.verify.scored_run import RunStore
 
@@ -90,6 +91,25 @@ def test_a_path_without_a_run_and_a_link_to_an_unread_one_are_named(tree: Path, 
     (tree / "gone_medtasks").symlink_to(tmp_path / "gone")
     links = [f"{name}_medtasks: it is a link; copy what it points to" for name in ("gone", "latest", "other")]
     assert told([tree]) == (1, links)
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "scores.json", "samples", f"samples/{TASK}.jsonl"])
+def test_a_run_with_a_link_is_refused(tree: Path, tmp_path: Path, name: str) -> None:
+    """It may point to any file of the machine that builds the board."""
+    run = run_of(tree, "Guess-1B")
+    moved = (run / name).rename(tmp_path / "elsewhere")
+    (run / name).symlink_to(moved)
+    assert told([tree]) == (1, [f"{run.name}: {name} is a link; copy what it points to"])
+
+
+def test_a_board_is_made_anew_if_a_file_became_a_link_to_itself(tree: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    board, _ = board_of([tree], title="x", demonstration=True, cache=cache)
+    assert (len(board.runs), len(board.refused)) == (2, 0)
+    samples = run_of(tree, "Guess-1B") / "samples"
+    samples.symlink_to(samples.rename(tmp_path / "elsewhere"))
+    board, _ = board_of([tree], title="x", demonstration=True, cache=cache)
+    assert (len(board.runs), len(board.refused)) == (1, 1)
 
 
 def test_a_folder_that_cannot_be_listed_is_named(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
