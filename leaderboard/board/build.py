@@ -13,11 +13,13 @@ from medtasks.catalog.benchmark import BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.registry import benchmark_owner, get_benchmark
 from medtasks.core.errors import DataError
 from medtasks.core.redaction import shown
+from medtasks.core.text import first_names
 from medtasks.runs.replies import Usage
 from medtasks.runs.scores import coverage_text
 from medtasks.stats.bootstrap import CONFIDENCE
 
-from ..rank.comparability import ComparabilityGroups, on_common_items, same_responses
+from ..rank.comparability import ComparabilityGroups, on_common_items
+from ..rank.conflicts import contradictions, same_responses
 from ..rank.rankings import RESAMPLES, SEED, media_gain, prompt_ranks, rank_models, size_and_type
 from ..verify.rejudging import Rejudged
 from ..verify.scored_run import Entry, ScoredRun
@@ -94,7 +96,7 @@ def _runs(
     for task, metric in {(column.task, column.metric) for table in tables for column in table.columns}:
         for old, new in groups.of(task, metric).replaced.items():
             instead[old][new].add(task)
-    copies = same_responses(runs)
+    copies, contradicted = same_responses(runs), contradictions(runs)
     for facts in sorted((run.public for run in runs), key=lambda facts: facts.key):
         newer = sorted(instead[facts.key].items())
         notes = [f"superseded by {new} in {', '.join(sorted(tasks))}" for new, tasks in newer]
@@ -102,6 +104,9 @@ def _runs(
             notes.append("none of its scores is on this board: no page shows its tasks")
         for other, same in sorted(copies.get(facts.key, {}).items()):
             notes.append(f"same responses as {other}, a run of another model, in {', '.join(same)}")
+        for other, tasks in sorted(contradicted.get(facts.key, {}).items()):
+            named = first_names(tasks)
+            notes.append(f"other questions or gold answers than {other}, which claims the same data, in {named}")
         again = {one.rubric: str(one) for one in rejudged if one.run == facts.digest}
         cost = cost_of(prices, facts, facts.usage)
         yield facts.model_copy(update={"notes": (*facts.notes, *notes), "cost": cost, "rejudged": again})

@@ -21,7 +21,8 @@ from medtasks.core.text import counted, first_names
 from medtasks.runs.record import read_run
 from medtasks.runs.run import SUFFIX as UNFINISHED
 
-from ..rank.comparability import released_share, same_responses
+from ..rank.comparability import released_share
+from ..rank.conflicts import contradictions, same_responses
 from ..verify.rejudging import AGREEMENT, Rejudged
 from ..verify.scored_run import ScoredRun, scored_run
 from .check_run import MOST, Submission, check_run, problem
@@ -145,7 +146,8 @@ def check_results(
 
 def _compared(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
     """Runs on other data than those with most of the release, or that most runs have; runs that would replace an older
-    one of the same model (whoever submits a run chooses its model's name); and runs with another model's responses."""
+    one of the same model (whoever submits a run chooses its model's name); runs with another model's responses; and
+    runs that claim the same data, but have other questions or gold answers."""
     by_data: dict[str, dict[str, list[tuple[float, Path]]]] = defaultdict(lambda: defaultdict(list))
     for folder, run in runs.items():
         for benchmark, fingerprint in run.public.data.items():
@@ -179,6 +181,10 @@ def _compared(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
         for other, tasks in copies.items():
             found = f"the responses of {first_names(tasks, MOST)} are those of {folders[other].name}, another model"
             yield problem("LB212", folders[key].name, found, file=folders[key] / "manifest.json")
+    for key, others in contradictions(runs.values()).items():
+        for other, tasks in others.items():
+            found = f"the documents of {first_names(tasks, MOST)} differ from those of {folders[other].name}"
+            yield problem("LB215", folders[key].name, found, file=folders[key] / "manifest.json")
 
 
 def _texts_in(path: Path, where: str, secrets: Patterns) -> Iterator[Finding]:

@@ -67,6 +67,8 @@ RULES: Mapping[str, Rule] = {rule.code: rule for rule in (
     Rule("LB213", "warning", "verdicts differ from those given again", expected=f"{AGREEMENT:.0%} or more equal scores",
         fix="ask for the judge's settings, or judge the run yourself: `medtasks judge DIR --judge FILE`"),
     Rule("LB214", "error", "verdicts were not asked again", "correct the judge's settings", "an answer of the judge"),
+    Rule("LB215", "warning", "runs contradict each other about their data",
+        "prepare the data here, which decides", "equal documents under one fingerprint"),
     Rule("LB301", "error", "key or token", expected="no secret in any file",
         fix="remove it everywhere, revoke it, and run again with the key in an environment variable"),
     Rule("LB302", "error", "path of one machine",

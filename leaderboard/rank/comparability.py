@@ -6,7 +6,6 @@ import functools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -192,18 +191,37 @@ def coverage_notes(run: ScoredRun, task: str) -> list[str]:
 
 def on_common_items(entries: Mapping[str, Entry], metric: str) -> tuple[dict[str, Array], Sequence[str]]:
     """The statistics of all models on the same items, and the cluster of each. Verified runs have equal items. Others
-    may claim any: each row is then an item in a cluster, and a run without it has no value there."""
+    may claim any: each row is then an item in a cluster, and a run without it has no value there. Runs that contradict
+    each other about the question of an item share no row: the items on which they agree are a choice of one of them."""
     first, *others = entries.values()
-    if all((one.items, one.clusters) == (first.items, first.clusters) for one in others):
+    claimed = (first.items, first.clusters, first.questions)
+    if all((one.items, one.clusters, one.questions) == claimed for one in others):
         return {model: one.statistics(metric) for model, one in entries.items()}, first.clusters
-    names = {model: list(zip(one.items, one.first_items, strict=True)) for model, one in entries.items()}
+    party_of = _parties(entries)
+    names: dict[str, list[tuple[str, str, int]]] = {}
+    for model, entry in entries.items():
+        names[model] = [(*name, party_of[model]) for name in zip(entry.items, entry.first_items, strict=True)]
     row_of = {name: row for row, name in enumerate(sorted({name for found in names.values() for name in found}))}
     tables = {}
     for model, entry in entries.items():
         table = np.full((len(row_of), get_metric(metric).width), np.nan)
         table[[row_of[name] for name in names[model]]] = entry.statistics(metric)
         tables[model] = table
-    return tables, [cluster for _, cluster in row_of]
+    return tables, [cluster for _, cluster, _ in row_of]
+
+
+def _parties(entries: Mapping[str, Entry]) -> dict[str, int]:
+    """The number of each model's party: within one, no two runs contradict each other about a question."""
+    parties: list[list[Entry]] = []
+    party_of: dict[str, int] = {}
+    for model, entry in entries.items():
+        agreeing = (number for number, members in enumerate(parties) if not any(map(entry.contradicts, members)))
+        number = next(agreeing, len(parties))
+        if number == len(parties):
+            parties.append([])
+        parties[number].append(entry)
+        party_of[model] = number
+    return party_of
 
 
 def released_share(entry: Entry) -> float:
@@ -257,17 +275,3 @@ def protocols_today(task: str) -> frozenset[str]:
     frames = frame_settings(spec)
     whole = {**frames, "cap": None} if frames else {}
     return frozenset(protocol_hash(spec, one, frames=whole) for one in (settings, floats))
-
-
-def same_responses(runs: Iterable[ScoredRun]) -> dict[str, dict[str, list[str]]]:
-    """By run, the runs of other models with the same responses, with the tasks: a copy, or a coincidence."""
-    by_responses: dict[tuple[str, str], list[ScoredRun]] = defaultdict(list)
-    for run in runs:
-        for key in run.responses.items():
-            by_responses[key].append(run)
-    copies: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for (task, responses), several in by_responses.items():
-        for one, other in permutations(several, 2):
-            if responses and one.model != other.model:
-                copies[one.public.key][other.public.key].append(task)
-    return copies

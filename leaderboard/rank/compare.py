@@ -11,15 +11,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.core.errors import UsageError
 from medtasks.core.schema import suggestion
-from medtasks.core.text import TextTable, first_names, grouped_notes, p_text, signed_interval
+from medtasks.core.text import TextTable, counted, first_names, grouped_notes, p_text, signed_interval
 from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.runs.comparisons import compare_statistics
 from medtasks.runs.signature import differences
-from medtasks.runs.table import without_value
+from medtasks.runs.table import Mask, without_value
 from medtasks.stats.paired import detectable_difference
 
 from ..board.board import Pair, Unit
@@ -28,6 +29,7 @@ from .rankings import pair_of, with_holm
 
 COLUMNS = ("task", "metric", "A", "B", "A - B", "95 % interval", "p", "p (Holm)", "items", "comparable", "clusters",
            "unpaired", "detectable")  # fmt: skip
+Texts = npt.NDArray[np.str_]
 _DIGITS = {"fraction": 3, "points": 1, "seconds": 2, "score": 3}
 _OVER = "Scores are over the items with a value in both runs; intervals and p are from the cluster sign-flip test."
 
@@ -181,15 +183,21 @@ def _metrics_of(runs: Sequence[ScoredRun], name: str) -> list[str]:
 
 def _lines(first: Entry, second: Entry, metrics: Sequence[str]) -> Iterator[Line]:
     names, here, there = np.intersect1d(first.items, second.items, assume_unique=True, return_indices=True)
+    same_question = _asked_the_same(np.array(first.questions)[here], np.array(second.questions)[there])
+    others = int(np.count_nonzero(~same_question))
+    if others and first.fingerprint == second.fingerprint:  # the items on which they agree are a choice of one of them
+        same_question[:] = False
+    names, here, there = names[same_question], here[same_question], there[same_question]
     same_clusters = np.array_equal(np.array(first.clusters)[here], np.array(second.clusters)[there])
     for metric in metrics:
         unlike = differences(first.signatures[metric], second.signatures[metric])
         unlike += [] if same_clusters else ["items are in different clusters"]
+        unlike += [f"the runs have other questions or gold answers of {counted(others, 'item')}"] if others else []
         tables = first.statistics(metric), second.statistics(metric)
         one, two = tables[0][here], tables[1][there]
-        counted = sum(int(np.count_nonzero(~without_value(table))) for table in tables)
+        valued = sum(int(np.count_nonzero(~without_value(table))) for table in tables)
         in_both = int(np.count_nonzero(~(without_value(one) | without_value(two))))
-        line = Line(first.name, metric, unit_of(metric), counted - 2 * in_both, tuple(unlike))
+        line = Line(first.name, metric, unit_of(metric), valued - 2 * in_both, tuple(unlike))
         found = compare_statistics(metric, one, two, first.table.codes[here])
         if found is None:
             sides = (("first", first.scores.metrics[metric]), ("second", second.scores.metrics[metric]))
@@ -200,6 +208,12 @@ def _lines(first: Entry, second: Entry, metrics: Sequence[str]) -> Iterator[Line
         pair, error = pair_of("first", "second", metric, (one, two), found), found.standard_error
         least = detectable_difference(error, found.clusters) if error else None
         yield replace(line, first=found.first, second=found.second, pair=pair, detectable=least, reason=found.reason)
+
+
+def _asked_the_same(first: Texts, second: Texts) -> Mask:
+    """By item whether both runs have the same question, as far as they have their own documents."""
+    same: Mask = (first == second) | (first == "") | (second == "")
+    return same
 
 
 def compare_pairs(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from medtasks.runs.manifest import RunManifest, created_at
 from medtasks.runs.record import RunFolder, RunRecord, as_data_error
 from medtasks.runs.samples import without_garbage_collection
 from medtasks.runs.scores import COVERAGE, Scores
-from medtasks.runs.signature import changed_options
+from medtasks.runs.signature import changed_options, parse_signature
 from medtasks.runs.table import ItemTable, shared
 from medtasks.runs.verdicts import IMPORTED, judge_names
 from medtasks.verify.scored import scored_record
@@ -41,7 +41,8 @@ _USUAL: dict[str, tuple[Any, ...]] = {"offset": (0,), "repeats": (1,)}
 
 @dataclass(frozen=True)
 class Entry:
-    """A task or group of one run (`medtasks.runs.record.RunRecord`); ``signatures`` are by metric.
+    """A task or group of one run (`medtasks.runs.record.RunRecord`); ``signatures`` are by metric, ``documents`` hashes
+    of the run's own by task and sample id.
 
     Only the items that are scored are listed; the table has the others as its last rows.
     """
@@ -51,6 +52,7 @@ class Entry:
     table: ItemTable
     signatures: Mapping[str, str]
     timelines: tuple[Timeline, ...] = ()
+    documents: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def benchmark(self) -> str:
@@ -64,6 +66,31 @@ class Entry:
     @cached_property
     def clusters(self) -> tuple[str, ...]:
         return shared(self.table.clusters[: self.scores.items])
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the data, as the signatures have it."""
+        signature = next(iter(self.signatures.values()), "")
+        return parse_signature(signature).get("data", "")
+
+    @cached_property
+    def questions(self) -> tuple[str, ...]:
+        """A hash of the questions and gold answers of each item; empty texts if they are those of the data here."""
+        if not self.documents:
+            return ("",) * self.scores.items
+        hashes = []
+        for task, samples in zip(self.table.tasks[: self.scores.items], self.table.samples, strict=False):
+            known = self.documents.get(task, {})
+            hashes.append("".join(known.get(sample, "") for sample in samples))
+        return shared(tuple(hashes))
+
+    def contradicts(self, other: Entry) -> bool:
+        """Whether both runs have the same item with different questions or gold answers."""
+        if self.questions == other.questions and self.items == other.items:
+            return False
+        known = dict(zip(other.items, other.questions, strict=True))
+        pairs = zip(self.items, self.questions, strict=True)
+        return any(question != known.get(item, question) for item, question in pairs)
 
     @property
     def first_items(self) -> list[str]:
@@ -154,7 +181,7 @@ class ScoredRun(RunRecord):
         for name, scores in self.scores.items():
             table = self.tables.of(name, self.manifest.groups.get(name, ()))
             lines = (line.model_copy(update={"model": self.model}) for line in self.timelines.get(name, ()))
-            entries[name] = Entry(name, scores, table, self.signatures[name], tuple(lines))
+            entries[name] = Entry(name, scores, table, self.signatures[name], tuple(lines), self.questions)
         return entries
 
     @cached_property

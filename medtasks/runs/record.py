@@ -64,7 +64,8 @@ class RunRecord:
 
     What follows is there once the run was verified (`medtasks.verify`). ``signatures`` are by task or group and metric,
     over all items. ``timelines`` are the first streaming items of a task, ``verification`` is its outcome,
-    ``responses`` a hash of its responses. ``changes`` are the values that differ from those in the directory,
+    ``responses`` a hash of its responses, ``questions`` hashes of its documents by sample id, if they are those of the
+    directory. ``changes`` are the values that differ from those in the directory,
     ``problems`` learned metrics that could not be computed. ``mode`` is ``own`` or ``submitted`` if the scores depend
     on the argument ``own`` of `medtasks.verify.scored.scored_record`. ``predictions`` counts how predictions made
     elsewhere were matched.
@@ -80,6 +81,7 @@ class RunRecord:
     timelines: dict[str, tuple[Timeline, ...]] = field(default_factory=dict)
     verification: dict[str, Verification] = field(default_factory=dict)
     responses: dict[str, str] = field(default_factory=dict)
+    questions: dict[str, dict[str, str]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     changes: tuple[Change, ...] = ()
     problems: tuple[str, ...] = ()

@@ -127,6 +127,7 @@ def _verified(run: RunRecord, tasks: Sequence[SubmittedTask], notes: Sequence[st
         timelines={name: lines for name, lines in shown.items() if lines},
         verification=verification,
         responses={one.spec.name: one.responses for one in tasks if one.responses},
+        questions={one.spec.name: one.questions for one in tasks if one.questions},
         notes=(*notes, *(note for one in tasks for note in one.notes), *verification_notes(verification)),
     )
 

@@ -57,7 +57,8 @@ class SubmittedTask:
     With ``own``, learned metrics are computed with their models, and nothing that was submitted is used; otherwise the
     submitted values of learned metrics, and of those that this machine cannot compute, are kept: ``submitted`` names
     them. ``either`` is whether ``own`` makes no difference. ``responses`` is a hash of all responses, to find copies,
-    ``outcomes`` are those of the samples scored so far.
+    ``outcomes`` are those of the samples scored so far. ``questions`` are hashes of the documents by sample id, if they
+    are those of the directory.
     """
 
     def __init__(self, task: str, manifest: RunManifest, *, own: bool) -> None:
@@ -71,6 +72,7 @@ class SubmittedTask:
         self.notes: list[str] = []
         self.problems: list[str] = []
         self.responses = ""
+        self.questions: dict[str, str] = {}
         self.either = not has_models(self.spec)
         self._known: Mapping[str, tuple[Mapping[str, Any], str]] | None = None
         learned = {*self.spec.metadata.learned}
@@ -151,6 +153,8 @@ class SubmittedTask:
     def _with_local_documents(self, samples: Sequence[Sample]) -> list[Sample]:
         """The samples with the documents of the data, whose prompts are compared with those that the documents give."""
         if self._known is None:
+            for sample in samples:
+                self.questions[sample.sample_id] = short_hash(canonical_json(sample.whole_document()))
             return [*samples]
         own = not changed_options(self._manifest.settings) and self._facts.prompt_hash == self.spec.prompt_hash
         found = []

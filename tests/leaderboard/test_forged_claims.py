@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from itertools import cycle
+from itertools import cycle, permutations
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from invented_runs import MODELS, edit_json, write_run_of
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.intake.remove_rows import remove_rows
 from medtasks.leaderboard.rank.comparability import ComparabilityGroups
+from medtasks.leaderboard.rank.compare import compare_runs
 from medtasks.leaderboard.verify.scored_run import RunStore, scored_run
 
 from medtasks.core.findings import failed
@@ -184,6 +185,47 @@ def test_without_data_no_forger_displaces_an_honest_run(
     assert apart(found) == {}
     assert "Documents not verified" in found.benchmarks[0].tables[0].note
     assert {one.code for one in check(folders[0]).findings} == {"LB402"}
+
+
+@pytest.fixture
+def contradicting(honest: Path, guessed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """An honest run, and one that claims the same data with other gold answers, where they are not prepared."""
+    monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "no-data"))
+    return beside_forgers(honest, guessed, tmp_path, target_is_the_response, 1)
+
+
+def test_runs_that_contradict_each_other_about_their_data_are_not_compared(contradicting: list[Path]) -> None:
+    found = board(*contradicting)
+    ranking = found.benchmarks[0].rankings[0]
+    assert [(pair.items, pair.p_value) for pair in ranking.pairs] == [(0, None)]
+    assert {one.letters for one in ranking.ranked} == {("a",)}  # no difference is significant
+    notes = {key: " ".join(run.notes) for key, run in found.runs.items()}
+    for key, other in permutations(notes):
+        assert f"other questions or gold answers than {other}, which claims the same data, in med_cmr_" in notes[key]
+
+
+def test_check_points_them_out(contradicting: list[Path]) -> None:
+    found = {Path(one.file).parent: one for one in check(*contradicting).findings if one.code == "LB215"}
+    assert found.keys() == {*contradicting}
+    assert all(one.severity == "warning" for one in found.values())
+    assert f"differ from those of {contradicting[1].name}" in found[contradicting[0]].message
+
+
+def test_compare_leaves_out_what_was_asked_otherwise(contradicting: list[Path]) -> None:
+    first, second = map(scored_run, contradicting)
+    lines = compare_runs(first, second, task=EASY, metric="accuracy").lines
+    assert [(line.pair, line.reason) for line in lines] == [(None, "the runs have no item in common")]
+    assert any("the runs have other questions or gold answers of" in reason for reason in lines[0].unlike)
+
+
+def test_without_data_runs_with_equal_questions_are_compared(
+    honest: Path, guessed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "no-data"))
+    found = board(on_a_release(honest, tmp_path / "a"), on_a_release(guessed, tmp_path / "b"))
+    (pair,) = found.benchmarks[0].rankings[0].pairs
+    assert pair.items == 43
+    assert not any("gold answers than" in note for run in found.runs.values() for note in run.notes)
 
 
 def test_without_data_an_invented_fingerprint_displaces_nobody(
