@@ -16,6 +16,7 @@ from typing import Any
 
 from medtasks.catalog.spec import leaf_tasks, load_specs
 from medtasks.core.errors import DataError
+from medtasks.core.text import visible
 from medtasks.runs.record import RunFolder
 from medtasks.runs.samples import Sample, without_garbage_collection
 
@@ -72,9 +73,20 @@ def data_script(key: str, make: Callable[[], Any]) -> str:
     The value is a JSON text in a string literal, both in ASCII: no text in it can end the literal, and no key (such as
     ``__proto__``) is special to JavaScript.
     """
-    text = json.dumps(make(), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(_shown(make()), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     name, literal = (_MARKUP.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(one)) for one in (key, text))
     return f"(window.medtasks??={{}})[{name}]=JSON.parse({literal});\n"
+
+
+def _shown(value: Any) -> Any:
+    """A JSON value, in whose texts nothing is invisible on a page."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, Mapping):
+        return {visible(key): _shown(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_shown(inner) for inner in value]
+    return value
 
 
 def data_values(board: Board, samples: SampleText) -> Iterator[tuple[str, Callable[[], Any]]]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from medtasks.core.text import visible
 from medtasks.runs.replies import RunUsage
 from medtasks.runs.signature import parse_signature
 
@@ -135,6 +136,7 @@ def page_environment(
     environment = Environment(
         loader=FileSystemLoader([Path(__file__).parent / "pages", *further]),
         autoescape=True,
+        finalize=_shown,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -177,6 +179,12 @@ def page_environment(
         view=tables.ColumnView,
     )
     return environment
+
+
+def _shown(value: Any) -> Any:
+    """What an expression of a template shows: of texts, also what a page would not. The filter ``forceescape`` leaves
+    the values of a form's fields unchanged, which are sent back."""
+    return visible(value) if type(value) is str else value
 
 
 def safe_link(text: str | None) -> str | None:

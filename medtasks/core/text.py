@@ -30,6 +30,24 @@ def one_line(text: str) -> str:
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in " ".join(text.split()))
 
 
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls, but line breaks and tabs
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # which turn the direction of what follows
+    "\u200b\u2028\u2029\u2060-\u2064\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"  # no width, or a line break
+    "\ud800-\udfff]"  # half a surrogate pair
+)
+
+
+def visible(text: str) -> str:
+    r"""``text`` with what a page would not show written out: controls but line breaks and tabs, marks of direction,
+    characters without a width (but joiners, which scripts and emoji need), and lone surrogates.
+
+    >>> visible("no polyp\u202e yes\x00"), visible("1\r\n2\t3")
+    ('no polyp\\u{202e} yes\\u{0}', '1\n2\t3')
+    """
+    return _INVISIBLE.sub(lambda match: f"\\u{{{ord(match[0]):x}}}", text.replace("\r\n", "\n"))
+
+
 def printable(text: str) -> str:
     r""":func:`one_line`, also safe in CI logs: GitHub runs a line of ``::name::`` or with ``##[name]`` as a command.
 

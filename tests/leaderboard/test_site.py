@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -24,6 +24,7 @@ from medtasks.leaderboard.site.pages import page_environment, pages_of, safe_lin
 from medtasks.leaderboard.site.tables import ColumnView, charts, model_parts, subtitles
 
 from medtasks.core.errors import UsageError
+from medtasks.core.text import visible
 from medtasks.runs.record import RunFolder, read_manifest
 
 
@@ -250,7 +251,7 @@ def test_hostile_text_is_text(site: Path, hostile: Path) -> None:
         for tag in ("script", "img", "svg", "form"):
             assert tags.count(tag) == [found for found, _ in friendly[name].elements].count(tag), (name, tag)
         assert not any(target.startswith("javascript") for target in page.attributes("href"))
-        assert " ".join(HOSTILE.split()) in page.text.replace("\u2028", " ") or HOSTILE in page.words, name
+        assert visible(HOSTILE) in page.text or HOSTILE in page.words, name
     for path in (hostile / "data").rglob("*.js"):
         text = path.read_text(encoding="utf-8")
         assert not re.search("[<>&\u2028\u2029]", text), path
@@ -259,12 +260,32 @@ def test_hostile_text_is_text(site: Path, hostile: Path) -> None:
 
 
 def test_a_data_script_holds_its_value() -> None:
-    value = {"__proto__": [HOSTILE, "\\'</script>\u2029\r\n\x00\ud800"], "x": 0.5}
+    value = {"__proto__": ["<!-- \\'</script>&"], "x": 0.5}
     script = data_script("place/o'x", lambda: value)
     found = re.fullmatch(r"\(window\.medtasks\?\?=\{\}\)\[(\".*\")\]=JSON\.parse\((\".*\")\);\n", script)
     assert json.loads(found[1]) == "place/o'x"
     assert json.loads(json.loads(found[2])) == value
     assert script.isascii()
+
+
+INVISIBLE = "no polyp\u202e lamron\u2066\x00\x1b[2J\x85\ufeff\u200b\ud800"
+SHOWN = r"no polyp\u{202e} lamron\u{2066}\u{0}\u{1b}[2J\u{85}\u{feff}\u{200b}\u{d800}"
+
+
+def test_characters_that_a_page_does_not_show_are_written_out(tmp_path: Path) -> None:
+    made, samples = board(), {}
+    model = made.models["birch-flash"].model_copy(update={"name": INVISIBLE, "notes": (INVISIBLE,)})
+    for key, read in sample_text().items():
+        samples[key] = partial(list, [one.model_copy(update={"responses": (INVISIBLE,)}) for one in read()])
+    made = made.model_copy(update={"models": {**made.models, "birch-flash": model}})
+    write_site(made, tmp_path, samples=samples)
+    files = [*tmp_path.rglob("*.html"), *(tmp_path / "data").rglob("*.js")]
+    written = {path.relative_to(tmp_path).as_posix(): path.read_text(encoding="utf-8") for path in files}
+    assert SHOWN in written["index.html"]
+    in_scripts = json.dumps(json.dumps(SHOWN))[3:-3]
+    assert any(in_scripts in text for name, text in written.items() if name.startswith("data/samples/"))
+    invisible = re.compile("[\u202a-\u202e\u2066-\u2069\x00-\x08\x0b-\x1f\x7f-\x9f]|&#5529[0-9];")
+    assert [name for name, text in written.items() if invisible.search(text)] == []
 
 
 def test_what_is_no_web_address_is_no_link() -> None:

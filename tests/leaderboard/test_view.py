@@ -108,6 +108,19 @@ def test_nothing_is_reachable_without_the_token(server: Server) -> None:
         assert other.ask("live.html").status == 200
 
 
+def test_characters_that_a_page_does_not_show_are_written_out(tmp_path: Path) -> None:
+    folder = write_run_of(tmp_path, GUESS, [OPEN])
+    invisible = "no polyp\u202e lamron\u2066\x00\x1b[2J"
+    edit_json(folder / "samples" / f"{OPEN}.jsonl", lambda sample: sample.update(responses=[invisible]), line=0)
+    with serving([tmp_path]) as server:
+        first = listed(server, task=OPEN)[0]
+        text = page(server, "sample.html", task=OPEN, id=first)
+        found = page(server, "samples.html", task=OPEN, words="polyp\u202e")
+    assert r"no polyp\u{202e} lamron\u{2066}\u{0}\u{1b}[2J" in text
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\x00-\x08\x0b-\x1f]", text)
+    assert 'name="words" value="polyp\u202e"' in found  # what a reader wrote into a field is sent back unchanged
+
+
 def test_only_the_sites_files_are_served(server: Server) -> None:
     for path in (
         *("../../../../../../etc/passwd", "..%2f..%2f..%2f..%2fetc/passwd"),
