@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from medtasks.catalog.spec import load_spec
-from medtasks.core.errors import MedtasksError, UsageError, first_line
+from medtasks.core.errors import MedtasksError, UsageError, first_line, machine_fault
 from medtasks.core.files import require_clock, short_hash, temporary_beside
 from medtasks.core.redaction import shown_facts
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.find import no_run
 from medtasks.runs.manifest import RunManifest
-from medtasks.runs.record import RunFolder, RunRecord, read_run
+from medtasks.runs.record import RunFolder, RunRecord, as_data_error, read_run
 from medtasks.runs.samples import Sample
 
 from ..board.models import model_name
@@ -64,15 +64,31 @@ def write_inspect_logs(results: Sequence[Path], out: Path) -> tuple[list[Path], 
 
 def _write_run(folder: RunFolder, out: Path) -> Iterator[tuple[str, str]]:
     """Write a log for each task of a run; the names of their files, and a note on pictures, or an empty one."""
+    digest = folder.content
+    with as_data_error(folder.directory):
+        run = RunRecord.scored(*read_run(folder.directory))
+    for task, samples in run.samples.items():
+        with as_data_error(folder.directory):
+            pictures, note = _pictures(task, samples, run.manifest)
+            content = _log(run, task, digest, pictures)
+        name = f"{digest[:12]}_{safe_name(model_name(run.manifest))}_{safe_name(task)}.eval"
+        _write_log(content, out / name)
+        yield name, note
+
+
+def _write_log(content: Mapping[str, Any], path: Path) -> None:
+    """Write a log with Inspect's own package, which checks it; it compresses in threads of its own."""
     from inspect_ai.log import EvalLog, write_eval_log
 
-    run, digest = RunRecord.scored(*read_run(folder.directory)), folder.content
-    for task, samples in run.samples.items():
-        pictures, note = _pictures(task, samples, run.manifest)
-        name = f"{digest[:12]}_{safe_name(model_name(run.manifest))}_{safe_name(task)}.eval"
-        log = EvalLog.model_validate(_log(run, task, digest, pictures))
-        write_eval_log(log, out / name, format="eval")
-        yield name, note
+    try:
+        write_eval_log(EvalLog.model_validate(content), path, format="eval")
+    except OSError:
+        raise
+    except Exception as error:
+        raise machine_fault(error) or MedtasksError(
+            f"{path.name}: Inspect's package cannot write this log ({first_line(error)}); restore the directory, or "
+            "install another version of inspect_ai."
+        ) from error
 
 
 def _pictures(task: str, samples: Sequence[Sample], manifest: RunManifest) -> tuple[Pictures, str]:

@@ -18,7 +18,8 @@ from medtasks.core.text import counted
 if TYPE_CHECKING:
     from medtasks.judge.client import Spent
     from medtasks.judge.settings import JudgeConfig
-    from medtasks.runs.judge import Progress
+    from medtasks.runs.judge import Judged, Progress
+    from medtasks.runs.manifest import RunManifest
 
 LONGEST_LINE = 2**26  # bytes of a line in an export
 
@@ -39,36 +40,24 @@ def judge(
     """Judge a run's responses; stored verdicts are not asked for again."""
     from medtasks.core.files import held
     from medtasks.harness.results import renew_numbers
-    from medtasks.judge.agreement import COLUMNS, rows
     from medtasks.judge.settings import read_judges
     from medtasks.leaderboard.verify.scored_run import scored_run
     from medtasks.runs.find import one_run
     from medtasks.runs.judge import export_verdicts, is_judged, judge_all
-    from medtasks.runs.record import RunRecord, read_manifest, read_run, replace_run
+    from medtasks.runs.record import as_data_error, read_manifest, read_run
     from medtasks.runs.samples import without_garbage_collection
     from medtasks.runs.summary import summary
-    from medtasks.verify.scored import keep_finished
     from medtasks.verify.store import user_store
 
-    if export is not None and export.exists() and not _is_export(export):
-        raise UsageError(f"{export}: exists and is not an export of verdicts; choose another file for --export.")
-    if export is not None and not (export.parent.is_dir() and os.access(export.parent, os.W_OK)):
-        raise UsageError(
-            f"{export}: its directory does not exist or is not writable; choose another file for --export."
-        )
+    if export is not None:
+        _require_place(export)
     if human is not None and len(rubrics or ()) != 1:
         raise UsageError("--human needs exactly one rubric; name it with --rubric.")
     named = tuple(rubrics) if rubrics else None
     config = read_judges(judges, combine=combine, threshold=threshold, store=store, rubrics=named)
-    limits = {"max_requests": max_requests, "max_tokens": max_tokens}
-    limits = {name: limit for name, limit in limits.items() if limit is not None}
-    limited = {
-        name: one.model_copy(update={"budget": one.budget.model_copy(update=limits)})
-        for name, one in config.judges.items()
-    }
-    config = config.model_copy(update={"judges": limited})
+    config = _limited(config, max_requests, max_tokens)
     results = one_run(results)
-    with held(results, "judged"):  # the scores are read first and replaced at the end
+    with held(results, "judged"), as_data_error(results):  # the scores are read first and replaced at the end
         known = None
         if read_manifest(results).judge and not human and not export:
             with suppress(MedtasksError):  # its verdicts cannot be read: they are made again
@@ -87,23 +76,57 @@ def judge(
             lines = export_verdicts(judged, config, export)
             write(f"  {counted(lines, 'response')} exported, judged and unjudged: {export}")
         if judged.report:
-            with without_garbage_collection(afterwards=False):
-                run = RunRecord.scored(manifest.model_copy(update={"judge": judged.facts}), judged.samples)
-                replace_run(results, run)
-                keep_finished(results, run, user_store())
-                renewed = renew_numbers(results, run)
-            write(summary(run, results))
-            if renewed is not None:
-                write(f"  the harness's results file has the same scores: {renewed}")
-            write("\n".join(judged.report))
-            for name, facts in judged.facts.items():
-                if facts.agreement is not None:
-                    # measures of raters without common units are only in the manifest
-                    shown = [row for row in rows(facts.agreement) if row[COLUMNS.index("units")] != "0"]
-                    if shown:
-                        table(COLUMNS, shown, title=f"\n{name}: agreement")
+            _replace_scores(results, manifest, judged)
     if judged.error is not None:
         raise judged.error
+
+
+def _require_place(export: Path) -> None:
+    """Refuse a file that is not an export of verdicts, and a directory that cannot be written."""
+    if export.exists() and not _is_export(export):
+        raise UsageError(f"{export}: exists and is not an export of verdicts; choose another file for --export.")
+    if not (export.parent.is_dir() and os.access(export.parent, os.W_OK)):
+        raise UsageError(
+            f"{export}: its directory does not exist or is not writable; choose another file for --export."
+        )
+
+
+def _limited(config: JudgeConfig, max_requests: int | None, max_tokens: int | None) -> JudgeConfig:
+    """The panel with these limits in the budget of every judge."""
+    limits = {"max_requests": max_requests, "max_tokens": max_tokens}
+    limits = {name: limit for name, limit in limits.items() if limit is not None}
+    judges = {}
+    for name, settings in config.judges.items():
+        budget = settings.budget.model_copy(update=limits)
+        judges[name] = settings.model_copy(update={"budget": budget})
+    return config.model_copy(update={"judges": judges})
+
+
+def _replace_scores(results: Path, manifest: RunManifest, judged: Judged) -> None:
+    """Replace the run by the judged one, and print its scores, what was asked, and how far raters agree."""
+    from medtasks.harness.results import renew_numbers
+    from medtasks.judge.agreement import COLUMNS, rows
+    from medtasks.runs.record import RunRecord, replace_run
+    from medtasks.runs.samples import without_garbage_collection
+    from medtasks.runs.summary import summary
+    from medtasks.verify.scored import keep_finished
+    from medtasks.verify.store import user_store
+
+    with without_garbage_collection(afterwards=False):
+        run = RunRecord.scored(manifest.model_copy(update={"judge": judged.facts}), judged.samples)
+        replace_run(results, run)
+        keep_finished(results, run, user_store())
+        renewed = renew_numbers(results, run)
+    write(summary(run, results))
+    if renewed is not None:
+        write(f"  the harness's results file has the same scores: {renewed}")
+    write("\n".join(judged.report))
+    for name, facts in judged.facts.items():
+        if facts.agreement is not None:
+            # measures of raters without common units are only in the manifest
+            shown = [row for row in rows(facts.agreement) if row[COLUMNS.index("units")] != "0"]
+            if shown:
+                table(COLUMNS, shown, title=f"\n{name}: agreement")
 
 
 def _is_export(path: Path) -> bool:
