@@ -131,3 +131,13 @@ def test_other_modes_of_python_print_nothing_more(mode: list[str], new_python: A
     done = new_python(*mode, "-m", "medtasks", *score, "scored")
     assert (done.returncode, done.stderr) == (0, "")
     assert "accuracy" in done.stdout
+
+
+KILLS = str(Path(__file__).parents[2] / "benchmarks" / "kill_commands.py")
+
+
+@pytest.mark.slow
+def test_kills_at_random_moments_leave_whole_results_or_none(new_python: Any) -> None:
+    done = new_python(KILLS, "--kills", "8")
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+    assert done.stdout.startswith("8 kills, seed 0\n")
