@@ -1,8 +1,10 @@
-"""Kills of commands at random moments: what they write is there as a whole or not at all, and nothing else stays.
+"""Kills of commands at random moments: what they write is there as a whole or not at all, and
+nothing else stays.
 
-Each command is started again until it finishes, and killed (SIGKILL) at a moment drawn uniformly over its duration.
-Each attempt is a forked process in which everything is imported already. After every attempt, the directory that the
-command writes is absent, or that of a command that was not killed; after the last one, no hidden file is left.
+Each command is started again until it finishes, and killed (SIGKILL) at a moment drawn uniformly
+over its duration. Each attempt is a forked process in which everything is imported already. After
+every attempt, the directory that the command writes is absent, or that of a command that was not
+killed; after the last one, no hidden file is left.
 
     python benchmarks/kill_commands.py --kills 100 --seed 0
 
@@ -35,7 +37,8 @@ RESULT = "result"
 
 @dataclass
 class Command:
-    """A command line that writes `RESULT` in the working directory, and what became of its attempts."""
+    """A command line that writes `RESULT` in the working directory, and what became of its
+    attempts."""
 
     name: str
     arguments: Sequence[str]

@@ -33,8 +33,8 @@ Pictures = Mapping[str, Sequence[str]]
 def write_inspect_logs(results: Sequence[Path], out: Path) -> tuple[list[Path], list[str]]:
     """Write the logs of all runs in ``results`` to the new directory ``out``; return them, and notes on pictures.
 
-    Pictures are included where the benchmark's board layout lets media be published, and nowhere else. A crash leaves
-    no ``out``.
+    Pictures are included where the benchmark's board layout lets media be published, and nowhere
+    else. A crash leaves no ``out``.
 
     Raises:
         UsageError: Inspect is not installed, ``out`` exists, or there is no run.
@@ -63,7 +63,8 @@ def write_inspect_logs(results: Sequence[Path], out: Path) -> tuple[list[Path], 
 
 
 def _write_run(folder: RunFolder, out: Path) -> Iterator[tuple[str, str]]:
-    """Write a log for each task of a run; the names of their files, and a note on pictures, or an empty one."""
+    """Write a log for each task of a run; the names of their files, and a note on pictures, or an
+    empty one."""
     digest = folder.content
     with as_data_error(folder.directory):
         run = RunRecord.scored(*read_run(folder.directory))
@@ -77,7 +78,8 @@ def _write_run(folder: RunFolder, out: Path) -> Iterator[tuple[str, str]]:
 
 
 def _write_log(content: Mapping[str, Any], path: Path) -> None:
-    """Write a log with Inspect's own package, which checks it; it compresses in threads of its own."""
+    """Write a log with Inspect's own package, which checks it; it compresses in threads of its
+    own."""
     from inspect_ai.log import EvalLog, write_eval_log
 
     try:

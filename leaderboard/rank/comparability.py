@@ -190,9 +190,10 @@ def coverage_notes(run: ScoredRun, task: str) -> list[str]:
 
 
 def on_common_items(entries: Mapping[str, Entry], metric: str) -> tuple[dict[str, Array], Sequence[str]]:
-    """The statistics of all models on the same items, and the cluster of each. Verified runs have equal items. Others
-    may claim any: each row is then an item in a cluster, and a run without it has no value there. Runs that contradict
-    each other about the question of an item share no row: the items on which they agree are a choice of one of them."""
+    """The statistics of all models on the same items, and the cluster of each. Verified runs have
+    equal items. Others may claim any: each row is then an item in a cluster, and a run without it
+    has no value there. Runs that contradict each other about the question of an item share no row:
+    the items on which they agree are a choice of one of them."""
     first, *others = entries.values()
     claimed = (first.items, first.clusters, first.questions)
     if all((one.items, one.clusters, one.questions) == claimed for one in others):
@@ -211,7 +212,8 @@ def on_common_items(entries: Mapping[str, Entry], metric: str) -> tuple[dict[str
 
 
 def _parties(entries: Mapping[str, Entry]) -> dict[str, int]:
-    """The number of each model's party: within one, no two runs contradict each other about a question."""
+    """The number of each model's party: within one, no two runs contradict each other about a
+    question."""
     parties: list[list[Entry]] = []
     party_of: dict[str, int] = {}
     for model, entry in entries.items():

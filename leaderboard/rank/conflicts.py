@@ -1,4 +1,5 @@
-"""What runs should not have in common: the responses of another model, or data with other questions in them."""
+"""What runs should not have in common: the responses of another model, or data with other questions
+in them."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from ..verify.scored_run import ScoredRun
 
 
 def contradictions(runs: Iterable[ScoredRun]) -> dict[str, dict[str, list[str]]]:
-    """By run, the runs that claim the same data with other questions or gold answers, with the tasks: the data of one
-    of them are invented."""
+    """By run, the runs that claim the same data with other questions or gold answers, with the
+    tasks: the data of one of them are invented."""
     by_data: dict[tuple[str, str], list[ScoredRun]] = defaultdict(list)
     for run in runs:
         for task in run.questions:
@@ -41,7 +42,8 @@ def _contradict(first: Mapping[str, str], second: Mapping[str, str]) -> bool:
 
 
 def same_responses(runs: Iterable[ScoredRun]) -> dict[str, dict[str, list[str]]]:
-    """By run, the runs of other models with the same responses, with the tasks: a copy, or a coincidence."""
+    """By run, the runs of other models with the same responses, with the tasks: a copy, or a
+    coincidence."""
     by_responses: dict[tuple[str, str], list[ScoredRun]] = defaultdict(list)
     for run in runs:
         for key in run.responses.items():

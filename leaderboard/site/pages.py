@@ -182,8 +182,8 @@ def page_environment(
 
 
 def _shown(value: Any) -> Any:
-    """What an expression of a template shows: of texts, also what a page would not. The filter ``forceescape`` leaves
-    the values of a form's fields unchanged, which are sent back."""
+    """What an expression of a template shows: of texts, also what a page would not. The filter
+    ``forceescape`` leaves the values of a form's fields unchanged, which are sent back."""
     return visible(value) if type(value) is str else value
 
 

@@ -41,8 +41,8 @@ _USUAL: dict[str, tuple[Any, ...]] = {"offset": (0,), "repeats": (1,)}
 
 @dataclass(frozen=True)
 class Entry:
-    """A task or group of one run (`medtasks.runs.record.RunRecord`); ``signatures`` are by metric, ``documents`` hashes
-    of the run's own by task and sample id.
+    """A task or group of one run (`medtasks.runs.record.RunRecord`); ``signatures`` are by metric,
+    ``documents`` hashes of the run's own by task and sample id.
 
     Only the items that are scored are listed; the table has the others as its last rows.
     """
@@ -75,7 +75,8 @@ class Entry:
 
     @cached_property
     def questions(self) -> tuple[str, ...]:
-        """A hash of the questions and gold answers of each item; empty texts if they are those of the data here."""
+        """A hash of the questions and gold answers of each item; empty texts if they are those of
+        the data here."""
         if not self.documents:
             return ("",) * self.scores.items
         hashes = []

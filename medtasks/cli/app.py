@@ -97,7 +97,8 @@ def main() -> None:
 
 
 def _sentence_of(error: BaseException) -> str | None:
-    """An error of the machine or of a file in one sentence; None for any other, which is a mistake of ours."""
+    """An error of the machine or of a file in one sentence; None for any other, which is a mistake
+    of ours."""
     if (fault := machine_fault(error)) is not None:
         return str(fault)
     if isinstance(error, MemoryError):

@@ -103,7 +103,8 @@ def _limited(config: JudgeConfig, max_requests: int | None, max_tokens: int | No
 
 
 def _replace_scores(results: Path, manifest: RunManifest, judged: Judged) -> None:
-    """Replace the run by the judged one, and print its scores, what was asked, and how far raters agree."""
+    """Replace the run by the judged one, and print its scores, what was asked, and how far raters
+    agree."""
     from medtasks.harness.results import renew_numbers
     from medtasks.judge.agreement import COLUMNS, rows
     from medtasks.runs.record import RunRecord, replace_run

@@ -47,8 +47,8 @@ class DataError(MedtasksError):
 
 
 class MachineError(MedtasksError):
-    """This machine is at fault, whatever was being read: it has run out of threads, files or space, or the data
-    prepared on it are damaged."""
+    """This machine is at fault, whatever was being read: it has run out of threads, files or space,
+    or the data prepared on it are damaged."""
 
 
 class DamagedDataError(MachineError, DataError):
@@ -98,8 +98,8 @@ _EXHAUSTED = {
 
 
 def machine_fault(error: BaseException) -> MachineError | None:
-    """The error to report if ``error`` says that this machine is at fault; None if something else may be: of memory,
-    what is read may ask for too much."""
+    """The error to report if ``error`` says that this machine is at fault; None if something else
+    may be: of memory, what is read may ask for too much."""
     if isinstance(error, MachineError):
         return error
     if _is_of_thread_start(error) or (isinstance(error, OSError) and error.errno == errno.EAGAIN):

@@ -39,8 +39,9 @@ _INVISIBLE = re.compile(
 
 
 def visible(text: str) -> str:
-    r"""``text`` with what a page would not show written out: controls but line breaks and tabs, marks of direction,
-    characters without a width (but joiners, which scripts and emoji need), and lone surrogates.
+    r"""``text`` with what a page would not show written out: controls but line breaks and tabs,
+    marks of direction, characters without a width (but joiners, which scripts and emoji need), and
+    lone surrogates.
 
     >>> visible("no polyp\u202e yes\x00"), visible("1\r\n2\t3")
     ('no polyp\\u{202e} yes\\u{0}', '1\n2\t3')

@@ -124,7 +124,8 @@ class Prepared:
     manifest: DataManifest
 
     def records(self) -> tuple[Record, ...]:
-        """All records, in the order of the source; raises :class:`DamagedDataError` if the files have changed."""
+        """All records, in the order of the source; raises :class:`DamagedDataError` if the files
+        have changed."""
         return self._records
 
     def forget_records(self) -> None:
@@ -199,7 +200,8 @@ class Prepared:
 
 
 def open_directory(directory: Path) -> Prepared:
-    """The prepared dataset in ``directory``; raises :class:`DamagedDataError` if its manifest cannot be read."""
+    """The prepared dataset in ``directory``; raises :class:`DamagedDataError` if its manifest
+    cannot be read."""
     path = directory / "manifest.json"
     try:
         return _open(directory, path.stat().st_mtime_ns)

@@ -395,7 +395,8 @@ def open_prepared(benchmark: str) -> Prepared:
 
 
 def prepare_mini(benchmark: str) -> Path:
-    """Directory of the prepared miniature data of ``benchmark``, made on first use, and again if they are damaged.
+    """Directory of the prepared miniature data of ``benchmark``, made on first use, and again if
+    they are damaged.
 
     Safe for several processes: each works in its own directory, and the first to finish wins.
 

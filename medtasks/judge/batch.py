@@ -28,6 +28,8 @@ LARGEST = 100 * 2**20  # bytes of a batch; OpenAI allows 200 MB and 50,000 reque
 POLLS = (1.0, 60.0)  # seconds between two looks at a batch, first and longest
 UNREACHED = 100  # looks in a row without a reply before the wait ends: an hour and a half
 FINAL = frozenset({"completed", "failed", "expired", "cancelled"})
+_DAMAGED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+"""What reading a damaged line of results raises."""
 
 
 class BatchEndpoint(Endpoint):
@@ -50,7 +52,7 @@ class BatchEndpoint(Endpoint):
         return ", ".join(f"batch {name}: {what}" for name, what in sorted(self._progress.items()))
 
     async def close(self) -> None:
-        """Stop waiting. Batches under way continue at the endpoint; those that have ended are forgotten."""
+        """Stop waiting: batches under way continue at the endpoint, ended ones are forgotten."""
         if self._timer is not None:
             self._timer.cancel()
         for task in self._running:
@@ -124,8 +126,8 @@ class BatchEndpoint(Endpoint):
         task.add_done_callback(self._running.discard)
 
     async def _results(self, known: dict[str, Any], lines: bytearray | None) -> Mapping[str, Attempt]:
-        """The results of a new batch of ``lines``, or of one that an earlier process recorded: created now if that
-        process was stopped before it was."""
+        """The results of a new batch of ``lines``, or of one that an earlier process recorded:
+        created now if that process was stopped before it was."""
         import openai
 
         if lines is not None:
@@ -134,36 +136,52 @@ class BatchEndpoint(Endpoint):
             known["file"] = uploaded.id
         record = self._records / f"{short_hash(known['file'])}.json"
         try:
-            if "batch" in known:
-                batch = await self._client.batches.retrieve(known["batch"])
-            else:
-                _write(record, known)
-                batches = [] if lines is not None else [one async for one in self._client.batches.list()]
-                made = next((one for one in batches if one.input_file_id == known["file"]), None)
-                batch = made or await self._client.batches.create(
-                    input_file_id=known["file"], endpoint="/v1/chat/completions", completion_window="24h"
-                )
-                _write(record, {**known, "batch": batch.id})
+            batch = await self._batch(known, record, is_new=lines is not None)
         except (openai.NotFoundError, openai.BadRequestError):
             if lines is not None:
                 raise
             record.unlink(missing_ok=True)
-            return dict.fromkeys(known["names"], FailedAttempt("a batch of an earlier run is gone", again=True))
-        found: dict[str, Attempt] = {}
+            gone = FailedAttempt("a batch of an earlier run is gone", again=True)
+            return dict.fromkeys(known["names"], gone)
+        attempts: dict[str, Attempt] = {}
         try:
             batch = await self._final(batch)
-            for file in filter(None, (batch.output_file_id, batch.error_file_id)):
-                found |= await self._results_in(file)
+            for file in (batch.output_file_id, batch.error_file_id):
+                if file:
+                    attempts |= await self._results_in(file)
         finally:
             self._progress.pop(batch.id, None)
         self._ended.append(record)
-        if batch.status == "failed":  # refused as a whole
-            problems = [one.message for one in (batch.errors.data if batch.errors else None) or () if one.message]
-            why = self._failed_attempt("batch refused", "; ".join(problems) or "without a reason", again=False)
-        else:
+        without_result = self._why_none(batch)
+        return {name: attempts.get(name, without_result) for name in known["names"]}
+
+    async def _batch(self, known: dict[str, Any], record: Path, *, is_new: bool) -> Batch:
+        """The batch of a file that was uploaded: created unless an earlier process did."""
+        if "batch" in known:
+            return await self._client.batches.retrieve(known["batch"])
+        _write(record, known)
+        batch = None
+        if not is_new:
+            async for listed in self._client.batches.list():
+                if listed.input_file_id == known["file"]:
+                    batch = listed
+                    break
+        if batch is None:
+            batch = await self._client.batches.create(
+                input_file_id=known["file"], endpoint="/v1/chat/completions", completion_window="24h"
+            )
+        _write(record, {**known, "batch": batch.id})
+        return batch
+
+    def _why_none(self, batch: Batch) -> FailedAttempt:
+        """Why a request has no result in a batch that has ended."""
+        if batch.status != "failed":
             again = batch.status != "cancelled"
-            why = FailedAttempt(f"batch {batch.status}: it has no result for this request", again)
-        return {name: found.get(name, why) for name in known["names"]}
+            return FailedAttempt(f"batch {batch.status}: it has no result for this request", again)
+        errors = batch.errors.data if batch.errors else None
+        messages = [error.message for error in errors or () if error.message]
+        reason = "; ".join(messages) or "without a reason"  # it was refused as a whole
+        return self._failed_attempt("batch refused", reason, again=False)
 
     async def _final(self, batch: Batch) -> Batch:
         """The batch once it has ended; the network may be away in the meantime."""
@@ -186,34 +204,35 @@ class BatchEndpoint(Endpoint):
         return batch
 
     async def _results_in(self, file: str) -> dict[str, Attempt]:
-        """The results in a file at the endpoint; a damaged line, or one that is too long, has none."""
+        """The results in a file at the endpoint; a damaged or too long line has none."""
         import openai
 
-        found: dict[str, Attempt] = {}
-        attempts = AsyncRetrying(
-            retry=retry_if_not_exception_type(openai.APIStatusError),  # the connection broke while the file was read
+        results: dict[str, Attempt] = {}
+        retrying = AsyncRetrying(
+            # what else fails is a connection that broke while the file was read
+            retry=retry_if_not_exception_type(openai.APIStatusError),
             stop=stop_after_attempt(self._settings.retries + 1),
             wait=wait_fixed(self._settings.backoff),
             reraise=True,
         )
-        async for attempt in attempts:
+        async for attempt in retrying:
             with attempt:
                 async for line in self._lines_of(file):
-                    with contextlib.suppress(ValueError, LookupError, TypeError, AttributeError, RecursionError):
-                        found |= self._result(json.loads(line))
-        return found
+                    with contextlib.suppress(*_DAMAGED):
+                        results |= self._result(json.loads(line))
+        return results
 
     async def _lines_of(self, file: str) -> AsyncIterator[bytes]:
-        """The lines of a file at the endpoint as they arrive, without those of more than `LARGEST_REPLY` bytes."""
+        """The lines of a file at the endpoint, as they arrive, of at most `LARGEST_REPLY` bytes."""
         line = bytearray()
         async with self._client.files.with_streaming_response.content(file) as response:
             async for block in response.iter_bytes():
-                first, *others = block.split(b"\n")
+                first, *further = block.split(b"\n")
                 line += first
-                for other in others:
+                for piece in further:
                     if len(line) <= LARGEST_REPLY:
                         yield bytes(line)
-                    line = bytearray(other)
+                    line = bytearray(piece)
                 del line[LARGEST_REPLY + 1 :]  # enough to know that it is too long
         if len(line) <= LARGEST_REPLY:
             yield bytes(line)

@@ -105,7 +105,8 @@ class Endpoint:
             headers["Authorization"] = f"Bearer {self._key}"
         tls = ssl.create_default_context()
         tls.load_verify_locations(certifi.where())  # too, as some Python installations find no others
-        # the rate limiter decides how many requests are in flight; the time limit covers an attempt as a whole
+        # the rate limiter decides how many requests are in flight; the time limit covers an attempt
+        # as a whole
         return aiohttp.ClientSession(
             headers=headers,
             timeout=aiohttp.ClientTimeout(total=self._settings.timeout),

@@ -1,8 +1,9 @@
 """The JSON objects in a judge's answer, read leniently where that cannot change what they state.
 
-Judges write LaTeX, Markdown and paths into their reasons (``\\geq``, ``polyp\\_type``, ``C:\\path``), and a comma after
-the last entry. Both are corrected exactly where the JSON decoder stops at them, so strings still end where JSON ends
-them. Nothing else is: a missing brace or quotation mark leaves open what was meant.
+Judges write LaTeX, Markdown and paths into their reasons (``\\geq``, ``polyp\\_type``,
+``C:\\path``), and a comma after the last entry. Both are corrected exactly where the JSON decoder
+stops at them, so strings still end where JSON ends them. Nothing else is: a missing brace or
+quotation mark leaves open what was meant.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class _Object(NamedTuple):
 
 
 def whole_object(text: str) -> dict[str, Any] | None:
-    """The JSON object that is all of ``text`` after its thinking; None if the text is anything else.
+    """The JSON object that all of ``text`` is, after its thinking; None if it is anything else.
 
     Raises:
         Invalid: as `objects_in`.
@@ -41,18 +42,19 @@ def whole_object(text: str) -> dict[str, Any] | None:
     # before thinking is stripped: a reason may mention a thinking tag
     for whole in (text.strip(), strip_thinking(text)):
         reader = _Reader(whole)
-        found = reader.object_at(0)
-        if found is not None and found.end == len(reader.text):
-            return found.value
+        first = reader.object_at(0)
+        if first is not None and first.end == len(reader.text):
+            return first.value
     return None
 
 
 def objects_in(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects in ``text``: the whole text, or those outside all other braces, without its thinking.
+    """The JSON objects in ``text``: the whole text, or those outside all other braces, without its
+    thinking.
 
     Raises:
-        Invalid: the text ends within its thinking or has too many objects, or one is nested too deeply, has a duplicate
-            key, or a number that is not JSON.
+        Invalid: the text ends within its thinking or has too many objects, or one is nested too
+            deeply, has a duplicate key, or a number that is not JSON.
     """
     whole = whole_object(text)
     if whole is not None:
@@ -61,8 +63,8 @@ def objects_in(text: str) -> Iterator[dict[str, Any]]:
     answer = strip_thinking(text)
     if not answer:
         raise Invalid("it ends within its thinking")
-    # An object inside braces that cannot be read may be a quotation within the judge's own broken JSON: the braces
-    # must have closed before anything counts.
+    # An object inside braces that cannot be read may be a quotation within the judge's own broken
+    # JSON: the braces must have closed before anything counts.
     reader = _Reader(answer)
     unclosed, position = 0, 0
     while brace := _BRACE.search(reader.text, position):
@@ -70,12 +72,12 @@ def objects_in(text: str) -> Iterator[dict[str, Any]]:
         if brace[0] == "}":
             unclosed = max(0, unclosed - 1)
             continue
-        found = reader.object_at(brace.start()) if unclosed == 0 else None
-        if found is None:
+        decoded = reader.object_at(brace.start()) if unclosed == 0 else None
+        if decoded is None:
             unclosed += 1
         else:
-            yield found.value
-            position = found.end
+            yield decoded.value
+            position = decoded.end
 
 
 class _Reader:
@@ -87,7 +89,7 @@ class _Reader:
         self._objects = 0
 
     def object_at(self, start: int) -> _Object | None:
-        """The object that begins at ``start``; None if there is none, whose text then stays as it was."""
+        """The object that begins at ``start``; None if there is none: then the text is unchanged."""
         if not _OBJECT_BEGINS.match(self.text, start):  # as in LaTeX
             return None
         self._objects += 1
@@ -101,8 +103,10 @@ class _Reader:
                 raise Invalid("it is nested too deeply") from error
             except json.JSONDecodeError as error:
                 corrected = _corrected(text, error.pos)
-                self._corrections += corrected is not None
-                if corrected is None or error.pos <= last_error or self._corrections > MOST_CORRECTIONS:
+                self._corrections += 1
+                if corrected is None or self._corrections > MOST_CORRECTIONS:
+                    return None
+                if error.pos <= last_error:  # the correction before did not help
                     return None
                 text, last_error = corrected, error.pos
             except ValueError:  # a number with more digits than Python reads
@@ -115,7 +119,7 @@ class _Reader:
 
 
 def _corrected(text: str, position: int) -> str | None:
-    """``text`` without the error at which the decoder stopped, if that can be a backslash or a trailing comma."""
+    """``text`` without the backslash or comma at which the decoder stopped; None if it is neither."""
     if text.startswith("\\_", position):  # Markdown's escape
         return text[:position] + text[position + 1 :]
     if text.startswith("\\", position):
@@ -135,10 +139,10 @@ def _with_backslash(text: str, position: int) -> str:
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    document = dict(pairs)
+    if len(document) < len(pairs):
         raise Invalid("an object has a duplicate key")
-    return found
+    return document
 
 
 def _refuse_constant(name: str) -> None:

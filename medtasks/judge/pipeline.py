@@ -38,7 +38,8 @@ _SORTED = json.JSONEncoder(sort_keys=True)
 
 
 class Unusable(Enum):
-    """Why a stored answer is not a verdict. The value begins `Verdict.unjudged`, before a colon and details."""
+    """Why a stored answer is not a verdict. The value begins `Verdict.unjudged`, before a colon and
+    details."""
 
     REFUSED = "refused"
     CUT = "cut off at the token limit"
@@ -89,11 +90,11 @@ async def judge_questions(
     """The verdict on every question under ``rubric``, by name in their order; each answer is stored before anything
     else happens.
 
-    An invalid answer gets one repair request at once. A question that cannot be judged (refused, cut off, still
-    invalid, failed, out of budget, images missing, or a document that does not fit the rubric) is unjudged, with its
-    reason. Stored verdicts are not asked for again; with ``again``, questions are whose stored answer is not a verdict.
-    Questions with the same prompt and images are asked once. ``progress`` is called as questions are done and once a
-    second.
+    An invalid answer gets one repair request at once. A question that cannot be judged (refused,
+    cut off, still invalid, failed, out of budget, images missing, or a document that does not fit
+    the rubric) is unjudged, with its reason. Stored verdicts are not asked for again; with
+    ``again``, questions are whose stored answer is not a verdict. Questions with the same prompt
+    and images are asked once. ``progress`` is called as questions are done and once a second.
 
     Raises:
         UsageError: a question's name is duplicated, or the API key is malformed.
@@ -152,7 +153,8 @@ async def judge_questions(
 
 @dataclass
 class _Case:
-    """A prompt to the judge, and the stored answers to it and to its repair request, in this order."""
+    """A prompt to the judge, and the stored answers to it and to its repair request, in this
+    order."""
 
     key: str
     prompt: str
@@ -189,7 +191,8 @@ class _Case:
         )
 
     async def _reading(self, *, again: bool) -> Verdict | Unusable:
-        """The verdict in the stored answer, or in the judge's, asked once more if that is invalid."""
+        """The verdict in the stored answer, or in the judge's, asked once more if that is
+        invalid."""
         if again and self.answers and not isinstance(self._latest(), Verdict):
             self.answers = []
         if not self.answers:
@@ -201,8 +204,8 @@ class _Case:
         return Unusable.INVALID if isinstance(reading, Invalid) else reading
 
     def _latest(self) -> Verdict | Invalid | Unusable:
-        """The reading of the latest answer, parsed again because the parser may have improved; a verdict stays what it
-        was."""
+        """The reading of the latest answer, parsed again because the parser may have improved; a
+        verdict stays what it was."""
         answer = self.answers[-1]
         if answer.parsed is not None:
             return parse_verdict(answer.parsed, self.rubric, self.document)

@@ -1,4 +1,4 @@
-"""What an endpoint's reply to a chat request means: an answer and how it ended, or why there is none.
+"""What an endpoint's reply to a chat request means: an answer and how it ended, or a failure.
 
 Nothing here knows how the reply was transported.
 """
@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from enum import Enum
-from math import isfinite
 from typing import Any
 
 from medtasks.core.text import well_formed
@@ -28,7 +28,10 @@ class Ending(Enum):
 
 @dataclass(frozen=True)
 class JudgeAnswer:
-    """A judge's answer or refusal, not yet parsed as a verdict; ``metered`` is false if no tokens were reported."""
+    """A judge's answer or refusal, not yet parsed as a verdict.
+
+    ``metered`` is false if the endpoint reported no tokens.
+    """
 
     text: str
     prompt_tokens: int = 0
@@ -39,7 +42,7 @@ class JudgeAnswer:
 
 @dataclass(frozen=True)
 class FailedAttempt:
-    """Why an attempt failed, whether to try again, and how many seconds the endpoint asks to wait."""
+    """Why an attempt failed, whether to try again, and the seconds that the endpoint asks to wait."""
 
     reason: str
     again: bool
@@ -51,8 +54,9 @@ class UnreadableReply(Exception):
     """A reply without an answer; the message says what was expected and found."""
 
 
-# `finish_reason` in lower case, as OpenAI, vLLM, Gemini, Anthropic, Bedrock, Cohere, Mistral, watsonx, DeepSeek and
-# Zhipu write it, behind their own or others' gateways. Any other reason is that of a complete answer.
+# `finish_reason` in lower case, as OpenAI, vLLM, Gemini, Anthropic, Bedrock, Cohere, Mistral,
+# watsonx, DeepSeek and Zhipu write it, behind their own or others' gateways. Any other reason is
+# that of a complete answer.
 _CUT = frozenset(
     {
         "error_limit",
@@ -101,8 +105,9 @@ _REFUSAL_CODES = frozenset(
         "responsibleaipolicyviolation",
     }
 )
-"""Error codes, in lower case, of a request that a filter refused (Azure OpenAI, OpenAI, DashScope)."""
+"""Error codes, in lower case, of a refused request (Azure OpenAI, OpenAI, DashScope)."""
 _MOST_TOKENS = 2**53
+_NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]+)?")
 
 
 def read_completion(text: str) -> JudgeAnswer:
@@ -168,7 +173,8 @@ def _text_of(content: Any) -> str:
 
 
 def _tokens(usage: Any) -> tuple[int, int] | None:
-    """The reported tokens of prompt and completion; None if there is no report, or no plausible one."""
+    """The reported tokens of prompt and completion; None if there is no report, or no plausible
+    one."""
     usage = usage if isinstance(usage, dict) else {}
     prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens", 0)
     for count in (prompt, completion):
@@ -214,8 +220,11 @@ def _as_text(document: Any) -> str:
 
 
 def seconds_to_wait(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """The seconds that a reply asks to wait, or None: ``retry-after-ms``, or ``Retry-After`` in seconds or as a date,
-    compared with the server's own ``Date``, so that no clock has to be right."""
+    """The seconds that a reply asks to wait, or None.
+
+    They are in ``retry-after-ms``, or in ``Retry-After``: as seconds, or as a date, which is
+    compared with the server's own ``Date``, so that no clock has to be right.
+    """
     milliseconds = _number(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
         return milliseconds / 1000
@@ -232,11 +241,7 @@ def seconds_to_wait(headers: Mapping[str, str], now: datetime | None = None) -> 
 
 
 def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if isfinite(value) and value >= 0 else None
+    return float(text) if _NUMBER.fullmatch(text) else None
 
 
 def _date(text: str) -> datetime | None:

@@ -78,7 +78,8 @@ class JudgeSettings(BaseModel):
 
     @property
     def token_limit(self) -> TokenLimit | None:
-        """The limit on the tokens of an answer, those of its reasoning included; None if the endpoint chooses it."""
+        """The limit on the tokens of an answer, those of its reasoning included; None if the
+        endpoint chooses it."""
         for name in ("max_completion_tokens", "max_tokens"):
             most = self.extra_body.get(name, getattr(self, name))
             if isinstance(most, int):

@@ -40,8 +40,8 @@ _FORGET = "DELETE FROM verdicts WHERE key = ? AND parsed IS NULL"
 
 
 class StoredVerdict(NamedTuple):
-    """One answered request: ``parsed`` is the valid verdict as JSON, or None, with the ``reason``: why the answer is
-    not a verdict, or how it ended."""
+    """One answered request: ``parsed`` is the valid verdict as JSON, or None, with the ``reason``:
+    why the answer is not a verdict, or how it ended."""
 
     key: str
     prompt: str

@@ -1,8 +1,8 @@
 """Verdicts: a judge's answers, parsed leniently and validated strictly.
 
-Parsing tolerates text around the JSON, backslashes and commas that JSON does not allow, and several ways to write a
-number; it never guesses a score. An answer that quotes other JSON beside its own is not a verdict: the two cannot be
-told apart.
+Parsing tolerates text around the JSON, backslashes and commas that JSON does not allow, and several
+ways to write a number; it never guesses a score. An answer that quotes other JSON beside its own is
+not a verdict: the two cannot be told apart.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ def parse_verdict(
 ) -> Verdict | Invalid:
     """The verdict in a judge's answer ``text`` on a response to ``document``.
 
-    Reads the whole text as JSON, or else every complete JSON object in it, fenced or amid prose, that is not inside
-    another, unreadable one. If several are verdicts, they must agree on all scores. Thinking blocks are skipped. An
-    answer that ``was_cut`` may have gone on to another verdict, unless all of it is one JSON object.
+    Reads the whole text as JSON, or else every complete JSON object in it, fenced or amid prose,
+    that is not inside another, unreadable one. If several are verdicts, they must agree on all
+    scores. Thinking blocks are skipped. An answer that ``was_cut`` may have gone on to another
+    verdict, unless all of it is one JSON object.
 
     Raises:
         DataError: the document does not define the aspects (:func:`medtasks.catalog.rubric.aspects_of`).

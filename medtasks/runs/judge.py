@@ -95,10 +95,10 @@ def judge_all(
 ) -> Judged:
     """Judge ``samples`` under one rubric after another, asking all judges concurrently.
 
-    The rubrics are those in ``config``, by default the first one of each task; tasks that none applies to are
-    unchanged, and scores of rubrics judged before are kept. ``human`` is a CSV file of human annotations
-    (`medtasks.judge.agreement.read_labels`) to compare the judges with. ``again`` asks again where the stored answer is
-    not a verdict.
+    The rubrics are those in ``config``, by default the first one of each task; tasks that none
+    applies to are unchanged, and scores of rubrics judged before are kept. ``human`` is a CSV file
+    of human annotations (`medtasks.judge.agreement.read_labels`) to compare the judges with.
+    ``again`` asks again where the stored answer is not a verdict.
 
     Raises:
         UsageError: a rubric is unknown or applies to no task of the run, or no task of the run is judged.
@@ -242,7 +242,8 @@ def _has_unusable(verdicts: Mapping[str, Mapping[str, Verdict]]) -> bool:
 def _problems(
     verdicts: Mapping[str, Mapping[str, Verdict]], judges: Mapping[str, JudgeSettings], store: VerdictStore
 ) -> list[str]:
-    """A line per judge for its first failure, with its address, and one for its first unusable answer of each kind."""
+    """A line per judge for its first failure, with its address, and one for its first unusable
+    answer of each kind."""
     lines = []
     for judge, given in verdicts.items():
         reasons = (verdict.unjudged or "" for verdict in given.values())

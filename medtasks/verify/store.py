@@ -1,8 +1,8 @@
 """Kept tables and scored runs: archives in the user's cache, under a hash of everything that they depend on.
 
-Their members have no time (that of a `ZipInfo` is 1980), as a clock may be earlier than archives can record. They are
-not kept in result directories, because a recipient could not tell whether a table was really computed from the samples.
-A damaged entry counts as absent, and is built again.
+Their members have no time (that of a `ZipInfo` is 1980), as a clock may be earlier than archives
+can record. They are not kept in result directories, because a recipient could not tell whether a
+table was really computed from the samples. A damaged entry counts as absent, and is built again.
 """
 
 from __future__ import annotations
