@@ -15,7 +15,6 @@ import os
 import signal
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -114,8 +113,14 @@ def machine_fault(error: BaseException) -> MachineError | None:
 
 def _is_of_thread_start(error: BaseException) -> bool:
     """Whether the system refused a thread: Python raises a `RuntimeError` without a number then."""
-    starting = (frame.f_code is _START_OF_THREAD for frame, _ in traceback.walk_tb(error.__traceback__))
-    return isinstance(error, RuntimeError) and any(starting)
+    if not isinstance(error, RuntimeError):
+        return False
+    place = error.__traceback__
+    while place is not None:
+        if place.tb_frame.f_code is _START_OF_THREAD:
+            return True
+        place = place.tb_next
+    return False
 
 
 _START_OF_THREAD = threading.Thread.start.__code__
