@@ -35,7 +35,7 @@ def test_the_manifest_says_what_is_needed_to_repeat_the_run(run: Run) -> None:
     facts = manifest["tasks"]["kvasir_vqa_x1_level1"]
     assert manifest["model"]["policy"] == "noisy_oracle"
     assert facts["asked"] == facts["answered"] == 37
-    assert facts["filters"] == {"AnswerTextFilter": "4"}
+    assert facts["filters"] == {"AnswerTextFilter": "5"}
     assert facts["generation"]["temperature"] == 0
     assert manifest["data"]["kvasir_vqa_x1"]["mini"] is True
     assert manifest["versions"]["lmms-eval"].startswith("0.7.")

@@ -127,7 +127,7 @@ def test_signatures_tell_what_moves_a_score() -> None:
     assert [metric.name for metric in ITEM_METRICS if not metric.higher_is_better] == lower
     signatures = {metric.name: metric.signature for metric in [*ITEM_METRICS, OVERALL_TABLE4, OVERALL_TABLE4_EQ10]}
     timing = "default-expected:first-answerable-round|never-answerable:silence"
-    closed = "closed:exact-match-v2|early:no_alert-or-uncertain|alert-reason:matched"
+    closed = "closed:exact-match-v3|early:no_alert-or-uncertain|alert-reason:matched"
     assert signatures["responsiveness"] == f"responsiveness|mean:items|{timing}"
     assert signatures["overall"] == f"overall|mean:items|weights:0.7,0.3|single-turn:content|{closed}|{timing}"
     rest = f"mean:modes-by-items|weights:0.7,0.3|modes:retrospective,present,future,proactive|{closed}|{timing}"

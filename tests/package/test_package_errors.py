@@ -61,7 +61,7 @@ def test_cases_and_errors_are_counted_by_the_texts_of_gold_and_answer(python: An
     }
     assert found["otherlab_bench_missed"]["signature"] == (
         "otherlab_bench_missed|ratio:of-sums|cases:gold=there-are-1-dots,there-are-2-dots|errors:answer=no-dots"
-        "|texts:normalised-v1|unanswered:left-out"
+        "|texts:normalised-v2|unanswered:left-out"
     )
     assert found["otherlab_bench_missed"]["interval"] is not None
     missed = of_failed["otherlab_bench_missed"]  # row 1 has no response: neither an error nor none
