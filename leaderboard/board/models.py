@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 from urllib.parse import urlsplit
 
 import yaml
@@ -18,6 +18,7 @@ from medtasks.core.errors import DataError
 from medtasks.core.files import canonical_json, short_hash
 from medtasks.core.redaction import is_secret, shown
 from medtasks.core.schema import first_problem
+from medtasks.core.yaml_files import MarkedLoader, read_yaml
 from medtasks.judge.verdict import family_of
 from medtasks.runs.manifest import RunManifest
 
@@ -132,17 +133,18 @@ def model_arguments(manifest: RunManifest) -> dict[str, Any]:
     return {**facts, **given, **({"backend": facts.get("model")} if "model" in given else {})}
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(MarkedLoader):
     """``0.530`` keeps its digits and ``no`` is not a boolean; only ``null`` is special."""
 
-    yaml_implicit_resolvers = {}  # noqa: RUF012 - PyYAML's own attribute
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}  # PyYAML's own attribute
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         if repeated := sorted(str(key) for key in keys if keys.count(key) > 1):
             mark = node.start_mark
             raise yaml.constructor.ConstructorError(None, None, f"key {repeated[0]!r} is duplicated", mark)
-        return super().construct_mapping(node, deep)
+        content: dict[Any, Any] = super().construct_mapping(node, deep)
+        return content
 
 
 _Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile("(~|null|Null|NULL|)$"), ["~", "n", "N", ""])
@@ -151,11 +153,7 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile("(~|null|Null
 def read_by_model(path: Path, kind: type[M]) -> dict[str, M]:
     """The entries of a YAML file of slugs, names or globs of names, each read as ``kind``; `DataError` names file,
     model and field of what is wrong."""
-    try:
-        loaded = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
-    except (OSError, ValueError, yaml.YAMLError, RecursionError, TypeError) as error:
-        found = " ".join(str(error).split())[:200]
-        raise DataError(f"{path}: not a readable YAML file ({found}); fix or restore it.") from error
+    loaded = read_yaml(path, DataError, _Loader)
     if not isinstance(loaded, dict) or not loaded:
         raise DataError(f"{path}: has no models, expected a mapping of names to facts; fix the file.")
     entries = {}

@@ -21,7 +21,6 @@ from math import fsum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from medtasks.catalog.contents import LeftOut, TaskPackage, once, task_packages
@@ -29,6 +28,7 @@ from medtasks.catalog.prompts import overlay, render, template_hash, template_va
 from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.core.files import short_hash
 from medtasks.core.schema import Frozen, first_problem
+from medtasks.core.yaml_files import read_yaml
 
 # raised when prompts or verdicts change for a reason outside the YAML and the template
 FORMAT = 1
@@ -227,16 +227,18 @@ def _load(name: str, overlay: tuple[Path, ...]) -> Rubric:
 
 
 def read_rubric(path: Path) -> Rubric:
-    """The rubric in the YAML file ``path``; raises `MedtasksError`, with the field, if it is not valid."""
+    """The rubric in the YAML file ``path``; raises `MedtasksError`, with the line or the field, if it is not valid."""
+    content = read_yaml(path, MedtasksError)
     try:
-        rubric = Rubric.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        rubric = Rubric.model_validate(content)
     except ValidationError as error:
         raise MedtasksError(f"{path}: {first_problem(error)}; fix it.") from error
-    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
-        raise MedtasksError(f"{path}: not a readable YAML file ({error}); fix or restore it.") from error
     if rubric.name != path.stem:
         raise MedtasksError(f"{path}: field `name` is {rubric.name!r}, expected {path.stem!r}, the name of the file.")
-    used = template_variables(rubric.template)
+    try:
+        used = template_variables(rubric.template)
+    except MedtasksError as error:
+        raise MedtasksError(f"{path}: field `template`: {error}") from error
     if unseen := used - {*rubric.sees, *PROVIDED}:
         raise MedtasksError(f"{path}: template {rubric.template} shows {sorted(unseen)}, which `sees` does not list.")
     if "response" not in used:

@@ -25,6 +25,7 @@ from medtasks.core.files import short_hash
 from medtasks.core.findings import Finding, Place, Severity, finding
 from medtasks.core.schema import Keys, field_name, problems, shown, suggestion
 from medtasks.core.text import first_names, shortened
+from medtasks.core.yaml_files import MarkedLoader
 
 _MERGE = "tag:yaml.org,2002:merge"
 _TEXT = "tag:yaml.org,2002:str"
@@ -153,17 +154,8 @@ def parse_yaml(text: str, path: Path) -> tuple[Any, dict[Keys, int], list[Findin
     return content, lines, defects
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """PyYAML's loader (libyaml, six times as fast as its own code) with ``!function``, whose errors all have a line."""
-
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        try:
-            return super().construct_object(node, deep)
-        except (yaml.YAMLError, RecursionError):
-            raise
-        except Exception as error:  # PyYAML does not catch what int(), float() and its own indexing raise
-            problem = f"{shown(node.value)} cannot be read ({error})"
-            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from error
+class _Loader(MarkedLoader):
+    """With ``!function``."""
 
 
 _Loader.add_constructor("!function", lambda loader, node: FunctionName(loader.construct_scalar(node)))

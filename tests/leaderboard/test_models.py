@@ -130,12 +130,12 @@ def test_facts_are_those_of_the_first_slug_name_or_glob_and_unknown_without_one(
         ("a: {name: ''}", "field `name` is ''"),
         ("a: b", "model 'a' is 'b', expected fields from name"),
         ("a: {name: x}\na: {name: y}", "key 'a' is duplicated"),
-        (None, "not a readable YAML file"),
+        (None, "cannot be read"),
         ("- a", "has no models"),
         ("", "has no models"),
         ("{}", "has no models"),
-        ("a: [", "not a readable YAML file"),
-        ("? [a]\n: {name: x}", "not a readable YAML file|model"),
+        ("a: [", "not valid YAML"),
+        ("? [a]\n: {name: x}", "not valid YAML|model"),
         ("m: {prompt_price: 1}", "expected prompt_price and completion_price, or device_hour_price"),
         ("m: {prompt_price: 1, completion_price: 1, device_hour_price: 1}", "or device_hour_price"),
         ("price of m: {}", "or device_hour_price"),
@@ -146,7 +146,7 @@ def test_facts_are_those_of_the_first_slug_name_or_glob_and_unknown_without_one(
 )
 def test_a_wrong_file_is_one_sentence(tmp_path: Path, text: str | None, message: str) -> None:
     kind = Price if text is not None and "price" in text else Described
-    with pytest.raises(DataError, match=f"models.yaml: .*({message})") as caught:
+    with pytest.raises(DataError, match=rf"models\.yaml(, line \d+, column \d+)?: .*({message})") as caught:
         read_by_model(tmp_path / "models.yaml" if text is None else said(tmp_path, text), kind)
     assert "\n" not in str(caught.value)
 
