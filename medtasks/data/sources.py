@@ -1,4 +1,4 @@
-"""Readers of JSON, CSV and Parquet files; every row comes with its place in the file."""
+"""Readers of JSON and CSV files; every row comes with its place in the file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from medtasks.catalog.records import Where
 from medtasks.core.errors import DataError, reading
 from medtasks.core.files import check_regular, read_regular
 from medtasks.core.schema import shown
-from medtasks.core.text import one_line
 
 T = TypeVar("T")
 
@@ -151,21 +150,6 @@ def read_csv_rows(path: Path) -> list[SourceRow]:
         found, expected = ("has only a header", "rows below it") if names else ("is empty", "a header and rows")
         raise DataError(f"{path}: the file {found}, expected {expected}; write or fetch it again.")
     return rows
-
-
-def read_parquet(path: Path) -> Iterator[SourceRow]:
-    """The rows of a parquet file, read in small batches, pictures as they are stored; raises :class:`DataError`."""
-    import pyarrow.parquet as pq  # type: ignore[import-untyped]
-
-    number = 0
-    try:
-        check_regular(path)
-        for batch in pq.ParquetFile(path).iter_batches(batch_size=256):
-            for row in batch.to_pylist():
-                number += 1
-                yield SourceRow(Where(path.name, number, unit="row"), row)
-    except (OSError, ValueError, KeyError, NotImplementedError) as error:  # pyarrow's errors derive from these
-        raise DataError(f"{path}: not a readable parquet file ({one_line(str(error))}); fetch it again.") from error
 
 
 def _after_blanks(text: str, position: int) -> int:

@@ -12,6 +12,7 @@ from pathlib import Path
 from medtasks.catalog.records import Where
 from medtasks.core.errors import DataError, UsageError, reading
 from medtasks.core.files import read_lines
+from medtasks.data.parquet import read_parquet
 from medtasks.data.release import open_archive
 from medtasks.data.sources import (
     ZIP_MARK,
@@ -22,7 +23,6 @@ from medtasks.data.sources import (
     first_bytes,
     read_csv_rows,
     read_jsonl,
-    read_parquet,
     separator_of,
 )
 from medtasks.importers.inspect_logs import read_inspect

@@ -1,0 +1,75 @@
+"""Parquet files read row by row, so that neither pictures nor files that expand without bound fill the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from medtasks.catalog.records import Where
+from medtasks.core.errors import DataError
+from medtasks.core.files import MAX_PICTURE_BYTES, check_regular
+from medtasks.core.text import one_line, shortened
+from medtasks.data.sources import SourceRow
+
+_ROWS = 64
+"""Rows that are in memory at a time, if they are small."""
+_BATCH_BYTES = 64 * 2**20
+"""Bytes that the cells of one column may have in memory at a time."""
+_EXPANSION = 100
+"""How often larger than its bytes in the file a column that exceeds the limit of a picture may be."""
+_SOME_ROWS = 1_000_000
+"""Rows up to which their number is no matter of concern."""
+
+_UNREADABLE = (OSError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError, NotImplementedError)
+"""What pyarrow raises on damaged files."""
+
+
+def read_parquet(path: Path) -> Iterator[SourceRow]:
+    """The rows of a parquet file, read in small batches, pictures as they are stored.
+
+    Raises:
+        DataError: the file cannot be read, or a column expands beyond bounds, which is found before it is expanded.
+    """
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+    number = 0
+    try:
+        size = check_regular(path)
+        with pq.ParquetFile(path) as file:
+            _refuse_expansion(path, size, file.metadata)
+            for batch in file.iter_batches(batch_size=_batch_rows(file.metadata)):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield SourceRow(Where(path.name, number, unit="row"), row)
+    except _UNREADABLE as error:
+        reason = one_line(shortened(str(error), 200)) or type(error).__name__
+        raise DataError(f"{path}: not a readable parquet file ({reason}); fetch it again.") from error
+
+
+def _columns(metadata: Any) -> Iterator[Any]:
+    """The columns of all row groups."""
+    for group in range(metadata.num_row_groups):
+        for column in range(metadata.num_columns):
+            yield metadata.row_group(group).column(column)
+
+
+def _refuse_expansion(path: Path, size: int, metadata: Any) -> None:
+    if metadata.num_rows > max(_SOME_ROWS, size):
+        raise DataError(f"{path}: {size:,} bytes expand to {metadata.num_rows:,} rows; do not use it.")
+    for column in _columns(metadata):
+        stored, expanded = column.total_compressed_size, column.total_uncompressed_size
+        if expanded <= MAX_PICTURE_BYTES:
+            continue
+        cell = expanded // max(1, column.num_values)
+        if expanded > _EXPANSION * stored or cell > MAX_PICTURE_BYTES:
+            raise DataError(
+                f"{path}: column {column.path_in_schema} expands from {stored:,} to {expanded:,} bytes, {cell:,} a "
+                f"cell, more than the limit of {MAX_PICTURE_BYTES:,}; do not use it."
+            )
+
+
+def _batch_rows(metadata: Any) -> int:
+    """How many rows are read at a time: cells in a dictionary may be repeated in every row of a batch."""
+    largest = max((column.total_uncompressed_size for column in _columns(metadata)), default=0)
+    return max(1, min(_ROWS, _BATCH_BYTES // max(1, largest)))
