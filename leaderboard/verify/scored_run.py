@@ -16,7 +16,7 @@ from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.core.files import canonical_json, short_hash
 from medtasks.core.redaction import HIDDEN, shown, shown_argument, shown_facts
-from medtasks.core.text import counted
+from medtasks.core.text import counted, first_names
 from medtasks.metrics.base import Array
 from medtasks.metrics.streaming import Timeline
 from medtasks.runs.manifest import RunManifest, created_at
@@ -272,6 +272,9 @@ def run_notes(manifest: RunManifest, scores: Mapping[str, Scores]) -> Iterator[s
             yield f"{name}: coverage {prepared / records:.0%} ({prepared:,} of the release's {records:,} records)"
         for why, count in sorted(facts.excluded.items()):
             yield f"{name}: excluded when the data were prepared: {count:,} ({why})"
+    for name, entry in sorted(scores.items()):
+        if entry.without:
+            yield f"{name}: scored without {first_names(entry.without)}, of which the run has no samples"
     tasks = dict(sorted(manifest.tasks.items()))
     for task, one in tasks.items():
         for why, count in sorted(one.excluded.items()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -12,9 +13,10 @@ from typing import Any
 
 from medtasks.answers.base import is_scored_whole
 from medtasks.benchmarks.documents import task_documents
+from medtasks.catalog.benchmark import Document
 from medtasks.catalog.rubric import load_rubric
 from medtasks.catalog.spec import inner_groups, leaf_tasks, load_spec
-from medtasks.core.errors import DataError, UsageError, reading
+from medtasks.core.errors import DataError, NoRowsError, UsageError, reading
 from medtasks.core.files import canonical_json, check_regular, file_sha256
 from medtasks.core.schema import shown
 from medtasks.core.settings import current_settings
@@ -40,6 +42,9 @@ from medtasks.runs.scores import COVERAGE
 from medtasks.runs.table import RunTables
 from medtasks.runs.verdicts import IMPORTED, judged_samples, questions_of, with_judged_scores
 from medtasks.verify.store import RunStore
+
+_REPEAT = re.compile(r"#[0-9]+")
+"""The number in the id of a row that shares its id with an earlier one (`medtasks.catalog.records.distinct`)."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +103,7 @@ def score_rows(predictions: Sequence[Prediction], file: PredictionFile, sha256: 
     """Predictions for a task or a group, as they were read from ``file``, scored."""
     task = file.task
     predictions, of_other_epochs = _of_epoch(predictions, file)
-    documents = {name: task_documents(name, media=False) for name in leaf_tasks(task)}
+    documents, problems = _documents_by_task(task)
     joined = join(predictions, [one for members in documents.values() for one in members], documents)
     if not joined.answered:
         near = joined.strange
@@ -109,7 +114,6 @@ def score_rows(predictions: Sequence[Prediction], file: PredictionFile, sha256: 
         )
     samples: dict[str, list[Sample]] = {}
     facts: dict[str, TaskFacts] = {}
-    problems: list[str] = []
     for name, members in documents.items():
         spec = load_spec(name)
         answered, replies = [], []
@@ -172,6 +176,23 @@ def _of_epoch(
     return [one for one in predictions if one.epoch == file.epoch], others
 
 
+def _documents_by_task(task: str) -> tuple[dict[str, list[Document]], list[str]]:
+    """The documents of each task of a task or group, and a sentence about those that the release has no rows for.
+    Raises :class:`NoRowsError` if it has none for any."""
+    documents: dict[str, list[Document]] = {}
+    without_rows: dict[str, list[str]] = defaultdict(list)  # by the reason
+    for name in leaf_tasks(task):
+        try:
+            documents[name] = task_documents(name, media=False)
+        except NoRowsError as error:
+            if name == task:
+                raise
+            without_rows[str(error)].append(name)
+    if not documents:
+        raise NoRowsError(next(iter(without_rows)))
+    return documents, [f"not scored: {', '.join(names)}, because {reason}" for reason, names in without_rows.items()]
+
+
 def _with_given_verdicts(
     samples: Mapping[str, list[Sample]], given: Mapping[str, Sequence[Prediction]], judge: str, file: PredictionFile
 ) -> tuple[dict[str, list[Sample]], dict[str, RubricFacts]]:
@@ -222,8 +243,9 @@ class Joined:
     """Predictions that are not used, and those ``answered`` by sample; ids are in the order of the documents,
     predictions in that of the file.
 
-    All predictions for a sample have the same response. ``ambiguous`` samples share their key with others; ``strange``
-    predictions fit a sample with another reference answer than the file's.
+    All predictions for a sample have the same response. ``ambiguous`` samples share their key with others; ``repeated``
+    ones are equal to an earlier sample, whose prediction they take; ``strange`` predictions fit a sample with another
+    reference answer than the file's.
     """
 
     missing: list[str]
@@ -233,6 +255,7 @@ class Joined:
     ambiguous: list[str]
     answered: dict[str, list[Prediction]]
     of_other_tasks: list[Prediction]
+    repeated: list[str] = field(default_factory=list)
 
     @property
     def notes(self) -> list[str]:
@@ -266,6 +289,9 @@ class Joined:
                 failed[reason].append(one)
         for reason, several in failed.items():
             lines.append(f"no response ({reason}): {counted(len(several), 'prediction')} ({_places(several)})")
+        if self.repeated:
+            number = counted(len(self.repeated), "document")
+            lines.append(f"{number} with the prediction of an equal earlier one: {first_names(self.repeated, 5)}")
         return lines
 
     @property
@@ -288,7 +314,7 @@ def join(
     A prediction is matched by its sample id if it has one, else by ``doc_id``, the position in ``documents`` (checked
     against the target), else by ``id`` if that is a sample id, else by ``img_id`` (or the name of its file) and
     ``question`` (NFC, whitespace collapsed, case kept), else by ``question`` alone. Blanks around ids do not matter. A
-    reference answer in the file must match the document's.
+    reference answer in the file must match the document's. Of rows that a release repeats, one prediction is enough.
 
     ``predictions`` are in the order of their file, ``documents`` in the task's. Predictions that name a task which is
     not among ``tasks`` are set aside; by default, none is.
@@ -318,7 +344,11 @@ def join(
             shared[fitting].append(one)
 
     # samples with equal keys are answered in the order of the file
-    for fitting, several in shared.items():
+    by_order = set[str]()
+    for sharing, several in shared.items():
+        fitting = sharing
+        if len(several) < len(sharing):  # of equal rows, the first may be the only one with a prediction
+            fitting = tuple(dict.fromkeys(map(index.first_equal, sharing)))
         merged = len(several) > len(fitting) and len({one.answer for one in several}) == 1  # a join of equal keys
         if len(several) != len(fitting) and not merged:
             keys = several[0].keys
@@ -327,6 +357,7 @@ def join(
                 f"{shown(keys['question'])}, expected {len(fitting)}, as that many samples share these keys "
                 f"({', '.join(fitting)}); give the sample_id of each in layout jsonl or csv."
             )
+        by_order.update(fitting if len(fitting) > 1 else ())
         for number, one in enumerate(several):
             given[fitting[min(number, len(fitting) - 1)]].append(one)
 
@@ -338,13 +369,19 @@ def join(
                     "one of them, or give the task of each."
                 )
             repeats.append(one)
-    by_order = {sample_id for group in shared for sample_id in group}
+    repeated = []
+    for sample_id, found in given.items():
+        first = index.first_equal(sample_id)
+        if not found and given[first]:
+            found += given[first]
+            repeated.append(sample_id)
     return Joined(
         missing=[sample_id for sample_id, found in given.items() if not found],
         unmatched=unmatched,
         strange=strange,
         duplicates=sorted(repeats, key=lambda one: (one.where.file, one.where.line)),
         ambiguous=[sample_id for sample_id in given if sample_id in by_order],
+        repeated=repeated,
         answered={sample_id: found for sample_id, found in given.items() if found},
         of_other_tasks=others,
     )
@@ -413,6 +450,14 @@ class _Index:
             return matching
         return self.by_question.get((_normalised(file.stem), question), [])
 
+    def first_equal(self, sample_id: str) -> str:
+        """The id of the first sample whose row this one only repeats (its id has a number, see `distinct`), or its own
+        id."""
+        first = _REPEAT.sub("", sample_id)
+        if first == sample_id or first not in self.by_id:
+            return sample_id
+        return first if _content(self.by_id[sample_id]) == _content(self.by_id[first]) else sample_id
+
     def has_reference(self, sample_id: str, one: Prediction) -> bool:
         """Whether the document's reference answer is the file's, or the file has none."""
         if "target" not in one.keys or "doc_id" in one.keys:
@@ -434,6 +479,11 @@ class _Index:
                     "give the correct task, or prepare the data that the predictions were made on."
                 )
         return str(document["sample_id"])
+
+
+def _content(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A document without its ids."""
+    return {name: value for name, value in document.items() if name not in ("sample_id", "item_id")}
 
 
 def _normalised(text: str) -> str:

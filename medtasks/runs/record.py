@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import ConfigDict, ValidationError
 
 from medtasks.catalog.contents import raised_in
-from medtasks.catalog.spec import load_spec
+from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line, machine_fault, reading
 from medtasks.core.files import canonical_json, file_sha256, recover_directory, replace_directory, temporary_beside
 from medtasks.core.schema import first_problem
@@ -95,8 +95,11 @@ class RunRecord:
         """The run with these scored samples, whose tables may have been made before."""
         tables = tables or RunTables(samples)
         threshold = max((facts.threshold for facts in manifest.judge.values()), default=COVERAGE)
-        scores = scores_of(tables, manifest.groups, threshold=threshold)
-        return RunRecord(manifest, samples, *scores, tables)
+        tasks, groups = scores_of(tables, manifest.groups, threshold=threshold)
+        for name, members in manifest.groups.items():
+            without = tuple(task for task in leaf_tasks(name) if task not in members)
+            groups[name] = groups[name].model_copy(update={"without": without})
+        return RunRecord(manifest, samples, tasks, groups, tables)
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True)
 

@@ -101,7 +101,8 @@ class Reliability(BaseModel, frozen=True):
 
 class Scores(BaseModel, frozen=True):
     """All scores of one set of samples, over their ``items``; ``incomplete`` counts those with rounds that were not
-    asked, which are not scored."""
+    asked, which are not scored. ``without`` are the tasks of a group that it leaves out, because the run has none of
+    their samples."""
 
     samples: int
     items: int
@@ -111,4 +112,5 @@ class Scores(BaseModel, frozen=True):
     incomplete: int = 0
     breakdowns: dict[str, dict[str, Scores]] = {}
     letters: Letters | None = None
+    without: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
     reliability: Reliability | None = Field(default=None, exclude_if=lambda value: value is None)

@@ -120,6 +120,8 @@ def _score_lines(run: RunRecord, names: Sequence[str]) -> list[str]:
         covered = [one for facts in run.manifest.data.values() for one in facts.coverage if one.task in tasks]
         if records := sum(one.records for one in covered):
             parts.append(f"coverage {sum(one.prepared for one in covered):,} of {records:,} records")
+        if scores.without:
+            parts.append(f"(without {first_names(scores.without)})")
         if failed := scores.status.get(FAILED):
             parts.append(f"({failed:,} failed)")
         answered = {FAILED, "ok", "unanswerable"}
