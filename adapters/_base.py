@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import torch
@@ -25,6 +26,8 @@ from typing_extensions import Self
 from medtasks.core.errors import DataError, MediaError, MedtasksError, UsageError, exit_with_sentence
 from medtasks.core.schema import Frozen, first_problem
 from medtasks.core.settings import current_settings
+from medtasks.data.media.images import read_picture
+from medtasks.data.media.pictures import as_rgb, decode_image
 from medtasks.harness.requests import REPEAT, is_padding, isolated
 from medtasks.runs.replies import Reply
 
@@ -358,7 +361,7 @@ def read_messages(given: Messages, arguments: GeneratingArguments, *, native_vid
 
     Raises:
         DataError: a part has another type; a video must be given as frames.
-        MediaError: an image is missing, cannot be decoded, or has more than 8 bits per channel.
+        MediaError: an image is missing, cannot be decoded, or has values that `as_rgb` refuses.
     """
     if system := arguments.system_prompt:
         others = [message for message in given if message["role"] != "system"]
@@ -395,18 +398,12 @@ def _opened(part: dict[str, Any], arguments: GeneratingArguments) -> dict[str, A
         )
     source = part.get("url", part.get("image"))
     if isinstance(source, str):
-        try:
-            with Image.open(source) as opened:
-                opened.load()
-                source = opened
-        except OSError as error:
-            raise MediaError(f"{source}: the image cannot be read ({error}).") from error
+        source = decode_image(read_picture(Path(source)), source)
     if not isinstance(source, Image.Image):
         raise MediaError(f"An image part is {type(source).__name__}, expected a PIL image or a file path.")
-    if source.mode.startswith(("I", "F")):  # 16- or 32-bit grey values: converting them to RGB would clip, not scale
-        raise MediaError(f"An image of mode {source.mode!r} was given, expected 8 bits per channel.")
-    image = source if source.mode == "RGB" else source.convert("RGB")
-    return {"type": "image", "image": fit_pixels(image, arguments.min_pixels, arguments.max_pixels)}
+    if source.mode != "RGB" or source.has_transparency_data:
+        source = as_rgb(source, "An image of a message")
+    return {"type": "image", "image": fit_pixels(source, arguments.min_pixels, arguments.max_pixels)}
 
 
 class GeneratingAdapter(MedtasksAdapter):

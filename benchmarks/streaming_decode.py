@@ -72,13 +72,14 @@ def peer(path: Path, rounds: list[list[int]]) -> tuple[list[list[np.ndarray]], i
 
 def ours(path: Path, rounds: list[list[int]]) -> tuple[list[list[np.ndarray]], int, float]:
     """The same by the frame store; reading the index, which preparing does once, is not counted."""
-    from medtasks.data.media.video import FrameStore, read_index
+    from medtasks.data.media.video import FrameStore
+    from medtasks.data.media.video_index import read_index
 
     index = read_index(path)
     wanted = [[index.pts[position] for position in positions] for positions in rounds]
     union = sorted({pts for one in wanted for pts in one})
     store, started = FrameStore(), time.perf_counter()
-    found = [[np.asarray(p) for p in store.load(path, index.keyframes, one, union)] for one in wanted]
+    found = [[np.asarray(p) for p in store.load(path, index.facts, one, union)] for one in wanted]
     return found, store.decoded, time.perf_counter() - started
 
 
@@ -89,7 +90,7 @@ def main() -> None:
     parser.add_argument("--height", type=int, default=480)
     parser.add_argument("--rounds", type=int, nargs="+", default=[1, 2, 4, 8, 16])
     asked = parser.parse_args()
-    from medtasks.data.media.video import read_index
+    from medtasks.data.media.video_index import read_index
     from medtasks.data.media.windows import frames_shown
 
     with tempfile.TemporaryDirectory() as folder:

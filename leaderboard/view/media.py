@@ -84,7 +84,7 @@ def _image(document: Document, number: int, manifest: RunManifest) -> Image:
         return IMAGES.load(prepared.media_path(names[number]))
     also = prepared.item_frames.get(document["item_id"], ())
     # all of them: the page asks for the others next
-    return FRAMES.load(prepared.media_path(names[0]), prepared.videos[names[0]].keyframes, frames, also)[number]
+    return FRAMES.load(prepared.media_path(names[0]), prepared.videos[names[0]], frames, also)[number]
 
 
 def _document(task: str, sample_id: str, manifest: RunManifest) -> Document:

@@ -18,7 +18,7 @@ from medtasks.core.errors import MediaError, MedtasksError, first_line
 from medtasks.core.findings import Finding, Place, failed, finding
 from medtasks.core.schema import shown
 from medtasks.core.text import counted, first_names, shortened
-from medtasks.data.media.video import read_index
+from medtasks.data.media.video_index import read_index
 from medtasks.data.media.windows import exact
 from medtasks.data.prepared import Prepared
 

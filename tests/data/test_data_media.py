@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from PIL import Image, ImageFile
 
 from medtasks.core.errors import MediaError
-from medtasks.data.media.images import ImageCache, KnownMedia, decode_image, index_media
+from medtasks.data.media.images import ImageCache, KnownMedia, MediaIndex, index_media
+from medtasks.data.media.pictures import decode_image
 
 
 def test_a_missing_file_and_a_text_file_are_refused(tmp_path: Path) -> None:
@@ -94,8 +95,8 @@ def test_threads_stay_strict_together_and_give_the_switch_back(tmp_path: Path, m
     names = [f"{number:02d}.jpg" for number in range(60)]
     for number, name in enumerate(names):
         (tmp_path / name).write_bytes(whole if number % 2 else whole[:-300])
-    _, errors = index_media(tmp_path, names, workers=8)
-    assert [*errors] == names[::2]
+    index = index_media(tmp_path, names, workers=8)
+    assert [*index.errors] == names[::2]
     assert ImageFile.LOAD_TRUNCATED_IMAGES is True
 
 
@@ -137,19 +138,17 @@ def test_a_known_file_is_read_again_when_it_was_modified_or_replaced(
     known = [
         media.model_copy(update={"entry": media.entry.model_copy(update={"sha256": "as before"})}) for media in first
     ]
-    assert index_media(tmp_path, NAMES, known=known, write=lambda _: pytest.fail("read again")) == (
-        [one.entry for one in known],
-        {},
-    )
+    index = index_media(tmp_path, NAMES, known=known, write=lambda _: pytest.fail("read again"))
+    assert index == MediaIndex([media.entry for media in known], {}, NAMES)
     path = tmp_path / "sub/3.jpg"
     status = path.stat()
     change(path, b"x" * status.st_size)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + later))
-    assert [*index_media(tmp_path, NAMES, known=known)[1]] == ["sub/3.jpg"]
+    assert [*index_media(tmp_path, NAMES, known=known).errors] == ["sub/3.jpg"]
 
 
 def test_a_name_that_no_file_can_have_is_one_more_refusal(tmp_path: Path) -> None:
-    assert len(index_media(tmp_path, ["null\0byte.jpg", "x" * 400])[1]) == 2
+    assert len(index_media(tmp_path, ["null\0byte.jpg", "x" * 400]).errors) == 2
 
 
 def test_threads_that_want_one_image_decode_it_once(tmp_path: Path) -> None:

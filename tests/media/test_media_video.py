@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from time_coded import shown, write_video
 
 from medtasks.core.errors import MediaError
-from medtasks.data.media.video import FrameStore, VideoReader, read_index, scan_video
+from medtasks.data.media.video import FrameStore, VideoReader, scan_video
+from medtasks.data.media.video_index import read_index
 
 CONSTANT = [number * 125 for number in range(80)]
 VARIABLE = [0, 40, 80, 500, 1500, 1540, 4000, 4001, 4100, 9000, 9040, 9080, 9120, 9990, *range(10_000, 14_000, 200)]
@@ -78,7 +79,7 @@ def test_the_store_decodes_a_shared_frame_once(folder: Path) -> None:
     union = sorted({pts for one in rounds for pts in one})
     store = FrameStore()
     for wanted in reversed(rounds):  # the longest first: what the others want is kept as it comes by
-        pictures = store.load(path, index.keyframes, wanted, also=union)
+        pictures = store.load(path, index.facts, wanted, also=union)
         assert [shown(picture) for picture in pictures] == [CONSTANT[index.pts.index(pts)] for pts in wanted]
 
     assert store.decoded <= index.pts.index(union[-1]) + 1
@@ -90,7 +91,7 @@ def test_the_store_stays_within_its_bound(folder: Path) -> None:
     frame = 96 * 64 * 4
     store = FrameStore(max_bytes=5 * frame)
     for start in range(0, 60, 7):
-        pictures = store.load(path, index.keyframes, index.pts[start : start + 9])
+        pictures = store.load(path, index.facts, index.pts[start : start + 9])
         assert [shown(picture) for picture in pictures] == CONSTANT[start : start + 9]
         assert store.held.nbytes <= 5 * frame
     store.clear()
@@ -103,7 +104,7 @@ def test_two_videos_in_turn_stay_exact(folder: Path) -> None:
     for number in range(6):
         for path, times in ((one, CONSTANT), (two, VARIABLE)):
             index = read_index(path)
-            (picture,) = store.load(path, index.keyframes, [index.pts[number * 3]])
+            (picture,) = store.load(path, index.facts, [index.pts[number * 3]])
             assert shown(picture) == times[number * 3]
 
 

@@ -1,35 +1,37 @@
-"""Images: strict decoding, a bounded cache, and the index that verifies every file once."""
+"""Images of files: a bounded cache, and the index that verifies every file once."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import io
 import os
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks.core.cache import RecentlyUsed
 from medtasks.core.errors import MediaError
-from medtasks.core.files import MAX_PICTURE_BYTES, MAX_PIXELS, file_state, read_regular
+from medtasks.core.files import MAX_PICTURE_BYTES, file_state, read_regular
 from medtasks.core.schema import Frozen
+from medtasks.data.media.pictures import decode_image, is_uniform
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 
 class VideoFacts(Frozen):
-    """What is needed to read frames: the time base in seconds (a fraction), and timestamps in units of it."""
+    """What is needed to read frames: the time base in seconds (a fraction), timestamps in units of it, and the number
+    of the stream; None for the first video stream."""
 
     time_base: str
     first: int
     frames: int
     keyframes: tuple[int, ...]
+    stream: int | None = None
 
 
 class MediaEntry(Frozen):
@@ -44,72 +46,22 @@ class MediaEntry(Frozen):
 
 
 class KnownMedia(Frozen):
-    """An entry with its file's state (`medtasks.core.files.file_state`); a changed file is read again."""
+    """An entry with its file's state (`medtasks.core.files.file_state`); a changed file is read again. ``uniform`` is
+    whether all pixels of the picture are equal."""
 
     entry: MediaEntry
     state: tuple[int, ...]
+    uniform: bool = False
 
 
-_FORMATS = ("BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
-"""Formats that Pillow itself decodes; others start programs (EPS), or contain pictures of several sizes (ICO)."""
+@dataclass(frozen=True)
+class MediaIndex:
+    """The result of verifying files: entries of whole ones in the order of their paths, the errors of others by path,
+    and the paths of pictures whose pixels are all equal."""
 
-
-_STRICT_LOCK = threading.Lock()
-_STRICT = {"threads": 0, "before": False}  # threads that decode strictly, and Pillow's setting before the first of them
-
-
-@contextmanager
-def _strict_decoding() -> Iterator[None]:
-    """Refuse truncated files although lmms-eval makes Pillow lenient, in all threads until the last of them leaves."""
-    from PIL import ImageFile
-
-    with _STRICT_LOCK:
-        if not _STRICT["threads"]:
-            _STRICT["before"] = ImageFile.LOAD_TRUNCATED_IMAGES
-        ImageFile.LOAD_TRUNCATED_IMAGES = False
-        _STRICT["threads"] += 1
-    try:
-        yield
-    finally:
-        with _STRICT_LOCK:
-            _STRICT["threads"] -= 1
-            if not _STRICT["threads"]:
-                ImageFile.LOAD_TRUNCATED_IMAGES = bool(_STRICT["before"])
-
-
-def decode_image(data: bytes, name: str) -> Image:
-    """Decode ``data`` completely, apply its EXIF orientation, and return it as RGB, 8 bits per channel. A truncated
-    file is refused even if Pillow is lenient: a half-grey radiograph must not pass for a whole one. 16-bit grey is
-    scaled.
-
-    Raises:
-        MediaError: the bytes are not a complete image of a known format, or it has more than `MAX_PIXELS` pixels.
-    """
-    import numpy as np
-    from PIL import Image, ImageOps, UnidentifiedImageError
-
-    if not data:
-        raise MediaError(f"{name}: not a complete image (the file is empty); fetch or copy the file again.")
-    try:
-        with _strict_decoding():
-            opened = Image.open(io.BytesIO(data), formats=_FORMATS)
-            if opened.width * opened.height > MAX_PIXELS:
-                raise MediaError(
-                    f"{name}: {opened.width:,} × {opened.height:,} pixels exceed the limit of {MAX_PIXELS:,}; "
-                    "make it smaller."
-                )
-            opened.load()
-        image = ImageOps.exif_transpose(opened)
-        if image.mode.startswith("I") or image.mode == "F":
-            values = np.asarray(image) // 257  # integer division: floats would take 8 bytes a pixel
-            image = Image.fromarray(np.clip(values, 0, 255).astype(np.uint8))
-        return image.convert("RGB")
-    except MediaError:
-        raise
-    except UnidentifiedImageError as error:
-        raise MediaError(f"{name}: not a complete image (unknown format); fetch or copy the file again.") from error
-    except Exception as error:  # Pillow's decoders raise errors of many kinds on damaged bytes
-        raise MediaError(f"{name}: not a complete image ({error}); fetch or copy the file again.") from error
+    entries: Sequence[MediaEntry] = ()
+    errors: Mapping[str, MediaError] = field(default_factory=dict)
+    uniform: Sequence[str] = ()
 
 
 @dataclass
@@ -194,39 +146,48 @@ def index_media(
     known: Iterable[KnownMedia] = (),
     write: Callable[[KnownMedia], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> tuple[list[MediaEntry], dict[str, MediaError]]:
-    """Decode every file below ``root`` once: the entries of whole ones, in order, and the errors of others, by path.
+) -> MediaIndex:
+    """Decode every file below ``root`` once.
 
     The result does not depend on ``workers`` (:func:`decoding_threads`). ``known`` entries of an earlier, interrupted
     pass are used unless the file has changed; ``write`` gets all others.
     """
-    before = {media.entry.path: media for media in known}
+    earlier = {media.entry.path: media for media in known}
 
     def indexed(path: str) -> KnownMedia | MediaError:
-        file, earlier = root / path, before.get(path)
         try:
-            with unreadable_as_media_error(file):
-                status = file.stat()
-            if earlier is not None and earlier.state == file_state(status):
-                return earlier
-            data = read_picture(file)
-            image = decode_image(data, str(file))
+            return _verified(root, path, earlier.get(path))
         except MediaError as error:
             return error
-        digest = hashlib.sha256(data).hexdigest()
-        entry = MediaEntry(path=path, bytes=len(data), sha256=digest, width=image.width, height=image.height)
-        return KnownMedia(entry=entry, state=file_state(status))
 
     names = sorted(set(paths))
-    entries, errors = [], {}
+    entries: list[MediaEntry] = []
+    errors: dict[str, MediaError] = {}
+    uniform: list[str] = []
     with decoding_threads(workers) as pool:
         for number, (name, media) in enumerate(zip(names, pool.map(indexed, names), strict=True), start=1):
             if isinstance(media, MediaError):
                 errors[name] = media
-                continue
-            entries.append(media.entry)
-            if write is not None and before.get(name) != media:
-                write(media)
+            else:
+                entries.append(media.entry)
+                if media.uniform:
+                    uniform.append(name)
+                if write is not None and earlier.get(name) != media:
+                    write(media)
             if progress is not None:
                 progress(number, len(names))
-    return entries, errors
+    return MediaIndex(entries, errors, uniform)
+
+
+def _verified(root: Path, path: str, earlier: KnownMedia | None) -> KnownMedia:
+    """The entry of the picture ``path`` below ``root``, decoded unless ``earlier`` is of the same file."""
+    file = root / path
+    with unreadable_as_media_error(file):
+        status = file.stat()
+    if earlier is not None and earlier.state == file_state(status):
+        return earlier
+    data = read_picture(file)
+    image = decode_image(data, str(file))
+    digest = hashlib.sha256(data).hexdigest()
+    entry = MediaEntry(path=path, bytes=len(data), sha256=digest, width=image.width, height=image.height)
+    return KnownMedia(entry=entry, state=file_state(status), uniform=is_uniform(image))

@@ -1,4 +1,4 @@
-"""Videos by PyAV: an index of presentation timestamps, decoding of exactly the requested frames, and verification.
+"""Videos by PyAV: decoding of exactly the requested frames, and verification.
 
 Frames are named by presentation timestamps (pts) in the stream's time base, so constant and variable frame rates are
 treated alike and nothing is rounded.
@@ -6,119 +6,30 @@ treated alike and nothing is rounded.
 
 from __future__ import annotations
 
-import atexit
 import hashlib
-import os
-import pickle
-import signal
-import subprocess
-import sys
+import struct
 import threading
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from medtasks.core.cache import RecentlyUsed
 from medtasks.core.errors import MediaError
-from medtasks.core.files import MAX_PIXELS, check_regular, file_sha256, file_state
+from medtasks.core.files import MAX_PIXELS, file_sha256, file_state
 from medtasks.data.media.images import KnownMedia, MediaEntry, VideoFacts, pixel_bytes, unreadable_as_media_error
+from medtasks.data.media.pictures import as_rgb
+from medtasks.data.media.video_index import VideoIndex, open_container, reason_of, video_stream
 
 if TYPE_CHECKING:
-    from PIL.Image import Image
-
-
-_END = 2
-
-
-@dataclass(frozen=True)
-class VideoIndex:
-    """Facts about a video that need no decoding: the timestamps of all frames, increasing, and of those at which
-    decoding can begin; ``cut`` is whether the file ends before the video does."""
-
-    time_base: Fraction
-    pts: tuple[int, ...]
-    keyframes: tuple[int, ...]
-    cut: bool
-
-    @property
-    def times(self) -> list[Fraction]:
-        """Presentation times in seconds, the first frame's being 0."""
-        return [(pts - self.pts[0]) * self.time_base for pts in self.pts]
-
-
-_FORMATS = "asf,avi,flv,gif,ivf,m4v,matroska,mov,mpeg,mpegts,mpegvideo,mxf,nut,ogg,webm,wtv"
-"""Containers with frames of their own; no playlists or scripts, which FFmpeg would follow to other files or URLs."""
+    from PIL.Image import Image, Transpose
 
 
 _LARGEST = {"max_pixels": str(MAX_PIXELS)}
-
-
-def _container(path: Path) -> Any:
-    """The file as PyAV's container; metadata may be in any encoding."""
-    import av
-
-    check_regular(path)
-    # torchvision may have PyAV pass on FFmpeg's messages: a decoding thread then waits for Python's lock, which whoever
-    # closes the video holds while it waits for that thread
-    av.logging.set_level(None)
-    # as `options`, PyAV crashes on containers that show their streams late, such as MPEG-PS and FLV
-    options = {"protocol_whitelist": "file", "format_whitelist": _FORMATS}
-    return av.open(str(path.absolute()), metadata_errors="replace", container_options=options)
-
-
-def read_index(path: Path) -> VideoIndex:
-    """The index of the video in ``path``, read from its packets. Raises :class:`MediaError`, also for frames without
-    distinct timestamps: their order would be a guess."""
-    pts: list[int] = []
-    keyframes: list[int] = []
-    packets = 0
-    try:
-        with _container(path) as container:
-            if not container.streams.video:
-                raise MediaError(f"{path}: has no video stream; fetch or copy the file again.")
-            stream = container.streams.video[0]
-            if stream.codec_context is None:
-                raise MediaError(f"{path}: its frames are in a format that FFmpeg cannot decode; convert it to MP4.")
-            if stream.width * stream.height > MAX_PIXELS:
-                raise MediaError(
-                    f"{path}: frames of {stream.width:,} × {stream.height:,} pixels exceed the limit of {MAX_PIXELS:,}"
-                    "; make them smaller."
-                )
-            announced = int(stream.frames or 0)
-            length = None if container.duration is None else Fraction(container.duration, 1_000_000)
-            start = Fraction(container.start_time or 0, 1_000_000)
-            alone = len(container.streams) == 1
-            time_base = Fraction(stream.time_base)
-            for packet in container.demux(stream):
-                if packet.size == 0:
-                    continue
-                packets += 1
-                if packet.pts is None:
-                    raise MediaError(f"{path}: frame {len(pts) + 1} has no timestamp; convert it to MP4.")
-                if packet.is_discard:  # before the edit list's start: never shown
-                    continue
-                pts.append(packet.pts)
-                if packet.is_keyframe:
-                    keyframes.append(packet.pts)
-    except MediaError:
-        raise
-    except Exception as error:  # PyAV raises errors of many kinds on damaged bytes
-        raise MediaError(f"{path}: not a complete video ({error}); fetch or copy the file again.") from error
-    if not pts:
-        raise MediaError(f"{path}: not a complete video (it has no frames); fetch or copy the file again.")
-    if len(set(pts)) < len(pts):
-        raise MediaError(f"{path}: several frames have the same timestamp; convert it to MP4.")
-    pts.sort()
-    last = pts[-1] * time_base - start
-    # an audio track may outlast the pictures, so the container's duration counts only without one
-    gap = max((after - before for before, after in pairwise(pts)), default=0)
-    short = alone and length is not None and length > last + _END + gap * time_base
-    return VideoIndex(time_base, tuple(pts), tuple(sorted(keyframes)), packets < announced or short)
 
 
 @dataclass
@@ -128,6 +39,7 @@ class VideoReader:
 
     path: Path
     keyframes: tuple[int, ...]
+    stream: int | None = None  # as `VideoFacts.stream`
     decoded: int = 0
     _container: Any = field(default=None, repr=False)
     _frames: Iterator[Any] = field(default=iter(()), repr=False)
@@ -139,30 +51,28 @@ class VideoReader:
         self._container, self._frames, self._position = None, iter(()), None
 
     def read(self, timestamps: Sequence[int]) -> Iterator[tuple[int, Image]]:
-        """Timestamp and RGB picture of each frame in ``timestamps`` (increasing), one at a time, rotated as the
-        container prescribes. Raises :class:`MediaError` for a frame that cannot be decoded whole, or is not where the
-        index says."""
-        from PIL import Image
-
-        # PyAV gives counter-clockwise degrees in -180..180, and so does Pillow's transpose
-        turns = {90: Image.Transpose.ROTATE_90, 180: Image.Transpose.ROTATE_180, 270: Image.Transpose.ROTATE_270}
+        """Timestamp and RGB picture of each frame in ``timestamps`` (increasing), one at a time, as players show it:
+        with square pixels, turned and mirrored as the container prescribes. Raises :class:`MediaError` for a frame that
+        cannot be decoded whole, or is not where the index says."""
         for pts in timestamps:
             try:
                 frame = self._frame(pts, "AUTO")
             except MediaError:  # several threads report an error some frames early, depending on the machine
                 frame = self._frame(pts, "NONE")
             try:
-                picture: Image.Image = frame.to_image()
+                yield pts, self._shown(frame)
+            except MediaError:
+                raise
             except Exception as error:  # the scaler's errors have no common base class
                 raise MediaError(
                     f"{self.path}: the frame with timestamp {pts} cannot be converted ({error})."
                 ) from error
-            turn = int(frame.rotation) % 360
-            if turn and turn not in turns:
-                raise MediaError(
-                    f"{self.path}: is rotated by {turn} degrees, expected a multiple of 90; convert it to MP4."
-                )
-            yield pts, picture.transpose(turns[turn]) if turn else picture
+
+    def _shown(self, frame: Any) -> Image:
+        picture = _rgb(frame, str(self.path))
+        picture = _with_square_pixels(picture, self._stream.sample_aspect_ratio, str(self.path))
+        turn = _turn(frame, str(self.path))
+        return picture if turn is None else picture.transpose(turn)
 
     def _frame(self, pts: int, threads: str) -> Any:
         number = bisect_right(self.keyframes, pts)
@@ -188,7 +98,9 @@ class VideoReader:
             raise
         except Exception as error:  # as in `read_index`
             self.close()
-            raise MediaError(f"{self.path}: the frame with time stamp {pts} cannot be decoded ({error}).") from error
+            raise MediaError(
+                f"{self.path}: the frame with timestamp {pts} cannot be decoded ({reason_of(error)})."
+            ) from error
 
     def _jump(self, pts: int, keyframe: int | None, threads: str) -> None:
         """Go to the keyframe before ``pts``, or to the start if the container cannot seek exactly."""
@@ -197,9 +109,8 @@ class VideoReader:
             self._open(threads)
         if at_start:
             return
-        stream = self._container.streams.video[0]
-        self._container.seek(keyframe, stream=stream, backward=True)
-        self._frames, self._position = self._container.decode(stream), None
+        self._container.seek(keyframe, stream=self._stream, backward=True)
+        self._frames, self._position = self._container.decode(self._stream), None
         first = next(self._frames, None)
         if first is not None and first.pts is not None and first.pts <= pts and first.key_frame:
             self._frames = chain([first], self._frames)
@@ -209,11 +120,80 @@ class VideoReader:
 
     def _open(self, threads: str) -> None:
         self.close()
-        self._container = _container(self.path)
-        stream = self._container.streams.video[0]
-        stream.codec_context.options = _LARGEST
-        stream.thread_type = threads
-        self._frames = self._container.decode(stream)
+        self._container = open_container(self.path)
+        self._stream.codec_context.options = _LARGEST
+        self._stream.thread_type = threads
+        self._frames = self._container.decode(self._stream)
+
+    @property
+    def _stream(self) -> Any:
+        return video_stream(self._container, self.stream)
+
+
+def _rgb(frame: Any, name: str) -> Image:
+    """The frame as RGB of 8 bits per channel, transparency on white."""
+    from PIL import Image
+
+    if any(component.is_alpha for component in frame.format.components):
+        return as_rgb(Image.fromarray(frame.to_ndarray(format="rgba")), name)
+    picture: Image.Image = frame.to_image()
+    return picture
+
+
+def _with_square_pixels(picture: Image, aspect: Fraction | None, name: str) -> Image:
+    """The picture with its width, or else its height, stretched by the aspect ratio of its pixels."""
+    from PIL.Image import Resampling
+
+    if not aspect or aspect == 1:
+        return picture
+    width, height = picture.size
+    if aspect > 1:
+        width = round(width * aspect)
+    else:
+        height = round(height / aspect)
+    if width * height > MAX_PIXELS:
+        raise MediaError(
+            f"{name}: its pixels have an aspect ratio of {aspect}, which makes frames of {width:,} × {height:,} "
+            f"pixels, more than the limit of {MAX_PIXELS:,}; correct the ratio."
+        )
+    return picture if (width, height) == picture.size else picture.resize((width, height), Resampling.BICUBIC)
+
+
+_TURNS: Mapping[tuple[int, int, int, int], str] = {
+    (1, 0, 0, 1): "",
+    (-1, 0, 0, 1): "FLIP_LEFT_RIGHT",
+    (1, 0, 0, -1): "FLIP_TOP_BOTTOM",
+    (-1, 0, 0, -1): "ROTATE_180",
+    (0, 1, -1, 0): "ROTATE_270",
+    (0, -1, 1, 0): "ROTATE_90",
+    (0, 1, 1, 0): "TRANSPOSE",
+    (0, -1, -1, 0): "TRANSVERSE",
+}
+"""Pillow's name for what a display matrix does, by the signs of a, b, c and d: the pixel in column x and row y is shown
+in column a x + c y and row b x + d y."""
+
+
+def _turn(frame: Any, name: str) -> Transpose | None:
+    """How the frame is turned or mirrored before it is shown; None if it is not."""
+    from av.sidedata.sidedata import Type
+    from PIL.Image import Transpose
+
+    matrix = frame.side_data.get(Type.DISPLAYMATRIX)
+    if matrix is None:
+        return None
+    a, b, _, c, d, *_ = struct.unpack("=9i", bytes(matrix))
+    largest = max(map(abs, (a, b, c, d)))
+    signs = _sign(a, largest), _sign(b, largest), _sign(c, largest), _sign(d, largest)
+    if signs not in _TURNS:
+        raise MediaError(f"{name}: is turned by an angle that is no multiple of 90 degrees; convert it to MP4.")
+    return Transpose[_TURNS[signs]] if _TURNS[signs] else None
+
+
+def _sign(entry: int, largest: int) -> int:
+    """-1, 0 or 1; rounding leaves small numbers where 0 is meant."""
+    if abs(entry) * 100 < largest:
+        return 0
+    return 1 if entry > 0 else -1
 
 
 class FrameStore:
@@ -226,29 +206,30 @@ class FrameStore:
         self._reader = VideoReader(Path(), ())
         self._lock = threading.Lock()
 
-    def load(
-        self, path: Path, keyframes: tuple[int, ...], timestamps: Sequence[int], also: Sequence[int] = ()
-    ) -> list[Image]:
+    def load(self, path: Path, video: VideoFacts, timestamps: Sequence[int], also: Sequence[int] = ()) -> list[Image]:
         """The frames of ``path`` at ``timestamps``, in that order, RGB, not to be changed. ``also`` are timestamps of
         frames that other rounds of the same item will need; those on the way are kept."""
         with self._lock:
-            cached = {pts: self.held.get((path, pts)) for pts in set(timestamps)}
-            found = {pts: picture for pts, picture in cached.items() if picture is not None}
-            missing = cached.keys() - found.keys()
+            frames: dict[int, Image] = {}
+            for pts in set(timestamps):
+                cached = self.held.get((path, pts))
+                if cached is not None:
+                    frames[pts] = cached
+            missing = set(timestamps) - frames.keys()
             if missing:
                 first, last = min(missing), max(missing)
                 passed = {pts for pts in also if first <= pts <= last and (path, pts) not in self.held}
                 if self._reader.path != path:
                     self._reader.close()
-                    self._reader = VideoReader(path, keyframes)
+                    self._reader = VideoReader(path, video.keyframes, video.stream)
                 before = self._reader.decoded
                 for pts, picture in self._reader.read(sorted(missing | passed)):
                     if pts in missing:
-                        found[pts] = picture
+                        frames[pts] = picture
                     self.held.add((path, pts), picture)
                     self.held.trim([(path, pts)])
                 self.decoded += self._reader.decoded - before
-            return [found[pts] for pts in timestamps]
+            return [frames[pts] for pts in timestamps]
 
     def clear(self) -> None:
         """Close the open video and drop all frames."""
@@ -282,7 +263,7 @@ def scan_video(
     size: tuple[int, int] | None = None
     bad: list[int] = []
     failed: MediaError | None = None
-    with closing(VideoReader(file, index.keyframes)) as reader:
+    with closing(VideoReader(file, index.keyframes, index.stream)) as reader:
         for pts in stamps:
             try:
                 _, picture = next(reader.read([pts]))
@@ -299,72 +280,6 @@ def scan_video(
         sha256=checksum,
         width=size[0],
         height=size[1],
-        video=VideoFacts(
-            time_base=str(index.time_base), first=index.pts[0], frames=len(index.pts), keyframes=index.keyframes
-        ),
+        video=index.facts,
     )
     return KnownVideo(entry=entry, state=file_state(status), wanted=digest, bad=tuple(bad))
-
-
-T = TypeVar("T")
-
-_SERVE = "import sys; sys.path[:] = sys.argv[1:]; from medtasks.data.media.video import serve; serve()"
-_IDLE: list[subprocess.Popen[bytes]] = []
-"""Children that wait for a call; each ends when its standard input does."""
-
-
-@atexit.register
-def _end_children() -> None:
-    for process in _IDLE:
-        process.communicate()
-
-
-class Crashed(Exception):
-    """The child ended during a call; the message has the signal or the exit code."""
-
-
-def call_in_child(function: Callable[..., T], *arguments: Any) -> T:
-    """``function(*arguments)``, all of which are pickled; what it raises is raised here. Thread-safe. Not
-    `concurrent.futures`: its children outlive a parent that is killed, and import the main module again."""
-    while _IDLE:
-        process = _IDLE.pop()
-        if process.poll() is None:  # one that was killed while it waited says nothing about the next file
-            break
-    else:
-        command = [sys.executable, "-c", _SERVE, *sys.path]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        pickle.dump((function, arguments), process.stdin)
-        process.stdin.flush()
-        error, result = pickle.load(process.stdout)
-    except (EOFError, BrokenPipeError) as ended:
-        code = process.wait()
-        raise Crashed(signal.strsignal(-code) if code < 0 else f"exit code {code}") from ended
-    except BaseException:
-        process.kill()  # its next answer would be that to this call
-        raise
-    _IDLE.append(process)
-    if error is not None:
-        raise error
-    answer: T = result
-    return answer
-
-
-def serve() -> None:
-    """Answer calls until standard input ends, also because the parent was killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it, too
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # decoders may print
-    while True:
-        try:
-            function, arguments = pickle.load(sys.stdin.buffer)
-        except EOFError:
-            return
-        try:
-            answer: tuple[Exception | None, Any] = (None, function(*arguments))
-        except Exception as error:
-            answer = (error, None)
-        pickle.dump(answer, answers)
-        answers.flush()
