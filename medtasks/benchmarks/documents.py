@@ -165,7 +165,7 @@ def all_pictures(doc: Mapping[str, Any]) -> list[Image]:
     if doc.get("frames"):
         video = prepared.videos[doc["media"][0]]
         also = prepared.item_frames.get(doc["item_id"], ())
-        return FRAMES.load(prepared.media_path(doc["media"][0]), video.keyframes, doc["frames"], also)
+        return FRAMES.load(prepared.media_path(doc["media"][0]), video, doc["frames"], also)
     paths = [prepared.media_path(name) for name in doc["media"]]
     return [IMAGES.load(path, paths) for path in paths]
 

@@ -22,8 +22,8 @@ from medtasks.catalog.contents import task_packages, without_warnings
 from medtasks.catalog.registry import all_benchmarks, everything_left_out, get_benchmark, plugin_of
 from medtasks.cli.console import Json, plain_help, progress, table, write, write_json
 from medtasks.core.errors import MedtasksError, NotPreparedError
-from medtasks.core.text import counted, one_line
-from medtasks.data.prepared import Prepared, coverage_lines, data_root, is_mini
+from medtasks.core.text import counted, first_names, grouped_notes, one_line, printable
+from medtasks.data.prepared import DataManifest, Prepared, coverage_lines, data_root, is_mini
 from medtasks.data.prepared import counted as counted_rows
 from medtasks.data.store import Bars, Out, PictureOptions, open_prepared, parameters_of, prepare_package
 
@@ -91,12 +91,28 @@ def report(prepared: Prepared) -> None:
     write(*(f"  {kind}: {number:,}" for kind, number in counts.by_kind.items()))
     write(*(f"  differs: {difference}" for difference in manifest.differences))
     write(*(f"  excluded: {counted(number, 'row')} ({reason})" for reason, number in manifest.excluded.items()))
+    write(*_left_out_media(manifest))
     if manifest.references_only:
         write("  references only: enough to score predictions, not to run models")
     write(*(f"  {line}" for line in coverage_lines(manifest.coverage)))
     oddities = manifest.details.get("oddities", {})
     write(*(f"  noted: {what}: {number:,}" for what, number in oddities.items() if number))
+    if manifest.uniform_media:
+        pictures = first_names(map(printable, manifest.uniform_media))
+        write(f"  noted: pictures whose pixels all have one value: {len(manifest.uniform_media):,} ({pictures})")
     write(f"  in {prepared.directory}")
+
+
+REASONS = 10
+"""Reasons why media files are left out that are printed; the manifest has all."""
+
+
+def _left_out_media(manifest: DataManifest) -> Iterator[str]:
+    """A line for each reason why media files cannot be used, with the first of the files."""
+    lines = grouped_notes((reason, name) for name, reason in manifest.excluded_media.items())
+    yield from (f"  {line}" for line in lines[:REASONS])
+    if len(lines) > REASONS:
+        yield f"    and {len(lines) - REASONS:,} other reasons: field `excluded_media` of manifest.json has all files"
 
 
 Package = Enum("Package", {"wordnet": "wordnet", "punkt": "punkt"})

@@ -69,6 +69,8 @@ class DataManifest(Frozen):
     differences: tuple[str, ...]
     excluded: dict[str, int]
     excluded_samples: tuple[str, ...]
+    excluded_media: dict[str, str] = Field(default_factory=dict)  # file below the media root: why, and the fix
+    uniform_media: tuple[str, ...] = ()  # pictures whose pixels are all equal
     details: dict[str, dict[str, int]] = Field(default_factory=dict)
     coverage: tuple[Coverage, ...] = ()
     references_only: bool = False

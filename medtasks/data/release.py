@@ -27,9 +27,10 @@ from medtasks.core.errors import DataError, MediaError, UsageError, reading
 from medtasks.core.files import MAX_JSON_BYTES, MAX_PICTURE_BYTES, check_regular, file_sha256
 from medtasks.core.schema import shown
 from medtasks.core.text import first_names
-from medtasks.data.media.images import decode_image
+from medtasks.data.media.pictures import decode_image
+from medtasks.data.parquet import read_parquet
 from medtasks.data.prepared import Source
-from medtasks.data.sources import SourceRow, read_csv_rows, read_json, read_jsonl, read_parquet
+from medtasks.data.sources import SourceRow, read_csv_rows, read_json, read_jsonl
 
 if TYPE_CHECKING:
     from httpx import Client
@@ -123,8 +124,10 @@ def picture_suffix(data: bytes) -> str:
 
 
 class Release:
-    """The files of a release, for `Benchmark.read`; ZIP archives among them count as unpacked where they are. ``keep``
-    is the directory for pictures that are in archives or rows; None to read rows alone.
+    """The files of a release, for `Benchmark.read`: the file or directory ``source``, and the directory ``media`` of
+    pictures (by default ``source``, or the directory of a file of rows). ZIP archives in directories that are named
+    here count as unpacked where they are; no other archive is opened. ``keep`` is the directory for pictures that are
+    in archives or rows; None to read rows alone.
 
     Raises:
         UsageError: there is no such file or directory.
@@ -134,7 +137,8 @@ class Release:
         if not source.exists():
             raise UsageError(f"--source {source}: there is no such file or directory; check the path.")
         self.source = source
-        self.folder = media or (source if source.is_dir() else source.parent)
+        self.folder = media or (source if self._is_whole else source.parent)
+        self._named = media is not None or self._is_whole
         self._keep = keep
         self._packed: dict[Path, set[str]] = defaultdict(set)
         self._kept: dict[str, str] = {}  # SHA-256 of pictures of rows, by the stem of their names
@@ -142,7 +146,13 @@ class Release:
     @property
     def media_root(self) -> Path:
         """Where the pictures are that rows have named so far: ``media`` for those that were kept."""
-        return Path("media") if self._kept or self._packed else self.folder
+        in_archive = self._kept or self._packed or self.folder.is_file()
+        return Path("media") if in_archive else self.folder
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether the source holds pictures as well as rows."""
+        return self.source.is_dir() or self.source.suffix == ".zip"
 
     def rows(self, *patterns: str) -> Iterator[SourceRow]:
         """The rows of the files that match the first of ``patterns`` that any does, in order of their names. Patterns
@@ -153,7 +163,7 @@ class Release:
             UsageError: no file matches.
             DataError: a file cannot be read; names file and line.
         """
-        if not self.source.is_dir() and self.source.suffix != ".zip":
+        if not self._is_whole:
             yield from _read(self.source)
             return
         everything = (entry for several in self._files.values() for entry in several)
@@ -220,14 +230,22 @@ class Release:
 
     @cached_property
     def _pictures(self) -> dict[str, list[_Entry]]:
-        return self._files if self.folder == self.source else _listed(self.folder)
+        if self.folder == self.source:
+            return self._files
+        return _listed(self.folder, archives=self._named)
 
 
-def _listed(folder: Path) -> dict[str, list[_Entry]]:
+def _listed(folder: Path, *, archives: bool = True) -> dict[str, list[_Entry]]:
+    """The files in a directory or an archive by their names; with ``archives``, also those in archives there."""
     files: dict[str, list[_Entry]] = defaultdict(list)
-    for path in sorted(path for path in folder.rglob("*") if not path.is_dir()) if folder.is_dir() else [folder]:
+    paths = [folder]
+    if folder.is_dir():
+        paths = sorted(path for path in folder.rglob("*") if not path.is_dir())
+    for path in paths:
         if path.suffix != ".zip":
             files[path.name].append((path.relative_to(folder).as_posix(), None))
+            continue
+        if not archives:
             continue
         with open_archive(path) as archive:
             for member in archive.infolist():

@@ -7,15 +7,13 @@ import contextlib
 import functools
 import hashlib
 import inspect
-import json
 import os
 import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import KW_ONLY, dataclass
-from datetime import datetime, timezone
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, TypeVar, get_args, get_origin, get_type_hints
@@ -24,10 +22,9 @@ import typer
 from pydantic import BaseModel, ValidationError
 from typing_extensions import Unpack
 
-import medtasks
 from medtasks.catalog.benchmark import Benchmark, PrepareCommand
 from medtasks.catalog.contents import once, raised_in
-from medtasks.catalog.records import Record, repeated
+from medtasks.catalog.records import Record
 from medtasks.catalog.registry import all_benchmarks, benchmark_owner, get_benchmark
 from medtasks.core.cache import writable_cache
 from medtasks.core.errors import (
@@ -39,25 +36,16 @@ from medtasks.core.errors import (
     UsageError,
     first_line,
 )
-from medtasks.core.files import canonical_json, held, recover_directory, replace_directory, temporary_beside
+from medtasks.core.files import held, recover_directory, replace_directory, temporary_beside
 from medtasks.core.schema import shown
 from medtasks.core.text import first_names
-from medtasks.data.media.images import KnownMedia, MediaEntry, index_media
-from medtasks.data.prepared import (
-    Counts,
-    Coverage,
-    DataManifest,
-    Prepared,
-    Source,
-    counted,
-    data_root,
-    fingerprint,
-    is_mini,
-    open_directory,
-)
+from medtasks.data.media.images import KnownMedia, MediaIndex, index_media
+from medtasks.data.prepared import DataManifest, Prepared, Source, data_root, is_mini, open_directory
 from medtasks.data.release import Progress, Release, hub_tree
+from medtasks.data.writing import Contents, Exclusions, media_of, remove_other_media, write_contents
 
 NAMED = 10
+_KEPT = Path("media")  # in the prepared data: pictures that were fetched, unpacked, or taken out of rows
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -152,9 +140,7 @@ class Preparation:
             stream.write("\n")  # ends the line that a crash may have cut off
             yield known, lambda entry: print(entry.model_dump_json(), file=stream)
 
-    def index(
-        self, root: Path, names: set[str], progress: Progress | None = None
-    ) -> tuple[list[MediaEntry], dict[str, MediaError]]:
+    def index(self, root: Path, names: set[str], progress: Progress | None = None) -> MediaIndex:
         """Verify ``names`` below ``root``, except those that an interrupted pass has verified."""
         with self.progress_log("media", KnownMedia) as (known, write):
             return index_media(root, names, workers=self.workers, known=known, write=write, progress=progress)
@@ -163,7 +149,7 @@ class Preparation:
         self,
         source: Source,
         records: Sequence[Record],
-        root: Path = Path("media"),
+        root: Path = _KEPT,
         *,
         details: Mapping[str, Mapping[str, int]] | None = None,
         unavailable: Mapping[str, MediaError] | None = None,
@@ -172,114 +158,88 @@ class Preparation:
         ``unavailable`` are the media that could not be fetched, and why."""
         if not records:
             raise DataError(f"{source.name}: has no row, expected at least one; fetch it again.")
-        files = self.directory / "media" if root == Path("media") else root.resolve()
         names = set() if self.references_only else {name for record in records for name in record.media}
-        failed = {name: error for name, error in (unavailable or {}).items() if name in names}
-        entries, errors = self.index(files, names - failed.keys(), self.progress)
-        errors |= failed
-        if errors and not self.allow_missing_media:
-            rows = first_names(str(row) for row, one in enumerate(records, start=1) if errors.keys() & set(one.media))
-            named = " ".join(map(str, [*errors.values()][:NAMED]))
-            rest = f" And {len(errors) - NAMED} more." if len(errors) > NAMED else ""
-            raise MediaError(
-                f"{len(errors)} of the pictures cannot be used (rows {rows}): {named}{rest} Or leave out and count "
-                "their rows with --allow-missing-media."
-            )
-        left_out = {}
-        for record in records:
-            if bad := [name for name in record.media if name in errors]:
-                there = all((files / name).is_file() for name in bad)
-                left_out[record.sample_id] = "unreadable_image" if there else "missing_image"
+        not_fetched = {name: error for name, error in (unavailable or {}).items() if name in names}
+        files = self._files_below(root)
+        index = self.index(files, names - not_fetched.keys(), self.progress)
+        index = replace(index, errors={**index.errors, **not_fetched})
+        if index.errors and not self.allow_missing_media:
+            raise _unusable(records, index.errors)
+        left_out = dict(_without_pictures(records, index.errors, files))
         if len(left_out) == len(records):
             raise DataError(f"{source.name}: no row is left, because none has a picture; check --images.")
-        return self.complete(source, records, root, entries, details or {}, left_out=left_out)
+        return self.complete(source, records, root, index, details or {}, left_out=left_out)
 
     def complete(
         self,
         source: Source,
         records: Sequence[Record],
         root: Path,
-        media: Sequence[MediaEntry],
+        index: MediaIndex,
         details: Mapping[str, Mapping[str, int]],
         *,
         left_out: Mapping[str, str] | None = None,
         original: DataManifest | None = None,
     ) -> Prepared:
         """Write records, media index and manifest, and replace ``target``. Records that are ``left_out``, a reason by
-        sample id, are counted. ``original`` is the manifest of the prepared data that the records were made of."""
-        if root != Path("media"):  # miniature data are moved with their pictures
-            root = Path(os.path.relpath(root, self.directory)) if self.mini else root.resolve()
-        everything, reasons, benchmark = records, left_out or {}, self.benchmark
-        excluded: Mapping[str, int] = Counter(reasons.values())
-        excluded_samples = tuple(record.sample_id for record in records if record.sample_id in reasons)
+        sample id, are counted, and the media with errors are named. ``original`` is the manifest of the prepared data
+        that the records were made of: what was left out then is not there now, and all media of ``index`` are kept."""
         if original is not None:
-            excluded, excluded_samples = original.excluded, original.excluded_samples
+            kept, exclusions = records, Exclusions.of_manifest(original)
         else:
-            records = [record for record in records if record.sample_id not in reasons]
-            used = {name for record in records for name in record.media}
-            media = sorted((entry for entry in media if entry.path in used), key=lambda entry: entry.path)
-            if twice := repeated(everything):
-                details = {**details, "oddities": {**details.get("oddities", {}), **twice}}
-        folder = self.directory / "media"
-        indexed = {folder / entry.path for entry in media}
-        for path in folder.rglob("*"):  # an abandoned preparation of another source may have left some
-            if path.is_file() and path not in indexed:
-                path.unlink()
-        for name, items in (("records.jsonl", records), ("media.jsonl", media)):
-            dumped = (item.model_dump(mode="json", exclude_none=isinstance(item, MediaEntry)) for item in items)
-            lines = (json.dumps(item, sort_keys=True, ensure_ascii=False) + "\n" for item in dumped)
-            try:
-                (self.directory / name).write_text("".join(lines), encoding="utf-8")
-            except UnicodeEncodeError as error:  # our records are checked, another package's may not be
-                found = repr(error.object[error.start])
-                raise DataError(
-                    f"a string of the records has {found}, half a surrogate pair; fix it in the source."
-                ) from error
-        kinds = Counter(kind for record in records for kind in (benchmark.kinds(record) if benchmark.kinds else ()))
-        clusters = {record.cluster for record in records}
-        counts = Counts(
-            rows=len(records), clusters=len(clusters), media=len(media), by_kind=dict(sorted(kinds.items()))
-        )
-        place_of = benchmark.coverage or (lambda _: None)
-        total, prepared = (Counter(map(place_of, some)) for some in (everything, records))
-        manifest = DataManifest(
-            benchmark=benchmark.name,
-            medtasks=medtasks.__version__,
-            created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            media_root=str(root),
+            reasons = left_out or {}
+            kept = [record for record in records if record.sample_id not in reasons]
+            exclusions = Exclusions.of(records, reasons, index.errors, self._files_below(root))
+            index = media_of(kept, index)
+        remove_other_media(self.directory / _KEPT, index.entries)
+        contents = Contents(
             source=source,
-            counts=counts,
-            published=dict(benchmark.published),
-            differences=tuple(_differences(benchmark, counts)),
-            excluded=dict(sorted(excluded.items())),
-            excluded_samples=excluded_samples,
-            details={topic: dict(counts) for topic, counts in details.items()},
-            coverage=tuple(
-                Coverage(source=place[0], task=place[1], prepared=prepared[place], records=total[place])
-                for place in sorted(filter(None, total))
-            ),
+            records=kept,
+            all_records=records,
+            media=index.entries,
+            uniform=index.uniform,
+            media_root=self._written_root(root),
+            exclusions=exclusions,
+            details=details,
             references_only=self.references_only,
             mini=self.mini,
-            fingerprint=fingerprint(self.directory),
         )
-        (self.directory / "manifest.json").write_text(
-            canonical_json(manifest.model_dump(mode="json"), indent=1) + "\n", encoding="utf-8"
-        )
+        write_contents(self.directory, self.benchmark, contents)
         for log in self.directory.glob("*.progress.jsonl"):
             log.unlink()
         replace_directory(self.target, self.directory)
         return open_directory(self.target)
 
+    def _files_below(self, root: Path) -> Path:
+        return self.directory / _KEPT if root == _KEPT else root.resolve()
 
-def _differences(benchmark: Benchmark, counts: Counts) -> Iterator[str]:
-    found = counted(benchmark, counts)
-    for name, published in benchmark.published.items():
-        if found.get(name, 0) != published:
-            numbers = []
-            for known in (found, benchmark.published):  # with the share of another count: mcq_sod of mcq
-                number, whole = known.get(name, 0), known.get(name.partition("_")[0], 0) if "_" in name else 0
-                numbers.append(f"{number:,} ({number / whole:.1%})" if whole else f"{number:,}")
-            yield f"{name}: {numbers[0]} here, {numbers[1]} published"
+    def _written_root(self, root: Path) -> Path:
+        """The media root as the manifest states it."""
+        if root == _KEPT:
+            return root
+        # miniature data are moved with their pictures
+        return Path(os.path.relpath(root, self.directory)) if self.mini else root.resolve()
+
+
+def _unusable(records: Sequence[Record], errors: Mapping[str, MediaError]) -> MediaError:
+    rows = first_names(str(row) for row, record in enumerate(records, start=1) if errors.keys() & set(record.media))
+    named = " ".join(map(str, [*errors.values()][:NAMED]))
+    rest = f" And {len(errors) - NAMED} more." if len(errors) > NAMED else ""
+    return MediaError(
+        f"{len(errors)} of the pictures cannot be used (rows {rows}): {named}{rest} Or leave out and count their rows "
+        "with --allow-missing-media."
+    )
+
+
+def _without_pictures(
+    records: Sequence[Record], errors: Mapping[str, MediaError], files: Path
+) -> Iterator[tuple[str, str]]:
+    """The id of each record that lacks a usable picture, and whether that is missing or unreadable."""
+    for record in records:
+        unusable = [name for name in record.media if name in errors]
+        if unusable:
+            there = all((files / name).is_file() for name in unusable)
+            yield record.sample_id, "unreadable_image" if there else "missing_image"
 
 
 def prepare_package(
@@ -357,7 +317,7 @@ def prepare_command(prepare: Callable[..., Prepared], title: str, *examples: str
 
 _PARTS = ("records.jsonl", "media.jsonl")
 """Files of prepared data beside their manifest."""
-MINI_VERSION = "6"  # bumped when the shared preparation code changes
+MINI_VERSION = "7"  # bumped when the shared preparation code changes
 
 
 def open_prepared(benchmark: str) -> Prepared:

@@ -290,6 +290,7 @@ def test_score_reads_predictions_made_elsewhere_and_its_own_folders(medtasks: An
         "ambiguous": 0,
         "of_other_tasks": 0,
         "of_other_epochs": 0,
+        "repeated": 0,
     }
     notes = predictions.pop("notes")
     assert "left out, because no document matches: 1 prediction (p.csv, line 7)" in notes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import socket
 import threading
 from collections import Counter
@@ -191,7 +192,7 @@ def test_a_busy_server_is_asked_again(tmp_path: Path) -> None:
 
 BAD: dict[str, tuple[Answer, str]] = {
     "img3.jpg": ((404, {}, b""), r"status 404"),
-    "img4.jpg": ((200, {}, b"<html>Please log in</html>"), r"not a complete image"),
+    "img4.jpg": ((200, {}, b"<html>Please log in</html>"), r"is a web page"),
     "img5.jpg": ((200, {}, drawn(1)[:200]), r"not a complete image"),
     "img6.jpg": ((200, {"Content-Length": ""}, b"x" * 9000), r"has more than 5,000 bytes"),
 }
@@ -207,6 +208,7 @@ def test_pictures_that_cannot_be_had_are_named_and_counted(tmp_path: Path, monke
             prepare_kvasir(source, tmp_path / "out")
         manifest = prepare_kvasir(source, tmp_path / "out", allow_missing_media=True).manifest
     assert (manifest.counts.rows, sum(manifest.excluded.values())) == (4, 4)
+    assert all(re.search(why, manifest.excluded_media[name]) for name, (_, why) in BAD.items())
     assert {name: server.asked[name] for name in PICTURES} == dict.fromkeys(PICTURES, 1)
 
 

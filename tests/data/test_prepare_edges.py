@@ -24,7 +24,7 @@ from medtasks.benchmarks.med_cmr.records import FILES, prepare_med_cmr
 from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.benchmarks.mi_cxr.records import prepare_mi_cxr
 from medtasks.core.errors import DataError, MediaError, MedtasksError, UsageError
-from medtasks.data.media import images
+from medtasks.data.media import pictures
 from medtasks.data.media.images import ImageCache
 
 ROWS = [kvasir_row(img_id=f"img{number}") for number in range(2)]
@@ -117,7 +117,7 @@ def test_a_picture_that_is_a_program_is_not_run(tmp_path: Path, monkeypatch: pyt
         Image.open(path).load()
     assert marker.exists()  # what would happen
     marker.unlink()
-    with pytest.raises(MediaError, match=r"x\.png: not a complete image"):
+    with pytest.raises(MediaError, match=r"x\.png: is a PostScript file, not a picture"):
         ImageCache().load(path)
     assert not marker.exists()
 
@@ -137,7 +137,7 @@ def test_a_picture_beyond_the_limit_is_refused_before_it_is_decoded(
 ) -> None:
     Image.new("L", (200, 200)).save(tmp_path / "bomb.png")
     assert ImageCache().load(tmp_path / "bomb.png").size == (200, 200)
-    monkeypatch.setattr(images, "MAX_PIXELS", 39_999)
+    monkeypatch.setattr(pictures, "MAX_PIXELS", 39_999)
     with pytest.raises(MediaError, match=r"bomb\.png: 200 × 200 pixels exceed the limit of 39,999"):
         ImageCache().load(tmp_path / "bomb.png")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,11 @@ from data_sources import interrupted_at
 from PIL import Image
 from release_rows import single_turn_row, streaming_row
 from time_coded import write_video
+from typer.testing import CliRunner
 
 from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord
+from medtasks.cli.app import app
 from medtasks.core.errors import DataError, UsageError
 from medtasks.data.prepared import Prepared, coverage_lines
 
@@ -140,7 +143,7 @@ def test_an_interrupted_preparation_goes_on_where_it_stopped(
         prepare(tmp_path, media, ROWS, progress=interrupted_at(7))  # of 7 videos
     assert not (tmp_path / "out").exists()
     with monkeypatch.context() as patch:
-        prepares = "medtasks.benchmarks.medstreambench.prepare"
+        prepares = "medtasks.benchmarks.medstreambench.frames"
         # else the next line has no effect
         patch.setattr(f"{prepares}.call_in_child", lambda call, *given: call(*given))
         patch.setattr("medtasks.data.media.video.VideoReader", lambda *_: pytest.fail("a video was decoded again"))
@@ -191,6 +194,61 @@ def test_what_is_not_there_is_wrong_usage(tmp_path: Path, media: Path) -> None:
         prepare_medstream(str(tmp_path / "empty"), media, tmp_path / "out")
     with pytest.raises(UsageError, match="not a directory; give hub"):
         prepare_medstream(str(tmp_path / "none"), media, tmp_path / "out")
-    with pytest.raises(DataError, match=r"no record is left: 1 missing_media; check --media"):
+    with pytest.raises(
+        DataError, match=r"no record is left: 1 missing_media \(.*gone\.mp4: is missing; .*\); check --media"
+    ):
         prepare(tmp_path, media, {"cholec80": [at("gone.mp4", "gone")]})
     assert not (tmp_path / "out").exists()
+
+
+def test_every_file_that_is_left_out_is_named_with_reason_and_fix(prepared: Prepared, media: Path) -> None:
+    named = prepared.manifest.excluded_media
+    prefix = "Stream_Bench/cholec80"
+    missing = "is missing; put it there, or give the directory that has it with --media."
+    again = "fetch or copy the file again."
+    assert set(named) == {
+        "Stream_Bench/PitVis/none.mp4",
+        *(f"{prefix}/{name}" for name in ("cut.mkv", "cut.mp4", "damaged.mp4", "gone.mp4", "v (1) [a].mp4")),
+    }
+    assert named["Stream_Bench/PitVis/none.mp4"] == named[f"{prefix}/gone.mp4"] == missing
+    assert named[f"{prefix}/cut.mp4"].startswith("not a complete video (")
+    assert re.fullmatch(rf"is cut off after \d+\.\d s; {again}", named[f"{prefix}/cut.mkv"])
+    bad = rf"\d+ frames? that records show cannot be decoded \(the first at 1\d\.\d s\); {again}"
+    assert re.fullmatch(bad, named[f"{prefix}/damaged.mp4"])
+    outside = "runs from 0.0 to 19.9 s, outside the windows of some records; check that it is the release's file."
+    assert named[f"{prefix}/v (1) [a].mp4"] == outside
+    assert str(media) not in json.dumps(named)
+
+
+def test_pictures_of_a_sequence_that_are_left_out_are_named(tmp_path: Path, media: Path) -> None:
+    rows = [
+        at("sequence", "too early", input_range=[0, 1], query_time=1.0),
+        at("sequence", "good", input_range=[3, 9], query_time=1.0),
+        at("broken.png", "broken", input_range=[0, 0], query_time=0.0),
+    ]
+    named = prepare(tmp_path, media, {"cholec80": rows}).manifest.excluded_media
+    sequence, broken = "Stream_Bench/cholec80/sequence", "Stream_Bench/cholec80/broken.png"
+    assert named[sequence].startswith("runs from 3.0 to 10.0 as frame numbers, outside the windows of some records")
+    assert named[broken].startswith("not a complete image (PNG whose header is damaged")
+    assert set(named) == {sequence, broken}
+
+
+def test_the_command_prints_the_reasons_folded(tmp_path: Path, media: Path) -> None:
+    missing = [at(f"none{number:02}.mp4", f"missing {number}") for number in range(30)]
+    odd = [at(f"odd{number:02}.mp4", f"odd {number}") for number in range(12)]
+    upstream = tmp_path / "media"
+    shutil.copytree(media, upstream)
+    for number in range(12):  # each is wrong in a way of its own
+        path = upstream / "Stream_Bench" / "cholec80" / f"odd{number:02}.mp4"
+        write_video(path, list(range(0, 1000 * (number + 1), 500)))
+    rows = [GOOD, *missing, *[{**row, "query_time": 30.0, "input_range": [26.0, 30.0]} for row in odd]]
+    (tmp_path / "records").mkdir()
+    (tmp_path / "records" / "cholec80.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    options = ["--source", str(tmp_path / "records"), "--media", str(upstream), "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, ["prepare", "medstreambench", *options])
+    assert done.exit_code == 0, done.output
+    (folded,) = [line for line in done.output.splitlines() if "is missing; put it there" in line]
+    assert folded.endswith("none03.mp4 and 26 more)")
+    named = [line for line in done.output.splitlines() if "outside the windows" in line]
+    assert len(named) == 9
+    assert "and 3 other reasons: field `excluded_media` of manifest.json has all files" in done.output

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from PIL import Image, ImageDraw, features
 from scipy import stats
 from torchvision.transforms import InterpolationMode, RandomResizedCrop
 from torchvision.transforms import functional as F
+from typer.testing import CliRunner
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.benchmarks.kvasir_vqa_x1 import mixed
@@ -31,9 +33,11 @@ from medtasks.benchmarks.kvasir_vqa_x1.perturb import (
     perturbed_png,
     prepare_transformed,
 )
-from medtasks.core.errors import MediaError, UsageError
+from medtasks.cli.app import app
+from medtasks.core.errors import MediaError, NotPreparedError, UsageError
 from medtasks.data.prepared import Prepared, open_directory
 from medtasks.data.store import open_prepared
+from medtasks.importers.run import PredictionFile, score_predictions
 
 WIDE, HIGH = 10_000, 8_000  # so large that rounding to pixels hides nothing of the crop
 
@@ -264,3 +268,30 @@ def test_wrong_numbers_of_variants_and_an_original_that_is_gone_are_refused(tmp_
     copy.media_path("mini0003.jpg").unlink()
     with pytest.raises(MediaError, match=r"mini0003\.jpg: cannot be read"):
         prepare_transformed(tmp_path / "out", original=copy)
+
+
+def test_references_alone_of_both_tracks_serve_scoring(
+    tmp_path: Path, original: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path))
+    made = prepare_transformed(original=original, references_only=True)
+    assert made.manifest.references_only
+    assert not (made.directory / "media").exists()
+    assert not made.media
+    for track in ("transformed", "mixed"):
+        asked = task_documents(f"kvasir_vqa_x1_{track}_level1", media=False)
+        with pytest.raises(NotPreparedError, match="is prepared without media"):
+            task_documents(f"kvasir_vqa_x1_{track}_level1")
+        path = tmp_path / "predictions.jsonl"
+        rows = [{"sample_id": document["sample_id"], "response": document["target"]} for document in asked]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        run = score_predictions(PredictionFile(path, "jsonl", f"kvasir_vqa_x1_{track}_level1"))
+        assert run.tasks[f"kvasir_vqa_x1_{track}_level1"].metrics["exact_match"].value == 1.0
+
+
+def test_the_command_has_the_option(tmp_path: Path, original: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path))
+    shutil.copytree(original.directory, tmp_path / "kvasir_vqa_x1")
+    done = CliRunner().invoke(app, ["prepare", "kvasir_vqa_x1_transformed", "--references-only"])
+    assert done.exit_code == 0, done.output
+    assert "references only: enough to score predictions, not to run models" in done.output

@@ -149,3 +149,36 @@ def test_a_picture_that_cannot_be_found_is_named(
     pictures(tmp_path)
     with pytest.raises(error, match=said):
         prepare_package(benchmark, tmp_path, tmp_path / "out")
+
+
+def test_only_the_archive_that_is_named_is_opened(benchmark: Benchmark, tmp_path: Path) -> None:
+    packed(tmp_path / "release.zip")
+    with ZipFile(tmp_path / "release.zip", "a") as archive:
+        archive.writestr("rows.json", json.dumps(ROWS))
+    (tmp_path / "foreign.zip").write_bytes(b"no archive")
+    packed(tmp_path / "other.zip")
+    assert contents(benchmark, tmp_path / "release.zip", tmp_path / "out") == [picture(0), picture(1)]
+
+
+def test_pictures_are_not_looked_for_beside_an_archive(benchmark: Benchmark, tmp_path: Path) -> None:
+    pictures(tmp_path)
+    with ZipFile(tmp_path / "release.zip", "w") as archive:
+        archive.writestr("rows.json", json.dumps(ROWS))
+    with pytest.raises(MediaError, match="2 of the pictures cannot be used"):
+        prepare_package(benchmark, tmp_path / "release.zip", tmp_path / "out")
+    prepared = prepare_package(benchmark, tmp_path / "release.zip", tmp_path / "out", media=tmp_path)
+    assert [prepared.media_path(one.media[0]).read_bytes() for one in prepared.records()] == [picture(0), picture(1)]
+
+
+def test_archives_beside_a_file_of_rows_are_opened_if_their_directory_is_named(
+    benchmark: Benchmark, tmp_path: Path
+) -> None:
+    (tmp_path / "rows.json").write_text(json.dumps(ROWS))
+    packed(tmp_path / "images.zip")
+    with pytest.raises(MediaError, match="2 of the pictures cannot be used"):
+        prepare_package(benchmark, tmp_path / "rows.json", tmp_path / "out")
+    prepared = prepare_package(benchmark, tmp_path / "rows.json", tmp_path / "out", media=tmp_path)
+    assert [prepared.media_path(one.media[0]).read_bytes() for one in prepared.records()] == [picture(0), picture(1)]
+    (tmp_path / "images.zip").write_bytes(b"no archive")
+    pictures(tmp_path)
+    assert contents(benchmark, tmp_path / "rows.json", tmp_path / "again") == [picture(0), picture(1)]

@@ -26,14 +26,15 @@ from typing import Annotated
 import numpy as np
 import typer
 from PIL import Image, ImageEnhance
+from typing_extensions import Unpack
 
 from medtasks.catalog.records import Record
 from medtasks.core.errors import UsageError
 from medtasks.core.schema import Frozen
-from medtasks.data.media.images import MediaEntry, decode_image, decoding_threads, read_picture
+from medtasks.data.media.images import MediaIndex, decoding_threads, read_picture
+from medtasks.data.media.pictures import decode_image
 from medtasks.data.prepared import Prepared, Source
-from medtasks.data.release import Progress
-from medtasks.data.store import Out, Preparation, Workers, open_prepared
+from medtasks.data.store import Options, Out, Preparation, open_prepared
 
 VERSION = "1"  # goes up with every change that moves a pixel
 SEED = 42  # the published one
@@ -142,15 +143,13 @@ def prepare_transformed(
     variants: Annotated[
         int, typer.Option("--variants", help="Perturbed copies of each image, 1 to 10; only the first is evaluated.")
     ] = 1,
-    workers: Workers = 0,
     original: Prepared | None = None,
-    progress: Progress | None = None,
-    mini: bool = False,
+    **options: Unpack[Options],
 ) -> Prepared:
     """Perturb every picture of the prepared Kvasir-VQA-x1.
 
     Questions are asked about variant 0, or in the mixed track about the original, which is copied. If the original data
-    have no media, these have none either.
+    have no media, or with ``references_only``, these have none either.
 
     Raises:
         UsageError: ``variants`` is not 1 to 10.
@@ -161,25 +160,20 @@ def prepare_transformed(
         raise UsageError(f"--variants is {variants}, expected 1 to {VARIANTS}.")
     source = original or open_prepared("kvasir_vqa_x1")
     records = source.records()
-    with Preparation(
-        "kvasir_vqa_x1_transformed",
-        out,
-        references_only=source.manifest.references_only,
-        workers=workers,
-        progress=progress,
-        mini=mini,
-    ) as place:
+    if source.manifest.references_only:
+        options["references_only"] = True
+    with Preparation("kvasir_vqa_x1_transformed", out, **options) as place:
         return place.complete(
             Source(kind="prepared", name="kvasir_vqa_x1", revision=source.manifest.fingerprint),
             [record.model_copy(update={"media": (_name(record.cluster, 0),)}) for record in records],
             Path("media"),
-            [] if place.references_only else _variants(place, source, records, variants),
+            MediaIndex() if place.references_only else _variants(place, source, records, variants),
             {"perturbation": {"seed": SEED, "variants": variants, "version": int(VERSION)}},
             original=source.manifest,
         )
 
 
-def _variants(place: Preparation, source: Prepared, records: Sequence[Record], variants: int) -> list[MediaEntry]:
+def _variants(place: Preparation, source: Prepared, records: Sequence[Record], variants: int) -> MediaIndex:
     media = place.directory / "media"
     originals = {record.cluster: source.media_path(record.media[0]) for record in records}
     checksums = {source.media_path(entry.path): entry.sha256 for entry in source.media}
@@ -207,7 +201,7 @@ def _variants(place: Preparation, source: Prepared, records: Sequence[Record], v
     for name, path in copies.items():
         (media / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, media / name)
-    entries, errors = place.index(media, {*copies, *names.values()})
-    if errors:
-        raise next(iter(errors.values()))
-    return entries
+    index = place.index(media, {*copies, *names.values()})
+    if index.errors:
+        raise next(iter(index.errors.values()))
+    return index

@@ -21,9 +21,10 @@ from medtasks.catalog.records import Record, ReleaseRow, Where, build, distinct,
 from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.core.schema import Frozen, Text, expects, text_that
 from medtasks.data.media.images import read_picture
+from medtasks.data.parquet import read_parquet
 from medtasks.data.prepared import Prepared
 from medtasks.data.release import Release, fetch_pictures, hub_tree, located
-from medtasks.data.sources import read_parquet, read_table
+from medtasks.data.sources import read_table
 from medtasks.data.store import Out, PictureOptions, Preparation
 
 VOCABULARY = read_table(__file__, "vocabulary.yaml", dict[str, dict[str, str]])

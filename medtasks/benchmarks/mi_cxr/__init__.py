@@ -116,7 +116,7 @@ def process_report(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, 
 @functools.lru_cache(maxsize=2)
 def _references(fingerprint: str) -> CiderCorpus:
     del fingerprint  # only part of the cache key: other data have other references
-    return CiderCorpus([document["target"] for document in report.documents()])
+    return CiderCorpus([document["target"] for document in report.documents(media=False)])
 
 
 BENCHMARK = Benchmark(

@@ -1,0 +1,233 @@
+"""MedStreamBench: which frames of its media the windows of each record show, and what is wrong with media."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import Enum
+from fractions import Fraction
+from pathlib import Path, PurePosixPath
+
+from medtasks.benchmarks.medstreambench.records import MedStreamRecord
+from medtasks.core.errors import MediaError
+from medtasks.core.text import counted
+from medtasks.data.media.child import Crashed, call_in_child
+from medtasks.data.media.images import MediaEntry, MediaIndex, decoding_threads, index_media
+from medtasks.data.media.video import KnownVideo, scan_video
+from medtasks.data.media.video_index import VideoIndex, read_index
+from medtasks.data.media.windows import beyond_end, exact, frame_numbers, frames_shown
+from medtasks.data.store import Preparation
+
+_PREFIX = "Stream_Bench"
+_PICTURES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp"})
+
+
+class LeftOut(Enum):
+    """Why a record is left out because of its media."""
+
+    MISSING = "missing_media"
+    UNREADABLE = "unreadable_media"
+    OUTSIDE = "window_outside_media"
+
+
+@dataclass
+class Examined:
+    """What media give to records: those ``chosen``, with the frames that their rounds show, by id; those that are left
+    out, by id; what is wrong with files, by path; and the entries of the files that are shown."""
+
+    chosen: dict[str, MedStreamRecord] = field(default_factory=dict)
+    left_out: dict[str, LeftOut] = field(default_factory=dict)
+    errors: dict[str, MediaError] = field(default_factory=dict)
+    entries: dict[str, MediaEntry] = field(default_factory=dict)
+    uniform: set[str] = field(default_factory=set)
+    video: KnownVideo | None = None  # the only file's entry in the progress log
+
+    @classmethod
+    def without(cls, records: Sequence[MedStreamRecord], reason: LeftOut, file: str, error: MediaError) -> Examined:
+        """All ``records`` of a file are left out."""
+        return cls(left_out={record.sample_id: reason for record in records}, errors={file: error})
+
+    def leave_out(self, sample_id: str, reason: LeftOut) -> None:
+        self.chosen.pop(sample_id, None)
+        self.left_out[sample_id] = reason
+
+    def add(self, more: Examined) -> None:
+        """Add what other files give."""
+        self.chosen |= more.chosen
+        self.left_out |= more.left_out
+        self.errors |= more.errors
+        self.entries |= more.entries
+        self.uniform |= more.uniform
+
+    @property
+    def index(self) -> MediaIndex:
+        return MediaIndex(list(self.entries.values()), self.errors, sorted(self.uniform))
+
+
+def examine_media(records: Sequence[MedStreamRecord], media: Path, place: Preparation) -> Examined:
+    """Choose the frames of all records in the files below ``media``, and decode each of these frames once."""
+    by_path: dict[str, list[MedStreamRecord]] = {}
+    for record in records:
+        by_path.setdefault(record.media_path, []).append(record)
+
+    def examine(path: str) -> Examined:
+        return _examine(by_path[path], media, path, known)
+
+    everything = Examined()
+    with decoding_threads(place.workers) as pool, place.progress_log("videos", KnownVideo) as (earlier, log):
+        known = {video.entry.path: video for video in earlier}
+        for number, examined in enumerate(pool.map(examine, sorted(by_path)), start=1):
+            everything.add(examined)
+            video = examined.video
+            if video is not None and known.get(video.entry.path) != video:
+                log(video)
+            if place.progress is not None:
+                place.progress(number, len(by_path))
+    return everything
+
+
+def _examine(records: Sequence[MedStreamRecord], media: Path, path: str, known: Mapping[str, KnownVideo]) -> Examined:
+    """The records of one path in the release, in a child process if it is a video, which may crash the decoder."""
+    name = _find_medium(media, path)
+    if name is None:
+        fix = "put it there, or give the directory that has it with --media"
+        return Examined.without(records, LeftOut.MISSING, path, MediaError(f"{media / path}: is missing; {fix}."))
+    if records[0].medium == "images":
+        return _in_images(records, media, name)
+    try:
+        return call_in_child(_in_video, records, media, name, known.get(name))
+    except Crashed as crash:
+        error = MediaError(
+            f"{media / name}: crashes the video decoder ({crash}); convert it to MP4, or fetch it again."
+        )
+        return Examined.without(records, LeftOut.UNREADABLE, name, error)
+
+
+def _find_medium(root: Path, path: str) -> str | None:
+    parts = PurePosixPath(path).parts
+    names = [path, str(PurePosixPath(*parts[1:]))] if parts[0] == _PREFIX and len(parts) > 1 else [path]
+    with suppress(OSError):  # not a valid file name, or a directory that cannot be searched
+        return next((name for name in names if (root / name).exists()), None)
+    return None
+
+
+def _in_video(records: Sequence[MedStreamRecord], root: Path, name: str, known: KnownVideo | None = None) -> Examined:
+    """The records of a video; a damaged part leaves out only those that show it."""
+    file = root / name
+    try:
+        index = read_index(file)
+        examined = _windows_of_video(records, file, name, index)
+        timestamps: set[int] = set()
+        for record in examined.chosen.values():
+            timestamps.update(_timestamps(record))
+        if not timestamps:
+            return examined
+        video = scan_video(file, name, index, timestamps, known)
+    except MediaError as error:
+        return Examined.without(records, LeftOut.UNREADABLE, name, error)
+    examined.entries[name], examined.video = video.entry, video
+    if video.bad:
+        examined.errors[name] = _bad_frames(file, index, video.bad)
+        for record in [*examined.chosen.values()]:
+            if not _timestamps(record).isdisjoint(video.bad):
+                examined.leave_out(record.sample_id, LeftOut.UNREADABLE)
+    return examined
+
+
+def _windows_of_video(records: Sequence[MedStreamRecord], file: Path, name: str, index: VideoIndex) -> Examined:
+    times, files = index.times, [name] * len(index.pts)
+    examined = Examined()
+    for record in records:
+        shown = _with_frames(record, times, files, index.pts)
+        if index.cut and any(exact(turn.window[1]) > times[-1] for turn in record.rounds):
+            examined.left_out[record.sample_id] = LeftOut.UNREADABLE
+            end = f"is cut off after {float(times[-1]):.1f} s"
+            examined.errors[name] = MediaError(f"{file}: {end}; fetch or copy the file again.")
+        elif shown is None:
+            examined.left_out[record.sample_id] = LeftOut.OUTSIDE
+            examined.errors.setdefault(name, _outside(file, times, "s"))
+        else:
+            examined.chosen[record.sample_id] = shown
+    return examined
+
+
+def _timestamps(record: MedStreamRecord) -> set[int]:
+    return {pts for turn in record.rounds for pts in turn.frames}
+
+
+def _bad_frames(file: Path, index: VideoIndex, bad: Sequence[int]) -> MediaError:
+    first = float(min(bad) * index.time_base - index.zero)
+    number = counted(len(bad), "frame")
+    return MediaError(
+        f"{file}: {number} that records show cannot be decoded (the first at {first:.1f} s); fetch or copy the file "
+        "again."
+    )
+
+
+def _outside(file: Path, times: Sequence[Fraction], unit: str) -> MediaError:
+    if not times:
+        return MediaError(f"{file}: has no pictures; fetch or copy them again.")
+    span = f"from {float(times[0]):.1f} to {float(times[-1]):.1f} {unit}"
+    return MediaError(f"{file}: runs {span}, outside the windows of some records; check that it is the release's file.")
+
+
+def _in_images(records: Sequence[MedStreamRecord], root: Path, name: str) -> Examined:
+    """The path of a picture means that picture, or its sequence if the window is an interval of frame indices."""
+    folder = name if (root / name).is_dir() else str(PurePosixPath(name).parent)
+    try:
+        pictures = [path.name for path in (root / folder).iterdir() if path.suffix.lower() in _PICTURES]
+    except OSError as error:
+        unreadable = MediaError(f"{root / folder}: cannot be read ({error.strerror}); correct its permissions.")
+        return Examined.without(records, LeftOut.UNREADABLE, folder, unreadable)
+    ordered, numbers = frame_numbers(pictures)
+    times, paths = [Fraction(number) for number in numbers], [str(PurePosixPath(folder, file)) for file in ordered]
+    examined = Examined()
+    for record in records:
+        single = folder != name and all(turn.window[0] == turn.window[1] for turn in record.rounds)
+        shown = _with_picture(record, name) if single else _with_frames(record, times, paths)
+        if shown is None:
+            examined.left_out[record.sample_id] = LeftOut.OUTSIDE
+            examined.errors[folder] = _outside(root / folder, times, "as frame numbers")
+        else:
+            examined.chosen[record.sample_id] = shown
+    _verify_pictures(examined, root)
+    return examined
+
+
+def _verify_pictures(examined: Examined, root: Path) -> None:
+    """Decode the pictures that are shown, and leave out records with unreadable ones."""
+    files = {file for record in examined.chosen.values() for file in record.media}
+    index = index_media(root, files, workers=1)
+    examined.entries.update((entry.path, entry) for entry in index.entries)
+    examined.errors.update(index.errors)
+    examined.uniform.update(index.uniform)
+    for record in [*examined.chosen.values()]:
+        if not index.errors.keys().isdisjoint(record.media):
+            examined.leave_out(record.sample_id, LeftOut.UNREADABLE)
+
+
+def _with_picture(record: MedStreamRecord, name: str) -> MedStreamRecord:
+    rounds = [turn.model_copy(update={"media": (name,), "times": (turn.window[1],)}) for turn in record.rounds]
+    return record.model_copy(update={"rounds": tuple(rounds), "media": (name,)})
+
+
+def _with_frames(
+    record: MedStreamRecord, times: Sequence[Fraction], files: Sequence[str], pts: Sequence[int] = ()
+) -> MedStreamRecord | None:
+    """The record with the frames of its windows, each with its time, its file and, in videos, its timestamp; None if a
+    window shows nothing."""
+    rounds = []
+    for turn in record.rounds:
+        start, end = (exact(edge) for edge in turn.window)
+        positions = [] if beyond_end(times, start) else frames_shown(times, start, end)
+        if not positions:
+            return None
+        shown = {
+            "media": tuple(dict.fromkeys(files[position] for position in positions)),
+            "frames": tuple(pts[position] for position in positions if pts),
+            "times": tuple(float(times[position]) for position in positions),
+        }
+        rounds.append(turn.model_copy(update=shown))
+    media = tuple(dict.fromkeys(name for turn in rounds for name in turn.media))
+    return record.model_copy(update={"rounds": tuple(rounds), "media": media})
