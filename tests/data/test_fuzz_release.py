@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from damage import changed, damaged
 from data_sources import kvasir_row, mi_cxr_row
 from encoded_pictures import COLOUR, GREY_ALPHA, RAMP, jpeg2000, png, ramp, saved, tiff_12_bit
 from encoded_videos import FOUR, Clip, Film, write_film
-from mutations import changed, damaged
 from PIL import Image
 from release_rows import med_cmr_row, single_turn_row, streaming_row
 

@@ -166,7 +166,7 @@ def test_confidences_are_the_scores_of_each_run(published: Callable[[str], Publi
     made = published("confidences")
     for group, name, of in (
         ("mi_cxr", "confidence", "option;right=accuracy"),
-        ("mi_cxr_verbalised", "confidence-mi_cxr_verbalised", "stated;right=accuracy;filter=3"),
+        ("mi_cxr_verbalised", "confidence-mi_cxr_verbalised", "stated;right=accuracy;filter=4"),
     ):
         scores, row = made.scores("Sure-7B", group)["metrics"], row_of(made.table(name), "sure")
         for metric in CONFIDENCE_NAMES:
