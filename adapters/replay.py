@@ -23,10 +23,14 @@ class ReplayArguments(Arguments):
     """Arguments of ``medtasks_replay``. ``path`` is a JSONL file with ``sample_id``, ``response`` and, if a sample id
     occurs in several tasks, ``task``; optionally ``finish_reason``: ``stop``, ``length`` for a response that the token
     limit cut off, ``content_filter`` for one that was withheld. A response of null has failed. A row with the task
-    takes precedence. All repeats of a sample get the same response."""
+    takes precedence. All repeats of a sample get the same response.
+
+    ``missing`` decides whether a sample without a row ends the run or counts as not answered. ``prompts`` states what
+    the responses were made with: prompts that nobody knows here, or those of our tasks."""
 
     path: str
-    missing: Literal["error", "failed"] = "error"  # a sample without a row ends the run, or counts as not answered
+    missing: Literal["error", "failed"] = "error"
+    prompts: Literal["unknown", "ours"] = "unknown"
 
 
 class MedtasksReplay(MedtasksAdapter):
@@ -40,6 +44,7 @@ class MedtasksReplay(MedtasksAdapter):
         super().__init__()
         given = ReplayArguments.read(arguments)
         self._missing = given.missing
+        self.has_unknown_prompts = given.prompts == "unknown"
         self._path = Path(given.path).expanduser()
         self._rows: dict[tuple[str | None, str], Prediction] = {}
         rows = _predictions(self._path)
@@ -56,6 +61,7 @@ class MedtasksReplay(MedtasksAdapter):
             "file": self._path.name,
             "sha256": file_sha256(self._path),
             "missing_policy": given.missing,
+            "prompts": given.prompts,
             "rows": len(rows),
             "identical_repeats": len(rows) - len(self._rows),
             "unmatched": None,

@@ -83,13 +83,16 @@ Models = Mapping[str, Described]
 
 
 def model_name(manifest: RunManifest) -> str:
-    """The model's name: a hub id or the last part of a path; for a baseline its policy with the settings."""
+    """The model's name: a hub id or the last part of a path; for a baseline its policy with the settings, for
+    predictions without a name that of their file."""
     facts = model_arguments(manifest)
     if facts.get("policy"):
         settings = [f"{key} {facts[key]}" for key in ("accuracy", "answer", "seed") if facts.get(key) is not None]
         return f"{facts['policy']} ({', '.join(settings)})" if settings else str(facts["policy"])
     if manifest.model.get("model") == "medtasks_replay" and facts.get("file"):
         return Path(shown(facts["file"])).stem
+    if manifest.is_imported and facts.get("model") == "unknown" and facts["layout"] != "python":
+        return Path(shown(facts["predictions"])).stem
     names = [facts.get(key) for key in CHECKPOINT_NAMES]
     name = next((one for one in names if isinstance(one, str) and one.strip()), "unknown")
     adapter = facts.get("peft")

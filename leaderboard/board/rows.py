@@ -16,7 +16,7 @@ from medtasks.metrics.confidence import BINS, CONFIDENCE_NAMES, ECE
 from medtasks.metrics.item_metrics import SIGNED
 from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.runs.scores import COVERAGE, MetricScore, Reliability
-from medtasks.runs.signature import changed_signature
+from medtasks.runs.signature import changed_signature, has_unknown_prompts
 from medtasks.verify.verification import unverified_note
 
 from ..rank.comparability import ComparabilityGroups, coverage_notes
@@ -158,8 +158,15 @@ def comparable_table(
     ranked = [(task, run) for (task, _), group in of.items() for run in group.ranked.values()]
     levels = {(group.level, task) for (task, _), group in of.items() if group.ranked}
     notes = [note]
-    if unusual := sorted({task for (task, _), group in of.items() if not group.usual}):
+    unknown = sorted({task for (task, _), group in of.items() if has_unknown_prompts(group.signature)})
+    unusual = sorted({task for (task, _), group in of.items() if not group.usual}.difference(unknown))
+    if unusual:
         notes.append(f"No run of {', '.join(unusual)} follows today's task files; these runs agree with each other.")
+    if unknown:
+        notes.append(
+            f"The responses of {', '.join(unknown)} were made elsewhere, with prompts that nobody knows: these runs "
+            "are comparable only if their models were asked the same."
+        )
     notes += sorted({f"{text}." for task, run in ranked for text in coverage_notes(run, task)})
     if unverified := sorted(task for level, task in levels if level == 1):
         notes.append(unverified_note(unverified))

@@ -16,7 +16,13 @@ from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.manifest import frame_settings, protocol_hash
 from medtasks.runs.scores import MetricScore
-from medtasks.runs.signature import changed_signature, differences, parse_signature, versions_today
+from medtasks.runs.signature import (
+    changed_signature,
+    differences,
+    has_unknown_prompts,
+    parse_signature,
+    versions_today,
+)
 
 from ..verify.scored_run import Entry, ScoredRun
 
@@ -82,10 +88,11 @@ class ComparabilityGroups:
         """The comparability group of one metric of one task or group.
 
         Its runs are complete, not blind, not on miniature data, not refused, and have equal signatures and items. If
-        there are several such sets, one with values is preferred, then all clusters, verified runs, today's task files,
-        most of the release (:func:`released_share`), most models, and the first signature. Runs that are not verified
-        are ranked only if no run is, and among themselves whatever data and items they claim: nobody can tell here
-        which are right, so none may displace another. Only the newest comparable run per model is used.
+        there are several such sets, one with values is preferred, then all clusters, verified runs, known prompts,
+        today's task files, most of the release (:func:`released_share`), most models, and the first signature. Runs
+        that are not verified are ranked only if no run is, and among themselves whatever data and items they claim:
+        nobody can tell here which are right, so none may displace another. Only the newest comparable run per model is
+        used.
         """
         if (task, metric) in self._known:
             return self._known[task, metric]
@@ -95,7 +102,9 @@ class ComparabilityGroups:
         def order(members: list[_Candidate]) -> tuple[Any, ...]:
             first, valued = members[0], {one.run.model for one in members if one.score.value is not None}
             share = max(one.share for one in members)
-            quality = (not valued, "subset" in _asked(first), first.level, not _is_usual(first, task), -share)
+            unknown_prompts = has_unknown_prompts(first.signature)
+            usual = _is_usual(first, task)
+            quality = (not valued, "subset" in _asked(first), first.level, unknown_prompts, not usual, -share)
             return *quality, -len(valued), first.group_key
 
         best = min(_by_group(eligible), key=order, default=[])

@@ -19,7 +19,7 @@ from medtasks.core.schema import suggestion
 from medtasks.core.text import TextTable, counted, first_names, grouped_notes, p_text, signed_interval
 from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.runs.comparisons import compare_statistics
-from medtasks.runs.signature import differences
+from medtasks.runs.signature import differences, has_unknown_prompts
 from medtasks.runs.table import Mask, without_value
 from medtasks.stats.paired import detectable_difference
 
@@ -31,6 +31,7 @@ COLUMNS = ("task", "metric", "A", "B", "A - B", "95 % interval", "p", "p (Holm)"
            "unpaired", "detectable")  # fmt: skip
 Texts = npt.NDArray[np.str_]
 _DIGITS = {"fraction": 3, "points": 1, "seconds": 2, "score": 3}
+_UNKNOWN_PROMPTS = "Both runs' responses were made elsewhere; nobody knows whether both models were asked the same."
 _OVER = "Scores are over the items with a value in both runs; intervals and p are from the cluster sign-flip test."
 
 
@@ -40,7 +41,9 @@ class Line:
     runs, None without any; ``pair`` has their difference, first - second.
 
     ``unpaired`` counts items with a value in only one run. ``detectable`` is the minimum detectable difference (80 %
-    power at level 0.05). ``unlike`` says why the two scores are not comparable, ``reason`` why there is no test.
+    power at level 0.05). ``unlike`` says why the two scores are not comparable, ``reason`` why there is no test. With
+    ``unknown_prompts``, the responses of both runs were made elsewhere: whether both models were asked the same, nobody
+    knows.
     """
 
     task: str
@@ -53,6 +56,14 @@ class Line:
     pair: Pair | None = None
     detectable: float | None = None
     reason: str | None = None
+    unknown_prompts: bool = False
+
+    @property
+    def comparable(self) -> str:
+        """``no``, ``yes``, or ``yes*`` if that depends on prompts that nobody knows."""
+        if self.unlike:
+            return "no"
+        return "yes*" if self.unknown_prompts else "yes"
 
 
 @dataclass(frozen=True)
@@ -79,7 +90,7 @@ class Comparison:
                 items, clusters = f"{pair.items:,}", f"{pair.clusters:,}"
                 if pair.warning is not None:
                     texts["warning"].append((f"warning: {pair.warning}", place))
-            counts = [items, "no" if line.unlike else "yes", clusters, f"{line.unpaired:,}"]
+            counts = [items, line.comparable, clusters, f"{line.unpaired:,}"]
             rows.append((line.task, line.metric, *values, *counts, signed_number(line.detectable, unit)))
             if line.reason is not None:
                 kind = "no difference" if pair is None or pair.p_value is None else "no interval"
@@ -87,9 +98,11 @@ class Comparison:
             texts["unlike"] += [(f"not comparable: {reason}", place) for reason in line.unlike]
         tests = sum(line.pair is not None and line.pair.p_value is not None for line in self.lines)
         holm = [f"  p (Holm) is corrected over the {tests:,} tests of this table."] if tests > 1 else []
+        unknown = any(line.comparable == "yes*" for line in self.lines)
         notes = [
             f"  {_OVER}",
             *holm,
+            *([f"  * {_UNKNOWN_PROMPTS}"] if unknown else []),
             "  detectable: the minimum detectable difference (80 % power); smaller ones are likely to be missed.",
             *(note for kind in texts.values() for note in grouped_notes(kind)),
         ]
@@ -197,7 +210,14 @@ def _lines(first: Entry, second: Entry, metrics: Sequence[str]) -> Iterator[Line
         one, two = tables[0][here], tables[1][there]
         valued = sum(int(np.count_nonzero(~without_value(table))) for table in tables)
         in_both = int(np.count_nonzero(~(without_value(one) | without_value(two))))
-        line = Line(first.name, metric, unit_of(metric), valued - 2 * in_both, tuple(unlike))
+        line = Line(
+            first.name,
+            metric,
+            unit_of(metric),
+            valued - 2 * in_both,
+            tuple(unlike),
+            unknown_prompts=not unlike and has_unknown_prompts(first.signatures[metric]),
+        )
         found = compare_statistics(metric, one, two, first.table.codes[here])
         if found is None:
             sides = (("first", first.scores.metrics[metric]), ("second", second.scores.metrics[metric]))

@@ -256,10 +256,10 @@ def release_coverage(manifest: RunManifest, benchmark: str) -> tuple[int, int]:
 def run_notes(manifest: RunManifest, scores: Mapping[str, Scores]) -> Iterator[str]:
     """What a reader must know about a run and the ``scores`` of its tasks and groups, a sentence each: where it comes
     from, its data, what was asked, and how it was judged."""
-    if manifest.is_imported:
+    if manifest.has_unknown_prompts:
         yield (
-            f"predictions from elsewhere ({manifest.model['layout']}): prompt, generation settings and frames are "
-            "unknown, so it is comparable with no other run"
+            f"responses made elsewhere ({manifest.model.get('layout', 'medtasks_replay')}): prompts, generation "
+            "settings and frames are unknown, so it is comparable with other such runs only"
         )
     if manifest.scored is not None:
         before, now = manifest.versions.get("medtasks", "?"), manifest.scored.get("medtasks", "?")
@@ -294,7 +294,7 @@ def run_notes(manifest: RunManifest, scores: Mapping[str, Scores]) -> Iterator[s
         for why, count in sorted(one.failed.items()):
             yield f"{task}: {counted(count, 'request')} without a response ({why})"
         if one.cut_off:
-            limit = "" if manifest.is_imported else " at the token limit"
+            limit = "" if manifest.has_unknown_prompts else " at the token limit"
             yield f"{task}: {one.cut_off_text} of the responses were cut off{limit}"
         if one.scored_in_part:
             yield f"{task}: {one.scored_in_part_text}"

@@ -119,7 +119,7 @@ class UnfinishedRun:
             replies = tuple(given[repeat].reply for repeat in range(spec.repeats) if repeat in given)
             known, _ = self._samples.get((task, place), ((), None))
             if len(replies) == spec.repeats and replies != known:
-                prompt, prompt_hash = given[0].slot.prompt, spec.prompt_hash or ""
+                prompt, prompt_hash = given[0].slot.prompt, plan.manifest.tasks[task].prompt_hash
                 new[place] = replies, Sample.answered(task, documents[place], replies, prompt, prompt_hash)
         with using(miniature=plan.manifest.miniature):
             scored = with_judged_scores(spec, scored_samples(spec, [sample for _, sample in new.values()]))

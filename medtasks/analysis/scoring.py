@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ def score(
         UsageError: there is no such benchmark or column, or ``out`` exists.
         NotPreparedError: the data are not prepared.
         DataError: a row has no column for the response or no id, predictions for a sample differ, or none matches a
-            document. A response that is None counts as failed.
+            document. A response of None counts as failed, one of NaN, pandas' empty cell, as an empty answer.
     """
     if isinstance(predictions, str | Path):
         path = Path(predictions)
@@ -55,15 +56,22 @@ def score(
         run = score_predictions(file)
     else:
         file = PredictionFile(Path("from Python"), "python", benchmark, columns or {}, model, verdicts_of, epoch)
-        read = predictions_in_rows(_rows(predictions), file.columns)
+        read = predictions_in_rows(_rows(predictions, file.columns.get("response", "response")), file.columns)
         content = canonical_json([[dict(one.keys), *one.answer] for one in read])
         run = score_rows(read, file, short_hash(content))
     saved = None if out is None else write_run(Path(out), run)
     return Run("" if saved is None else str(saved), saved, lambda: run, list(run.notes))
 
 
-def _rows(predictions: Any) -> Iterator[SourceRow]:
-    if hasattr(predictions, "__arrow_c_stream__"):
+def _rows(predictions: Any, response: str) -> Iterator[SourceRow]:
+    """The rows of what Python calls predictions; ``response`` is the name of that column.
+
+    pandas reads an empty cell of a CSV file as NaN, so a NaN response is an empty one, as the command line reads it.
+    None, and null in Polars and Arrow, means that there is no response.
+    """
+    if type(predictions).__module__.partition(".")[0] == "pandas":
+        predictions = predictions.to_dict("records")
+    elif hasattr(predictions, "__arrow_c_stream__"):
         import pyarrow as pa  # type: ignore[import-untyped]
 
         predictions = pa.table(predictions).to_pylist()
@@ -78,7 +86,15 @@ def _rows(predictions: Any) -> Iterator[SourceRow]:
             raise UsageError(
                 f"{where}: is of type {type(row).__name__}, expected a mapping with `sample_id` and `response`."
             )
+        if response in row and _is_empty_cell(row[response]):
+            row = {**row, response: ""}
         yield SourceRow(where, row)
+
+
+def _is_empty_cell(value: object) -> bool:
+    """Whether pandas has the value for an empty cell: NaN, or NA in its nullable columns."""
+    is_nan = isinstance(value, float) and math.isnan(value)
+    return is_nan or type(value).__name__ == "NAType"
 
 
 def evaluate(

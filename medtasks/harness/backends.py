@@ -88,6 +88,11 @@ def task_presentation(lm: Any, spec: TaskSpec) -> dict[str, str]:
     return {**presentation(lm), **({SYSTEM_PROMPT: "at the beginning of the text"} if in_text else {})}
 
 
+def has_unknown_prompts(lm: Any) -> bool:
+    """Whether the back-end's answers were made elsewhere, with prompts that need not be ours."""
+    return bool(getattr(lm, "has_unknown_prompts", False))
+
+
 def takes_system_prompt(lm: Any) -> bool:
     """Whether a system turn of a prompt reaches the model. Simple back-ends get none. For others the chat template
     decides, if there is one: some refuse such a turn, others leave it out."""

@@ -33,7 +33,7 @@ from medtasks.data.media.video import FRAMES
 from medtasks.data.store import open_prepared
 from medtasks.judge.settings import configured_judges
 from medtasks.runs.judge import judge_all, plain_progress
-from medtasks.runs.manifest import RunManifest, local_stamp, now, task_facts, versions
+from medtasks.runs.manifest import UNKNOWN_PROMPT, RunManifest, local_stamp, now, task_facts, versions
 from medtasks.runs.record import RunRecord, write_run
 from medtasks.runs.replies import RunUsage, run_usage
 from medtasks.runs.run import SUFFIX, AnswerStore, Plan, collect_run, continue_run, data_facts, read_work, run_of
@@ -147,13 +147,15 @@ class Evaluation:
         model = dict(backends.described(self._lm, chosen["model_args"]))
         model.pop("usage", None)
         tasks, documents = {}, {}
+        made_elsewhere = backends.has_unknown_prompts(self._lm)
         for name, (spec, task) in self.ours.items():
             tasks[name] = task_facts(
                 spec,
-                dict(task.config.generation_kwargs or {}),
+                {} if made_elsewhere else dict(task.config.generation_kwargs or {}),
                 len(task.eval_docs),
                 blind=current_settings().blind or bool(model.get("blind")),
                 presentation=backends.task_presentation(self._lm, spec),
+                prompt_hash=UNKNOWN_PROMPT if made_elsewhere else None,
             )
             limit, offset = get_sample_size(task, self.asked.get("limit")), self.asked.get("offset") or 0
             numbers = create_iterator(range(len(task.eval_docs)), 0, 1, limit=limit or None, offset=offset)

@@ -30,7 +30,6 @@ from medtasks.runs.manifest import (
     RunManifest,
     TaskFacts,
     now,
-    protocol_hash,
     task_facts,
     versions,
 )
@@ -126,10 +125,8 @@ def score_rows(predictions: Sequence[Prediction], file: PredictionFile, sha256: 
             scored = with_learned_metrics(spec, scored_samples(spec, answered), problems)
             samples[name] = with_judged_scores(spec, scored)
             ended = replies if any(reply.finish is not None for reply in replies) else ()
-            made = task_facts(spec, {}, len(members)).with_outcomes([sample.outcome for sample in scored], ended)
-            known = protocol_hash(spec, {}, prompt_hash=UNKNOWN_PROMPT)
-            update = {"prompt_hash": UNKNOWN_PROMPT, "template": "", "protocol_hash": known}
-            facts[name] = made.model_copy(update=update)
+            planned = task_facts(spec, {}, len(members), prompt_hash=UNKNOWN_PROMPT)
+            facts[name] = planned.with_outcomes([sample.outcome for sample in scored], ended)
     judge: dict[str, RubricFacts] = {}
     if file.verdicts_of is not None:
         samples, judge = _with_given_verdicts(samples, joined.answered, file.verdicts_of, file)

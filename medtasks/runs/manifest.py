@@ -179,6 +179,11 @@ class RunManifest(BaseModel, frozen=True):
         return "layout" in self.model
 
     @property
+    def has_unknown_prompts(self) -> bool:
+        """Whether responses were made elsewhere, so that nobody knows what the model was asked."""
+        return any(facts.prompt_hash == UNKNOWN_PROMPT for facts in self.tasks.values())
+
+    @property
     def miniature(self) -> frozenset[str]:
         """The benchmarks whose miniature data were asked."""
         return frozenset(name for name, facts in self.data.items() if facts.mini)
@@ -260,15 +265,20 @@ def task_facts(
     *,
     blind: bool = False,
     presentation: Mapping[str, str] | None = None,
+    prompt_hash: str | None = None,
 ) -> TaskFacts:
-    """Facts of one task that has ``asked`` documents, before any is answered."""
+    """Facts of one task that has ``asked`` documents, before any is answered. ``prompt_hash`` is that of the task's own
+    prompt by default; `UNKNOWN_PROMPT` for responses that were made elsewhere."""
+    if prompt_hash is None:
+        prompt_hash = spec.prompt_hash or ""
+    protocol = protocol_hash(spec, generation, prompt_hash=prompt_hash, blind=blind, presentation=presentation)
     return TaskFacts(
         version=spec.metadata.version,
         benchmark=spec.metadata.benchmark,
-        template=spec.template or "",
-        prompt_hash=spec.prompt_hash or "",
+        template="" if prompt_hash == UNKNOWN_PROMPT else spec.template or "",
+        prompt_hash=prompt_hash,
         yaml_hash=spec.yaml_hash,
-        protocol_hash=protocol_hash(spec, generation, blind=blind, presentation=presentation),
+        protocol_hash=protocol,
         blind=blind,
         subset=str(current_settings().subset or ""),
         presentation=dict(presentation or {}),

@@ -247,7 +247,8 @@ def collect_run(
     for name, asked in _without_blank_run(tasks):
         spec = load_spec(name)
         try:
-            answered = [Sample.answered(name, one, got, prompt, spec.prompt_hash or "") for one, prompt, got in asked]
+            prompt_hash = planned.tasks[name].prompt_hash
+            answered = [Sample.answered(name, one, got, prompt, prompt_hash) for one, prompt, got in asked]
             made = scored_samples(spec, answered)
             ids = [sample.sample_id for sample in made]
             if repeated := sorted(Counter(ids) - Counter({*ids})):

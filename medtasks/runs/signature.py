@@ -61,11 +61,7 @@ def signatures(
     facts = {task: manifest.tasks[task] for task in members}
     benchmarks = sorted({task.benchmark for task in facts.values()})
     protocols = {task: one.protocol_hash for task, one in facts.items()}
-    # an unknown prompt equals no other, so it is identified by what made the responses
-    unknown = f"{UNKNOWN_PROMPT};{_hash(manifest.model)}"
-    prompts = {
-        task: unknown if one.prompt_hash in (UNKNOWN_PROMPT, "") else one.prompt_hash for task, one in facts.items()
-    }
+    prompts = {task: one.prompt_hash or UNKNOWN_PROMPT for task, one in facts.items()}
     ids = sorted(sample_ids)
     protocol = {
         "group" if is_group else "task": name,
@@ -197,6 +193,12 @@ _quoted = functools.partial(quote, safe=",;=+()/@*", errors="surrogatepass")
 _plain = functools.partial(unquote, errors="surrogatepass")
 
 
+def has_unknown_prompts(signature: str) -> bool:
+    """Whether nobody knows what the model was asked: the responses were made elsewhere. Such scores are comparable with
+    each other alone, and only if their models were in fact asked the same."""
+    return parse_signature(signature).get("prompt") == UNKNOWN_PROMPT
+
+
 def differences(one: str, other: str) -> list[str]:
     """How ``one`` differs from ``other``, a short sentence for each part; empty if they are equal."""
     here, there = parse_signature(one), parse_signature(other)
@@ -220,6 +222,4 @@ def differences(one: str, other: str) -> list[str]:
 
 
 def _short_value(value: str) -> str:
-    if value.startswith(f"{UNKNOWN_PROMPT};"):
-        return UNKNOWN_PROMPT
     return _HASH.sub(lambda found: found[0][:8] + "…", value) or "set"

@@ -160,6 +160,8 @@ def _notes(run: RunRecord, directory: Path | None) -> Iterator[str]:
         yield f"Miniature data ({', '.join(sorted(manifest.miniature))}): a demonstration, not a benchmark result."
     if subsets := sorted({task.subset for task in tasks.values()} - {""}):
         yield f"Subset of the clusters ({', '.join(subsets)}): comparable with runs of the same subset only."
+    if manifest.has_unknown_prompts:
+        yield "Prompts unknown: comparable with other responses made elsewhere only."
     if any(task.blind for task in tasks.values()):
         yield "Blind run: prompts without their images or frames."
 
@@ -200,7 +202,7 @@ def _notes_on_ends(manifest: RunManifest) -> Iterator[str]:
     """How many responses were cut off, and by how much the limit should be raised."""
     tasks = manifest.tasks
     cut = {name: share for name, task in tasks.items() if (share := task.cut_off)}
-    limit = "" if manifest.is_imported else " at the token limit"
+    limit = "" if manifest.has_unknown_prompts else " at the token limit"
     if cut:
         worst_first = sorted(cut, key=lambda name: -cut[name])
         shares = [f"{tasks[name].cut_off_text} of {name}" for name in worst_first]
@@ -208,12 +210,12 @@ def _notes_on_ends(manifest: RunManifest) -> Iterator[str]:
     if max(cut.values(), default=0) > WARNED_SHARE:
         yield f"warning: {_advice_on_limits(manifest, [*cut])}"
     if unknown := [name for name, task in tasks.items() if task.finish.get("unknown")]:
-        who = "file" if manifest.is_imported else "back-end"
+        who = "file" if manifest.has_unknown_prompts else "back-end"
         yield f"cut off{limit}: unknown, the {who} does not say ({first_names(unknown)})"
 
 
 def _advice_on_limits(manifest: RunManifest, cut: Sequence[str]) -> str:
-    if manifest.is_imported:
+    if manifest.has_unknown_prompts:
         return "answers after the cut are lost; raise the limit where the predictions are made"
     own = manifest.model.get("max_new_tokens")
     option = "max_new_tokens in --model_args" if own else "--gen_kwargs max_new_tokens"

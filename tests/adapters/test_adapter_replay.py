@@ -41,6 +41,7 @@ def test_responses_are_found_by_sample_id_whatever_their_order(bench: Bench, tmp
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
     counts = {"rows": 3, "identical_repeats": 0, "unmatched": 0}
     about = {"model": "medtasks_replay", "file": "old.jsonl", "sha256": sha256, "missing_policy": "error"}
+    about["prompts"] = "unknown"
     assert model.describe() == {**about, **counts}
 
 

@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from medtasks.leaderboard.verify.scored_run import run_notes
+from medtasks.leaderboard.rank.compare import compare_runs
+from medtasks.leaderboard.verify.scored_run import run_notes, scored_run
 from runs import Run, baseline
 
+from medtasks.analysis.scoring import score
 from medtasks.benchmarks.documents import task_documents
 from medtasks.harness import run_tasks
 from medtasks.runs.record import read_run
@@ -28,11 +30,27 @@ def responses(run: Run) -> list[dict[str, str]]:
     return [{"sample_id": line["sample_id"], "response": line["responses"][0]} for line in lines]
 
 
-def test_replayed_responses_give_the_same_bytes(original: Run, tmp_path: Path) -> None:
+def test_responses_to_our_prompts_give_the_same_bytes(original: Run, tmp_path: Path) -> None:
     path = tmp_path / "responses.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in reversed(responses(original))), encoding="utf-8")
-    replayed = Run(run_tasks("medtasks_replay", f"path={path}", TASKS, tmp_path / "out"))
+    replayed = Run(run_tasks("medtasks_replay", f"path={path},prompts=ours", TASKS, tmp_path / "out"))
     assert replayed.files() == original.files()
+
+
+def test_replayed_and_imported_responses_say_the_same(original: Run, tmp_path: Path) -> None:
+    task = "mi_cxr_tel"
+    path = tmp_path / "responses.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in responses(original)), encoding="utf-8")
+    replayed = scored_run(Run(run_tasks("medtasks_replay", f"path={path}", [task], tmp_path / "out")).folder)
+    score(path, task, model="same", out=tmp_path / "scored")
+    imported = scored_run(tmp_path / "scored")
+
+    compared = compare_runs(replayed, imported)
+    assert {(line.comparable, line.pair.difference) for line in compared.lines if line.pair} == {("yes*", 0)}
+    assert replayed.entries[task].signatures == imported.entries[task].signatures
+    assert replayed.entries[task].scores == imported.entries[task].scores
+    with_prompts = compare_runs(replayed, scored_run(original.folder), task=task)
+    assert all("prompt unknown instead of " in line.unlike[0] for line in with_prompts.lines)
 
 
 def test_responses_that_were_cut_off_are_counted_shown_and_named_with_the_option(
@@ -45,7 +63,7 @@ def test_responses_that_were_cut_off_are_counted_shown_and_named_with_the_option
     del rows[-1]["finish_reason"]  # of MI-CXR
     path = tmp_path / "responses.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    run = Run(run_tasks("medtasks_replay", f"path={path}", TASKS, tmp_path / "out"))
+    run = Run(run_tasks("medtasks_replay", f"path={path},prompts=ours", TASKS, tmp_path / "out"))
 
     counts = {name: facts["finish"] for name, facts in run.manifest["tasks"].items()}
     assert counts["kvasir_vqa_x1_level2"] == {"length": 2, "stop": len(level2) - 2}

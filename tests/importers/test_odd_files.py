@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -94,9 +96,26 @@ def test_a_null_is_no_response_and_never_wrong(write: Any, tmp_path: Path) -> No
     assert any(note.startswith("no response (none in the file): 1 prediction (") for note in run.notes)
 
 
-@pytest.mark.parametrize("null", [None, float("nan")])
-def test_a_null_from_python_is_no_response(null: object) -> None:
-    rows = [*right_rows()[1:], {"sample_id": task_documents(CHOICE)[0]["sample_id"], "response": null}]
+@pytest.mark.parametrize("empty", [float("nan"), pd.NA])
+@pytest.mark.parametrize("made", [list, pd.DataFrame])
+def test_an_empty_cell_that_pandas_read_is_an_empty_response(empty: object, made: Any) -> None:
+    rows = [*right_rows()[1:], {"sample_id": task_documents(CHOICE)[0]["sample_id"], "response": empty}]
+    run = score(made(rows), CHOICE)
+    facts = run.manifest.tasks[CHOICE]
+    assert (facts.failed, facts.status["empty"]) == ({}, 1)
+
+
+def test_a_csv_file_is_scored_alike_by_pandas_and_by_the_command_line(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    empty, *others = right_rows()
+    pd.DataFrame([{**empty, "response": ""}, *others]).to_csv(path, index=False)
+    here, there = score(pd.read_csv(path), CHOICE), scored(path)
+    assert here.manifest.tasks == there.manifest.tasks
+
+
+@pytest.mark.parametrize("made", [list, pl.DataFrame, pa.Table.from_pylist])
+def test_a_null_from_python_is_no_response(made: Any) -> None:
+    rows = made([*right_rows()[1:], {"sample_id": task_documents(CHOICE)[0]["sample_id"], "response": None}])
     notes = score(rows, CHOICE).notes
     assert f"no response (none in the file): 1 prediction (predictions, row {len(rows)})" in notes
 

@@ -44,6 +44,21 @@ def test_what_is_not_comparable_stands_apart_with_the_reason(odd: ScoredRun, rea
     assert other.blind == (reason == BLIND)
 
 
+def test_runs_with_unknown_prompts_are_ranked_with_each_other_alone_and_marked() -> None:
+    one, two = (run(model, [cxr(rate, 9, prompt="unknown")]) for model, rate in (("one", 0.9), ("two", 0.4)))
+
+    alone = page(one, two)
+    assert ranked(alone) == ["one", "two"]
+    (note,) = [text for text in alone.tables[0].note.split(". ") if "made elsewhere" in text]
+    assert note.startswith("The responses of mi_cxr")
+    assert "follows today's task files" not in alone.tables[0].note
+
+    beside_known_prompts = page(GOOD, one, two)
+    assert ranked(beside_known_prompts) == ["good"]
+    for key in ("run-one", "run-two"):
+        assert apart(beside_known_prompts)[key].reasons[0].startswith("prompt unknown instead of ")
+
+
 @pytest.mark.parametrize("lacking", [{"blind": True}, {"complete": False, "counts": {}}, {"mini": True}])
 def test_what_must_not_be_ranked_is_not_even_where_nothing_else_is_there(lacking: dict[str, Any]) -> None:
     odd = run("odd", [cxr(0.9, 9)], **lacking)
