@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from medtasks.metrics.base import Array
-from medtasks.stats.bootstrap import Interval, Score, cluster_totals, joint_intervals
+from medtasks.stats.bootstrap import Clusters, Score
+from medtasks.stats.intervals import Bounds, ClusteredItems, Interval, score_interval
+
+SHARE: Bounds = (0.0, 1.0)
 
 
-def cluster_bootstrap(
-    statistics: Array, clusters: Sequence[str], score: Score, resamples: int = 1000, seed: int = 0
-) -> Interval:
+def interval_of(statistics: Array, clusters: Clusters, score: Score, bounds: Bounds | None = SHARE) -> Interval:
     """The interval of the score of these statistics ``(n, width)``."""
-    return joint_intervals([(cluster_totals(statistics, clusters), score)], resamples=resamples, seed=seed)[0]
+    return score_interval(score, ClusteredItems.of(statistics, clusters), bounds)

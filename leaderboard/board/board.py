@@ -28,12 +28,14 @@ class _Frozen(BaseModel):
 
 
 class Cell(_Frozen):
-    """One score of one model, as `medtasks.runs.scores.MetricScore`; ``low`` and ``high`` are its 95 % bootstrap
-    interval. Scores with equal ``signature`` are comparable. ``judge`` names the judges of a judged score."""
+    """One score of one model, as `medtasks.runs.scores.MetricScore`; ``low`` and ``high`` are its 95 % interval, by
+    ``interval_method``. Scores with equal ``signature`` are comparable. ``judge`` names the judges of a judged score.
+    """
 
     value: float | None
     low: float | None = None
     high: float | None = None
+    interval_method: str | None = Field(default=None, exclude_if=lambda method: method is None)
     items: int
     answered: int | None = None
     judged: int | None = None

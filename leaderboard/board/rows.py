@@ -87,7 +87,9 @@ def cell_of(run: ScoredRun, column: BoardColumn) -> Cell | None:
     if score is None or not score.samples:
         return None
     low, high = score.interval or (None, None)
-    same = {name: getattr(score, name) for name in ("value", "answered", "judged", "bounds", "reason")}
+    same = {
+        name: getattr(score, name) for name in ("value", "interval_method", "answered", "judged", "bounds", "reason")
+    }
     judge = "" if score.judged is None else run.public.judged_by.get(column.task, "")
     text = part_signature(run.entries[column.task].signatures[column.metric], column.breakdown, column.group)
     incomplete = is_incomplete(score)

@@ -23,7 +23,6 @@ from medtasks.core.errors import UsageError, first_line
 from medtasks.core.files import file_sha256, replaced
 from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.runs.samples import Sample
-from medtasks.runs.scoring import RESAMPLES
 from medtasks.stats.bootstrap import CONFIDENCE
 
 from ..board.numbers import safe_name
@@ -155,7 +154,7 @@ def _result(one: Headline) -> dict[str, Any]:
         "lower": score.interval[0],
         "upper": score.interval[1],
         "confidence_level": CONFIDENCE,
-        "method": f"cluster bootstrap, cluster: {benchmark.cluster}",
+        "method": f"{score.interval_method}, cluster: {benchmark.cluster}",
     }
     settings = next(iter(one.tasks.values())).generation
     tokens = settings.get("max_new_tokens")
@@ -182,7 +181,6 @@ def _result(one: Headline) -> dict[str, Any]:
             "uncertainty": {
                 "confidence_interval": interval,
                 "num_samples": score.samples,
-                "num_bootstrap_samples": RESAMPLES,
             },
         },
         "generation_config": {

@@ -67,7 +67,7 @@ def _notes(one: Headline) -> str:
     if score.interval is not None:
         low, high = score.interval
         cluster = load_spec(one.column.task).benchmark.cluster
-        parts.append(f"95 % interval {low:.6g} to {high:.6g} (bootstrap, cluster: {cluster})")
+        parts.append(f"95 % interval {low:.6g} to {high:.6g} ({score.interval_method}, cluster: {cluster})")
     parts.append(coverage_text(score.samples, score.answered, score.judged) or f"{score.samples:,} items")
     judge = one.run.public.judged_by.get(one.column.task) if score.judged is not None else None
     parts += [f"judged by {judge}"] if judge else []

@@ -72,6 +72,7 @@ class _Tables:
                     row = place | {"metric": metric, "unit": unit_of(metric), "signature": signature}
                     row |= {"low": low, "high": high, "least": least, "most": most, "items": score.samples}
                     row |= score.model_dump(include={"value", "answered", "judged", "chance", "incomplete", "reason"})
+                    row["interval_method"] = score.interval_method
                     rows.append(row)
         schema = pa.schema([(name, TYPES.get(name, pa.string())) for name in SCORES])
         return joined([pa.Table.from_pylist(rows, schema=schema)], SCORES)

@@ -109,7 +109,7 @@ def _report(board: Board, out: Path) -> None:
         pair, columns = shown[start : start + 2], scores[start : start + 2]
         rows = [["", *(one.ranking.column.label for one in pair)]]
         rows += [[name, *(own.get(name, "no value") for own in columns)] for name in names]
-        title = "" if start else "\nHeadline scores in %, 95 % cluster-bootstrap intervals"
+        title = "" if start else "\nHeadline scores in %, with 95 % confidence intervals"
         table(("", *(one.benchmark.title for one in pair)), rows, title)
     write("")
     for one in shown:

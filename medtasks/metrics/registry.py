@@ -126,3 +126,18 @@ def unit_of(metric: str) -> Unit:
     parts = get_metric(metric).signature.split("|")[1:]
     scales = [_SCALES.get(part, "score") for part in parts if part.startswith("scale:") or part in _SCALES]
     return scales[0] if scales else "fraction"
+
+
+_BOUNDS: dict[Unit, tuple[float, float]] = {"fraction": (0.0, 1.0), "points": (0.0, 100.0)}
+
+
+def bounds_of(metric: str) -> tuple[float, float] | None:
+    """The least and the greatest possible score: those that the metric declares as ``bounds``, else those of its unit.
+
+    None if there are none, as for seconds.
+
+    >>> bounds_of("accuracy"), bounds_of("chrf"), bounds_of("signed_delay")
+    ((0.0, 1.0), (0.0, 100.0), None)
+    """
+    declared: tuple[float, float] | None = getattr(get_metric(metric), "bounds", None)
+    return _BOUNDS.get(unit_of(metric)) if declared is None else declared

@@ -117,8 +117,8 @@ class RunRecord:
         return {**self.tasks, **self.groups}
 
     def intervals(self) -> dict[str, dict[str, Any]]:
-        """Value and interval by task or group and metric, as plain JSON."""
-        shown = {"value", "interval", "reason"}
+        """Value, interval and its method by task or group and metric, as plain JSON."""
+        shown = {"value", "interval", "interval_method", "reason"}
         return {
             name: {metric: score.model_dump(include=shown) for metric, score in one.metrics.items()}
             for name, one in self.scores.items()

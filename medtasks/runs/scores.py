@@ -22,15 +22,17 @@ class MetricScore(BaseModel, frozen=True):
     """One metric over one set of items.
 
     ``value`` and ``interval`` are in the metric's own unit (fraction, or 0 to 100 for chrF); they are None if the
-    metric could not be computed or has no interval, and ``reason`` says why. ``samples`` counts the items that the
-    metric applies to. ``chance`` is the accuracy of uniform guessing. If requests failed, ``answered`` counts the items
-    with a response; if a judge is involved, ``judged`` counts the items whose value is known. In both cases ``bounds``
-    are the scores with all other items wrong and with all of them right, and ``incomplete`` marks a value over less
-    than the threshold's share of the items.
+    metric could not be computed or has no interval, and ``reason`` says why. ``interval_method`` names how the interval
+    is computed (`medtasks.stats.intervals`). ``samples`` counts the items that the metric applies to. ``chance`` is the
+    accuracy of uniform guessing. If requests failed, ``answered`` counts the items with a response; if a judge is
+    involved, ``judged`` counts the items whose value is known. In both cases ``bounds`` are the scores with all other
+    items wrong and with all of them right, and ``incomplete`` marks a value over less than the threshold's share of the
+    items.
     """
 
     value: float | None
     interval: tuple[float, float] | None
+    interval_method: str | None = Field(default=None, exclude_if=lambda method: method is None)
     samples: int
     signature: str
     reason: str | None = None
@@ -77,7 +79,7 @@ class Letters(BaseModel, frozen=True):
 
 class ReliabilityBin(BaseModel, frozen=True):
     """The answers with a confidence above ``low`` and up to ``high``: their mean confidence and their accuracy, whose
-    95 % interval is None if some resample has no such answer."""
+    95 % interval is None if they are of one cluster."""
 
     low: float
     high: float

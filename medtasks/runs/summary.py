@@ -65,7 +65,7 @@ def summary(run: RunRecord, directory: Path | None, keep: str = "--output_path")
     """
     names = in_order(run)
     notes = [f"  {note}" for note in _notes(run, directory)]
-    title = ["", "medtasks: scores with 95 % cluster-bootstrap intervals"]
+    title = ["", "medtasks: scores with 95 % confidence intervals"]
     most, saved = LINES, f"  samples, scores and manifest: {directory}"
     if directory is None:
         most, saved = sys.maxsize, f"  nothing was saved: give {keep} to keep samples, scores and manifest"

@@ -145,7 +145,7 @@ def agreement_interval(
     """A coefficient with its percentile interval under resampling of the items' clusters with replacement.
 
     Raters are fixed, items are drawn by whole clusters (image, patient): the draws of
-    `medtasks.stats.bootstrap.joint_intervals` for the same clusters and seed (Davison and Hinkley 1997, section 3.8).
+    `medtasks.stats.bootstrap.joint_resamples` for the same clusters and seed (Davison and Hinkley 1997, section 3.8).
     Items with equal ratings are counted together, so ``statistic`` sees each distinct column once. The result does not
     depend on the order of the items.
 

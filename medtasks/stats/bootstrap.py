@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from hashlib import sha256
 from typing import TypeAlias
 
 import numpy as np
@@ -19,7 +15,6 @@ from medtasks.core.errors import UsageError
 from medtasks.metrics.base import Array, check_finite, segment_sums, whole_columns
 
 BLOCK = 2**20  # drawn counts in memory at a time
-THREADS = min(4, os.cpu_count() or 1)
 STACK = 512  # columns of statistics multiplied at a time
 
 Score: TypeAlias = Callable[[Array], Array]
@@ -34,55 +29,6 @@ CONFIDENCE = 0.95
 TAILS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
 
 
-@dataclass(frozen=True)
-class Interval:
-    """A percentile interval; ``low`` and ``high`` are None if there is none, for the given ``reason``."""
-
-    low: float | None
-    high: float | None
-    reason: str | None = None
-
-
-def joint_intervals(entries: Sequence[tuple[Array, Score]], *, resamples: int = 1000, seed: int = 0) -> list[Interval]:
-    """Percentile intervals of corpus scores under resampling of whole clusters with replacement.
-
-    Questions about one image (or visits of one patient) are not independent, so clusters are drawn, not samples. A
-    resample is a multinomial count per cluster; its totals are those counts times the clusters' summed statistics, and
-    its score is ``score`` of the totals. Davison and Hinkley 1997, section 3.8; Efron 1979 for percentiles.
-
-    The result does not depend on the order of the rows or the number of threads. The draws depend on the number of
-    clusters, resamples and seed alone, so those of many metrics and groups are made once.
-
-    ``entries`` are totals ``(clusters, width)`` (`cluster_totals`) and their score. An interval has no bounds for fewer
-    than two clusters, or if the score of a resample is undefined.
-    """
-    keys = [(score, sums.shape, sha256(sums.tobytes()).digest()) for sums, score in entries]
-    distinct = dict(zip(keys, entries, strict=True))  # a task's scores are often those of one of its groups
-    by_size = defaultdict(list)
-    for key, (sums, _) in distinct.items():
-        by_size[len(sums)].append(key)
-
-    def resampled(clusters: int) -> list[Interval]:
-        alike = [distinct[key] for key in by_size[clusters]]
-        if clusters < 2:
-            few = f"found {clusters} cluster{'s' * (clusters != 1)}, an interval needs at least 2"
-            return [Interval(None, None, few)] * len(alike)
-        scores = joint_resamples(alike, resamples=resamples, seed=seed)
-        undefined = np.count_nonzero(~np.isfinite(scores), axis=1).tolist()
-        ends = np.quantile(np.nan_to_num(scores), TAILS, axis=1).T.tolist()
-        reasons = [f"the score is undefined in {count} of {resamples} resamples" for count in undefined]
-        return [
-            Interval(None, None, reason) if count else Interval(low, high)
-            for (low, high), count, reason in zip(ends, undefined, reasons, strict=True)
-        ]
-
-    found: dict[object, Interval] = {}
-    with ThreadPoolExecutor(THREADS) as pool:  # NumPy draws without Python's global lock
-        for size, intervals in zip(by_size, pool.map(resampled, by_size), strict=True):
-            found.update(zip(by_size[size], intervals, strict=True))
-    return [found[key] for key in keys]
-
-
 def cluster_totals(statistics: Array, clusters: Clusters) -> Array:
     """Summed statistics per cluster, ``(k, width)``, clusters in the order of their names; one cluster per row.
 
@@ -90,6 +36,13 @@ def cluster_totals(statistics: Array, clusters: Clusters) -> Array:
         UsageError: not one cluster name per row of statistics.
         DataError: a statistic is not a finite number.
     """
+    statistics, codes = cluster_codes(statistics, clusters)
+    order = np.argsort(codes, kind="stable")
+    return segment_sums(statistics[order], np.flatnonzero(np.diff(codes[order], prepend=-1)))
+
+
+def cluster_codes(statistics: Array, clusters: Clusters) -> tuple[Array, Rows]:
+    """The statistics as an array, and the number of each row's cluster; errors are those of :func:`cluster_totals`."""
     statistics = np.asarray(statistics, dtype=np.float64)
     if isinstance(clusters, np.ndarray):
         codes = clusters
@@ -99,8 +52,7 @@ def cluster_totals(statistics: Array, clusters: Clusters) -> Array:
     if statistics.ndim != 2 or len(statistics) != len(codes):
         raise UsageError(f"{len(codes)} cluster names for statistics of shape {statistics.shape}, expected (n, width)")
     check_finite(statistics)
-    order = np.argsort(codes, kind="stable")
-    return segment_sums(statistics[order], np.flatnonzero(np.diff(codes[order], prepend=-1)))
+    return statistics, codes
 
 
 def clustered_standard_error(statistics: Array, clusters: Clusters) -> float | None:
@@ -123,8 +75,13 @@ def joint_resamples(entries: Sequence[tuple[Array, Score]], *, resamples: int = 
     """Scores ``(entries, resamples)`` of several models on the same samples, in the same resamples of whole clusters;
     NaN where undefined, and with fewer than two clusters.
 
-    ``entries`` are totals of the same clusters and their score, as for `joint_intervals`, whose draws these are; widths
-    may differ. An entry's scores depend neither on its neighbours nor on their order.
+    ``entries`` are totals ``(clusters, width)`` of the same clusters (`cluster_totals`) and their score; widths may
+    differ. An entry's scores depend neither on its neighbours nor on their order.
+
+    Questions about one image (or visits of one patient) are not independent, so clusters are drawn, not samples. A
+    resample is a multinomial count per cluster; its totals are those counts times the clusters' summed statistics, and
+    its score is ``score`` of the totals (Davison and Hinkley 1997, section 3.8). The draws depend on the number of
+    clusters, resamples and seed alone.
     """
     found = np.full((len(entries), resamples), np.nan)
     count = len(entries[0][0]) if entries else 0

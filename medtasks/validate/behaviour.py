@@ -217,7 +217,7 @@ class _Behaviour:
         if not sound:
             return None
         by, pooled = self._spec.metadata.breakdowns, self._spec.metadata.pooled
-        scored = score_samples(samples, self._benchmark, by, pooled, resamples=20).metrics
+        scored = score_samples(samples, self._benchmark, by, pooled).metrics
         scores = {metric: score.value for metric, score in scored.items() if score.value is not None}
         for metric in filter(self._metrics.__contains__, scores):
             self._check_range(self._metrics[metric], scores[metric], f"{name}: the score of all samples")

@@ -14,7 +14,7 @@ from medtasks.leaderboard.verify.scored_run import Entry, ScoredRun
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.scores import Letters
-from medtasks.runs.scoring import score_tables
+from medtasks.runs.scoring import score_table
 from medtasks.runs.signature import format_signature, versions_today
 from medtasks.runs.table import AWAITING, PRESENT, Column, ItemTable
 
@@ -75,7 +75,7 @@ def entry(
         chosen=("A",) * count,
         options=(len(benchmark.options),) * count,
     )
-    scores = score_tables({task: table}, threshold=0)[task].model_copy(update={"letters": letters})
+    scores = score_table(table, threshold=0).model_copy(update={"letters": letters})
     return Entry(task, scores, table, {name: signed(name, task, **changes) for name in tables}, timelines)
 
 

@@ -42,7 +42,7 @@ for replies in REPLIES:
         Sample.answered("otherlab_dots", document, (Reply("", failed="timeout") if text is None else Reply(text),))
         for document, text in zip(task_documents("otherlab_dots"), replies, strict=True)
     ]
-    scores = score_samples(scored_samples(spec, answered), get_benchmark("otherlab_dots"), resamples=20).metrics.items()
+    scores = score_samples(scored_samples(spec, answered), get_benchmark("otherlab_dots")).metrics.items()
     print(json.dumps({name: one.model_dump(mode="json") for name, one in scores if name.endswith(ENDS)}))
 """.replace("ENDS", "('_missed', '_other', '_right')")
 

@@ -39,7 +39,7 @@ def scores_of(task: str, documents: Sequence[Document], replies: Sequence[str | 
     pairs = zip(documents, [one if isinstance(one, Reply) else Reply(one) for one in replies], strict=True)
     samples = scored_samples(load_spec(task), [Sample.answered(task, document, (one,)) for document, one in pairs])
     names = [rate.name for rate in benchmark.errors.rates]
-    return score_samples(samples, benchmark, by, names, resamples=50)
+    return score_samples(samples, benchmark, by, names)
 
 
 def rates(scores: Scores) -> dict[str, float | None]:

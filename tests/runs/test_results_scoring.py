@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from intervals import cluster_bootstrap
+from intervals import interval_of
 from made_samples import made_manifest, made_sample
 
 from medtasks.catalog.registry import get_benchmark
@@ -18,7 +17,7 @@ from medtasks.metrics.registry import get_metric
 from medtasks.runs.record import RunRecord, write_run
 from medtasks.runs.samples import JudgedScore, Repeat, Sample, SampleLines, sample_lines
 from medtasks.runs.scores import MetricScore
-from medtasks.runs.scoring import score_samples, score_tables
+from medtasks.runs.scoring import score_samples, score_table
 from medtasks.runs.table import item_table
 
 MI_CXR = get_benchmark("mi_cxr")
@@ -182,29 +181,27 @@ def test_repeats_have_a_score_each_and_a_spread() -> None:
     assert score_samples(samples, MI_CXR).status == {"ok": 6}
 
 
-def test_intervals_are_those_of_the_bootstrap_of_the_patients() -> None:
-    """Together, by breakdown, and of several tables at once: each as if it were drawn alone."""
+def test_intervals_are_clustered_by_patient() -> None:
+    """Overall and by breakdown: each as if it were computed alone."""
     samples = [sample(n, "A" if n % 3 else "B", "E" if n % 7 == 0 else "A", f"p{n % 11}") for n in range(60)]
     table = item_table(samples, MI_CXR, ["null_option"])
-    drawn = score_tables({"all": table, "again": replace(table, breakdowns=())})
+    whole = score_table(table)
     for scores, rows in (
-        (drawn["all"], samples),
-        (drawn["again"], samples),
+        (whole, samples),
         *(
             (part, [one for one in samples if (one.target == "E") == (key == "null option right")])
-            for key, part in drawn["all"].breakdowns["null_option"].items()
+            for key, part in whole.breakdowns["null_option"].items()
         ),
     ):
         statistics = np.array([one.statistics["accuracy"] for one in rows])
-        alone = cluster_bootstrap(
-            statistics, [one.cluster for one in rows], get_metric("accuracy").score, resamples=1000, seed=0
-        )
+        alone = interval_of(statistics, [one.cluster for one in rows], get_metric("accuracy").score)
         assert scores.metrics["accuracy"].interval == (alone.low, alone.high)
         assert scores.clusters == len({one.cluster for one in rows})
-    told = RunRecord(NO_RUN, {}, drawn, {}).intervals()["again"]["accuracy"]
-    assert told == {
-        "value": drawn["again"].metrics["accuracy"].value,
-        "interval": drawn["again"].metrics["accuracy"].interval,
+    reported = RunRecord(NO_RUN, {}, {"all": whole}, {}).intervals()["all"]["accuracy"]
+    assert reported == {
+        "value": whole.metrics["accuracy"].value,
+        "interval": whole.metrics["accuracy"].interval,
+        "interval_method": "wilson-clustered",
         "reason": None,
     }
 

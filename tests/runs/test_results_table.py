@@ -18,7 +18,7 @@ from medtasks.core.errors import DataError, MedtasksError
 from medtasks.runs.comparisons import compare_tables
 from medtasks.runs.replies import Probabilities
 from medtasks.runs.samples import Sample
-from medtasks.runs.scoring import score_samples, score_tables
+from medtasks.runs.scoring import score_samples, score_table
 from medtasks.runs.table import (
     ABSENT,
     AWAITING,
@@ -73,7 +73,7 @@ def samples() -> dict[str, list[Sample]]:
 
 def test_a_groups_table_gives_the_scores_of_all_its_samples(samples: dict[str, list[Sample]]) -> None:
     tables = [item_table(members, MI_CXR, ["family"]) for members in samples.values()]
-    pooled = score_tables({"": pooled_table(tables, ("family",))})[""]
+    pooled = score_table(pooled_table(tables, ("family",)))
     assert pooled == score_samples([one for members in samples.values() for one in members], MI_CXR, ["family"])
     assert pooled.items == 39
     assert list(pooled.metrics) == ["accuracy", "rougeL"]

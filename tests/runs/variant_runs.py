@@ -39,7 +39,7 @@ def samples_of(task: str, reply: Callable[[dict[str, Any]], str | Reply], docume
 
 def scores_of(task: str, reply: Callable[[dict[str, Any]], str | Reply], documents: Any = None) -> Scores:
     benchmark = get_benchmark(load_spec(task).metadata.benchmark)
-    return score_samples(samples_of(task, reply, documents), benchmark, resamples=50)
+    return score_samples(samples_of(task, reply, documents), benchmark)
 
 
 def values(scores: Scores) -> dict[str, float | None]:

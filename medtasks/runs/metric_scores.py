@@ -1,0 +1,150 @@
+"""One metric over one group of items: its value and interval, coverage and bounds, or why there is no value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from medtasks.core.errors import MedtasksError
+from medtasks.metrics.base import Array, Metric, check_finite, segment_sums, totals
+from medtasks.metrics.registry import bounds_of
+from medtasks.runs.scores import MetricScore, Repeats
+from medtasks.runs.table import AWAITING, FAILED, PENDING, Column, Rows
+from medtasks.stats.intervals import ClusteredItems, Interval, score_interval
+from medtasks.stats.paired import student_interval
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How many of the ``items`` that a metric applies to are ``answered``, of these lack the metric (``absent``), have
+    a ``known`` value, involve a judge (``pending``), and still await their verdict (``awaiting``)."""
+
+    items: int
+    answered: int
+    absent: int
+    known: int
+    pending: int
+    awaiting: int
+
+    @classmethod
+    def of(cls, column: Column) -> Coverage:
+        state = column.state[column.applies]
+        items = len(state)
+        answered = items - int(np.count_nonzero(state == FAILED))
+        pending = int(np.count_nonzero(state >= PENDING))
+        known = int(np.count_nonzero(column.known & column.applies))
+        awaiting = int(np.count_nonzero(state == AWAITING))
+        return cls(items, answered, answered - pending - known, known, pending, awaiting)
+
+    def reason(self, threshold: float, unavailable: Callable[[], str | None]) -> str | None:
+        """Why there is no value; None if there is one. ``unavailable`` gives the reason for a metric that is not
+        computed; ``threshold`` is the share of the items that needs a verdict."""
+        if not self.items:
+            return "it applies to no item here"
+        if not self.answered:
+            return f"none of {self.items} items is answered"
+        if self.absent:
+            cause = unavailable() or "the run that made these samples could not compute it"
+            return f"{self.absent} of {self.answered} samples lack it: {cause}" if self.known or self.pending else cause
+        if self.awaiting and self.known < threshold * self.answered:
+            return f"{self.awaiting} of {self.items} items await a judge"
+        if not self.known:
+            return f"none of {self.items} items has a verdict"
+        return None
+
+
+def score_group(
+    metric: Metric, column: Column, clusters: Rows, threshold: float, unavailable: Callable[[], str | None]
+) -> MetricScore:
+    """The metric over the items of ``column``, whose ``clusters`` are ascending; for the rest see `Coverage.reason`."""
+    coverage = Coverage.of(column)
+    judges = column.judges_of(np.flatnonzero(column.applies))
+    involves_judge = bool(coverage.pending or judges)
+    failed = coverage.answered < coverage.items
+    reason = coverage.reason(threshold, unavailable)
+    facts: dict[str, Any] = {
+        "samples": coverage.items,
+        "signature": "|".join([metric.signature, *(f"judge:{judge}" for judge in judges)]),
+        "answered": coverage.answered if failed else None,
+        "judged": coverage.known if involves_judge else None,
+        "incomplete": reason is None and coverage.known < threshold * coverage.items,
+        "bounds": _bounds(metric, column) if failed or involves_judge else None,
+    }
+    if reason is not None:
+        return MetricScore(value=None, interval=None, reason=reason, **facts)
+    items = _known_items(column, clusters)
+    value = score_of(metric, items.statistics)
+    if math.isnan(value):
+        return MetricScore(value=None, interval=None, reason="it is undefined for so few clusters", **facts)
+    interval = score_interval(metric.score, items, bounds_of(metric.name))
+    return MetricScore(value=value, repeats=_repeats(metric, column), **facts, **interval_fields(interval))
+
+
+def interval_fields(interval: Interval) -> dict[str, Any]:
+    """The fields of a score, or of a reliability bin, that come from its interval."""
+    ends = None if interval.low is None or interval.high is None else (interval.low, interval.high)
+    return {"interval": ends, "interval_method": interval.method, "reason": interval.reason}
+
+
+def score_of(metric: Metric, statistics: Array) -> float:
+    """The score of all these items."""
+    return float(scores_of_sums(metric, totals(statistics)[None])[0])
+
+
+def scores_of_sums(metric: Metric, sums: Array) -> Array:
+    """The scores of sums ``(..., width)``.
+
+    Raises:
+        MedtasksError: the metric's scores are not of shape ``(...)``.
+    """
+    scores = np.asarray(metric.score(sums))
+    if scores.shape != sums.shape[:-1]:
+        raise MedtasksError(
+            f"metric {metric.name}: `score` returns shape {scores.shape} for sums of shape {sums.shape}, expected "
+            f"{sums.shape[:-1]}; make it work on the last axis."
+        )
+    return scores
+
+
+def chance_of(options: Sequence[int]) -> float | None:
+    """The accuracy of uniform guessing, the mean of 1/options; None if an item cannot be guessed."""
+    numbers, counts = np.unique(options, return_counts=True)
+    if numbers[0] == 0:
+        return None
+    if len(numbers) == 1:  # divided once, so that 1/5 is not 0.2 with an error of rounding
+        return 1 / int(numbers[0])
+    return math.fsum((counts / numbers).tolist()) / len(options)
+
+
+def _known_items(column: Column, clusters: Rows) -> ClusteredItems:
+    """The items with a known value."""
+    known = column.applies & column.known
+    statistics = column.statistics
+    if not known.all():  # if all are, a copy would only cost memory: tens of megabytes in large runs
+        statistics, clusters = statistics[known], clusters[known]
+    check_finite(statistics)
+    begins = np.flatnonzero(np.diff(clusters, prepend=-1))
+    return ClusteredItems(statistics, begins, segment_sums(statistics, begins))
+
+
+def _bounds(metric: Metric, column: Column) -> tuple[float, float] | None:
+    """The scores with all items that have no value wrong, and with all of them right; None if an item has no range."""
+    rows = np.flatnonzero(column.applies)
+    low, high = column.bounds(rows)
+    if not len(rows) or np.isnan(low).any() or np.isnan(high).any():
+        return None
+    return score_of(metric, low), score_of(metric, high)
+
+
+def _repeats(metric: Metric, column: Column) -> Repeats | None:
+    """The score of each repeat of the questions, and their spread; None without repeats."""
+    if column.repeats is None:
+        return None
+    repeats = column.repeats[column.applies]
+    sums = totals(repeats.reshape(len(repeats), -1)).reshape(repeats.shape[1:])
+    values = scores_of_sums(metric, sums).tolist()
+    return Repeats(values=values, **student_interval(values))
