@@ -181,7 +181,7 @@ def _notes(run: RunRecord, directory: Path | None) -> Iterator[str]:
         if note is not None and (text := note()) is not None:
             yield text
     if few := [name for name, scores in entries.items() if scores.clusters < FEW_CLUSTERS]:
-        yield f"fewer than {FEW_CLUSTERS} clusters: intervals are too narrow ({first_names(few)})"
+        yield f"fewer than {FEW_CLUSTERS} clusters: only large differences are detected ({first_names(few)})"
     if incomplete := sum(scores.incomplete for scores in run.tasks.values()):
         items = "item is" if incomplete == 1 else "items are"
         yield f"{incomplete} {items} not scored: not all rounds, rotations or prompts were asked (--limit)"

@@ -28,6 +28,8 @@ ASSUMED_CORRELATION = 0.3
 ENOUGH = 3.0
 """With so many clusters' worth of the rarer kind of answers, the observed correlation and the assumed one count alike;
 with three times as many the assumed one has a weight of a tenth."""
+LEAST_EFFECT = 0.9
+"""Smaller design effects are put down to chance: answers about one image are rarely less alike than about two."""
 BLOCK = 2**20  # statistics in memory at a time
 
 Bounds: TypeAlias = "tuple[float, float]"
@@ -149,7 +151,7 @@ def share_ends(value: Array, without: Array, sums: Array, sizes: Array, squares:
     assumed = _weight_of_assumption(fewer, ENOUGH)
     observed = intraclass_correlation(sums, sizes, squares)
     correlation = assumed * ASSUMED_CORRELATION + (1 - assumed) * observed
-    by_items = relative * (1 + (kish_size(sizes) - 1) * correlation)
+    by_items = relative * np.maximum(1 + (kish_size(sizes) - 1) * correlation, LEAST_EFFECT)
     by_clusters = _ratio(jackknife_variance(value, without) * count, binomial)
     return wilson(value, count / np.maximum(by_items, by_clusters), student(sizes))
 
@@ -199,7 +201,7 @@ def jackknife_variance(value: Array, without: Array) -> Array:
 
 
 def intraclass_correlation(sums: Array, sizes: Array, squares: Array) -> Array:
-    """Correlation ``(...)`` of two values of one cluster by the analysis of variance (Donner 1986), from 0 to 1.
+    """Correlation ``(...)`` of two values of one cluster by the analysis of variance (Donner 1986), at most 1.
 
     Arguments are those of `share_ends`. 0 if nothing varies, and if no cluster has two values.
     """
@@ -209,7 +211,7 @@ def intraclass_correlation(sums: Array, sizes: Array, squares: Array) -> Array:
     within = np.maximum(squares - by_cluster, 0.0) / np.maximum(count - clusters, 1.0)
     typical = (count - kish_size(sizes)) / (clusters - 1)
     correlation = _ratio(between - within, between + (typical - 1) * within)
-    return np.where(count > clusters, np.clip(correlation, 0.0, 1.0), 0.0)
+    return np.where(count > clusters, np.minimum(correlation, 1.0), 0.0)
 
 
 def _weight_of_assumption(fewer: Array, half: float) -> Array:

@@ -77,7 +77,7 @@ def test_the_hub_s_own_reader_reads_the_headline_score(run: Path, tmp_path: Path
     assert (entry.date, entry.source_url) == ("2026-11-01T00:00:00+00:00", "https://example.org/board")
     assert entry.notes is not None
     low, high = written["interval"]
-    assert f"95 % interval {low:.6g} to {high:.6g} (bootstrap, cluster: image)" in entry.notes
+    assert f"95 % interval {low:.6g} to {high:.6g} (wilson-clustered, cluster: image)" in entry.notes
     assert "43 items" in entry.notes
     assert "signature accuracy|" in entry.notes
     assert export("benchmark", "med_cmr", "--out", tmp_path / "eval.yaml").exit_code == 0
@@ -322,7 +322,7 @@ def test_its_own_validator_accepts_the_files_with_the_numbers_of_the_run(
     interval = first.score_details.uncertainty.confidence_interval
     assert first.score_details.score == written["accuracy"]["value"]
     assert [interval.lower, interval.upper] == written["accuracy"]["interval"]
-    assert interval.method == "cluster bootstrap, cluster: image"
+    assert interval.method == "wilson-clustered, cluster: image"
     assert first.metric_config.additional_details["signature"].startswith("accuracy|")
     assert first.source_data.additional_details["revision"] == COMMIT
     assert record.model_info.id == "lab/Good-7B"
