@@ -20,7 +20,7 @@ from scipy.special import stdtrit
 
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
-from medtasks.stats.bootstrap import joint_intervals
+from medtasks.stats.bootstrap import TAILS, joint_resamples
 from medtasks.stats.paired import _exact, _saddlepoint
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "stats"))
@@ -57,14 +57,8 @@ def percentile_covers(study: Study, metric: str) -> bool:
     def difference(sums: Array) -> Array:
         return score(sums[..., :width]) - score(sums[..., width:])
 
-    (found,) = joint_intervals([(study.sums, difference)])
-    return found.low is not None and found.high is not None and found.low <= 0 <= found.high
-
-
-def single_covers(study: Study, rate: float) -> bool:
-    """Whether the percentile interval of the first model's accuracy holds its true rate."""
-    (found,) = joint_intervals([(study.sums[:, :2], get_metric("accuracy").score)])
-    return found.low is not None and found.high is not None and found.low <= rate <= found.high
+    low, high = np.quantile(joint_resamples([(study.sums, difference)])[0], TAILS)
+    return bool(low <= 0 <= high)
 
 
 def by_t(study: Study) -> bool:
@@ -129,11 +123,6 @@ def main() -> None:
             print(
                 f"| {name} | {count} | {share([one.rejected for one in made])} | {share([by_t(one) for one in made])} |"
             )
-    print("\n| one accuracy of 0.6 | clusters | percentile interval covers |\n|---|---:|---:|")
-    for sizes in (EVEN, UNEQUAL, HEAVY):
-        for count in options.clusters:
-            some = studies(options.studies // 4, count, sizes=sizes, rates=alike(0.6), seed=options.seed + 2)
-            print(f"| {sizes} clusters | {count} | {share([single_covers(one, 0.6) for one in some])} |", flush=True)
     print()
     approximation(options.seed)
     print(f"\n{time.perf_counter() - begin:,.0f} s")

@@ -111,7 +111,14 @@ GIVEN, ECE, BRIER = "confidence_given", "ece", "brier"
 _PERCENTS = {"confidence": "whole-percents"}
 CONFIDENCE_METRICS: tuple[ItemScore, ...] = (
     ItemScore(GIVEN, 2 + len(REASONS), MeanMetric().score),
-    ItemScore(ECE, 2 * LEVELS, calibration_error, {"bins": f"{BINS}-equal-width", **_PERCENTS}, higher_is_better=False),
+    ItemScore(
+        ECE,
+        2 * LEVELS,
+        calibration_error,
+        {"bins": f"{BINS}-equal-width", **_PERCENTS},
+        higher_is_better=False,
+        is_distance=True,
+    ),
     item_mean(BRIER, {"of": "chosen-answer", **_PERCENTS}, higher_is_better=False),
     ItemScore("aurc", 2 * LEVELS, risk_coverage, {"ties": "one-threshold", **_PERCENTS}, higher_is_better=False),
     ItemScore(

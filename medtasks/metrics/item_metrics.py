@@ -31,7 +31,7 @@ class ItemScore(Installed):
 
     ``choices`` can change the score and are in the signature. ``timing`` are fields of a task's ``metadata.timing``
     that the metric depends on; their values are in its reported signature. ``bounds`` are the least and the greatest
-    score, if they are not 0 and 1.
+    score, if they are not 0 and 1. ``is_distance`` is as in `medtasks.stats.intervals.score_interval`.
     """
 
     name: str
@@ -42,6 +42,7 @@ class ItemScore(Installed):
     higher_is_better: bool = True
     timing: tuple[str, ...] = ()
     bounds: tuple[float, float] | None = None
+    is_distance: bool = False
 
     @cached_property
     def signature(self) -> str:

@@ -70,6 +70,7 @@ ORDER_SCORES: tuple[ItemScore, ...] = (
         letter_preference,
         {"distance": "total-variation", "expected": "uniform-over-options", "unparsed": "left-out"},
         higher_is_better=False,
+        is_distance=True,
     ),
 )
 
@@ -136,7 +137,7 @@ _COVARIANCE = {**_SCORE, "rule": "standard-deviation,covariance-of-halves", **_H
 PROMPT_SCORES: tuple[ItemScore, ...] = (
     ItemScore(WORST, _WIDTH, partial(chosen_prompt, best=False), _CHOSEN),
     ItemScore(BEST, _WIDTH, partial(chosen_prompt, best=True), _CHOSEN),
-    ItemScore(SPREAD, _WIDTH, prompt_spread, _COVARIANCE, higher_is_better=False),
+    ItemScore(SPREAD, _WIDTH, prompt_spread, _COVARIANCE, higher_is_better=False, is_distance=True),
     item_mean(AGREEMENT, {"same": "option-under-every-prompt", "unparsed": "different"}),
     *(item_mean(prompt_metric(number), _SCORE) for number in range(1, MOST_PROMPTS + 1)),
 )

@@ -80,7 +80,8 @@ def score_group(
     value = score_of(metric, items.statistics)
     if math.isnan(value):
         return MetricScore(value=None, interval=None, reason="it is undefined for so few clusters", **facts)
-    interval = score_interval(metric.score, items, bounds_of(metric.name))
+    is_distance = getattr(metric, "is_distance", False)
+    interval = score_interval(metric.score, items, bounds_of(metric.name), is_distance=is_distance)
     return MetricScore(value=value, repeats=_repeats(metric, column), **facts, **interval_fields(interval))
 
 

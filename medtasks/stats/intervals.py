@@ -31,6 +31,7 @@ with three times as many the assumed one has a weight of a tenth."""
 LEAST_EFFECT = 0.9
 """Smaller design effects are put down to chance: answers about one image are rarely less alike than about two."""
 BLOCK = 2**20  # statistics in memory at a time
+ROUNDING = 1e-12  # a variance below has no digit that is not rounding
 
 Bounds: TypeAlias = "tuple[float, float]"
 
@@ -87,7 +88,9 @@ class ClusteredItems:
         return np.diff(self.begins, append=len(self.statistics))
 
 
-def score_interval(score: Score, items: ClusteredItems, bounds: Bounds | None) -> Interval:
+def score_interval(
+    score: Score, items: ClusteredItems, bounds: Bounds | None, *, is_distance: bool = False
+) -> Interval:
     """The 95 % interval of the score of these items.
 
     A mean of one value per item is that of its values. Any other score is the mean of its items' pseudo-values: n times
@@ -97,6 +100,8 @@ def score_interval(score: Score, items: ClusteredItems, bounds: Bounds | None) -
         score: sums ``(..., width)`` to scores ``(...)``, as `medtasks.metrics.base.Metric.score`.
         items: what is scored.
         bounds: the least and the greatest possible score; None if there are none.
+        is_distance: whether the score measures how far something is from 0, as a calibration error. Chance alone makes
+            it positive, so the interval reaches down to where that of its square by Student's t does.
     """
     items = items.counted
     clusters = len(items.begins)
@@ -123,6 +128,11 @@ def score_interval(score: Score, items: ClusteredItems, bounds: Bounds | None) -
         np.array((shares**2).sum()),
     )
     below, above = (least + (most - least) * float(share) for share in (low, high))
+    if is_distance:
+        reach = float(
+            student(items.sizes.astype(np.float64)) * jackknife_variance(np.array(value**2), without**2) ** 0.5
+        )
+        below = min(below, max(0.0, value**2 - reach) ** 0.5)
     # rounding may put an end of a score at one of its bounds beyond it, by 1e-17
     return Interval(max(least, min(below, value)), min(most, max(above, value)), WILSON)
 
@@ -234,15 +244,15 @@ def _values(score: Score, statistics: Array, total: Array, value: float) -> Arra
 
 def _by_student(value: float, without: Array, sizes: Array) -> Interval:
     variance = float(jackknife_variance(np.array(value), without))
-    if variance == 0:
+    if variance**0.5 <= ROUNDING * abs(value):
         return Interval(reason=f"the score is the same without any of the {len(sizes)} clusters")
     reach = float(student(sizes)) * variance**0.5
     return Interval(value - reach, value + reach, STUDENT)
 
 
 def _ratio(part: Array, whole: Array) -> Array:
-    """``part / whole``, 0 if the whole is 0."""
-    ratio: Array = np.divide(part, whole, out=np.zeros(np.shape(whole)), where=np.asarray(whole) > 0)
+    """``part / whole`` of variances of shares, 0 if the whole is 0 but for rounding."""
+    ratio: Array = np.divide(part, whole, out=np.zeros(np.shape(whole)), where=np.asarray(whole) > ROUNDING)
     return ratio
 
 

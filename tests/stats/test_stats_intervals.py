@@ -15,7 +15,15 @@ from statsmodels.stats.proportion import proportion_confint
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import bounds_of, get_metric, lexical_statistics
 from medtasks.stats.bootstrap import clustered_standard_error
-from medtasks.stats.intervals import STUDENT, WILSON, Interval, intraclass_correlation, student
+from medtasks.stats.intervals import (
+    STUDENT,
+    WILSON,
+    ClusteredItems,
+    Interval,
+    intraclass_correlation,
+    score_interval,
+    student,
+)
 
 MEAN = get_metric("accuracy").score
 
@@ -117,6 +125,29 @@ def test_with_many_clusters_it_is_as_wide_as_four_standard_errors(name: str) -> 
     assert high - low == pytest.approx(2 * 1.968 * error, rel=0.05)
     if name == "rougeL":
         assert clustered_standard_error(table, clusters) == pytest.approx(error, rel=0.01)
+
+
+def test_a_distance_may_be_0_although_the_estimate_is_positive() -> None:
+    """By Student's t on the square: 0.1² ± t · jackknife reaches below 0."""
+    draw = np.random.default_rng(2)
+    signs = draw.choice([-1.0, 1.0], 60) + 0.1
+
+    def distance(sums: Array) -> Array:
+        far: Array = np.abs(sums[..., 0]) / sums[..., 2]
+        return far
+
+    items = ClusteredItems.of(np.column_stack([signs, signs, np.ones(60)]), np.arange(60))
+    assert ends(score_interval(distance, items, (0.0, 2.0)))[0] > 0
+    assert ends(score_interval(distance, items, (0.0, 2.0), is_distance=True))[0] == 0
+
+
+@pytest.mark.parametrize("value", [1.0, 1 - 1e-15])
+def test_rounding_is_no_variance(value: float) -> None:
+    """As chrF may be 99.99999999999999 of equal texts."""
+    rows = np.column_stack([np.full(12, value), np.ones(12)])
+    low, high = ends(interval_of(rows, list("aabbccddeeff"), MEAN))
+    perfect = ends(interval_of(np.ones((12, 2)), list("aabbccddeeff"), MEAN))
+    assert (low, high) == pytest.approx(perfect, abs=1e-9)
 
 
 def test_the_preference_of_a_letter_may_be_negative() -> None:
