@@ -21,7 +21,7 @@ from scipy.special import stdtrit
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
 from medtasks.stats.bootstrap import TAILS, joint_resamples
-from medtasks.stats.paired import _exact, _saddlepoint
+from medtasks.stats.sign_flips import exact_share, saddlepoint_share
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "stats"))
 from simulated import EVEN, HEAVY, SINGLE, UNEQUAL, Rates, Study, alike, apart, by_size, skewed, studies
@@ -84,10 +84,10 @@ def approximation(seed: int) -> None:
         for _ in range(500):
             scaled = draw.normal(0.4, 1, 26) * draw.lognormal(0, tail, 26)
             sizes, times = np.unique(np.abs(scaled), return_counts=True)
-            exact = _exact(sizes, times, abs(scaled.sum()))
+            exact = exact_share(sizes, times, abs(scaled.sum()))
             assert exact is not None
             if exact < 0.2:
-                ratios.append(_saddlepoint(sizes, times, abs(scaled.sum())) / exact)
+                ratios.append(saddlepoint_share(sizes, times, abs(scaled.sum())) / exact)
         print(f"| {name} | {' | '.join(f'{end:.3f}' for end in np.quantile(ratios, [0.05, 0.5, 0.95]))} |")
 
 

@@ -22,6 +22,7 @@ from medtasks.runs.comparisons import compare_statistics
 from medtasks.runs.signature import differences, has_unknown_prompts
 from medtasks.runs.table import Mask, without_value
 from medtasks.stats.paired import detectable_difference
+from medtasks.stats.sign_flips import rounded_differences, signed_rank_p
 
 from ..board.board import Pair, Unit
 from ..verify.scored_run import Entry, ScoredRun
@@ -245,7 +246,7 @@ def compare_pairs(
 ) -> list[LeaningTest]:
     """The tests of every ``group`` and ``metric`` that all runs share, over ``pairs`` of a base and a tuned run;
     `UsageError` if the runs share no group of several tasks with a metric."""
-    from scipy.stats import binomtest, wilcoxon  # slow to import, and few comparisons are of several pairs
+    from scipy.stats import binomtest  # slow to import, and few comparisons are of several pairs
 
     runs = [run for pair in pairs for run in pair]
     shared = set.intersection(*({*run.entries} for run in runs))
@@ -273,10 +274,12 @@ def compare_pairs(
             if progress is not None:
                 progress(len(tests) * len(pairs) + len(differences) // len(tasks), len(places) * len(pairs))
         sign = 1 if get_metric(one).higher_is_better else -1
-        leaning = [sign * found.difference for found in differences if found.difference]
-        better = sum(found > 0 for found in leaning)
-        sign_p = float(binomtest(better, len(leaning)).pvalue) if leaning else None
-        wilcoxon_p = float(wilcoxon(leaning).pvalue) if leaning else None
+        values = [task.difference for task in differences if task.difference is not None]
+        leaning = rounded_differences(sign * np.array(values, dtype=np.float64))
+        leaning = leaning[leaning != 0]
+        better = int(np.count_nonzero(leaning > 0))
+        sign_p = float(binomtest(better, len(leaning)).pvalue) if len(leaning) else None
+        wilcoxon_p = signed_rank_p(leaning) if len(leaning) else None
         counts = (better, len(leaning) - better)
         least_p = min(1.0, 2.0 ** (1 - len(leaning)))
         tests.append(LeaningTest(name, one, unit_of(one), tuple(differences), *counts, sign_p, wilcoxon_p, least_p))

@@ -259,7 +259,8 @@ def _compare_pairs(pairs: Sequence[str], group: str | None, metric: str | None, 
             if one.reason:
                 reasons.append((f"no difference: {one.reason}", place))
             reasons += [(f"not comparable: {reason}", place) for reason in one.unlike]
-        equal = sum(one.difference == 0 for one in test.differences)
+        compared = sum(one.difference is not None for one in test.differences)
+        equal = compared - test.better - test.worse
         p_values = map(p_text, (test.sign_p, test.wilcoxon_p, test.least_p))
         signs.append((*head, f"{len(pairs)}", f"{test.better}", f"{test.worse}", f"{equal}", *p_values))
     table(("group", "metric", "base", "tuned", "task", "tuned - base"), differences)

@@ -4,18 +4,17 @@ Student's t the spread of a few repeated runs and the minimum detectable differe
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import BaseModel, Field
 
 from medtasks.metrics.base import Array, totals
 from medtasks.stats.bootstrap import CONFIDENCE, TAILS, Clusters, Score, cluster_totals
+from medtasks.stats.sign_flips import sign_flip_p
 
 FEW_CLUSTERS = 20
 """A comparison over fewer clusters carries a warning (``benchmarks/paired_test.py``, docs/statistics.md)."""
@@ -25,10 +24,6 @@ LEAST_CLUSTERS = 6
 DIGITS = 12
 ENUMERATED = 12
 """Every subset of so many clusters is counted for an interval."""
-POINTS = 2**13
-"""Sums of one half of the clusters in memory: every test of up to 26 differing clusters is exact."""
-FLIP_DIGITS = 9
-"""Differences that agree to this many digits of the largest one count as equal: they differ in rounding only."""
 
 
 @dataclass(frozen=True)
@@ -178,89 +173,6 @@ def _end(added: Array, weights: Array, level: float, side: int) -> float:
         kurtosis = -2 * float((left**2).sum()) / float(left.sum()) ** 2
         reach = quantile + (quantile**3 - 3 * quantile) / 24 * kurtosis
     return end
-
-
-def sign_flip_p(differences: Array) -> float:
-    """Two-sided p-value of ``|Σ differences|`` where each difference is as likely to have the other sign.
-
-    Fisher 1935 (section 21), here with one difference per cluster: the share of the ``2^k`` sign assignments to the k
-    differences that are not 0 whose sum is at least as far from 0. For differences of -1, 0 and 1 it is the exact
-    McNemar test. All sign assignments are counted for up to 26 clusters and, because equal differences are counted
-    together, for most binary scores. Beyond that, the share is computed by the saddlepoint approximation (Robinson
-    1982, formula of Lugannani and Rice 1980).
-
-    >>> sign_flip_p(np.array([4.0, 4, 4, 3]))  # 2 of 16: the least with four clusters
-    0.125
-    """
-    largest = float(np.abs(differences).max(initial=0.0))
-    if not largest:
-        return 1.0
-    scaled = np.round(differences / largest, FLIP_DIGITS)
-    sizes, times = np.unique(np.abs(scaled[scaled != 0]), return_counts=True)
-    observed = abs(math.fsum(scaled))
-    exact = _exact(sizes, times, observed)
-    if exact is not None:
-        return min(1.0, exact)
-    least = max(2.0 ** (1 - min(int(times.sum()), 1000)), sys.float_info.min)
-    return min(1.0, max(least, _saddlepoint(sizes, times, observed)))
-
-
-def _exact(sizes: Array, times: npt.NDArray[np.int64], observed: float) -> float | None:
-    """The share from all sums of two halves of the clusters; None if there are too many."""
-    from scipy.special import gammaln
-
-    if np.log2(times + 1.0).sum() > 2 * math.log2(POINTS):
-        return None
-    sums, chances = [np.zeros(1), np.zeros(1)], [np.ones(1), np.ones(1)]
-    for place in np.argsort(-times, kind="stable").tolist():
-        size, count = float(sizes[place]), int(times[place])
-        half = int(len(sums[0]) > len(sums[1]))
-        if len(sums[half]) * (count + 1) > POINTS:
-            return None
-        flipped = np.arange(count + 1)
-        if count <= 50:
-            coins = np.array([math.comb(count, number) for number in flipped.tolist()]) / 2.0**count
-        else:
-            ways = gammaln(count + 1) - gammaln(flipped + 1) - gammaln(count - flipped + 1)
-            coins = np.exp(ways - count * math.log(2))
-        sums[half] = np.add.outer(sums[half], size * (count - 2 * flipped)).ravel()
-        chances[half] = np.multiply.outer(chances[half], coins).ravel()
-    order = np.argsort(sums[1], kind="stable")
-    tail = np.append(np.cumsum(chances[1][order][::-1])[::-1], 0.0)
-    slack = 10.0**-FLIP_DIGITS * float((sizes * times).sum())  # ties stay ties despite rounding
-    reached = np.searchsorted(sums[1][order], observed - slack - sums[0])
-    return 2 * float((chances[0] * tail[reached]).sum())
-
-
-def _saddlepoint(sizes: Array, times: npt.NDArray[np.int64], observed: float) -> float:
-    """The approximate share, from the sum's cumulant generating function ``Σ log cosh(t · size)``."""
-    from scipy.special import ndtr
-
-    if observed >= (1 - 10.0**-FLIP_DIGITS) * float((sizes * times).sum()):
-        return 0.0  # all clusters agree: the smallest possible p-value
-    steps = sizes / sizes[0]
-    if (np.abs(steps - np.round(steps)) < 1e-6 * steps).all():
-        observed -= float(sizes[0])  # sums lie on a grid, two of the smallest apart: continuity correction
-    if observed <= 0:
-        return 1.0
-    spread = math.sqrt(float((times * sizes**2).sum()))
-    size, target = sizes / spread, observed / spread
-    point = 0.0
-    for _ in range(200):  # Newton's steps on a concave function from the left: each stays left of the root
-        bend = np.tanh(point * size)
-        slope = float((times * size**2 * (1 - bend**2)).sum())
-        step = (target - float((times * size * bend).sum())) / slope
-        point += step
-        if step <= 1e-10 * point:
-            break
-    pulled = point * size
-    cumulant = float((times * (pulled + np.log1p(np.exp(-2 * pulled)) - math.log(2))).sum())
-    curve = float((times * size**2 / np.cosh(pulled) ** 2).sum())
-    signed, bent = math.sqrt(max(0.0, 2 * (point * target - cumulant))), point * math.sqrt(curve)
-    beyond = float(ndtr(-signed))
-    if signed > 1e-3:  # below, both terms are the same number, whose difference is rounding
-        beyond += math.exp(-(signed**2) / 2) / math.sqrt(2 * math.pi) * (1 / bent - 1 / signed)
-    return 2 * beyond
 
 
 def few_clusters(clusters: int, tests: int = 1) -> str | None:

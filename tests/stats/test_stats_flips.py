@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from medtasks.stats.paired import sign_flip_p
+from medtasks.stats.sign_flips import sign_flip_p
 
 
 def right_alone(first: int, second: int) -> np.ndarray:
