@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from pydantic import BaseModel, Field
 
 from medtasks.metrics.base import Array, totals
@@ -99,6 +100,7 @@ def paired_difference(first: ClusteredScore, second: ClusteredScore) -> PairedDi
     p-value is above 5 %. ``standard_error`` is that of the jackknife over clusters (Efron and Tibshirani 1993, chapter
     11). Both sides are of one metric and have the same clusters.
     """
+    first, second = with_observations(first, second)
     count = len(first.sums)
     difference = first.value - second.value
     known: dict[str, Any] = {"first": first.value, "second": second.value, "difference": difference}
@@ -119,6 +121,23 @@ def paired_difference(first: ClusteredScore, second: ClusteredScore) -> PairedDi
     ends = _accepted(added, weights / 2, difference, p_value)
     reason = None if ends else f"an interval needs at least {LEAST_CLUSTERS} clusters"
     return made(interval=ends, p_value=p_value, standard_error=error, reason=reason)
+
+
+def with_observations(first: ClusteredScore, second: ClusteredScore) -> tuple[ClusteredScore, ClusteredScore]:
+    """Both sides without the clusters in which neither model has an observation.
+
+    Such a cluster, for instance one without any question that a rate counts, adds nothing to either
+    score, and no difference can be assumed in it.
+    """
+    observed = (first.weights > 0) | (second.weights > 0)
+    if observed.all():
+        return first, second
+    return _at_clusters(first, observed), _at_clusters(second, observed)
+
+
+def _at_clusters(side: ClusteredScore, chosen: npt.NDArray[np.bool_]) -> ClusteredScore:
+    sums, without, weights = side.sums[chosen], side.without[chosen], side.weights[chosen]
+    return replace(side, sums=sums, without=without, weights=weights)
 
 
 def _accepted(added: Array, weights: Array, difference: float, p_value: float) -> tuple[float, float] | None:

@@ -185,11 +185,36 @@ def test_there_is_no_test_where_there_is_nothing_to_swap() -> None:
     one = compared(np.ones((2, 2)), np.array([[0.0, 1.0]] * 2), ["a", "a"])
     assert (one.difference, one.low, one.standard_error, one.p_value) == (1.0, None, None, None)
     assert one.reason == "found 1 cluster, a comparison needs at least 2"
-    holes = np.array([[0.0, 0.0], [1.0, 1.0]])
-    assert compared(holes, holes, ["a", "b"]).reason == "the score is undefined without 1 of 2 clusters"
+    holes, full = np.array([[0.0, 0.0], [1.0, 1.0]]), np.array([[0.0, 1.0], [1.0, 1.0]])
+    assert compared(holes, full, ["a", "b"]).reason == "the score is undefined without 1 of 2 clusters"
+    assert compared(holes, holes, ["a", "b"]).reason == one.reason
     nothing = compared(np.ones((0, 2)), np.ones((0, 2)), [])
     assert math.isnan(nothing.difference)
     assert nothing.p_value is None
+
+
+@pytest.mark.parametrize("counted", [6, 14], ids=["every subset of clusters is counted", "normal distribution"])
+@pytest.mark.parametrize("at", [0, 3, -1])
+def test_a_cluster_without_a_denominator_in_both_models_is_left_out(counted: int, at: int) -> None:
+    """For instance a patient none of whose questions a rate counts."""
+    draw = np.random.default_rng(counted)
+    asked = draw.integers(1, 4, counted).astype(float)
+    sides = [np.column_stack([draw.binomial(asked.astype(int), rate), asked]) for rate in (0.8, 0.4)]
+    names = [f"p{number:02d}" for number in range(counted)]
+    expected = compared(*sides, names)
+    place = at % counted
+    added = [np.insert(side, place, 0.0, axis=0) for side in sides]
+    found = compared(*added, [*names[:place], "nothing counted", *names[place:]])
+    assert found.interval is not None
+    assert found.model_copy(update={"items": counted}) == expected
+
+
+def test_a_cluster_without_a_denominator_in_one_model_stays() -> None:
+    first = np.array([[1.0, 2], [2, 2], [0, 2], [1, 2], [2, 2], [1, 2], [1, 2]])
+    second = np.array([[0.0, 2], [1, 2], [0, 2], [1, 2], [1, 2], [1, 2], [0, 0]])
+    found = compared(first, second, list("abcdefg"))
+    assert found.clusters == 7
+    assert found.interval is not None
 
 
 def test_few_clusters_are_told_and_after_holms_correction_more_are_few() -> None:
