@@ -48,7 +48,9 @@ class Cell(_Frozen):
 
 class BoardColumn(_Frozen):
     """A column of a table, or an axis of a plot; ``key`` is unique on the board, and safe in URLs and file names.
-    ``chance`` is the score of uniform guessing, if defined. A ``signed`` score is best at 0, but early and late errors
+    ``chance`` is the score of uniform guessing, if defined, ``constant`` that of always giving
+    ``constant_answer``, the most frequent correct option, and ``blind`` the best score of a run without media, of the
+    model ``blind_model``: floors that a score has to exceed. A ``signed`` score is best at 0, but early and late errors
     cancel in its mean, so models are never ranked by it, regardless of ``higher_is_better``. ``remark`` belongs to the
     label, such as whether an error could harm a patient."""
 
@@ -62,6 +64,10 @@ class BoardColumn(_Frozen):
     higher_is_better: bool
     signed: bool = False
     chance: float | None = None
+    constant: float | None = None
+    constant_answer: str | None = None
+    blind: float | None = None
+    blind_model: str | None = None
     remark: str = ""
 
 

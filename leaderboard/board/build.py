@@ -129,7 +129,7 @@ def _filled(
     except DataError as error:  # one package's file must not cost the other benchmarks
         unpublished = shown(str(error))
 
-    headline = board_columns(layout.headline, runs)
+    headline = board_columns(layout.headline, runs, groups)
     ranked = partial(_ranking, groups)
     rankings = tuple(filter(None, map(ranked, headline)))
     places = [{one.model: float(one.rank) for one in ranking.ranked} for ranking in rankings]
@@ -137,7 +137,10 @@ def _filled(
     order = {model: tuple(by_model.get(model, float("inf")) for by_model in places) for model in on_top}
     table = partial(comparable_table, groups, order)
     first = LayoutTable(name=HEADLINE, title="Headline scores", columns=layout.headline)
-    tables = [table(one.name, one.title, board_columns(one.columns, runs), one.note) for one in (first, *layout.tables)]
+    tables = [
+        table(one.name, one.title, board_columns(one.columns, runs, groups), one.note)
+        for one in (first, *layout.tables)
+    ]
     figures = published_figures(reference, {place_of(column): column.key for one in tables for column in one.columns})
     shown_tables = [without_empty(one, {figure.column for figure in figures}) for one in tables]
     shown_tables = [one for one in shown_tables if one.columns or one.name == HEADLINE]
@@ -148,7 +151,9 @@ def _filled(
     ]
     timelines = [one for _, entry in _entries("timeline", layout, groups) for one in entry.timelines]
     beside: dict[str, Sequence[Any]] = {"letters": letters, "timeline": timelines}
-    plots = [one for plot in layout.plots for one in _plots(plot, beside.get(plot.kind), runs, shown_tables, table)]
+    plots = [
+        one for plot in layout.plots for one in _plots(plot, beside.get(plot.kind), runs, groups, shown_tables, table)
+    ]
     columns = [column for one in shown_tables for column in one.columns]
     gains, bars, text_only = media_gain(benchmark, headline, columns, groups)
     ranks, prompt_order = prompt_ranks(columns, ranked)
@@ -230,12 +235,13 @@ def _plots(
     plot: Plot,
     beside: Sequence[Any] | None,
     runs: Sequence[ScoredRun],
+    groups: ComparabilityGroups,
     tables: list[schema.BoardTable],
     made: Callable[..., schema.BoardTable],
 ) -> Iterator[schema.BoardPlot]:
     """The plot, if there are data for it (``beside``: other than scores); a table for its columns is added if none has
     them. Columns have a value in some row (ranks: in two), those of a paired plot on both sides."""
-    columns, against = (board_columns(one, runs) for one in (plot.columns, plot.against))
+    columns, against = (board_columns(one, runs, groups) for one in (plot.columns, plot.against))
     if beside is not None:
         tasks = {one.task for one in beside}
         columns = tuple(one for one in columns if one.task in tasks)

@@ -22,6 +22,7 @@ from medtasks.verify.verification import unverified_note
 from ..rank.comparability import ComparabilityGroups, coverage_notes
 from ..verify.scored_run import ScoredRun
 from .board import BoardColumn, BoardPlot, BoardRow, BoardTable, Cell, ModelReliability
+from .floors import best_blind, held_floors
 from .numbers import column_key
 
 Filled: TypeAlias = "tuple[str, BoardColumn, Cell, tuple[str, ...]]"
@@ -44,8 +45,13 @@ _CURVE_NOTE = "Accuracy when only the most confident answers count. The curve of
 _EMPTY = Cell(value=None, items=0, reason="no answer with this confidence", signature="")
 
 
-def board_columns(columns: Iterable[Column], runs: Sequence[ScoredRun] = ()) -> tuple[BoardColumn, ...]:
-    """The columns, each once, with ``ALL_GROUPS`` replaced by one column for each group in the runs, sorted."""
+def board_columns(
+    columns: Iterable[Column], runs: Sequence[ScoredRun] = (), groups: ComparabilityGroups | None = None
+) -> tuple[BoardColumn, ...]:
+    """The columns, each once, with ``ALL_GROUPS`` replaced by one column for each group in the runs, sorted.
+
+    Floors are taken from the runs, and with ``groups`` from the blind ones that are otherwise comparable.
+    """
     found: dict[str, BoardColumn] = {}
     for column in columns:
         each = [column]
@@ -61,9 +67,22 @@ def board_columns(columns: Iterable[Column], runs: Sequence[ScoredRun] = ()) -> 
                     unit=unit_of(one.metric),
                     higher_is_better=get_metric(one.metric).higher_is_better,
                     signed=one.metric in SIGNED,
-                    chance=held_chance(runs, one) if one.metric == "accuracy" else None,
+                    **_floor_fields(runs, one, groups),
                 )
     return tuple(found.values())
+
+
+def _floor_fields(runs: Sequence[ScoredRun], column: Column, groups: ComparabilityGroups | None) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    if column.metric == "accuracy":
+        scores = [_score_of(run, column) for run in runs]
+        fields = held_floors(score for score in scores if score is not None)
+        fields.setdefault("chance", held_chance(runs, column))
+    if groups is not None and column.metric not in SIGNED:
+        blind = [(run.public.model, _score_of(run, column)) for run in groups.blind_runs(column.task, column.metric)]
+        complete = [(model, score) for model, score in blind if score is not None and not is_incomplete(score)]
+        fields |= best_blind(complete, higher_is_better=get_metric(column.metric).higher_is_better)
+    return fields
 
 
 def held_chance(runs: Iterable[ScoredRun], column: Column) -> float | None:

@@ -149,6 +149,8 @@ def _result(one: Headline) -> dict[str, Any]:
         "judged": score.judged,
         "clusters": one.run.entries[one.column.task].scores.clusters,
         "chance": score.chance,
+        "constant": score.constant,
+        "constant_answer": score.constant_answer,
     }
     interval = score.interval and {
         "lower": score.interval[0],

@@ -19,6 +19,7 @@ from medtasks.core.text import one_line
 from medtasks.runs.scores import coverage_text
 
 from ..board.board import BenchmarkBoard, Board, BoardColumn, BoardTable, Cell, Published
+from ..board.floors import floors_text
 from ..board.numbers import UNITS, column_note, rounded, safe_name, shown, shown_interval, shown_name
 
 MOST_COLUMNS = 6
@@ -144,6 +145,7 @@ _ENVIRONMENT = Environment(
 _ENVIRONMENT.globals.update(shown_name=shown_name)
 _ENVIRONMENT.filters.update(
     column_note=column_note,
+    floors=floors_text,
     latex=latex_escaped,
     latex_cell=_latex_cell,
     latex_heading=_latex_heading,

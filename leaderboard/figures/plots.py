@@ -11,6 +11,7 @@ from typing import TypeAlias
 from medtasks.stats.ranks import normalised_ranks
 
 from ..board.board import BenchmarkBoard, Board, BoardColumn, BoardPlot, Cell
+from ..board.floors import floors_text, highest_floor
 from ..board.numbers import MINUS, UNITS, difference, direction, safe_name, shown, shown_interval, shown_name
 from ..board.usage import amount, plotted
 from .shapes import LOOKS, Axis, Block, Blocks, Heat, Line, Look, Plane, Point, Radar, distinct, listed
@@ -197,16 +198,21 @@ def _on_axes(blocks: Sequence[tuple[Block, Sequence[BoardColumn]]]) -> list[Bloc
 
 
 def _bars(plot: BoardPlot, series: Series, extent: str, confidence: float) -> tuple[Blocks, str]:
-    blocks, chances = [], {}
+    blocks: list[tuple[Block, list[BoardColumn]]] = []
+    drawn: dict[str, None] = {}
     for column, lines in series:
         note, level = column.remark, None
-        if plot.chance is not None:
-            chance = plot.chance if column.chance is None else column.chance
-            chances[chance] = shown(chance, column.unit)
-            note, level = f"dashed: chance {chances[chance]}", scaled(chance, column)
+        if plot.chance is not None and column.chance is None:
+            column = column.model_copy(update={"chance": plot.chance})
+        highest = highest_floor(column)
+        if plot.chance is not None and highest is not None:
+            others = floors_text(column, without=highest)
+            drawn[f"{highest.name} {shown(highest.level, column.unit)}"] = None
+            note = f"dashed: {highest.name} {shown(highest.level, column.unit)}" + f"; {others}" * bool(others)
+            level = scaled(highest.level, column)
         blocks.append((Block([column.label], note, level, lines), [column]))
     which = f" for {extent}" if extent else ""
-    said = f" Chance level {' or '.join(chances.values())}, drawn dashed." if chances else ""
+    said = f" Dashed: {' or '.join(drawn)}." if drawn else ""
     summary = listed([_summary(*one) for one in series])
     words = f"Bar chart{which}, with {100 * confidence:g} % intervals. {summary}.{said}"
     return Blocks(_on_axes(blocks), False, confidence), words

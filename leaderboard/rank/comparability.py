@@ -137,6 +137,10 @@ class ComparabilityGroups:
         twins = [(one, other) for one, other in pairs if one.items == other.items and _is_blind_twin(other, one, task)]
         return {one.run.model: (one.run, blind.run) for one, blind in twins}
 
+    def blind_runs(self, task: str, metric: str) -> list[ScoredRun]:
+        """The newest run of each model that is comparable but for its prompts, which have no media."""
+        return [run for run, reasons in self.of(task, metric).apart if run.blind and reasons == (BLIND,)]
+
     def _candidates(self, task: str, metric: str) -> list[_Candidate]:
         """The runs that have a score for the metric, oldest first."""
         candidates = []

@@ -29,6 +29,7 @@ from medtasks.stats.bootstrap import cluster_totals, joint_resamples
 from medtasks.stats.ranks import compact_letters, rank_intervals
 
 from ..board import board as schema
+from ..board.floors import NO_FLOORS
 from ..board.rows import Filled, cell_of, made_table
 from ..verify.scored_run import ScoredRun
 from .comparability import ComparabilityGroups
@@ -224,7 +225,7 @@ def prompt_ranks(
     for ranking in (*filter(None, [over_all]), *(ranking for _, ranking in each)):
         column, signature = ranking.column, changed_signature(ranking.signature, of="ranks")
         update = {"key": f"{column.key}.rank", "metric": f"{column.metric}.rank", "unit": "rank"}
-        shown = column.model_copy(update={**update, "chance": None, "higher_is_better": False})
+        shown = column.model_copy(update={**update, **NO_FLOORS, "higher_is_better": False})
         for one in ranking.ranked:
             cell = schema.Cell(value=one.rank, low=one.best, high=one.worst, items=ranking.items, signature=signature)
             cells.append((one.model, shown, cell, ()))
@@ -270,7 +271,7 @@ def media_gain(
     cells: list[Filled] = []
     for column in (*known.values(), *parts.values()):
         # a model that does not use the media gains 0
-        update = {"key": f"{column.key}.gain", "metric": f"{column.metric}.gain", "chance": None}
+        update = {"key": f"{column.key}.gain", "metric": f"{column.metric}.gain", **NO_FLOORS}
         shown = column.model_copy(update=update)
         for model, (seeing, blind) in groups.blind_twins(column.task, column.metric).items():
             if (cell := _gain(benchmark, seeing, blind, column)) is not None:

@@ -15,6 +15,7 @@ from medtasks.runs.replies import RunUsage
 from medtasks.runs.signature import parse_signature
 
 from ..board.board import BenchmarkBoard, Board, BoardModel, LetterCounts, Published
+from ..board.floors import floors_text
 from ..board.numbers import UNIT_LABELS, direction, exact, interval, number
 from ..board.usage import amount, measured
 from ..figures.plots import figures_of, model_order
@@ -164,6 +165,7 @@ def page_environment(
     environment.filters.update({one.__name__: one for one in named})
     environment.filters.update(
         difference_unit={**UNIT_LABELS, "fraction": "percentage points"}.__getitem__,
+        floors=floors_text,
         interval=lambda ends, unit: interval(ends[0], ends[1], unit),
         letters=letters_of,
         look=LOOKS.index,

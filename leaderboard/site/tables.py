@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 from medtasks.runs.scores import coverage_text
 
 from ..board import board as schema
-from ..board.numbers import finding, interval, shown_name
+from ..board.findings import finding
+from ..board.floors import Floor, column_floors, highest_floor
+from ..board.numbers import interval, shown_name
 from ..board.rows import without_empty
 from ..figures.plots import model_order
 
@@ -46,13 +48,19 @@ class ColumnView:
 
     @cached_property
     def scale(self) -> tuple[float, float] | None:
-        """The ends of the axis of the intervals of the rows ``drawn`` and the chance level."""
+        """The ends of the axis of the intervals of the rows ``drawn`` and the floors."""
         values = [end for one in self._cells(self.drawn) for end in (one.value, one.low, one.high)]
-        ends = [end for end in (*values, self.column.chance if values else None) if end is not None]
+        floors = [floor.level for floor in column_floors(self.column)] if values else []
+        ends = [end for end in (*values, *floors) if end is not None]
         if not ends:
             return None
         margin = 0.04 * (max(ends) - min(ends)) or 1.0
         return min(ends) - margin, max(ends) + margin
+
+    @cached_property
+    def floor(self) -> Floor | None:
+        """The floor that is hardest to exceed."""
+        return highest_floor(self.column)
 
     @cached_property
     def best(self) -> float | None:

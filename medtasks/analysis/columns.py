@@ -62,6 +62,8 @@ SCORES: Mapping[str, str] = {
     "answered": "number of them with a response; null if no request failed",
     "judged": "number of them whose value is known; null if no judge is involved",
     "chance": "accuracy of uniform guessing, a fraction; null if it is not defined",
+    "constant": "accuracy of the best constant answer, a fraction; null if it is not defined",
+    "constant_answer": "that answer: the most frequent correct option",
     "least": "the score if all items without a response or verdict were wrong, in `unit`",
     "most": "the score if all items without a response or verdict were right, in `unit`",
     "incomplete": "whether too many items lack a response or a verdict",
@@ -85,7 +87,7 @@ ITEMS: Mapping[str, str] = {
 
 STATES = {ABSENT: "absent", PRESENT: "scored", FAILED: "failed", PENDING: "pending", AWAITING: "awaiting"}
 TYPES = {
-    **dict.fromkeys(("value", "low", "high", "chance", "least", "most"), pa.float64()),
+    **dict.fromkeys(("value", "low", "high", "chance", "constant", "least", "most"), pa.float64()),
     **dict.fromkeys(("items", "answered", "judged"), pa.int64()),
     "incomplete": pa.bool_(),
 }

@@ -20,8 +20,9 @@ from medtasks.core.text import TextTable, first_names
 from medtasks.leaderboard.board.board import FORMATS, Ranking, Refused
 from medtasks.leaderboard.board.board import Board as BoardData
 from medtasks.leaderboard.board.build import build_board
+from medtasks.leaderboard.board.findings import finding
 from medtasks.leaderboard.board.models import Described, read_by_model
-from medtasks.leaderboard.board.numbers import column_note, finding, interval, number
+from medtasks.leaderboard.board.numbers import column_note, interval, number
 from medtasks.leaderboard.board.usage import Price
 from medtasks.leaderboard.exports.tables import as_latex, as_markdown
 from medtasks.leaderboard.figures.plots import Figure, figures_of

@@ -34,6 +34,19 @@ from medtasks.verify.store import user_store
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+_OF_SCORE = {
+    "value",
+    "interval_method",
+    "answered",
+    "judged",
+    "chance",
+    "constant",
+    "constant_answer",
+    "incomplete",
+    "reason",
+}
+"""Columns of `Run.scores` that are fields of the score."""
+
 
 class _Tables:
     """The tables of one run, or of several: then with the rows of all, without runs that lack the task or metric."""
@@ -71,8 +84,7 @@ class _Tables:
                     signature = part_signature(entry.signatures[metric], breakdown, group)
                     row = place | {"metric": metric, "unit": unit_of(metric), "signature": signature}
                     row |= {"low": low, "high": high, "least": least, "most": most, "items": score.samples}
-                    row |= score.model_dump(include={"value", "answered", "judged", "chance", "incomplete", "reason"})
-                    row["interval_method"] = score.interval_method
+                    row |= score.model_dump(include=_OF_SCORE)
                     rows.append(row)
         schema = pa.schema([(name, TYPES.get(name, pa.string())) for name in SCORES])
         return joined([pa.Table.from_pylist(rows, schema=schema)], SCORES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,16 +109,6 @@ def scores_of_sums(metric: Metric, sums: Array) -> Array:
             f"{sums.shape[:-1]}; make it work on the last axis."
         )
     return scores
-
-
-def chance_of(options: Sequence[int]) -> float | None:
-    """The accuracy of uniform guessing, the mean of 1/options; None if an item cannot be guessed."""
-    numbers, counts = np.unique(options, return_counts=True)
-    if numbers[0] == 0:
-        return None
-    if len(numbers) == 1:  # divided once, so that 1/5 is not 0.2 with an error of rounding
-        return 1 / int(numbers[0])
-    return math.fsum((counts / numbers).tolist()) / len(options)
 
 
 def _known_items(column: Column, clusters: Rows) -> ClusteredItems:

@@ -23,11 +23,14 @@ class MetricScore(BaseModel, frozen=True):
 
     ``value`` and ``interval`` are in the metric's own unit (fraction, or 0 to 100 for chrF); they are None if the
     metric could not be computed or has no interval, and ``reason`` says why. ``interval_method`` names how the interval
-    is computed (`medtasks.stats.intervals`). ``samples`` counts the items that the metric applies to. ``chance`` is the
-    accuracy of uniform guessing. If requests failed, ``answered`` counts the items with a response; if a judge is
-    involved, ``judged`` counts the items whose value is known. In both cases ``bounds`` are the scores with all other
-    items wrong and with all of them right, and ``incomplete`` marks a value over less than the threshold's share of the
-    items.
+    is computed (`medtasks.stats.intervals`). ``samples`` counts the items that the metric applies to.
+
+    An accuracy has floors: ``chance`` is that of uniform guessing, ``constant`` that of always giving
+    ``constant_answer``, the most frequent correct option. ``margin_over_floor`` is the value minus the higher one.
+
+    If requests failed, ``answered`` counts the items with a response; if a judge is involved, ``judged`` counts the
+    items whose value is known. In both cases ``bounds`` are the scores with all other items wrong and with all of them
+    right, and ``incomplete`` marks a value over less than the threshold's share of the items.
     """
 
     value: float | None
@@ -37,7 +40,10 @@ class MetricScore(BaseModel, frozen=True):
     signature: str
     reason: str | None = None
     chance: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    constant: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    constant_answer: str | None = Field(default=None, exclude_if=lambda value: value is None)
     margin_over_chance: float | None = None
+    margin_over_floor: float | None = Field(default=None, exclude_if=lambda value: value is None)
     answered: int | None = None
     judged: int | None = None
     bounds: tuple[float, float] | None = None

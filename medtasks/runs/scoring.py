@@ -17,8 +17,9 @@ import numpy as np
 from medtasks.catalog.benchmark import Benchmark
 from medtasks.metrics.registry import get_metric
 from medtasks.metrics.variants import PREFERENCE
+from medtasks.runs.floors import accuracy_floors
 from medtasks.runs.letters import letters_of, reliability_of, rotated_letters_of
-from medtasks.runs.metric_scores import chance_of, score_group
+from medtasks.runs.metric_scores import score_group
 from medtasks.runs.samples import Sample
 from medtasks.runs.scores import COVERAGE, MetricScore, Scores
 from medtasks.runs.table import Column, ItemTable, Rows, RunTables, item_table, reduced_to
@@ -120,9 +121,7 @@ def _scores_of_metric(table: ItemTable, name: str, groups: Sequence[_Group], thr
         score = score_group(metric, column, table.codes[group.complete], threshold, unavailable)
         if name == "accuracy" and score.value is not None:
             known = group.complete[column.applies & column.known]
-            chance = chance_of([table.options[row] for row in known])
-            margin = None if chance is None else score.value - chance
-            score = score.model_copy(update={"chance": chance, "margin_over_chance": margin})
+            score = score.model_copy(update=accuracy_floors(table, known, score.value))
         yield score
 
 

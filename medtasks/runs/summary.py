@@ -50,6 +50,14 @@ def format_score(score: MetricScore) -> str:
     return text if score.bounds is None else f"{text} ({'incomplete: ' * score.incomplete}{covered})"
 
 
+def _floors(score: MetricScore) -> str:
+    """What guessing and the best constant answer reach, in parentheses; empty without."""
+    if score.chance is None:
+        return ""
+    constant = "" if score.constant is None else f", always {score.constant_answer} {score.constant:.3f}"
+    return f" (chance {score.chance:.3f}{constant})"
+
+
 def headline_scores(scores: Scores) -> dict[str, MetricScore]:
     """The main ones of our metrics, and all metrics of other packages and of rubrics."""
     theirs = [name for name in scores.metrics if not is_ours(name)]
@@ -115,7 +123,7 @@ def _score_lines(run: RunRecord, names: Sequence[str]) -> list[str]:
     lines = []
     for name in names:
         scores = entries[name]
-        parts = [f"{metric} {format_score(score)}" for metric, score in headline_scores(scores).items()]
+        parts = [f"{metric} {format_score(score)}{_floors(score)}" for metric, score in headline_scores(scores).items()]
         tasks = run.manifest.groups.get(name, (name,))
         covered = [one for facts in run.manifest.data.values() for one in facts.coverage if one.task in tasks]
         if records := sum(one.records for one in covered):

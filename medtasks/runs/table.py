@@ -214,8 +214,8 @@ class ItemTable:
     how items that are judged by parts count in a part's group.
 
     What follows ``breakdowns`` is only there until the items are scored: ``statuses`` are those of an item's responses,
-    repeats included; ``target`` and ``chosen`` are the correct and the selected option, empty if the benchmark has no
-    options; ``options`` is how many a guess has (`Benchmark.option_count`).
+    repeats included; ``target`` is the correct option, empty if there are none, and ``chosen`` the selected one of the
+    benchmark's options; ``options`` is how many a guess has (`Benchmark.option_count`).
     """
 
     benchmark: Benchmark
@@ -308,6 +308,7 @@ def item_table(
     values = {name: [*(item.values.get(name) for item in items), *filler] for name in metrics}
     firsts = [views[0] for _, _, views in rows]
     lettered = bool(benchmark.options)
+    options = tuple(benchmark.option_count(first.document) for first in firsts)
     return ItemTable(
         benchmark,
         metrics=metrics,
@@ -317,9 +318,12 @@ def item_table(
         clusters=tuple(cluster for _, cluster, _ in rows),
         samples=tuple(tuple(view.sample_id for view in views) for _, _, views in rows),
         statuses=tuple(tuple(chain.from_iterable((one.status, *one.further) for one in views)) for _, _, views in rows),
-        target=tuple(str(first.document["target"]) if lettered else "" for first in firsts),
+        target=tuple(
+            str(first.document["target"]) if lettered or count else ""
+            for first, count in zip(firsts, options, strict=True)
+        ),
         chosen=tuple(first.filtered if lettered else "" for first in firsts),
-        options=tuple(benchmark.option_count(first.document) for first in firsts),
+        options=options,
         complete=np.arange(len(rows)) < len(items),
         groups={name: tuple(benchmark.breakdowns[name](first) for first in firsts) for name in breakdowns},
         columns={name: column_of(name, several) for name, several in values.items()},

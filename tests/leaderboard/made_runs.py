@@ -71,7 +71,7 @@ def entry(
             for name, one in tables.items()
         },
         statuses=(("ok",),) * count,
-        target=("A",) * count,
+        target=tuple((benchmark.options or "A")[row % max(1, len(benchmark.options))] for row in range(count)),
         chosen=("A",) * count,
         options=(len(benchmark.options),) * count,
     )

@@ -12,8 +12,8 @@ import pytest
 from made_runs import FAIR, GOOD, KEY, POOR, board, cxr, entry, page, ranked, right, run, signed
 from medtasks.leaderboard.board.board import Board, Refused
 from medtasks.leaderboard.board.build import build_board
+from medtasks.leaderboard.board.findings import finding
 from medtasks.leaderboard.board.models import Described, read_by_model
-from medtasks.leaderboard.board.numbers import finding
 from medtasks.leaderboard.board.usage import Price
 
 from medtasks.catalog.benchmark import BoardLayout, Column
@@ -45,6 +45,27 @@ def test_the_chance_level_is_that_of_the_items_scored() -> None:
     assert ranking.column.chance == 0.2917
     cells = {row.model: row.cells[KEY] for row in found.tables[0].rows}
     assert finding(ranking, made.models, cells).endswith("lucky is not above chance (29.2 %).")
+
+
+def test_a_column_has_the_best_constant_answer_and_the_best_blind_run() -> None:
+    """Blind runs of other data do not count, and each is beaten by the best."""
+    blind = [run("low", [cxr(0.3, 5)], blind=True), run("high", [cxr(0.5, 7)], blind=True)]
+    other = run("other", [cxr(0.9, 8, data="d1")], blind=True)
+    ranking, *_ = page(GOOD, FAIR, POOR, *blind, other).rankings
+    column = ranking.column
+    assert (column.chance, column.constant, column.constant_answer) == (0.2, 0.2, "A")
+    high = blind[1].entries["mi_cxr"].scores.metrics["accuracy"].value
+    assert (column.blind, column.blind_model) == (high, "high")
+    assert page(GOOD, FAIR, other).rankings[0].column.blind is None
+
+
+def test_a_model_that_does_not_exceed_the_best_blind_run_is_named() -> None:
+    made = board(GOOD, POOR, run("blind", [cxr(0.5, 7)], blind=True))
+    (found,) = made.benchmarks
+    cells = {row.model: row.cells[KEY] for row in found.tables[0].rows}
+    level = f"{100 * (found.rankings[0].column.blind or 0):.1f} %"
+    sentence = finding(found.rankings[0], made.models, cells)
+    assert sentence.endswith(f" lab/poor is not above the best blind run ({level}).")
 
 
 def test_the_order_of_runs_changes_no_byte() -> None:

@@ -140,9 +140,22 @@ def test_bars_say_what_is_best_and_what_chance_is(plain: Drawn) -> None:
     assert plain.texts(KINDS["bars"]).count("dashed: chance 20.0") == 3
     alt = plain.figures[KINDS["bars"]].alt
     assert "with 95 % intervals" in alt
-    assert "Chance level 20.0, drawn dashed" in alt
+    assert "Dashed: chance 20.0." in alt
     assert "TEL: best Aurora-VL 72B 88.5 (86.4, 90.5) %, last Uniform guessing 20.9 (18.3, 23.6) %" in alt
     assert "2 rows are not comparable and not drawn" in alt
+
+
+def test_bars_are_drawn_with_the_highest_floor_and_name_the_others() -> None:
+    made = board()
+    (benchmark,) = [one for one in made.benchmarks if any(plot.name == "families" for plot in one.plots)]
+    (table,) = [one for one in benchmark.tables if one.name == "families"]
+    floors = {"constant": 0.228, "constant_answer": "C", "blind": 0.31, "blind_model": "x"}
+    changed = table.model_copy(update={"columns": tuple(one.model_copy(update=floors) for one in table.columns)})
+    tables = tuple(changed if one is table else one for one in benchmark.tables)
+    filled = benchmark.model_copy(update={"tables": tables})
+    bars = figures_of(made, filled)["families"]
+    assert {block.note for block in bars.shape.blocks} == {"dashed: best blind run 31.0; chance 20.0, always C 22.8"}
+    assert {block.chance for block in bars.shape.blocks} == {31.0}
 
 
 def test_a_score_against_cost_takes_what_most_models_have(plain: Drawn) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from made_runs import CLUSTERS, right
 from medtasks.leaderboard.board.board import BoardColumn, BoardModel, Cell, Pair, Ranked, Ranking
-from medtasks.leaderboard.board.numbers import finding
+from medtasks.leaderboard.board.findings import finding
 from medtasks.leaderboard.rank.rankings import rank_models
 from statsmodels.stats.multitest import multipletests
 
@@ -217,6 +217,11 @@ def test_models_not_above_chance_and_few_clusters_are_named() -> None:
     said = finding(one, models, cells(a=0.3, b=0.2, c=0.1, d=0.1))
     assert said.endswith(" Bea and Cid are not above chance (20.0 %).")
     assert "not above chance" not in finding(one, models, cells(a=0.3, b=0.3, c=0.3, d=0.1))
+    # the highest floor counts
+    column = one.column.model_copy(update={"constant": 0.228, "constant_answer": "C"})
+    constant = one.model_copy(update={"column": column})
+    said = finding(constant, models, cells(a=0.3, b=0.22, c=0.25, d=0.1))
+    assert said.endswith(" Bea is not above always answering C (22.8 %).")
     # few clusters are named
     one = lettered({"a": "a", "b": "a"}, ("a", "b", 0.9, 0.8, 1.0)).model_copy(update={"warning": "few", "clusters": 5})
     said = finding(one, NAMED, cells(a=0.9, b=0.0))

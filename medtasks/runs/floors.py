@@ -1,0 +1,72 @@
+"""What an accuracy would be without reading the question: the floors that a score has to exceed."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from medtasks.metrics.variants import PREFERENCE
+from medtasks.runs.table import ItemTable, Rows
+
+
+@dataclass(frozen=True)
+class Floors:
+    """The accuracy of guessing and of the best constant answer over some items, fractions.
+
+    ``chance`` is that of uniform guessing, ``constant`` that of always giving ``constant_answer``, the
+    most frequent correct option (of several the first in the alphabet). All are None if an item
+    cannot be guessed, the last two also if the options were rotated: then no option is correct more
+    often than another.
+    """
+
+    chance: float | None
+    constant: float | None = None
+    constant_answer: str | None = None
+
+    @property
+    def highest(self) -> float | None:
+        """The higher of the two, None without any."""
+        return max((floor for floor in (self.chance, self.constant) if floor is not None), default=None)
+
+
+def floors_of(options: Sequence[int], targets: Sequence[str]) -> Floors:
+    """The floors of items with so many ``options`` and these correct ones; a target may be empty.
+
+    >>> floors_of([5, 5, 5, 5], ["A", "C", "B", "C"])
+    Floors(chance=0.2, constant=0.5, constant_answer='C')
+    """
+    chance = _uniform_guessing(options)
+    counts = Counter(targets)
+    if chance is None or "" in counts:
+        return Floors(chance)
+    answer, times = min(counts.items(), key=lambda counted: (-counted[1], counted[0]))
+    return Floors(chance, times / len(targets), answer)
+
+
+def accuracy_floors(table: ItemTable, rows: Rows, accuracy: float) -> dict[str, Any]:
+    """The fields of an accuracy over ``rows`` that are about its floors: those of `Floors`, and the
+    margins over chance and over the highest floor."""
+    numbers = rows.tolist()
+    rotated = PREFERENCE in table.metrics
+    targets = [""] * len(numbers) if rotated else [table.target[row] for row in numbers]
+    floors = floors_of([table.options[row] for row in numbers], targets)
+    margins = {
+        "margin_over_chance": None if floors.chance is None else accuracy - floors.chance,
+        "margin_over_floor": None if floors.highest is None else accuracy - floors.highest,
+    }
+    return asdict(floors) | margins
+
+
+def _uniform_guessing(options: Sequence[int]) -> float | None:
+    """The mean of 1/options; None if an item cannot be guessed."""
+    numbers, counts = np.unique(options, return_counts=True)
+    if numbers[0] == 0:
+        return None
+    if len(numbers) == 1:  # divided once, so that 1/5 is not 0.2 with an error of rounding
+        return 1 / int(numbers[0])
+    return math.fsum((counts / numbers).tolist()) / len(options)
