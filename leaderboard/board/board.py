@@ -127,13 +127,14 @@ class Pair(_Frozen):
     reason: str | None = None
     warning: str | None = None
     standard_error: float | None = None
+    cautions: tuple[str, ...] = Field(default=(), exclude=True)
 
 
 class Ranking(_Frozen):
     """The comparison of all comparable models by one headline column, best first. ``detectable`` is the minimum
     detectable difference between two of these models (80 % power at level 0.05, median over pairs), in the column's
-    unit. ``warning`` is about too few clusters. ``unranked`` gives by comparable model the reason why it has no
-    rank."""
+    unit. ``warning`` is about too few clusters, and about pairs. ``unranked`` gives by comparable model the reason why
+    it has no rank."""
 
     column: BoardColumn
     items: int

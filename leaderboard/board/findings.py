@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from medtasks.stats.paired import few_clusters
+
 from .board import BoardModel, Cell, Ranking
 from .floors import highest_floor, level_text
 from .numbers import DIFFERENCES, number
@@ -33,7 +35,7 @@ def finding(ranking: Ranking, models: Mapping[str, BoardModel], cells: Mapping[s
             lead += f", and {first} leads {second}{_by(behind[0], behind[1], ranking)}"
         parts.append(lead)
     sentences = [f"{'; '.join(parts)}."]
-    if ranking.warning and not behind:
+    if not behind and few_clusters(ranking.clusters) is not None:
         sentences.append(f"With only {ranking.clusters} clusters, even large differences may not be significant.")
     sentences += _not_above_floor(ranking, models, cells)
     return " ".join(sentences)

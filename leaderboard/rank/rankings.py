@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
@@ -123,7 +123,7 @@ def rank_models(
         ranked=tuple(ranked),
         pairs=pairs,
         detectable=statistics.median(known) if known else None,
-        warning=paired.few_clusters(inside, len(pairs)) if pairs else None,
+        warning=_ranking_warning(inside, pairs),
         unranked=dict(sorted({**unscored, **(unranked or {})}.items())),
     )
 
@@ -142,19 +142,30 @@ def pair_of(
         (one, times), (other, others) = (table[both].T for table in tables)
         if (times == 1).all() and (others == 1).all() and np.isin((one, other), (0, 1)).all():
             wins, losses = int((one > other).sum()), int((one < other).sum())
-    shared = ("items", "clusters", "difference", "low", "high", "p_value", "reason", "standard_error")
+    shared = ("items", "clusters", "difference", "low", "high", "p_value", "reason", "standard_error", "cautions")
     values = {name: getattr(found, name) for name in shared}
     return schema.Pair(first=first, second=second, **values, p_holm=None, wins=wins, losses=losses)
 
 
 def with_holm(pairs: Sequence[schema.Pair]) -> tuple[schema.Pair, ...]:
-    """The pairs with p-values corrected over all of them, and with warnings about too few clusters."""
+    """The pairs with p-values corrected over all of them, and with their warnings."""
     adjusted = paired.holm([pair.p_value for pair in pairs])
     tests = sum(p is not None for p in adjusted)
     return tuple(
-        pair.model_copy(update={"p_holm": p, "warning": paired.few_clusters(pair.clusters, tests)})
+        pair.model_copy(update={"p_holm": p, "warning": paired.comparison_warning(pair.clusters, pair.cautions, tests)})
         for pair, p in zip(pairs, adjusted, strict=True)
     )
+
+
+def _ranking_warning(clusters: int, pairs: Sequence[schema.Pair]) -> str | None:
+    """The warning about few clusters, else each caution with the number of pairs that it is about."""
+    if not pairs:
+        return None
+    if few := paired.few_clusters(clusters, len(pairs)):
+        return few
+    counts = Counter(caution for pair in pairs for caution in pair.cautions)
+    about = [f"{caution} (in {count} of {len(pairs)} comparisons)" for caution, count in sorted(counts.items())]
+    return "; ".join(about) or None
 
 
 def billions_of(size: str | None) -> float | None:

@@ -17,7 +17,7 @@ from medtasks.metrics.registry import get_metric
 from medtasks.runs.scores import Scores
 from medtasks.runs.table import ItemTable, Rows, RunTables, reduced_to, without_value
 from medtasks.stats.bootstrap import Clusters
-from medtasks.stats.paired import PairedDifference, clustered_score, paired_difference
+from medtasks.stats.paired import PairedDifference, clustered_score, few_clusters, paired_difference
 
 
 class Paired(BaseModel, frozen=True):
@@ -146,7 +146,8 @@ def level_gap(lower: ItemTable, higher: ItemTable, metric: str) -> LevelGap | No
     score = get_metric(metric).score
     one, other = (clustered_score(side, clusters, score) for side in sides)
     found = paired_difference(one, other)
-    return LevelGap(metric=metric, difference=found.difference, interval=found.interval, warning=found.warning)
+    warning = few_clusters(found.clusters)  # the levels have different items, so the cautions do not apply
+    return LevelGap(metric=metric, difference=found.difference, interval=found.interval, warning=warning)
 
 
 def level_gaps(tables: RunTables) -> dict[str, LevelGap]:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 
 from medtasks.metrics.base import Array, totals
 from medtasks.stats.bootstrap import CONFIDENCE, TAILS, Clusters, Score, cluster_totals
+from medtasks.stats.cautions import UNEVEN, cautions
 from medtasks.stats.sign_flips import sign_flip_p
 
 FEW_CLUSTERS = 20
@@ -47,7 +48,7 @@ class PairedDifference(BaseModel, frozen=True):
     """``difference`` = ``first`` - ``second`` in one metric, in its unit, over items of so many clusters.
 
     ``interval`` is its confidence interval, ``p_value`` that of the cluster sign-flip test, ``standard_error`` that of
-    the jackknife; if there are none, ``reason`` says why. ``warning`` is about too few clusters.
+    the jackknife; if there are none, ``reason`` says why. ``warning`` is about too few clusters and ``cautions``.
     """
 
     first: float
@@ -60,6 +61,7 @@ class PairedDifference(BaseModel, frozen=True):
     reason: str | None = None
     warning: str | None = None
     standard_error: float | None = Field(default=None, exclude=True)
+    cautions: tuple[str, ...] = Field(default=(), exclude=True)
 
     @property
     def low(self) -> float | None:
@@ -117,10 +119,12 @@ def paired_difference(first: ClusteredScore, second: ClusteredScore) -> PairedDi
         return made(reason=f"the score is undefined without {undefined} of {count} clusters")
     error = math.sqrt((count - 1) / count * float(((left_out - difference) ** 2).sum()))
     p_value = sign_flip_p(added)
+    warned = tuple(cautions(first.sums, second.sums, first.weights, second.weights))
+    warnings: dict[str, Any] = {"cautions": warned, "warning": comparison_warning(count, warned)}
     weights = first.weights / first.weights.sum() + second.weights / second.weights.sum()
     ends = _accepted(added, weights / 2, difference, p_value)
     reason = None if ends else f"an interval needs at least {LEAST_CLUSTERS} clusters"
-    return made(interval=ends, p_value=p_value, standard_error=error, reason=reason)
+    return made(interval=ends, p_value=p_value, standard_error=error, reason=reason, **warnings)
 
 
 def with_observations(first: ClusteredScore, second: ClusteredScore) -> tuple[ClusteredScore, ClusteredScore]:
@@ -206,6 +210,15 @@ def few_clusters(clusters: int, tests: int = 1) -> str | None:
             f"p is at least {least:.3g}{after}"
         )
     return f"with {clusters} clusters, fewer than {FEW_CLUSTERS}, only large differences are detected"
+
+
+def comparison_warning(clusters: int, cautions: Sequence[str], tests: int = 1) -> str | None:
+    """All that a reader of a comparison is warned of: few clusters (`few_clusters`), else `UNEVEN`, and the rest of
+    its ``cautions``; None without any."""
+    few = few_clusters(clusters, tests)
+    if few is None:
+        return "; ".join(cautions) or None
+    return "; ".join([few, *(caution for caution in cautions if caution != UNEVEN)])
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

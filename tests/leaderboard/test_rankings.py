@@ -46,7 +46,7 @@ def test_best_first_within_the_interval_of_its_rank() -> None:
     means = {name: table[:, 0].mean() for name, table in MODELS.items()}
     assert [one.model for one in found.ranked] == sorted(means, key=means.get, reverse=True)
     assert [one.rank for one in found.ranked] == [1, 2, 3, 4]
-    assert (found.items, found.clusters, found.warning) == (240, 60, None)
+    assert (found.items, found.clusters) == (240, 60)
     assert all((one.best or 9) <= one.rank <= (one.worst or 0) for one in found.ranked)
     ends = {one.model: (one.best, one.worst) for one in found.ranked}
     assert ends["d"] == (4, 4)
@@ -85,6 +85,15 @@ def test_wins_and_losses_are_counted_of_verdicts() -> None:
     assert found.p_value == pytest.approx(2 / 2**10)
     thrice = {name: table * [[1, 3]] for name, table in MODELS.items()}  # answers repeated three times are no verdicts
     assert {(one.wins, one.losses) for one in ranking(thrice).pairs} == {(None, None)}
+
+
+def test_a_ranking_counts_the_pairs_that_are_warned_of() -> None:
+    """The best two models share so few errors that they would fill less than 15 of the 60 patients."""
+    found = ranking(MODELS)
+    warned = [one for one in found.pairs if one.warning is not None]
+    assert [(one.first, one.second) for one in warned] == [(found.ranked[0].model, found.ranked[1].model)]
+    assert "errors or correct answers are few" in str(warned[0].warning)
+    assert found.warning == f"{warned[0].warning} (in 1 of 6 comparisons)"
 
 
 def test_few_patients_are_told_with_every_pair_and_the_ranking() -> None:
