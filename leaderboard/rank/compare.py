@@ -20,7 +20,7 @@ from medtasks.core.text import TextTable, counted, first_names, grouped_notes, p
 from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.runs.comparisons import compare_statistics
 from medtasks.runs.signature import differences, has_unknown_prompts
-from medtasks.runs.table import Mask, without_value
+from medtasks.runs.table import Mask, Rows, without_value
 from medtasks.stats.paired import detectable_difference
 from medtasks.stats.sign_flips import rounded_differences, signed_rank_p
 
@@ -195,13 +195,28 @@ def _metrics_of(runs: Sequence[ScoredRun], name: str) -> list[str]:
     return [metric for metric in first if all(metric in other for other in others)]
 
 
-def _lines(first: Entry, second: Entry, metrics: Sequence[str]) -> Iterator[Line]:
-    names, here, there = np.intersect1d(first.items, second.items, assume_unique=True, return_indices=True)
+@dataclass(frozen=True)
+class SharedRows:
+    """The rows of the items that two entries share; ``others`` counts items with other questions or gold answers."""
+
+    here: Rows
+    there: Rows
+    others: int
+
+
+def shared_rows(first: Entry, second: Entry) -> SharedRows:
+    """The items of both that have the same question; none if the entries claim the same data and disagree."""
+    _, here, there = np.intersect1d(first.items, second.items, assume_unique=True, return_indices=True)
     same_question = _asked_the_same(np.array(first.questions)[here], np.array(second.questions)[there])
     others = int(np.count_nonzero(~same_question))
     if others and first.fingerprint == second.fingerprint:  # the items on which they agree are a choice of one of them
         same_question[:] = False
-    names, here, there = names[same_question], here[same_question], there[same_question]
+    return SharedRows(here[same_question], there[same_question], others)
+
+
+def _lines(first: Entry, second: Entry, metrics: Sequence[str]) -> Iterator[Line]:
+    rows = shared_rows(first, second)
+    here, there, others = rows.here, rows.there, rows.others
     same_clusters = np.array_equal(np.array(first.clusters)[here], np.array(second.clusters)[there])
     for metric in metrics:
         unlike = differences(first.signatures[metric], second.signatures[metric])
@@ -223,7 +238,7 @@ def _lines(first: Entry, second: Entry, metrics: Sequence[str]) -> Iterator[Line
         if found is None:
             sides = (("first", first.scores.metrics[metric]), ("second", second.scores.metrics[metric]))
             why = [f"{side} run: {score.reason or 'no value'}" for side, score in sides if score.value is None]
-            why = [*why, "no item has a value from both runs"] if len(names) else ["the runs have no item in common"]
+            why = [*why, "no item has a value from both runs"] if len(here) else ["the runs have no item in common"]
             yield replace(line, reason=why[0])
             continue
         pair, error = pair_of("first", "second", metric, (one, two), found), found.standard_error

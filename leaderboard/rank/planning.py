@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,14 +19,28 @@ from medtasks.core.errors import NoRowsError, UsageError
 from medtasks.core.settings import Subset
 from medtasks.core.text import TextTable
 from medtasks.metrics.registry import get_metric, unit_of
-from medtasks.runs.table import without_value
-from medtasks.stats.paired import clustered_score, detectable_difference
+from medtasks.stats.paired import LEAST_CLUSTERS, LEVEL, POWER, student_quantile
 
 from ..board.board import Unit
 from ..board.numbers import UNITS, number
 from ..board.reference import load_reference, place_of
 from ..verify.scored_run import ScoredRun
-from .compare import compare_runs
+from .pilots import (
+    Contributions,
+    intraclass_correlation,
+    paired_contributions,
+    pilot_margin,
+    single_contributions,
+    variance_components,
+)
+from .power import (
+    Measured,
+    Population,
+    RightOrWrong,
+    Sizes,
+    formula_difference,
+    simulated_difference,
+)
 
 MOST_CLUSTERS = 10**6
 SHARES = (0.05, 0.1, 0.25, 0.5, 1.0)
@@ -34,23 +48,22 @@ ICC = 0.1
 """Assumed correlation of two answers in one cluster, where no pilot run shows it."""
 
 
-class Spread(NamedTuple):
-    """The standard error of the difference between two models' scores over ``clusters`` clusters, to whose square root
-    it is inversely proportional; ``basis`` says in a sentence where it is from."""
+@dataclass(frozen=True)
+class Basis:
+    """What a plan assumes of two models.
 
-    error: float
-    clusters: int
-    basis: str
+    ``words`` says in a sentence where it is from; differences have to be larger by the factor ``margin``, because a
+    pilot's spread is an estimate.
+    """
 
-    def detectable(self, clusters: int) -> float | None:
-        """The minimum detectable difference (80 % power at level 0.05) with so many clusters; None if there is none."""
-        return detectable_difference(self.error * math.sqrt(self.clusters / clusters), clusters)
+    population: Population
+    words: str
+    margin: float = 1.0
 
-    def needed(self, difference: float) -> int | None:
-        """The smallest number of clusters with which ``difference`` is detected; None above a million."""
-        some = range(2, MOST_CLUSTERS)
-        fewest = 2 + bisect_left(some, True, key=lambda count: (self.detectable(count) or math.inf) <= difference)
-        return fewest if fewest < MOST_CLUSTERS else None
+    def detectable(self, sizes: Sizes) -> float | None:
+        """The minimum detectable difference (80 % power at level 0.05) over clusters of these sizes."""
+        difference = simulated_difference(self.population, sizes)
+        return None if difference is None else min(self.margin * difference, self.population.largest)
 
 
 @dataclass(frozen=True)
@@ -118,7 +131,7 @@ def plan_task(
     Args:
         task: the task or group.
         metric: by default the first headline score.
-        pilots: one run or two (`pilot_spread`); without any the spread is assumed (`assumed_spread`).
+        pilots: one run or two (`pilot_basis`); without any the spread is assumed (`assumed_basis`).
         score: expected accuracy, without a pilot.
         icc: correlation of answers in one cluster, without a pilot.
         difference: also find the number of clusters that detects it, in points or the metric's unit.
@@ -142,16 +155,47 @@ def plan_task(
     documents = [document for part in parts for document in part]
     if not documents:
         raise UsageError(f"{task}: the prepared data have no documents of its tasks.")
-    spread = pilot_spread(task, metric, *pilots) if pilots else assumed_spread(task, metric, documents, score, icc)
+    basis = pilot_basis(task, metric, *pilots) if pilots else assumed_basis(task, metric, score, icc)
     unit = unit_of(metric)
-    needed = None if difference is None else spread.needed(difference / (100 if unit == "fraction" else 1))
     subsets = []
     for share in shares:
         chosen = documents if share == 1 else [one for part in parts for one in Subset(share, 0).of(part)]
-        clusters = len({one["cluster"] for one in chosen})
-        subsets.append(Size(share, clusters, len(chosen), spread.detectable(clusters)))
-    every = len({one["cluster"] for one in documents})
-    return Plan(task, metric, unit, spread.basis, tuple(subsets), tuple(left_out), every, difference, needed)
+        sizes = cluster_sizes(chosen)
+        subsets.append(Size(share, len(sizes), len(chosen), basis.detectable(sizes)))
+    sizes = cluster_sizes(documents)
+    needed = None
+    if difference is not None:
+        of_all = next((size.detectable for size in subsets if size.share == 1), None)
+        of_all = of_all or basis.detectable(sizes)
+        needed = clusters_needed(basis.population, sizes, of_all, difference / (100 if unit == "fraction" else 1))
+    return Plan(task, metric, unit, basis.words, tuple(subsets), tuple(left_out), len(sizes), difference, needed)
+
+
+def cluster_sizes(documents: Iterable[Document]) -> Sizes:
+    """Items by cluster, in the order of the clusters' names."""
+    items = {(document["cluster"], document.get("item_id", document["sample_id"])) for document in documents}
+    counts = Counter(cluster for cluster, _ in items)
+    return np.array([counts[cluster] for cluster in sorted(counts)], dtype=np.int64)
+
+
+def clusters_needed(population: Population, sizes: Sizes, detectable: float | None, difference: float) -> int | None:
+    """About the smallest number of clusters like these with which ``difference`` is found; None above a million.
+
+    The formula is corrected by what the simulation over all clusters says (``detectable``); the correction vanishes as
+    clusters become more.
+    """
+    count = len(sizes)
+    ratio = 1.0 if detectable is None else detectable / formula_difference(population, sizes)
+
+    def is_found(clusters: int) -> bool:
+        quantiles = student_quantile(1 - LEVEL / 2, clusters - 1) + student_quantile(POWER, clusters - 1)
+        error = population.standard_error(sizes) * math.sqrt(count / clusters)
+        least = quantiles * error * ratio ** min(1.0, count / clusters)
+        return bool(least <= difference)
+
+    numbers = range(LEAST_CLUSTERS, MOST_CLUSTERS)
+    fewest = LEAST_CLUSTERS + bisect_left(numbers, True, key=is_found)
+    return fewest if fewest < MOST_CLUSTERS else None
 
 
 def default_metric(task: str) -> str:
@@ -164,44 +208,44 @@ def default_metric(task: str) -> str:
     return metrics[0]
 
 
-def pilot_spread(task: str, metric: str, first: ScoredRun, second: ScoredRun | None = None) -> Spread:
-    """The spread in one or two pilot runs; `UsageError` if they have none of this score.
+def pilot_basis(task: str, metric: str, first: ScoredRun, second: ScoredRun | None = None) -> Basis:
+    """What one or two pilot runs show; `UsageError` if they have no spread of this score.
 
-    With two, it is that of their paired difference. With one, that of its score times ``sqrt(2)``: the other model is
-    taken to vary as much, independently; two models' answers are usually correlated, so this is an upper bound.
+    With two, it is the spread of their paired difference. With one, the other model is taken to vary as much,
+    independently; two models' answers are usually correlated, so this is an upper bound.
     """
     if second is not None:
-        (line,) = compare_runs(first, second, task=task, metric=metric).lines
-        if line.pair is None or not line.pair.standard_error or line.detectable is None:
-            why = line.reason or "the two runs do not differ in any cluster"
-            raise UsageError(f"{task} {metric}: the pilot runs show no spread ({why}); use other runs, or one alone.")
-        return Spread(line.pair.standard_error, line.pair.clusters, "paired difference of the two pilot runs")
-    entry = first.entries.get(task)
-    if entry is None or metric not in entry.scores.metrics:
-        known = ", ".join(sorted(first.entries)) if entry is None else ", ".join(entry.scores.metrics)
-        raise UsageError(f"the pilot run has no {task if entry is None else metric}; it has {known}.")
-    table = entry.statistics(metric)
-    rows = np.flatnonzero(~without_value(table))
-    score = clustered_score(table[rows], [entry.clusters[row] for row in rows.tolist()], get_metric(metric).score)
-    count = len(score.sums)
-    if count < 2 or not np.isfinite(score.without).all():
-        raise UsageError(f"{task} {metric}: the pilot run has values in {count} clusters, expected at least 2.")
-    error = math.sqrt((count - 1) / count * float(((score.without - score.value) ** 2).sum()))
-    if error < 1e-12:  # rounding
-        raise UsageError(f"{task} {metric}: the pilot run shows no spread (no cluster changes the score); use another.")
-    basis = "one pilot run; the other model is taken to vary as much, independently (an upper bound)"
-    return Spread(math.sqrt(2) * error, count, basis)
+        clusters = paired_contributions(first, second, task, metric)
+        return _measured(clusters, 1, f"{task} {metric}", "paired difference of the two pilot runs")
+    clusters = single_contributions(first, task, metric)
+    words = "one pilot run; the other model is taken to vary as much, independently (an upper bound)"
+    if clusters.right is None:
+        return _measured(clusters, 2, f"{task} {metric}", words)
+    score = float(clusters.right.sum() / clusters.sizes.sum())
+    icc = intraclass_correlation(clusters.right, clusters.sizes)
+    effects = 1 + (clusters.sizes - 1) * icc
+    standardized = clusters.deviations * clusters.sizes.sum() / np.sqrt(clusters.sizes * effects)
+    by_clusters = 1 - float(clusters.sizes.sum()) / float((clusters.sizes * effects).sum())
+    margin = 1 + (pilot_margin(standardized) - 1) * by_clusters**2  # the variance within follows from the score
+    return Basis(RightOrWrong(score, icc), f"{words}, correlation {icc:.2g} within clusters", margin)
 
 
-def assumed_spread(
-    task: str, metric: str, documents: Sequence[Document], score: float | None = None, icc: float = ICC
-) -> Spread:
-    """The spread of right and wrong answers at accuracy ``score``, by default the median of the published ones, without
-    a pilot run; `UsageError` if there is no such score or spread.
+def _measured(clusters: Contributions, models: int, place: str, words: str) -> Basis:
+    """The variance of the clusters' contributions by their size, times the number of independent ``models``."""
+    sums = clusters.deviations * clusters.sizes.sum()
+    within, between = variance_components(sums, clusters.sizes)
+    spread = np.sqrt(within * clusters.sizes + between * clusters.sizes.astype(np.float64) ** 2)
+    if not spread.any():
+        raise UsageError(f"{place}: the pilot runs show no spread; use other runs, or one alone.")
+    residuals = sums / spread
+    residuals /= math.sqrt(float((residuals**2).mean()))
+    population = Measured(within * models, between * models, (residuals,) * models)
+    return Basis(population, words, pilot_margin(residuals))
 
-    The variance of a mean is ``p (1 - p) / n``, times the design effect ``1 + (m - 1) icc`` (Kish 1965) with m items
-    per cluster; that of the difference twice as much, as if the models were independent.
-    """
+
+def assumed_basis(task: str, metric: str, score: float | None = None, icc: float = ICC) -> Basis:
+    """Right and wrong answers of independent models at accuracy ``score``, by default the median of the published ones,
+    without a pilot run; `UsageError` if there is no such score or spread."""
     if unit_of(metric) != "fraction" or get_metric(metric).width != 2:
         raise UsageError(f"{metric} is not a share of right answers; give a pilot run of {task} (--pilot DIR).")
     basis = "the score given"
@@ -216,7 +260,4 @@ def assumed_spread(
         raise UsageError(
             f"--score {score:g}: models that are always right or wrong do not differ; give one in between."
         )
-    clusters = len({one["cluster"] for one in documents})
-    items = len({one.get("item_id", one["sample_id"]) for one in documents})
-    error = math.sqrt(2 * score * (1 - score) / items * (1 + (items / clusters - 1) * icc))
-    return Spread(error, clusters, f"{basis}, independent models, correlation {icc:g} within clusters")
+    return Basis(RightOrWrong(score, icc), f"{basis}, independent models, correlation {icc:g} within clusters")

@@ -116,8 +116,9 @@ def saddlepoint_share(sizes: Array, times: npt.NDArray[np.int64], observed: floa
         if step <= 1e-10 * point:
             break
     pulled = point * size
-    cumulant = float((times * (pulled + np.log1p(np.exp(-2 * pulled)) - math.log(2))).sum())
-    curve = float((times * size**2 / np.cosh(pulled) ** 2).sum())
+    decay = np.exp(-2 * pulled)
+    cumulant = float((times * (pulled + np.log1p(decay) - math.log(2))).sum())
+    curve = float((times * size**2 * 4 * decay / (1 + decay) ** 2).sum())  # 1 / cosh², which would overflow
     signed, bent = math.sqrt(max(0.0, 2 * (point * target - cumulant))), point * math.sqrt(curve)
     beyond = float(ndtr(-signed))
     if signed > 1e-3:  # below, both terms are the same number, whose difference is rounding

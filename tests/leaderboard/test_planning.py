@@ -8,31 +8,99 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_runs import FAIR, GOOD, cxr, right, run
-from medtasks.leaderboard.rank.planning import Spread, assumed_spread, default_metric, pilot_spread, plan_task
+from medtasks.leaderboard.rank.pilots import intraclass_correlation, variance_components
+from medtasks.leaderboard.rank.planning import (
+    assumed_basis,
+    cluster_sizes,
+    clusters_needed,
+    default_metric,
+    pilot_basis,
+    plan_task,
+)
+from medtasks.leaderboard.rank.power import Population, RightOrWrong, Sizes, simulated_difference
 from scipy import stats
 from typer.testing import CliRunner
 
-from medtasks.benchmarks.documents import task_documents
 from medtasks.cli.app import app
 from medtasks.core.errors import UsageError
+from medtasks.stats.sign_flips import sign_flip_p
 
 
-def jackknife(values: np.ndarray) -> float:
-    """The standard error of a mean over 60 clusters of four."""
-    by_cluster = values.reshape(60, 4)
-    without = np.array([np.delete(by_cluster, one, axis=0).mean() for one in range(60)])
-    return float(np.sqrt(59 / 60 * ((without - without.mean()) ** 2).sum()))
+def log_normal_sizes(clusters: int, seed: int = 0) -> Sizes:
+    """Some questions in most clusters, hundreds in a few."""
+    return np.ceil(np.random.default_rng(seed).lognormal(1.5, 1.2, clusters)).astype(np.int64)
 
 
-def test_two_pilots_give_the_spread_of_their_difference_and_one_an_upper_bound() -> None:
-    spread = pilot_spread("mi_cxr", "accuracy", GOOD, FAIR)
-    error = jackknife((right(0.8, 0) - right(0.6, 1))[:, 0])
-    assert (spread.error, spread.clusters) == (pytest.approx(error), 60)
-    factor = stats.t.ppf(0.975, 239) + stats.t.ppf(0.8, 239)
-    assert spread.detectable(240) == pytest.approx(factor * error / 2)
-    spread = pilot_spread("mi_cxr", "accuracy", GOOD)
-    assert spread.error == pytest.approx(math.sqrt(2) * jackknife(right(0.8, 0)[:, 0]))
-    assert "upper bound" in spread.basis
+def power_of(population: Population, sizes: Sizes, difference: float, studies: int = 500) -> float:
+    """The share of new studies in which the paired test finds the difference."""
+    draw = np.random.default_rng(99)
+    found = [sign_flip_p(population.differences(sizes, difference, draw)) <= 0.05 for _ in range(studies)]
+    return float(np.mean(found))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "score"),
+    [(np.full(20, 1), 0.9), (np.full(40, 9), 0.6), (log_normal_sizes(50), 0.6), (log_normal_sizes(50, 1), 0.9)],
+    ids=["one question a cluster", "equal", "log-normal", "log-normal, good models"],
+)
+def test_the_power_is_80_percent_at_the_difference_that_is_named(sizes: Sizes, score: float) -> None:
+    """0.05 is three standard errors of 500 studies."""
+    population = RightOrWrong(score, 0.2)
+    difference = simulated_difference(population, sizes)
+    assert difference is not None
+    assert power_of(population, sizes, difference) == pytest.approx(0.8, abs=0.055)
+
+
+def test_a_few_large_clusters_count_by_the_squares_of_their_sizes() -> None:
+    """The variance of a mean of 10 answers in clusters of 6, 2 and 2: of the 100 pairs 44 are in one cluster."""
+    sizes = np.array([6, 2, 2])
+    variance = 2 * 0.24 / 10 * (1 + (44 / 10 - 1) * 0.3)
+    assert RightOrWrong(0.6, 0.3).standard_error(sizes) == pytest.approx(math.sqrt(variance))
+
+
+def test_many_even_clusters_have_the_normal_distributions_difference() -> None:
+    population, sizes = RightOrWrong(0.6, 0.1), np.full(400, 5)
+    error = math.sqrt(2 * 0.24 / 2000 * 1.4)
+    factor = stats.t.ppf(0.975, 399) + stats.t.ppf(0.8, 399)
+    assert simulated_difference(population, sizes) == pytest.approx(factor * error)
+
+
+def test_nothing_can_be_found_with_five_clusters() -> None:
+    assert simulated_difference(RightOrWrong(0.6, 0.1), np.full(5, 100)) is None
+    assert simulated_difference(RightOrWrong(0.6, 0.1), np.full(6, 100)) is not None
+
+
+def test_two_pilots_give_the_spread_of_their_difference() -> None:
+    """60 clusters of four: the residuals' variance is that of the clusters' differences."""
+    basis = pilot_basis("mi_cxr", "accuracy", GOOD, FAIR)
+    differences = (right(0.8, 0) - right(0.6, 1))[:, 0].reshape(60, 4).mean(axis=1)
+    error = differences.std(ddof=1) / math.sqrt(60)
+    assert basis.population.standard_error(np.full(60, 4)) == pytest.approx(error, rel=0.01)
+    assert basis.population.standard_error(np.full(240, 4)) == pytest.approx(error / 2, rel=0.01)
+    assert 1 < basis.margin < 1.02
+
+
+def test_one_pilot_gives_its_score_and_the_correlation_within_clusters() -> None:
+    basis = pilot_basis("mi_cxr", "accuracy", GOOD)
+    assert isinstance(basis.population, RightOrWrong)
+    assert basis.population.score == pytest.approx(right(0.8, 0)[:, 0].mean())
+    assert "upper bound" in basis.words
+
+
+@pytest.mark.parametrize("icc", [0.0, 0.3, 0.6])
+def test_the_correlation_of_unequal_clusters_is_estimated(icc: float) -> None:
+    sizes = log_normal_sizes(3000)
+    draw = np.random.default_rng(4)
+    rates = np.full(3000, 0.7) if icc == 0 else draw.beta(0.7 * (1 / icc - 1), 0.3 * (1 / icc - 1), 3000)
+    assert intraclass_correlation(draw.binomial(sizes, rates).astype(float), sizes) == pytest.approx(icc, abs=0.06)
+
+
+@pytest.mark.parametrize(("within", "between"), [(1.0, 0.0), (0.5, 0.2), (0.0, 0.3)])
+def test_variances_within_and_between_clusters_are_told_apart(within: float, between: float) -> None:
+    sizes = log_normal_sizes(4000)
+    spread = np.sqrt(within * sizes + between * sizes.astype(float) ** 2)
+    sums = np.random.default_rng(5).normal(0, spread)
+    assert variance_components(sums, sizes) == pytest.approx((within, between), abs=0.06)
 
 
 def test_pilots_and_scores_without_spread_are_refused_not_planned_with() -> None:
@@ -43,29 +111,33 @@ def test_pilots_and_scores_without_spread_are_refused_not_planned_with() -> None
         ("mi_cxr", (run("always", [cxr(2.0, 0)]),), "the pilot run shows no spread"),
     ):
         with pytest.raises(UsageError, match=said):
-            pilot_spread(task, "accuracy", *pilots)
+            pilot_basis(task, "accuracy", *pilots)
     with pytest.raises(UsageError, match="--score 1"):
-        assumed_spread("mi_cxr_icr", "accuracy", task_documents("mi_cxr_icr"), 1.0)
+        assumed_basis("mi_cxr_icr", "accuracy", 1.0)
 
 
 def test_assumptions_without_a_pilot() -> None:
-    documents = [{"sample_id": f"s{number}", "cluster": f"c{number // 5}"} for number in range(500)]
-    spread = assumed_spread("mi_cxr", "accuracy", documents, score=0.6, icc=0.2)
-    assert spread.error == pytest.approx(math.sqrt(2 * 0.24 / 500 * (1 + 4 * 0.2)))
-    assert spread.clusters == 100
-    published = assumed_spread("mi_cxr", "accuracy", documents)
-    assert "median of 12 published" in published.basis
+    assert assumed_basis("mi_cxr", "accuracy", 0.6, 0.2).population == RightOrWrong(0.6, 0.2)
+    assert "median of 12 published" in assumed_basis("mi_cxr", "accuracy").words
     with pytest.raises(UsageError, match="give a pilot"):
-        assumed_spread("kvasir_vqa_x1", "bleu", documents)
+        assumed_basis("kvasir_vqa_x1", "bleu")
 
 
-@pytest.mark.parametrize("difference", [0.02, 0.05, 0.2])
+def test_items_are_counted_by_cluster_once_each() -> None:
+    """A streaming item has several documents."""
+    documents = [{"sample_id": f"s{number}", "cluster": f"c{number // 5}"} for number in range(12)]
+    documents += [{"sample_id": f"r{number}", "item_id": "stream", "cluster": "c9"} for number in range(3)]
+    assert cluster_sizes(documents).tolist() == [5, 5, 2, 1]
+
+
+@pytest.mark.parametrize("difference", [0.02, 0.05])
 def test_the_clusters_needed_are_the_fewest(difference: float) -> None:
-    spread = Spread(0.04, 60, "")
-    needed = spread.needed(difference)
+    population, sizes = RightOrWrong(0.6, 0.1), np.full(400, 5)
+    needed = clusters_needed(population, sizes, simulated_difference(population, sizes), difference)
     assert needed is not None
-    assert (spread.detectable(needed) or 1) <= difference < (spread.detectable(needed - 1) or 1)
-    assert spread.needed(0.00001) is None
+    assert (simulated_difference(population, np.full(needed, 5)) or 1) <= difference
+    assert (simulated_difference(population, np.full(needed - 1, 5)) or 1) > difference
+    assert clusters_needed(population, sizes, None, 0.00001) is None
 
 
 def test_sizes_follow_the_subsets_of_each_task() -> None:
