@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,7 +15,8 @@ from medtasks.catalog.records import Record, ReleaseRow, Where, build, parse_row
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.schema import Text, text_that
 from medtasks.data.prepared import Prepared, Source
-from medtasks.data.sources import read_jsonl, read_table
+from medtasks.data.release import Release, located
+from medtasks.data.sources import SourceRow, read_table
 from medtasks.data.store import Out, PictureOptions, Preparation
 
 OPTIONS = ("A", "B", "C", "D", "E")
@@ -84,19 +85,30 @@ def parse_mi_cxr_row(row: Mapping[str, Any], where: Where) -> MiCxrRecord:
     )
 
 
+HUB = "steve9712/MI-CXR"
+"""The rows on the hub, by the README of the authors' repository. Their layout there was not seen: that of the
+repository is expected."""
+
+_PATTERNS = ("micxr_test.jsonl", "*test*.jsonl", "*test*.parquet", "*.jsonl", "*.parquet")
+"""Row files in a directory or on the hub; the first pattern that matches counts."""
+
+
 def prepare_mi_cxr(
-    rows: Annotated[list[Path], typer.Option("--rows", help="Row file; repeat it for the ICR variant's.")],
+    rows: Annotated[
+        list[Path],
+        typer.Option("--rows", "--source", help="hub, a directory, or a row file; repeat it for the ICR variant's."),
+    ],
     images: Annotated[
         Path | None, typer.Option("--images", help="Root of MIMIC-CXR-JPG, which holds files/.", show_default=False)
     ] = None,
     out: Out = None,
     **options: Unpack[PictureOptions],
 ) -> Prepared:
-    """Prepare MI-CXR from its row files (the ICR variant's may be one of them) and the MIMIC-CXR-JPG root.
+    """Prepare MI-CXR from its rows (the ICR variant's may be among them) and the MIMIC-CXR-JPG root.
 
     Raises:
-        UsageError: there is no row file, or ``images`` is not a directory.
-        DataError: a row breaks the format, or two rows of a family share their q_id.
+        UsageError: there are no rows in a place, or ``images`` is not a directory.
+        DataError: a row breaks the format, two rows of a family share their q_id, or the hub cannot be reached.
         MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
     """
     if not options.get("references_only") and (images is None or not images.is_dir()):
@@ -105,9 +117,10 @@ def prepare_mi_cxr(
             f"--images {found}; give the MIMIC-CXR-JPG root that holds files/ (or --references-only, which is enough "
             "for scoring)."
         )
+    items, source = _read_rows(rows)
     places: dict[str, Where] = {}
     records: list[Record] = []
-    for item in (item for path in rows for item in read_jsonl(path)):
+    for item in items:
         record = parse_mi_cxr_row(item.row, item.where)
         if record.sample_id in places:
             raise DataError(
@@ -116,6 +129,19 @@ def prepare_mi_cxr(
             )
         places[record.sample_id] = item.where
         records.append(record)
-    source = Source(kind="file", name="+".join(path.name for path in rows))
     with Preparation("mi_cxr", out, **options) as place:
         return place.finish(source, records, images or Path("media"))
+
+
+def _read_rows(places: Sequence[Path]) -> tuple[list[SourceRow], Source]:
+    """The rows in every place, and the origin of all of them: that of a single place, or else their names joined."""
+    items: list[SourceRow] = []
+    origins: list[Source] = []
+    for place in places:
+        folder, origin = located(str(place), HUB, *_PATTERNS)
+        items.extend(Release(folder).rows(*_PATTERNS))
+        origins.append(origin)
+    if len(origins) == 1:
+        return items, origins[0]
+    names = [f"{origin.name}@{origin.revision}" if origin.revision else origin.name for origin in origins]
+    return items, Source(kind="file", name="+".join(names))
