@@ -272,7 +272,9 @@ class TypeMeans(_Frozen):
 class BenchmarkBoard(_Frozen):
     """One benchmark. ``tables[0]`` is the headline table (name ``headline``); ``published`` figures name a column of
     the board, or the paper's own heading if there is none; ``published_problem`` says why the file of published figures
-    cannot be read. ``usage`` has the models that are ranked by the first headline score and report any."""
+    cannot be read. ``usage`` has the models that are ranked by the first headline score and report any. ``bibtex`` is
+    the entry of the paper, empty if the package has none; ``members`` are the tasks of each task or group in the
+    headline table."""
 
     name: str
     title: str
@@ -281,6 +283,8 @@ class BenchmarkBoard(_Frozen):
     licence: str
     language: str
     intended_use: str
+    bibtex: str = ""
+    members: dict[str, tuple[str, ...]] = {}
     owner: str
     shows: Literal["nothing", "text", "media"]
     why: str
@@ -311,10 +315,11 @@ class BenchmarkBoard(_Frozen):
 
 class BoardRun(_Frozen):
     """A run: the name of its directory without the path, and the SHA-256 of the content. ``protocols`` and ``prompts``
-    map tasks to protocol and prompt hashes, ``judged_by`` tasks and groups to the names of their judges, ``rejudged``
-    rubrics to how far their verdicts agree with those that the organiser asked for again; ``commands`` reproduce the
-    run. ``notes`` are what a reader must know (blind, rescored, miniature data, limit, coverage, superseded). ``cost``
-    is that of all answers, in the currency of the organiser's prices."""
+    map tasks to protocol and prompt hashes, ``filters``, ``frames`` and ``presentation`` to how answers are extracted,
+    how frames are chosen, and how the back-end changes prompts, ``judged_by`` tasks and groups to the names of their
+    judges, ``rejudged`` rubrics to how far their verdicts agree with those that the organiser asked for again;
+    ``commands`` reproduce the run. ``notes`` are what a reader must know (blind, rescored, miniature data, limit,
+    coverage, superseded). ``cost`` is that of all answers, in the currency of the organiser's prices."""
 
     key: str
     folder: str
@@ -327,6 +332,9 @@ class BoardRun(_Frozen):
     generation: dict[str, str]
     protocols: dict[str, str]
     prompts: dict[str, str]
+    filters: dict[str, str] = {}
+    frames: dict[str, str] = {}
+    presentation: dict[str, str] = {}
     data: dict[str, str]
     judges: dict[str, str]
     judged_by: dict[str, str] = {}

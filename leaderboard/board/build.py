@@ -9,11 +9,13 @@ from typing import Any
 
 import medtasks
 from medtasks.benchmarks.layouts import HEADLINE, all_layouts, columns_of
-from medtasks.catalog.benchmark import BoardLayout, Column, LayoutTable, Plot
+from medtasks.catalog.benchmark import Benchmark, BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.registry import benchmark_owner, get_benchmark
+from medtasks.catalog.spec import leaf_tasks
 from medtasks.core.errors import DataError
 from medtasks.core.redaction import shown
 from medtasks.core.text import first_names
+from medtasks.data.sources import content_of, decoded
 from medtasks.runs.replies import Usage
 from medtasks.runs.scores import coverage_text
 from medtasks.stats.bootstrap import CONFIDENCE
@@ -24,6 +26,7 @@ from ..rank.rankings import RESAMPLES, SEED, media_gain, prompt_ranks, rank_mode
 from ..verify.rejudging import Rejudged
 from ..verify.scored_run import Entry, ScoredRun
 from . import board as schema
+from .bibliography import entry_key
 from .models import Models, distinct_names, model_facts
 from .reference import Reference, load_reference, place_of, published_figures
 from .rows import board_columns, comparable_table, confidence_section, held_chance, is_incomplete, without_empty
@@ -128,6 +131,11 @@ def _filled(
         reference = load_reference(benchmark.name) if published else reference
     except DataError as error:  # one package's file must not cost the other benchmarks
         unpublished = shown(str(error))
+    bibtex = ""
+    try:
+        bibtex = _bibtex(benchmark)
+    except DataError as error:
+        unpublished = unpublished or shown(str(error))
 
     headline = board_columns(layout.headline, runs, groups)
     ranked = partial(_ranking, groups)
@@ -183,6 +191,8 @@ def _filled(
     own = ("name", "title", "paper", "source", "licence", "language", "intended_use")
     return schema.BenchmarkBoard(
         **{name: getattr(benchmark, name) for name in own},
+        bibtex=bibtex,
+        members={task: leaf_tasks(task) for task in dict.fromkeys(column.task for column in headline)},
         owner=benchmark_owner(benchmark.name).owner,
         shows=layout.shows,
         why=layout.why,
@@ -202,6 +212,21 @@ def _filled(
         size_correlations=correlations,
         type_means=means,
     )
+
+
+def _bibtex(benchmark: Benchmark) -> str:
+    """The BibTeX entry of the benchmark's paper; empty if its package has none.
+
+    Raises:
+        DataError: the file cannot be read, or is not one entry.
+    """
+    path = benchmark.bibliography
+    if path is None:
+        return ""
+    text = decoded(content_of(path), path.name).strip()
+    if entry_key(text) is None:
+        raise DataError(f"{path.name}: expected one BibTeX entry, such as @misc{{key, title = {{…}}}}; fix the file.")
+    return text
 
 
 def _ranking(groups: ComparabilityGroups, column: schema.BoardColumn) -> schema.Ranking | None:

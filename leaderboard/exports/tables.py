@@ -6,7 +6,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,18 +20,12 @@ from medtasks.runs.scores import coverage_text
 from ..board.board import BenchmarkBoard, Board, BoardColumn, BoardTable, Cell, Published
 from ..board.floors import floors_text
 from ..board.numbers import UNITS, column_note, rounded, safe_name, shown, shown_interval, shown_name
+from .escapes import latex_escaped, markdown_escaped
+from .methods import methods_latex, methods_markdown, references_of
 
 MOST_COLUMNS = 6
 """Score columns per LaTeX table; a wider table becomes several."""
 
-_SPECIAL = re.compile(r"([\\`*_\[\]<>|~#&$])")
-_LINK = re.compile(r"(?i)\b(https?|ftp|mailto|www)([:.])")
-_LATEX = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
-    "|": r"\textbar{}", '"': r"\char34{}", "`": r"\textasciigrave{}", "[": "{[}", "]": "{]}", "…": r"\ldots{}",
-}  # fmt: skip
-_LIGATURE = re.compile(r"([-',])(?=\1)")
 _EMPHASES = {1: r"\textbf{%s}", 2: r"\underline{%s}"}
 
 
@@ -52,29 +45,14 @@ def exports_of(board: Board) -> dict[str, Callable[[], str]]:
     for benchmark in board.benchmarks:
         folder = safe_name(benchmark.name)
         found[f"{folder}/scores.csv"] = partial(as_csv, board, benchmark)
+        found[f"{folder}/methods.md"] = partial(methods_markdown, board, benchmark)
+        found[f"{folder}/methods.tex"] = partial(methods_latex, board, benchmark)
+        found[f"{folder}/methods.bib"] = partial(references_of, board, benchmark)
         for table in benchmark.tables:
             stem = f"{folder}/{safe_name(table.name)}"
             found[f"{stem}.md"] = partial(as_markdown, board, benchmark, table)
             found[f"{stem}.tex"] = partial(as_latex, board, benchmark, table)
     return found
-
-
-def markdown_escaped(text: str) -> str:
-    r"""``text`` as plain text on one line of a table: no markup, no HTML, no links.
-
-    >>> print(markdown_escaped("a|b <i>x_y</i>"))
-    a\|b \<i\>x\_y\</i\>
-    """
-    return _LINK.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", one_line(text)))
-
-
-def latex_escaped(text: str) -> str:
-    r"""``text`` escaped for LaTeX; brackets are in braces, because ``\\`` would take them as an argument.
-
-    >>> print(latex_escaped("50 % of $x_1"))
-    50 \% of \$x\_1
-    """
-    return _LIGATURE.sub(r"\1{}", "".join(_LATEX.get(letter, letter) for letter in one_line(text)))
 
 
 def as_markdown(board: Board, benchmark: BenchmarkBoard, table: BoardTable) -> str:

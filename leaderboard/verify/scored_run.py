@@ -23,7 +23,7 @@ from medtasks.runs.manifest import RunManifest, created_at
 from medtasks.runs.record import RunFolder, RunRecord, as_data_error
 from medtasks.runs.samples import without_garbage_collection
 from medtasks.runs.scores import COVERAGE, Scores
-from medtasks.runs.signature import changed_options, parse_signature
+from medtasks.runs.signature import changed_options, filters_text, parse_signature
 from medtasks.runs.table import ItemTable, shared
 from medtasks.runs.verdicts import IMPORTED, judge_names
 from medtasks.verify.scored import scored_record
@@ -161,6 +161,9 @@ class ScoredRun(RunRecord):
             generation={task: shown(one.generation) for task, one in tasks.items()},
             protocols={task: one.protocol_hash for task, one in tasks.items()},
             prompts={task: one.prompt_hash for task, one in tasks.items()},
+            filters={task: filters_text(one.filters) for task, one in tasks.items()},
+            frames={task: shown(one.frames) for task, one in tasks.items() if one.frames},
+            presentation={task: shown(one.presentation) for task, one in tasks.items() if one.presentation},
             data={name: one.fingerprint for name, one in sorted(manifest.data.items())},
             judges=judges,
             judged_by={task: shown(names) for task, names in judge_names(manifest).items()},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from tqdm import tqdm
 
@@ -24,6 +24,7 @@ from medtasks.leaderboard.board.findings import finding
 from medtasks.leaderboard.board.models import Described, read_by_model
 from medtasks.leaderboard.board.numbers import column_note, interval, number
 from medtasks.leaderboard.board.usage import Price
+from medtasks.leaderboard.exports.methods import methods_latex, methods_markdown, references_of
 from medtasks.leaderboard.exports.tables import as_latex, as_markdown
 from medtasks.leaderboard.figures.plots import Figure, figures_of
 from medtasks.leaderboard.intake.collect import collect
@@ -142,6 +143,25 @@ class Board(BoardData):  # type: ignore[misc]
         if found := known.get(f"{table} of {benchmark}"):
             return str(as_latex(self, *found))
         raise UsageError(f"table {table} of {benchmark}: not on this board, which has {first_names(known, 12)}.")
+
+    def methods(self, benchmark: str, form: Literal["markdown", "latex", "bibtex"] = "markdown") -> str:
+        """How the headline scores of a benchmark were made, for the methods section of a paper.
+
+        Args:
+            benchmark: the name of a benchmark on this board.
+            form: the text in Markdown or LaTeX, or the BibTeX entries that it cites.
+
+        Raises:
+            UsageError: the board has no such benchmark, or there is no such form.
+        """
+        makers = {"markdown": methods_markdown, "latex": methods_latex, "bibtex": references_of}
+        if form not in makers:
+            raise UsageError(f"form is {form!r}, expected one of {', '.join(makers)}.")
+        known = {one.name: one for one in self.benchmarks}
+        if benchmark not in known:
+            listed = first_names(known, 12) or "none"
+            raise UsageError(f"benchmark {benchmark}: not on this board, which has {listed}.")
+        return str(makers[form](self, known[benchmark]))
 
     def _repr_markdown_(self) -> str:
         return "\n".join(as_markdown(self, one, one.tables[0]) for one in self.benchmarks)

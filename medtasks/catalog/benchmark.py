@@ -282,6 +282,9 @@ class Benchmark:
     ``sampled_frames`` documents show at most ``MEDTASKS_MAX_FRAMES`` frames of their windows, which makes the variable
     part of the protocol. A benchmark with its own ``join`` does not support repeats.
     ``levels`` are tasks of increasing difficulty; the gaps between adjacent levels are reported.
+
+    Papers: ``bibliography`` is a BibTeX file with the entry of the benchmark's paper, which methods sections cite; by
+    default an entry is made of ``title`` and ``paper``.
     """
 
     name: str
@@ -319,6 +322,7 @@ class Benchmark:
     timeline: Callable[[SampleView], Turn] | None = None
     sampled_frames: bool = False
     levels: tuple[str, ...] = ()
+    bibliography: Path | None = None
 
     def option_count(self, document: Mapping[str, Any]) -> int:
         """How many options a guess at the document has: its own, else the benchmark's; 0 for an open answer, or if

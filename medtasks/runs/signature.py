@@ -19,10 +19,11 @@ from medtasks.metrics.confidence import CONFIDENCE_NAMES
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.manifest import UNKNOWN_PROMPT, RunManifest, filter_versions
 
-_OURS = (
+PROTOCOL_PARTS = (
     "task", "group", "version", "filters", "prompt", "protocol", "data", "items", "subset", "blind", "harness", "judge",
     "confidence-of", "timing",
 )  # fmt: skip
+"""The parts of a signature that do not come from its metric."""
 _NAMES = {
     "version": "task version",
     "protocol": "protocol (task file, metrics, generation settings, frames)",
@@ -88,7 +89,7 @@ def signatures(
             if key == "judge":
                 judges.add(value)
                 continue
-            while key in own or key in _OURS or not key:  # metrics of other packages may use any key
+            while key in own or key in PROTOCOL_PARTS or not key:  # metrics of other packages may use any key
                 key = f"metric.{key}"
             own[key] = packages.get(key, value) if metric in elsewhere else value
         further = {**_declared(members, metric), **_judge(manifest, name, metric, judges)}
@@ -99,11 +100,16 @@ def signatures(
 def _versions(tasks: Mapping[str, tuple[float, Mapping[str, str]]]) -> dict[str, str]:
     """The parts of a signature for versions of task files, and of their filters by name."""
     # sorted, as in a manifest that was read; their order of use is part of the protocol hash
-    filters = {task: ",".join(map("=".join, sorted(names.items()))) for task, (_, names) in tasks.items()}
+    filters = {task: filters_text(names) for task, (_, names) in tasks.items()}
     return {
         "version": _combined({task: f"{version:g}" for task, (version, _) in tasks.items()}),
         "filters": _combined(filters),
     }
+
+
+def filters_text(versions: Mapping[str, str]) -> str:
+    """Filters with their versions, as signatures have those of a task."""
+    return ",".join(map("=".join, sorted(versions.items())))
 
 
 def versions_today(tasks: Iterable[str]) -> dict[str, str]:

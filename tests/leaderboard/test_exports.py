@@ -19,6 +19,7 @@ from jsonschema import Draft202012Validator
 from medtasks.leaderboard.board.board import Board, BoardColumn, BoardModel, BoardRow, BoardTable, Cell
 from medtasks.leaderboard.board.numbers import difference, interval, number, safe_name, shown
 from medtasks.leaderboard.board.usage import amount
+from medtasks.leaderboard.exports.escapes import latex_escaped, markdown_escaped
 from medtasks.leaderboard.exports.tables import (
     COLUMNS,
     as_csv,
@@ -27,8 +28,6 @@ from medtasks.leaderboard.exports.tables import (
     board_schema,
     csv_field,
     exports_of,
-    latex_escaped,
-    markdown_escaped,
     places,
 )
 from medtasks.leaderboard.rank.rankings import billions_of

@@ -103,6 +103,7 @@ BENCHMARK = Benchmark(
     kinds=lambda record: (f"level{record.complexity}",),
     published={"rows": 16022, "level1": 5548, "level2": 5261, "level3": 5213},  # rows scored in table 6
     figures=Path(__file__).with_name("published.csv"),
+    bibliography=Path(__file__).with_name("paper.bib"),
     levels=("kvasir_vqa_x1_level1", "kvasir_vqa_x1_level2", "kvasir_vqa_x1_level3"),
 )
 

@@ -114,6 +114,7 @@ BENCHMARK = Benchmark(
         "open": 3999,
     },
     figures=Path(__file__).with_name("published.csv"),
+    bibliography=Path(__file__).with_name("paper.bib"),
 )
 
 PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(ACCURACY_DIMENSION_MEAN, *ERRORS.rates), layouts=(MED_CMR,))

@@ -380,6 +380,7 @@ BENCHMARK = Benchmark(
     kinds=_kinds,
     published={"rows": 5419, "single_turn": 4663, "streaming": 756, "rounds": 3369},
     figures=Path(__file__).with_name("published.csv"),
+    bibliography=Path(__file__).with_name("paper.bib"),
 )
 
 PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(*_TABLE4, ALERT_DELAY, *ERRORS.rates), layouts=(MEDSTREAMBENCH,))

@@ -152,6 +152,7 @@ BENCHMARK = Benchmark(
     published={"rows": 5311},
     apart="icr_variant",
     figures=Path(__file__).with_name("published.csv"),
+    bibliography=Path(__file__).with_name("paper.bib"),
 )
 
 PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(Cider(), *ERRORS.rates), layouts=(MI_CXR,))

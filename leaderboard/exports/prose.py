@@ -1,0 +1,130 @@
+"""A text of paragraphs, lists, names in typewriter type and citations, in Markdown and in LaTeX."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from medtasks.core.text import one_line
+
+from .escapes import latex_escaped, markdown_escaped
+
+
+@dataclass(frozen=True)
+class Code:
+    """A name, hash or signature, in typewriter type."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Citation:
+    """A reference to a BibTeX entry by its key."""
+
+    key: str
+
+
+Sentence: TypeAlias = "tuple[str | Code | Citation, ...]"
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """Sentences under a heading within the line, then a list of further sentences."""
+
+    heading: str
+    sentences: tuple[Sentence, ...]
+    items: tuple[Sentence, ...] = ()
+
+
+def enumerated(names: Sequence[Sentence]) -> Sentence:
+    """The parts as a list in a sentence, separated by semicolons."""
+    joined: list[str | Code | Citation] = []
+    for number, name in enumerate(names):
+        if number:
+            joined.append("; ")
+        joined.extend(name)
+    return tuple(joined)
+
+
+def citations(paragraphs: Sequence[Paragraph]) -> list[str]:
+    """The keys that the text cites, in the order of their first mention."""
+    keys: dict[str, None] = {}
+    for paragraph in paragraphs:
+        for sentence in (*paragraph.sentences, *paragraph.items):
+            keys |= dict.fromkeys(piece.key for piece in sentence if isinstance(piece, Citation))
+    return [*keys]
+
+
+# --- Markdown ---
+
+_PLAIN_CODE = re.compile(r"[\w .,:;=+()/@*%|-]+", re.ASCII)
+"""Text that a code span shows as it is."""
+
+
+def as_markdown(title: str, paragraphs: Sequence[Paragraph]) -> str:
+    """The text under a heading; citations are as Pandoc reads them: ``[@key]``."""
+    return "\n\n".join([f"# {markdown_escaped(title)}", *_markdown_blocks(paragraphs)]) + "\n"
+
+
+def _markdown_blocks(paragraphs: Sequence[Paragraph]) -> Iterator[str]:
+    for paragraph in paragraphs:
+        lines = [f"**{markdown_escaped(paragraph.heading)}.**", *map(_markdown_sentence, paragraph.sentences)]
+        yield "\n".join(lines)
+        for item in paragraph.items:
+            yield f"- {_markdown_sentence(item)}"
+
+
+def _markdown_sentence(sentence: Sentence) -> str:
+    return "".join(map(_markdown_piece, sentence))
+
+
+def _markdown_piece(piece: str | Code | Citation) -> str:
+    if isinstance(piece, Citation):
+        return f"[@{piece.key}]"
+    if isinstance(piece, Code):
+        return f"`{piece.text}`" if _PLAIN_CODE.fullmatch(piece.text) else markdown_escaped(piece.text)
+    return _spaced(piece, markdown_escaped)
+
+
+# --- LaTeX ---
+
+_BREAKS = re.compile(r"(?<=[|:,;=/@])(?=.)|(?<=[0-9a-f]{8})(?=[0-9a-f]{8})")
+"""Where a line may end within a name: after punctuation, and within hashes."""
+
+
+def as_latex(title: str, paragraphs: Sequence[Paragraph]) -> str:
+    """The text as an unnumbered subsection for a document with any class; citations are ``\\cite``."""
+    return "\n\n".join([rf"\subsection*{{{latex_escaped(title)}}}", *_latex_blocks(paragraphs)]) + "\n"
+
+
+def _latex_blocks(paragraphs: Sequence[Paragraph]) -> Iterator[str]:
+    for paragraph in paragraphs:
+        lines = [rf"\paragraph{{{latex_escaped(paragraph.heading)}.}}"]
+        lines.extend(map(_latex_sentence, paragraph.sentences))
+        if paragraph.items:
+            items = [rf"\item {_latex_sentence(item)}" for item in paragraph.items]
+            lines += [r"\begin{itemize}", r"\raggedright", *items, r"\end{itemize}"]
+        yield "\n".join(lines)
+
+
+def _latex_sentence(sentence: Sentence) -> str:
+    return "".join(map(_latex_piece, sentence))
+
+
+def _latex_piece(piece: str | Code | Citation) -> str:
+    if isinstance(piece, Citation):
+        return rf"\cite{{{piece.key}}}"
+    if isinstance(piece, Code):
+        parts = _BREAKS.split(one_line(piece.text))
+        breakable = r"\allowbreak{}".join(map(latex_escaped, parts))
+        return rf"\texttt{{{breakable}}}"
+    return _spaced(piece, latex_escaped)
+
+
+def _spaced(piece: str, escaped: Callable[[str], str]) -> str:
+    """The escaped text with the space before and after it, which escaping removes."""
+    before = " " if piece[:1].isspace() else ""
+    after = " " if piece.strip() and piece[-1:].isspace() else ""
+    return f"{before}{escaped(piece)}{after}"

@@ -1,0 +1,123 @@
+"""The methods section of each benchmark: golden texts on miniature data, every part of every signature, sound LaTeX.
+
+Set MEDTASKS_UPDATE_GOLDEN=1 to write the golden files anew, then read the diff.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from boards import HOSTILE, hostile_board
+from boards import board as invented_board
+from invented_runs import GROUPS, shared_runs
+from medtasks.leaderboard.board.bibliography import entry_key
+
+import medtasks
+from medtasks import Board
+from medtasks.core.errors import UsageError
+from medtasks.runs.signature import parse_signature
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.fixture(scope="module")
+def made() -> Board:
+    (common,) = {folder.parent.parent for folder in shared_runs().values()}
+    return medtasks.board(str(common))
+
+
+def stable(text: str) -> str:
+    """The text without hashes, versions, and METEOR, which needs WordNet: they differ between installations."""
+    lines = [line for line in text.splitlines() if not line.startswith("- METEOR")]
+    kept = re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
+    kept = re.sub(r"; METEOR [\d.]+", "", kept)
+    kept = re.sub(r"Versions: .*", "Versions: …", kept)
+    kept = re.sub(r"(Filter=)\d+", r"\1…", kept)
+    kept = re.sub(r"(medtasks|rouge-score:|sacrebleu:)( ?)\d+(\.\d+)+", r"\1\2…", kept)
+    kept = re.sub(r"\b(run-)?[0-9a-f]{12,16}\b", r"\1…", kept)
+    return kept + "\n"
+
+
+@pytest.mark.parametrize("benchmark", GROUPS)
+def test_the_section_reads_as_it_did(made: Board, benchmark: str) -> None:
+    golden = GOLDEN / f"methods_{benchmark}.md"
+    text = stable(made.methods(benchmark))
+    if os.environ.get("MEDTASKS_UPDATE_GOLDEN") == "1":
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("benchmark", GROUPS)
+def test_it_names_every_part_of_every_signature(made: Board, benchmark: str) -> None:
+    words, _, listed = made.methods(benchmark).partition("**Signatures.**")
+    (content,) = [one for one in made.benchmarks if one.name == benchmark]
+    signatures = [ranking.signature for ranking in content.rankings]
+    assert signatures
+    for signature in signatures:
+        assert f"`{signature}`" in listed
+        missing = {
+            key: value
+            for key, value in parse_signature(signature).items()
+            if f"`{value}`" not in words and f"`{key}:{value}`" not in words and f"`{key}`" not in words
+        }
+        assert missing == {}
+
+
+@pytest.mark.parametrize("benchmark", GROUPS)
+def test_latex_says_the_same_and_its_references_are_all_there(made: Board, benchmark: str) -> None:
+    markdown, latex, bibtex = (made.methods(benchmark, form) for form in ("markdown", "latex", "bibtex"))
+    check_balanced(latex)
+    cited = [*dict.fromkeys(re.findall(r"\\cite\{([^}]*)\}", latex))]
+    assert cited == [*dict.fromkeys(re.findall(r"\[@([^\]]*)\]", markdown))]
+    entries = bibtex.strip().split("\n\n")
+    assert [entry_key(entry) for entry in entries] == cited
+    assert plain(re.sub(r"\\cite\{([^}]*)\}", r"\1", latex)) == plain(markdown)
+
+
+def plain(text: str) -> str:
+    """The letters and digits of a text in either form."""
+    bare = re.sub(r"\\(begin|end)\{itemize\}|\\(sub)?section\*?|\\paragraph|\\item|\\raggedright", "", text)
+    bare = re.sub(r"\\(texttt|allowbreak|textbar|textasciitilde)", "", bare)
+    return re.sub(r"[^A-Za-z0-9]", "", bare)
+
+
+def check_balanced(latex: str) -> None:
+    """Every environment that begins ends, in order, and braces match on every line."""
+    opened: list[str] = []
+    for command, name in re.findall(r"\\(begin|end)\{([a-z*]+)\}", latex):
+        if command == "begin":
+            opened.append(name)
+        else:
+            assert opened.pop() == name
+    assert opened == []
+    for line in latex.splitlines():
+        counts = Counter(re.sub(r"\\[{}]", "", line))
+        assert counts["{"] == counts["}"], line
+
+
+def test_a_board_without_this_benchmark_lists_its_own(made: Board) -> None:
+    with pytest.raises(UsageError, match="benchmark pond_vqa: not on this board, which has kvasir_vqa_x1"):
+        made.methods("pond_vqa")
+    with pytest.raises(UsageError, match="form is 'html', expected one of markdown, latex, bibtex"):
+        made.methods("mi_cxr", "html")  # type: ignore[arg-type]
+
+
+def test_names_of_others_stay_text() -> None:
+    hostile = Board(**dict(hostile_board()))
+    for benchmark in hostile.benchmarks:
+        latex = hostile.methods(benchmark.name, "latex")
+        check_balanced(latex)
+        assert HOSTILE not in hostile.methods(benchmark.name) + latex + hostile.methods(benchmark.name, "bibtex")
+
+
+def test_a_benchmark_whose_package_has_no_bibtex_is_cited_by_title_and_number() -> None:
+    board = Board(**dict(invented_board()))
+    bibtex = board.methods("pond_vqa", "bibtex")
+    first = bibtex.split("\n\n")[0]
+    assert entry_key(first) == "pondvqa"
+    assert "title = {{PondVQA}}" in first
