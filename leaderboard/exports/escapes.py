@@ -13,6 +13,15 @@ _LATEX = {
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
     "|": r"\textbar{}", '"': r"\char34{}", "`": r"\textasciigrave{}", "[": "{[}", "]": "{]}", "…": r"\ldots{}",
 }  # fmt: skip
+_MATH = {
+    "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "θ": "theta", "κ": "kappa", "λ": "lambda",
+    "μ": "mu", "π": "pi", "ρ": "rho", "σ": "sigma", "τ": "tau", "φ": "phi", "χ": "chi", "ω": "omega", "Δ": "Delta",
+    "Σ": "Sigma", "Ω": "Omega", "→": "rightarrow", "←": "leftarrow", "≤": "leq", "≥": "geq", "≠": "neq", "≈": "approx",
+    "×": "times", "±": "pm", "∞": "infty",
+}  # fmt: skip
+"""Letters that pdfLaTeX has in formulas alone, by the command for each."""
+_LATEX |= {letter: rf"\ensuremath{{\{command}}}" for letter, command in _MATH.items()}
+_LATEX["−"] = r"\ensuremath{-}"
 _LIGATURE = re.compile(r"([-',])(?=\1)")
 
 

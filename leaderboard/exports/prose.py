@@ -90,7 +90,7 @@ def _markdown_piece(piece: str | Code | Citation) -> str:
 
 # --- LaTeX ---
 
-_BREAKS = re.compile(r"(?<=[|:,;=/@])(?=.)|(?<=[0-9a-f]{8})(?=[0-9a-f]{8})")
+_BREAKS = re.compile(r"(?<=[|:,;=/@_])(?=.)|(?<=[0-9a-f]{8})(?=[0-9a-f]{8})")
 """Where a line may end within a name: after punctuation, and within hashes."""
 
 
@@ -101,11 +101,12 @@ def as_latex(title: str, paragraphs: Sequence[Paragraph]) -> str:
 
 def _latex_blocks(paragraphs: Sequence[Paragraph]) -> Iterator[str]:
     for paragraph in paragraphs:
-        lines = [rf"\paragraph{{{latex_escaped(paragraph.heading)}.}}"]
+        lines = [r"\begin{sloppypar}", rf"\paragraph{{{latex_escaped(paragraph.heading)}.}}"]
         lines.extend(map(_latex_sentence, paragraph.sentences))
         if paragraph.items:
             items = [rf"\item {_latex_sentence(item)}" for item in paragraph.items]
             lines += [r"\begin{itemize}", r"\raggedright", *items, r"\end{itemize}"]
+        lines.append(r"\end{sloppypar}")
         yield "\n".join(lines)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,16 +17,13 @@ from medtasks.core.files import canonical_json
 from medtasks.core.text import one_line
 from medtasks.runs.scores import coverage_text
 
-from ..board.board import BenchmarkBoard, Board, BoardColumn, BoardTable, Cell, Published
+from ..board.board import BenchmarkBoard, Board, BoardColumn, BoardTable, Cell
 from ..board.floors import floors_text
-from ..board.numbers import UNITS, column_note, rounded, safe_name, shown, shown_interval, shown_name
-from .escapes import latex_escaped, markdown_escaped
+from ..board.numbers import column_note, safe_name, shown, shown_interval, shown_name
+from .escapes import markdown_escaped
+from .latex_tables import as_latex
 from .methods import methods_latex, methods_markdown, references_of
-
-MOST_COLUMNS = 6
-"""Score columns per LaTeX table; a wider table becomes several."""
-
-_EMPHASES = {1: r"\textbf{%s}", 2: r"\underline{%s}"}
+from .published import published_rows
 
 
 def board_schema() -> dict[str, Any]:
@@ -57,7 +54,7 @@ def exports_of(board: Board) -> dict[str, Callable[[], str]]:
 
 def as_markdown(board: Board, benchmark: BenchmarkBoard, table: BoardTable) -> str:
     """The comparable rows, then those that are not comparable with the reasons, then the published ones."""
-    published = list(_published(benchmark, table.columns))
+    published = list(published_rows(benchmark, table.columns))
     template = _ENVIRONMENT.get_template("table.md.j2")
     return template.render(board=board, benchmark=benchmark, table=table, published=published)
 
@@ -70,43 +67,6 @@ def _markdown_cell(cell: Cell | None, column: BoardColumn) -> str:
         return f"no value: {markdown_escaped(cell.reason or 'no reason given')}"
     ends = shown_interval(cell, column.unit)
     return shown(cell.value, column.unit) + f" [{ends}]" * bool(ends) + " (incomplete)" * cell.incomplete
-
-
-def as_latex(board: Board, benchmark: BenchmarkBoard, table: BoardTable) -> str:
-    """The comparable rows, then the published ones below a rule; comments name the rows that are not comparable.
-
-    The best comparable value is bold, the second underlined (`places`).
-    """
-    starts = range(0, max(len(table.columns), 1), MOST_COLUMNS)
-    parts = [table.columns[start : start + MOST_COLUMNS] for start in starts]
-    return _ENVIRONMENT.get_template("table.tex.j2").render(
-        board=board,
-        benchmark=benchmark,
-        table=table,
-        label=f"{safe_name(benchmark.name)}-{safe_name(table.name)}",
-        parts=[(columns, list(_published(benchmark, columns))) for columns in parts],
-        best={column.key: places(table, column) for column in table.columns},
-    )
-
-
-def _latex_heading(column: BoardColumn) -> str:
-    if column.signed:
-        return f"{latex_escaped(column.label)} ({latex_escaped(column_note(column))})"
-    arrow = r"$\uparrow$" if column.higher_is_better else r"$\downarrow$"
-    return f"{latex_escaped(column.label)} ({latex_escaped(UNITS[column.unit])}) {arrow}"
-
-
-def _latex_cell(cell: Cell | None, column: BoardColumn, place: int | None) -> str:
-    if cell is None or cell.value is None:
-        return "--"
-    number = _EMPHASES.get(place or 0, "%s") % _minus(shown(cell.value, column.unit))
-    ends = shown_interval(cell, column.unit)
-    interval = rf" {{\scriptsize [{', '.join(_minus(end) for end in ends.split(', '))}]}}" if ends else ""
-    return f"{number}{interval}{'*' if cell.incomplete else ''}"
-
-
-def _minus(text: str) -> str:
-    return f"$-${text[1:]}" if text.startswith("-") else text
 
 
 _ENVIRONMENT = Environment(
@@ -124,41 +84,10 @@ _ENVIRONMENT.globals.update(shown_name=shown_name)
 _ENVIRONMENT.filters.update(
     column_note=column_note,
     floors=floors_text,
-    latex=latex_escaped,
-    latex_cell=_latex_cell,
-    latex_heading=_latex_heading,
     markdown=markdown_escaped,
     markdown_cell=_markdown_cell,
-    minus=_minus,
     one_line=one_line,
 )
-
-
-def _published(benchmark: BenchmarkBoard, columns: Sequence[BoardColumn]) -> Iterator[tuple[Published, list[str]]]:
-    """The published rows with a number in one of the columns; empty texts for the other columns."""
-    for row in benchmark.published_rows:
-        figures = [(row.get(column.key), column.unit) for column in columns]
-        values = [(None if one is None else one.value, unit) for one, unit in figures]
-        if any(value is not None for value, _ in values):
-            first = next(iter(row.values()))
-            yield first, ["" if value is None else shown(value, unit) for value, unit in values]
-
-
-def places(table: BoardTable, column: BoardColumn) -> dict[int, int]:
-    """1 (best) or 2 (second) by index in ``table.rows``; equal printed numbers share a place.
-
-    Incomplete values do not compete. Signed columns have no best value.
-    """
-    if column.signed:
-        return {}
-    cells = {number: row.cells.get(column.key) for number, row in enumerate(table.rows)}
-    printed = {
-        number: rounded(cell.value, column.unit)
-        for number, cell in cells.items()
-        if cell is not None and cell.value is not None and not cell.incomplete
-    }
-    ordered = sorted(set(printed.values()), reverse=column.higher_is_better)[:2]
-    return {number: ordered.index(value) + 1 for number, value in printed.items() if value in ordered}
 
 
 COLUMNS = (

@@ -24,8 +24,9 @@ from medtasks.leaderboard.board.findings import finding
 from medtasks.leaderboard.board.models import Described, read_by_model
 from medtasks.leaderboard.board.numbers import column_note, interval, number
 from medtasks.leaderboard.board.usage import Price
+from medtasks.leaderboard.exports.latex_tables import as_latex
 from medtasks.leaderboard.exports.methods import methods_latex, methods_markdown, references_of
-from medtasks.leaderboard.exports.tables import as_latex, as_markdown
+from medtasks.leaderboard.exports.tables import as_markdown
 from medtasks.leaderboard.figures.plots import Figure, figures_of
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.rank.compare import Comparison, compare_runs
@@ -133,15 +134,15 @@ def rank(runs: AnyRuns, task: str, metric: str | None = None, *, demonstration: 
 class Board(BoardData):  # type: ignore[misc]
     """A leaderboard as data, the content of ``board.json``; a notebook shows its headline tables."""
 
-    def latex(self, benchmark: str, table: str = "headline") -> str:
-        """A table of a benchmark in LaTeX (``booktabs``), as the board's own exports.
+    def latex(self, benchmark: str, table: str = "headline", *, intervals: bool = True) -> str:
+        """A table of a benchmark in LaTeX (``booktabs``), as the board's own exports, with intervals or without.
 
         Raises:
             UsageError: the board has no such table; the message lists those that it has.
         """
         known = {f"{content.name} of {one.name}": (one, content) for one in self.benchmarks for content in one.tables}
         if found := known.get(f"{table} of {benchmark}"):
-            return str(as_latex(self, *found))
+            return str(as_latex(self, *found, intervals=intervals))
         raise UsageError(f"table {table} of {benchmark}: not on this board, which has {first_names(known, 12)}.")
 
     def methods(self, benchmark: str, form: Literal["markdown", "latex", "bibtex"] = "markdown") -> str:

@@ -71,7 +71,9 @@ class Published:
         return next(one for one in boards if one["name"] == benchmark)
 
     def latex(self, table: str, benchmark: str = "mi_cxr") -> str:
-        return (self.site / "exports" / benchmark / f"{table}.tex").read_text(encoding="utf-8")
+        """The table in LaTeX, headings on one line."""
+        text = (self.site / "exports" / benchmark / f"{table}.tex").read_text(encoding="utf-8")
+        return text.replace(r"\\", " ")
 
     def page(self, benchmark: str = "mi_cxr") -> str:
         return (self.site / f"benchmark-{benchmark}.html").read_text(encoding="utf-8")

@@ -20,15 +20,14 @@ from medtasks.leaderboard.board.board import Board, BoardColumn, BoardModel, Boa
 from medtasks.leaderboard.board.numbers import difference, interval, number, safe_name, shown
 from medtasks.leaderboard.board.usage import amount
 from medtasks.leaderboard.exports.escapes import latex_escaped, markdown_escaped
+from medtasks.leaderboard.exports.latex_tables import INTERVAL_MACRO, MOST_LINES, as_latex, places
 from medtasks.leaderboard.exports.tables import (
     COLUMNS,
     as_csv,
-    as_latex,
     as_markdown,
     board_schema,
     csv_field,
     exports_of,
-    places,
 )
 from medtasks.leaderboard.rank.rankings import billions_of
 from medtasks.leaderboard.site.pages import size_class
@@ -149,7 +148,7 @@ def test_nobody_is_best_by_a_signed_score() -> None:
     rows = table(late, cell(-5.7), cell(0.2), cell(3.0))
     assert places(rows, late) == {}
     latex = as_latex(made, made.benchmarks[2], rows)
-    assert r"Model & Delay (s, 0 is best) \\" in latex
+    assert r"Model & \shortstack[r]{Delay\\(s, 0 is best)} \\" in latex
     assert not re.search(r"textbf|underline\{|arrow", latex)
     assert "| model | Delay (s, 0 is best) |" in as_markdown(made, made.benchmarks[2], rows)
 
@@ -169,22 +168,72 @@ def test_latex_marks_best_and_second_and_leaves_out_what_is_not_comparable() -> 
     far = BoardRow(model="far", cells={"a": cell(0.99)}, runs=("r",), reasons=("other\n\\end{table} prompt",))
     text = as_latex(made, made.benchmarks[2], table(ACCURACY, *values).model_copy(update={"apart": (far,)}))
     lines = text.split("\n")
-    assert [line for line in lines if line.endswith(r"\\") and line.startswith("m")] == [
-        r"m0 & 50.0 {\scriptsize [40.0, 60.0]} \\", r"m1 & \textbf{70.0} \\", r"m2 & \underline{60.0} \\",
-        r"m3 & -- \\", r"m4 & 65.0* \\",
+    assert [line for line in lines if line.startswith((r"\raggedright m", r"\medtasksintervals"))] == [
+        r"\raggedright m0 & 50.0 \\", r"\medtasksintervals{ & {\scriptsize [40.0, 60.0]} \\}",
+        r"\raggedright m1 & \textbf{70.0} \\", r"\raggedright m2 & \underline{60.0} \\",
+        r"\raggedright m3 & -- \\", r"\raggedright m4 & 65.0* \\",
     ]  # fmt: skip
     assert [line for line in lines if "far" in line] == [r"% left out, not comparable: far: other \end{table} prompt"]
     assert r"\label{tab:stream_qa-t}" in text
     assert "A star marks incomplete values." in text
-    wide = as_latex(made, made.benchmarks[0], made.benchmarks[0].tables[2])
-    assert [wide.count(rf"\label{{tab:pond_vqa-classes-{n}}}") for n in (1, 2, 3)] == [1, 1, 0]
-    assert wide.count(r"\begin{tabular}{lrrrrrr}") == 2
+
+
+def test_latex_without_intervals_has_numbers_alone() -> None:
+    made = board()
+    values = table(ACCURACY, cell(0.5, low=0.4, high=0.6), cell(0.7))
+    text = as_latex(made, made.benchmarks[2], values, intervals=False)
+    assert r"\raggedright m1 & \textbf{70.0} \\" in text
+    assert not re.search(r"interval|scriptsize|\[40", text)
+
+
+def test_a_table_wider_or_longer_than_a_page_becomes_several() -> None:
+    made = board()
+    classes = made.benchmarks[0].tables[2]
+    wide = as_latex(made, made.benchmarks[0], classes)
+    parts = re.findall(r"\\begin\{tabular\}\{p\{(\d+)pt\}(r+)\}", wide)
+    assert sum(len(columns) for _, columns in parts) == len(classes.columns)
+    labels = re.findall(r"\\label\{(.*)\}", wide)
+    assert labels == [f"tab:pond_vqa-classes-{number}" for number in range(1, len(parts) + 1)]
+    many = [cell(0.5 + n / 1000, low=0.4, high=0.6) for n in range(40)]
+    long = as_latex(made, made.benchmarks[2], table(ACCURACY, *many))
+    tabulars = long.split(r"\begin{tabular}")[1:]
+    lines = [text.count(r"\raggedright m") + text.count(r"\medtasksintervals{ ") for text in tabulars]
+    assert sum(lines) == 80
+    assert max(lines) <= MOST_LINES
+
+
+def test_published_rows_have_one_note_for_each_table_of_a_paper() -> None:
+    made = board()
+    text = as_latex(made, made.benchmarks[2], made.benchmarks[2].tables[0])
+    (note,) = re.findall(r"\\emph\{(.*)\}\} \\\\", text)
+    figure = made.benchmarks[2].published[0]
+    assert note == latex_escaped(f"Published, not re-run: {figure.paper}, {figure.table} ({figure.source})")
+    assert text.count(figure.paper) == 1
+
+
+def test_letters_of_formulas_are_set_as_formulas() -> None:
+    assert latex_escaped("δ ≥ 2 → é") == r"\ensuremath{\delta} \ensuremath{\geq} 2 \ensuremath{\rightarrow} é"
+
+
+def check_balanced(text: str) -> None:
+    opened: list[str] = []
+    for command, name in re.findall(r"\\(begin|end)\{([a-z*]+)\}", text):
+        if command == "begin":
+            opened.append(name)
+        else:
+            assert opened.pop() == name
+    assert opened == []
+
+
+def test_environments_of_latex_are_closed_in_order(folders: dict[str, Path]) -> None:
+    for path in sorted(folders["plain"].rglob("*.tex")):
+        check_balanced(path.read_text(encoding="utf-8"))
 
 
 def test_latex_of_hostile_names_is_sound(folders: dict[str, Path]) -> None:
     for path in sorted(folders["hostile"].rglob("*.tex")):
         for line in path.read_text(encoding="utf-8").split("\n"):
-            if line.startswith("%"):
+            if line.startswith("%") or line == INTERVAL_MACRO:
                 continue
             bare = re.sub(r"\\(textbackslash|char34|textless|textgreater|textbar|ldots|[\\{}$&#%_])", "", line)
             assert not set('#%_^~"<>') & set(re.sub("tab:(pond_vqa|series_mcq|stream_qa)", "", bare))
@@ -195,21 +244,27 @@ def test_latex_of_hostile_names_is_sound(folders: dict[str, Path]) -> None:
 def test_latex_keeps_braces_whole_and_prints_no_command(text: str) -> None:
     made = latex_escaped(text)
     known = r"\\(?:textbackslash\{\}|textasciitilde\{\}|textasciicircum\{\}|textless\{\}|textgreater\{\}|textbar\{\}"
-    left = re.sub(known + r"|textasciigrave\{\}|char34\{\}|ldots\{\}|[{}$&#%_])", "", made)
+    left = re.sub(known + r"|ensuremath\{\\?[A-Za-z-]+\}|textasciigrave\{\}|char34\{\}|ldots\{\}|[{}$&#%_])", "", made)
     assert not set('\\$&#%_^~<>"`\n') & set(left)
     assert left.replace("{}", "").replace("{[}", "").replace("{]}", "").count("{") == 0
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
 def test_latex_compiles(folders: dict[str, Path], tmp_path: Path) -> None:
-    tables = "".join(path.read_text("utf-8") for one in folders.values() for path in sorted(one.rglob("*.tex")))
+    files = {name: sorted(folder.rglob("*.tex")) for name, folder in folders.items()}
+    texts = {name: "\\clearpage ".join(path.read_text("utf-8") for path in paths) for name, paths in files.items()}
+    tables = rf"{texts['plain']}\clearpage\typeout{{HOSTILE FILES}}{texts['hostile']}"
     document = rf"\documentclass{{article}}\usepackage{{booktabs}}\begin{{document}}{tables}\end{{document}}"
     (tmp_path / "all.tex").write_text(document, encoding="utf-8")
     done = subprocess.run(
         ["pdflatex", "-draftmode", "-interaction=nonstopmode", "-halt-on-error", "all.tex"],
         cwd=tmp_path, capture_output=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout.decode("latin-1")[-2000:]
+    printed = done.stdout.decode("latin-1")
+    assert done.returncode == 0, printed[-2000:]
+    own, _, _ = printed.partition("HOSTILE FILES")
+    assert "HOSTILE FILES" in printed
+    assert not re.search(r"Overfull|Float too large", own), own[-2000:]  # names of others may be of any length
 
 
 def test_numbers_as_printed() -> None:

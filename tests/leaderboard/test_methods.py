@@ -81,7 +81,7 @@ def test_latex_says_the_same_and_its_references_are_all_there(made: Board, bench
 
 def plain(text: str) -> str:
     """The letters and digits of a text in either form."""
-    bare = re.sub(r"\\(begin|end)\{itemize\}|\\(sub)?section\*?|\\paragraph|\\item|\\raggedright", "", text)
+    bare = re.sub(r"\\(begin|end)\{(itemize|sloppypar)\}|\\(sub)?section\*?|\\paragraph|\\item|\\raggedright", "", text)
     bare = re.sub(r"\\(texttt|allowbreak|textbar|textasciitilde)", "", bare)
     return re.sub(r"[^A-Za-z0-9]", "", bare)
 
