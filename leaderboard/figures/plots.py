@@ -18,6 +18,8 @@ from .shapes import LOOKS, Axis, Block, Blocks, Heat, Line, Look, Plane, Point, 
 
 MOST_MODELS = 8
 """Maximum number of models in all figures but heat maps; more could not be distinguished."""
+FEWEST_AXES, FEWEST_CURVES = 3, 3
+"""Least number of columns and of models in a radar chart."""
 _LABEL = 26
 """Characters of a model's name."""
 _WIDE = 20.0
@@ -281,14 +283,15 @@ def _heat(plot: BoardPlot, series: Series) -> tuple[Heat, str]:
 
 
 def _radar(series: Series, extent: str) -> tuple[Radar, str] | None:
-    """Curves over three or more axes with one scale from 0 in the middle; None if a column is signed or on another
-    scale, or a value below 0."""
+    """Curves of three or more models over three or more axes with one scale from 0 in the middle; None if a column is
+    signed or on another scale, or a value below 0. One or two models are compared more easily as bars."""
     columns = [column for column, _ in series]
     models = zip(*(lines for _, lines in series), strict=True)
     curves = [(lines[0].label, lines[0].look, [line.value for line in lines]) for lines in models]
     values = [value for _, _, curve in curves for value in curve if value is not None]
     signed = any(column.signed for column in columns)
-    if signed or len(columns) < 3 or len({*map(_scale_of, columns)}) > 1 or min(values) < 0:
+    too_few = len(columns) < FEWEST_AXES or len(curves) < FEWEST_CURVES
+    if signed or too_few or len({*map(_scale_of, columns)}) > 1 or min(values) < 0:
         return None
     highest = max(values)
     top = min(100.0, 20.0 * math.ceil(highest / 20)) if _scale_of(columns[0]) == "percent" else highest

@@ -23,7 +23,7 @@ from medtasks.leaderboard.board.numbers import shown
 from medtasks.leaderboard.figures.draw import DARK, draw_all, drawing, images
 from medtasks.leaderboard.figures.plots import Figure as Plotted
 from medtasks.leaderboard.figures.plots import figures_of
-from medtasks.leaderboard.figures.shapes import LOOKS, distinct, short, time_axis
+from medtasks.leaderboard.figures.shapes import LOOKS, Blocks, Radar, distinct, short, time_axis
 from medtasks.leaderboard.site.pages import pages_of
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -321,6 +321,15 @@ def test_points_are_within_the_plane(plain: Drawn) -> None:
     assert len(points) == len(shape.curves) > 0
     assert all(0 <= shape.x(one.x) <= 320 and 0 <= shape.y(one.y) <= 220 and one.radius > 0 for one in points)
     assert all(0 <= shape.x(value) <= 320 for value, _ in shape.across.ticks)
+
+
+@pytest.mark.parametrize(("models", "shape"), [(1, Blocks), (2, Blocks), (3, Radar)])
+def test_a_radar_is_for_three_models_or_more(models: int, shape: type) -> None:
+    def keep(fields: dict[str, Any]) -> None:
+        for content in fields["tables"]:
+            content["rows"] = content["rows"][:models]
+
+    assert isinstance(figure_of(one_plot(KINDS["radar"], change=keep)).shape, shape)
 
 
 def test_a_radar_has_an_axis_for_each_column(plain: Drawn) -> None:
