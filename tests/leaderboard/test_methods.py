@@ -8,16 +8,22 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from boards import HOSTILE, hostile_board
 from boards import board as invented_board
 from invented_runs import GROUPS, shared_runs
+from made_runs import FAIR
+from made_runs import board as made_board
+from medtasks.leaderboard.board import build
 from medtasks.leaderboard.board.bibliography import entry_key
+from medtasks.leaderboard.exports.methods import paper_entry
 
 import medtasks
 from medtasks import Board
+from medtasks.catalog.registry import all_benchmarks
 from medtasks.core.errors import UsageError
 from medtasks.runs.signature import parse_signature
 
@@ -121,3 +127,18 @@ def test_a_benchmark_whose_package_has_no_bibtex_is_cited_by_title_and_number() 
     first = bibtex.split("\n\n")[0]
     assert entry_key(first) == "pondvqa"
     assert "title = {{PondVQA}}" in first
+
+
+@pytest.mark.parametrize("content", ["@misc{one, title = {A}}\n@misc{two, title = {B}}", "see the paper", "@misc{a,"])
+def test_a_wrong_bibtex_file_is_named_and_costs_only_the_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    (tmp_path / "paper.bib").write_text(content, encoding="utf-8")
+    wrong = replace(all_benchmarks()["mi_cxr"], bibliography=tmp_path / "paper.bib")
+    monkeypatch.setattr(build, "get_benchmark", lambda _: wrong)
+    (benchmark,) = made_board(FAIR).benchmarks
+    assert benchmark.published_problem == (
+        "paper.bib: expected one BibTeX entry, such as @misc{key, title = {…}}; fix the file."
+    )
+    assert len(benchmark.rankings) == 1
+    assert paper_entry(benchmark).startswith("@misc{micxr,")
