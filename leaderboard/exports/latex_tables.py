@@ -301,5 +301,4 @@ _ENVIRONMENT = Environment(
     autoescape=False,
 )
 _ENVIRONMENT.globals.update(shown_name=shown_name, interval_macro=INTERVAL_MACRO)
-_ENVIRONMENT.filters.update(latex=latex_escaped, one_line=one_line)
-    floors=floors_text,
+_ENVIRONMENT.filters.update(floors=floors_text, latex=latex_escaped, one_line=one_line)

@@ -21,7 +21,7 @@ from ..board.numbers import UNITS, shown, shown_name
 from .escapes import latex_escaped
 from .methods_source import MethodsSource, ReportedScore
 from .prose import Citation, Code, Paragraph, Sentence, as_latex, as_markdown, citations, enumerated
-from .statistics_words import comparison_sentences, interval_sentence
+from .statistics_words import comparison_sentences, interval_sentences
 
 _CITED = {
     "rouge1": ("lin2004rouge",),
@@ -281,11 +281,13 @@ def _rubrics(runs: Iterable[BoardRun], panels: Sequence[str]) -> Iterator[tuple[
 def _statistics(source: MethodsSource) -> Paragraph:
     sentences: list[Sentence] = []
     clusters = [*dict.fromkeys(ranking.cluster for ranking in source.benchmark.rankings)]
-    if any(cell.low is not None for score in source.scores for cell in score.cells):
-        sentences.append(interval_sentence(source.board, clusters))
+    cells = [cell for score in source.scores for cell in score.cells]
+    methods = {cell.interval_method for cell in cells if cell.interval_method is not None}
+    if methods:
+        sentences += interval_sentences(source.board, clusters, methods)
     compared = [ranking for ranking in source.benchmark.rankings if len(ranking.ranked) > 1]
     if compared:
-        sentences += comparison_sentences()
+        sentences += comparison_sentences(source.board)
         smallest = [
             (f"{ranking.column.label} {shown(ranking.detectable, ranking.column.unit)}",)
             for ranking in compared

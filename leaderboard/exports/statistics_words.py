@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+from medtasks.stats.intervals import STUDENT, WILSON
 
 from ..board.board import Board
 from .prose import Citation, Code, Sentence
 
-PERCENTILE = "percentile"
-"""Percentiles of a cluster bootstrap (`medtasks.stats.bootstrap.joint_intervals`)."""
 _METHODS: dict[str, Sentence] = {
-    PERCENTILE: ("percentile intervals of a cluster bootstrap ", Citation("davison1997bootstrap")),
+    WILSON: (
+        "of scores between two bounds are Wilson's interval of a proportion ",
+        Citation("wilson1927probable"),
+        " with the effective number of items in clusters and quantiles of Student's t ",
+        Citation("korn1998confidence"),
+        " ",
+        Citation("franco2019comparative"),
+    ),
+    STUDENT: (
+        "of scores without bounds are Student's t with the standard error of a jackknife over clusters ",
+        Citation("efron1993introduction"),
+    ),
 }
-"""Interval methods in words, by the name that scores have for them."""
+"""Interval methods in words, by the name that scores have for them (`medtasks.stats.intervals`)."""
 _PAIRS = (
     "Models were compared in pairs on the items that both have, by a test that flips the signs of the clusters' "
     "contributions to the difference; the interval of a difference holds what this test does not reject."
@@ -22,26 +33,35 @@ _PAIRS = (
 def interval_words(method: str) -> Sentence:
     """An interval method in words; one without words here is named as it is.
 
-    >>> interval_words("percentile")[0], interval_words("bca")
-    ('percentile intervals of a cluster bootstrap ', ('intervals by the method ', Code(text='bca')))
+    >>> interval_words("wilson-clustered")[0]
+    "of scores between two bounds are Wilson's interval of a proportion "
+    >>> interval_words("bca")
+    ('are by the method ', Code(text='bca'))
     """
-    return _METHODS.get(method, ("intervals by the method ", Code(method)))
+    return _METHODS.get(method, ("are by the method ", Code(method)))
 
 
-def interval_sentence(board: Board, clusters: Sequence[str], method: str = PERCENTILE) -> Sentence:
-    """How the intervals of scores were computed; ``clusters`` are what is resampled, such as patients."""
-    units = f" (by {' or '.join(clusters)})" if clusters else ""
-    drawn = f"; whole clusters{units} were drawn with replacement, {board.resamples:,} times with seed {board.seed}."
-    return (f"Brackets hold {100 * board.confidence:g} % ", *interval_words(method), drawn)
+def interval_sentences(board: Board, clusters: Sequence[str], methods: Iterable[str]) -> list[Sentence]:
+    """How the intervals of scores were computed, by these ``methods``; ``clusters`` are what answers are correlated in,
+    such as patients."""
+    level = f"{100 * board.confidence:g} %"
+    sentences: list[Sentence] = [
+        (f"Intervals ({level}, in brackets) ", *interval_words(method), ".")
+        for method in sorted(set(methods), reverse=True)
+    ]
+    if clusters:
+        sentences.append((f"Clusters are the items of one {' or '.join(clusters)}.",))
+    return sentences
 
 
-def comparison_sentences() -> list[Sentence]:
+def comparison_sentences(board: Board) -> list[Sentence]:
     """How models were compared and ranked (`medtasks.stats.paired`, `medtasks.stats.ranks`)."""
+    draws = f"{board.resamples:,} draws of whole clusters with replacement (seed {board.seed})"
     return [
         (_PAIRS,),
         ("P-values were corrected over all pairs of a ranking by Holm's method ", Citation("holm1979simple"), "."),
         (
-            "Intervals of ranks are percentiles over the same resamples ",
+            f"Intervals of ranks are percentiles over {draws} ",
             Citation("goldstein1996league"),
             "; models that share a letter do not differ significantly at the 5 % level ",
             Citation("piepho2004algorithm"),
