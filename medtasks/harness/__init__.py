@@ -13,7 +13,7 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
@@ -37,6 +37,7 @@ from medtasks.core.errors import (
     interrupts_arrive,
 )
 from medtasks.core.settings import current_settings, stopped
+from medtasks.core.text import first_names
 
 SUPPORTED = ">=0.7.3,<0.8"
 _WRAPPED = "__medtasks__"
@@ -54,8 +55,8 @@ BACK_ENDS = {
 
 
 def model_manifests() -> list[Any]:
-    """The entry point: registers our tasks and returns our back-ends' manifests. Never raises: a failure is reported on
-    standard error and lmms-eval runs without medtasks."""
+    """The entry point: registers our tasks and returns our back-ends' manifests. A command line that cannot work ends
+    the process; any other failure is reported on standard error, and lmms-eval runs without medtasks."""
     try:
         from packaging.specifiers import SpecifierSet
 
@@ -73,12 +74,38 @@ def model_manifests() -> list[Any]:
                 "in the working directory first; start in another directory, or use the command lmms-eval"
             )
         _watch_task_manager()
+        _check_command(found)
         from lmms_eval.models.registry_v2 import ModelManifest
 
         return [ModelManifest(model_id=name, chat_class_path=path) for name, path in BACK_ENDS.items()]
     except Exception as error:
         _step_aside(error)
         return []
+
+
+def _check_command(version_found: str) -> None:
+    """If this process is the command ``lmms-eval``, check its arguments, and print what it is about to load."""
+    from medtasks.harness.command_line import arguments_of_command, check_command
+
+    arguments = arguments_of_command()
+    if arguments is None:
+        return
+    try:
+        ours = check_command(arguments)
+    except UsageError as error:
+        if _is_first_process():
+            print(f"medtasks: {error}", file=sys.stderr, flush=True)
+        raise SystemExit(2) from error
+    if ours and _is_first_process():
+        names = first_names(ours, 3)
+        print(f"medtasks: loading lmms-eval {version_found} for {names} …", file=sys.stderr, flush=True)
+
+
+def _is_first_process() -> bool:
+    try:
+        return current_settings().rank == 0
+    except UsageError:  # of another variable, which will be reported when the tasks are run
+        return True
 
 
 def task_index() -> dict[str, dict[str, Any]]:
@@ -211,6 +238,7 @@ def wrapped(
 def with_checks(original: Callable[..., Any], call: inspect.BoundArguments) -> Any:
     """``simple_evaluate`` after our checks; its arguments are kept for :func:`with_our_scores`."""
     from medtasks.catalog.spec import load_spec
+    from medtasks.harness.options import refuse
 
     asked = call.arguments
     if not asked["tasks"]:
@@ -224,6 +252,7 @@ def with_checks(original: Callable[..., Any], call: inspect.BoundArguments) -> A
         with interrupts_arrive():
             if ours:
                 refuse(asked, ours)
+                _name_those_without_effect(asked)
                 from datasets.config import HF_DATASETS_CACHE
 
                 # the harness loads the one-row dataset of our task files through a cache
@@ -250,6 +279,16 @@ def with_checks(original: Callable[..., Any], call: inspect.BoundArguments) -> A
         raise stopped("run the same command again") from error
     finally:
         _ARGUMENTS.reset(noted)
+
+
+def _name_those_without_effect(asked: Mapping[str, Any]) -> None:
+    """Print the options of the command that change nothing for our tasks."""
+    from medtasks.harness.options import without_effect
+
+    if asked["cli_args"] is None or current_settings().rank > 0:
+        return
+    if names := without_effect(vars(asked["cli_args"]), our_back_end=asked["model"] in BACK_ENDS):
+        print(f"medtasks: without effect on tasks of medtasks: {', '.join(names)}", file=sys.stderr, flush=True)
 
 
 def with_our_scores(original: Callable[..., Any], call: inspect.BoundArguments) -> Any:
@@ -279,39 +318,3 @@ def _our_entries(task_dict: Mapping[Any, Any]) -> Iterator[tuple[str, Any, Any]]
             metadata = getattr(getattr(value, "config", None), "metadata", None)
             if isinstance(metadata, dict) and "benchmark" in metadata:  # else the harness's own task of that name
                 yield name, specs[name], value
-
-
-def refuse(asked: Mapping[str, Any], ours: Sequence[str]) -> None:
-    """Reject options that our tasks do not support, missing data, and back-ends that cannot be used."""
-    from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
-    from medtasks.data.store import open_prepared
-    from medtasks.harness.backends import lack_of
-
-    if shots := asked.get("num_fewshot"):
-        shown = [f"{name}_1shot" for name in ours if f"{name}_1shot" in load_specs()]
-        advice = f"run {', '.join(shown)}" if shown else "leave the option out"
-        raise UsageError(f"--num_fewshot is {shots}, but examples are part of a task's prompt here: {advice}.")
-    if asked.get("use_cache"):
-        raise UsageError(
-            "--use_cache is not supported by tasks of medtasks, and resuming needs no cache: every reply is stored as "
-            "it arrives, and the same command continues; leave the option out."
-        )
-    for benchmark in {load_spec(leaf).metadata.benchmark: None for name in ours for leaf in leaf_tasks(name)}:
-        open_prepared(benchmark)
-    model, simple = asked.get("model"), bool(asked.get("force_simple"))
-    if not isinstance(model, str):
-        return
-    if model == "llava_hf" and simple:
-        raise UsageError(
-            "llava_hf cannot run our tasks with --force_simple, where it may answer a request with the response to "
-            "another one; leave the option out."
-        )
-    if lack := lack_of(model, force_simple=simple):
-        fix = f": {lack.fix}" if lack.fix else ""
-        raise UsageError(f"back-end {model} cannot be used: {lack.found}{fix}")
-    placed = current_settings().processes > 1 or "device_map" in str(asked.get("model_args"))
-    if model == "llava_hf" and not placed:  # its default device_map is empty
-        raise UsageError(
-            f"{model} needs device_map in --model_args, for example device_map=auto: transformers refuses its "
-            "empty default."
-        )

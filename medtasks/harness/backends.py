@@ -271,7 +271,12 @@ def harness_names() -> frozenset[str]:
     name in another package never runs: ``--tasks NAME`` selects the harness's."""
     spec = find_spec("lmms_eval")
     folders = (spec.submodule_search_locations or []) if spec is not None else []
-    files = (path for folder in folders for path in (Path(folder) / "tasks").rglob("*yaml"))  # shared parts have no dot
+    return frozenset(name for folder in folders for name in names_in_folder(Path(folder) / "tasks"))
+
+
+def names_in_folder(folder: Path) -> frozenset[str]:
+    """The names of all tasks, groups and tags that the YAML files in and below ``folder`` define."""
+    files = folder.rglob("*yaml")  # shared parts have no dot
     texts = (path.read_text(encoding="utf-8-sig", errors="replace") for path in files)
     return frozenset(name for text in texts for name in _names_in(text))
 

@@ -1,0 +1,149 @@
+"""The command line of lmms-eval, checked before the harness acts on it.
+
+The harness answers an unknown task with a traceback and exit code 0, and other mistakes only when
+the model is loaded. It imports torch before it calls any plug-in, so this is the first moment at
+which medtasks can look: no task is indexed yet, no logger started, no model loaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from medtasks.catalog.contents import task_files
+from medtasks.core.errors import UsageError, reading
+from medtasks.core.schema import suggestion
+
+from .options import REASONING_TAGS, refuse_incomplete, refuse_options
+
+_LISTINGS = ("list", "list_groups", "list_tags", "list_subtasks")
+_FLAGS = (
+    "apply_chat_template", "check_integrity", "fewshot_as_multiturn", "log_samples", "power-analysis",
+    "swanlab_log_samples", "wandb_log_samples",
+)  # fmt: skip
+_TEXTS = (
+    "baseline", "cache_requests", "config", "hf_hub_log_args", "include_path", "launcher_args", "model", "output_path",
+    "tasks", "wandb_args",
+)  # fmt: skip
+_NUMBERS = {"limit": float, "max_tokens": int, "num_fewshot": int, "offset": int}
+
+
+@dataclass(frozen=True)
+class Command:
+    """One evaluation that a command line asks for: its options by name, its tasks, and which of them are ours."""
+
+    options: Mapping[str, Any]
+    tasks: tuple[str, ...]
+
+    @property
+    def ours(self) -> list[str]:
+        """The tasks and groups of medtasks that the names or patterns select."""
+        return [name for name in task_files() if any(fnmatch(name, task) for task in self.tasks)]
+
+    @property
+    def missing(self) -> list[str]:
+        """The names that neither lmms-eval nor an installed or included package defines."""
+        from .backends import harness_names, names_in_folder
+
+        unknown = [task for task in self.tasks if not _is_known(task)]
+        if not unknown or os.environ.get("LMMS_EVAL_PLUGINS"):  # whose tasks only the harness finds
+            return []
+        included = self.options["include_path"]
+        known = harness_names() | (names_in_folder(Path(included)) if included else frozenset())
+        return [task for task in unknown if task not in known]
+
+
+def _is_known(task: str) -> bool:
+    """Whether a name is ours, a listing, a pattern or a path."""
+    return task in task_files() or task in _LISTINGS or "*" in task or Path(task).exists()
+
+
+def _parser() -> argparse.ArgumentParser:
+    """A parser of the options that are checked, as lmms-eval's own reads them."""
+    parser = argparse.ArgumentParser(add_help=False, exit_on_error=False)
+    for name in _FLAGS:
+        parser.add_argument(f"--{name}", action="store_true")
+    for name in _TEXTS:
+        parser.add_argument(f"--{name}")
+    for name, kind in _NUMBERS.items():
+        parser.add_argument(f"--{name}", type=kind)
+    parser.add_argument("--reasoning_tags", default=REASONING_TAGS)
+    parser.add_argument("--predict_only", "-x", action="store_true")
+    parser.add_argument("--use_cache", "-c")
+    return parser
+
+
+def read_commands(arguments: Sequence[str]) -> list[Command]:
+    """The evaluations that these arguments of ``lmms-eval`` ask for: one, or those of a ``--config`` file.
+
+    Raises:
+        UsageError: the file cannot be read.
+    """
+    parser = _parser()
+    try:
+        given, _ = parser.parse_known_args([*arguments])
+    except (argparse.ArgumentError, SystemExit):  # lmms-eval's parser will report it
+        return []
+    options = vars(given)
+    defaults = vars(parser.parse_args([]))
+    explicit = {name: value for name, value in options.items() if value != defaults[name]}
+    every = [{**defaults, **entry, **explicit} for entry in _configured(options["config"])]
+    return [Command(one, _names(one["tasks"])) for one in every]
+
+
+def _configured(path: str | None) -> Iterator[Mapping[str, Any]]:
+    """The options in a ``--config`` file, for each evaluation in it; none without a file."""
+    if not path:
+        yield {}
+        return
+    import yaml
+
+    with reading(Path(path), "give --config a file that exists", UsageError):
+        text = Path(path).read_bytes()
+    try:
+        content = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise UsageError(f"{path}: not valid YAML ({' '.join(str(error).split())}).") from error
+    for entry in content if isinstance(content, list) else [content]:
+        if not isinstance(entry, Mapping):
+            raise UsageError(f"{path}: an evaluation is {type(entry).__name__}, expected options by name.")
+        yield entry
+
+
+def _names(tasks: Any) -> tuple[str, ...]:
+    return tuple(name for name in str(tasks or "").split(",") if name)
+
+
+def check_command(arguments: Sequence[str]) -> list[str]:
+    """Check the arguments of ``lmms-eval``; return the tasks of medtasks that they select.
+
+    Raises:
+        UsageError: a task does not exist, or a command with our tasks has options that cannot work.
+    """
+    selected: list[str] = []
+    for command in read_commands(arguments):
+        if missing := command.missing:
+            from .backends import harness_names
+
+            near = suggestion(missing[0], [*harness_names(), *task_files()])
+            raise UsageError(
+                f"--tasks: there is no task {missing[0]!r}{near}; `lmms-eval --tasks list` and `medtasks list` print "
+                "all names."
+            )
+        if command.ours and not command.options["power_analysis"]:
+            refuse_incomplete(command.options)
+            refuse_options(command.options, command.ours)
+        selected += command.ours
+    return selected
+
+
+def arguments_of_command() -> list[str] | None:
+    """The arguments of ``lmms-eval``, if this process is about to run it; None in a program that imports it."""
+    running = {"lmms_eval.cli.dispatch", "lmms_eval.__main__"} <= sys.modules.keys()
+    return sys.argv[1:] if running else None
