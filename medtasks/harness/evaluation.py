@@ -45,6 +45,7 @@ from medtasks.verify.store import user_store
 from . import backends
 from .requests import Requests, memory_of
 from .results import KEY, replace_numbers, replace_samples
+from .system_turn import add_system_turn, presented, refuse_system_turn
 
 
 @dataclass
@@ -64,6 +65,7 @@ class Evaluation:
         self._output: Path | None = None  # where the harness writes this model's results, if it does
         if tracker is not None and tracker.output_path:
             self._output = Path(tracker.output_path) / (tracker.general_config_tracker.model_name_sanitized or "")
+        self._instruction = str(self.asked.get("system_instruction") or "")
         self._judges = configured_judges()
         for rubric in self._judges.rubrics if self._judges is not None else ():
             load_rubric(rubric)
@@ -71,6 +73,8 @@ class Evaluation:
             spec = load_spec(name)
             refuse_unknown_names(spec, spec.benchmark)
         for name, (spec, task) in self.ours.items():
+            if self._instruction:
+                refuse_system_turn(self._lm, spec)
             if not spec.benchmark.repeatable and (task.config.repeats or 1) > 1:
                 raise UsageError(
                     f"{name}: repeats is {task.config.repeats}, expected 1: streaming items are scored once; run it "
@@ -88,6 +92,8 @@ class Evaluation:
             task.process_results = lambda doc, results, full_docs=None: {}  # noqa: ARG005
             if task.OUTPUT_TYPE != "generate_until":  # rounds are run by us, in batches, on every back-end
                 task.OUTPUT_TYPE = task.config.output_type = "generate_until_multi_round"
+            if self._instruction:
+                add_system_turn(task, self._instruction)
             if backends.SYSTEM_PROMPT in backends.task_presentation(self._lm, spec):
                 task.lmms_eval_specific_kwargs = {**task.lmms_eval_specific_kwargs, SYSTEM_IN_TEXT: True}
                 name = backends.backend_name(self._lm)
@@ -154,7 +160,7 @@ class Evaluation:
                 {} if made_elsewhere else dict(task.config.generation_kwargs or {}),
                 len(task.eval_docs),
                 blind=current_settings().blind or bool(model.get("blind")),
-                presentation=backends.task_presentation(self._lm, spec),
+                presentation=self._presentation(spec),
                 prompt_hash=UNKNOWN_PROMPT if made_elsewhere else None,
             )
             limit, offset = get_sample_size(task, self.asked.get("limit")), self.asked.get("offset") or 0
@@ -173,6 +179,11 @@ class Evaluation:
             data={name: data_facts(name) for name in benchmarks},
         )
         return Plan(manifest=manifest, documents=documents)
+
+    def _presentation(self, spec: TaskSpec) -> dict[str, str]:
+        """How the back-end and the command's options change the task's prompts."""
+        by_options = presented(self._instruction) if self._instruction else {}
+        return {**backends.task_presentation(self._lm, spec), **by_options}
 
     def _checkpoint(self, planned: RunManifest) -> Path:
         """The directory of this command's replies, which does not depend on the number of processes."""
