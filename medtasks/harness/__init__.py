@@ -30,14 +30,12 @@ from medtasks.core.cache import can_be_written, writable_cache
 from medtasks.core.errors import (
     HarnessError,
     MedtasksError,
-    UsageError,
     errors_raised,
     exit_with_sentence,
     first_line,
     interrupts_arrive,
 )
 from medtasks.core.settings import current_settings, stopped
-from medtasks.core.text import first_names
 
 SUPPORTED = ">=0.7.3,<0.8"
 _WRAPPED = "__medtasks__"
@@ -60,6 +58,8 @@ def model_manifests() -> list[Any]:
     try:
         from packaging.specifiers import SpecifierSet
 
+        from medtasks.harness.command_line import check_this_process
+
         found = version("lmms-eval")
         if not SpecifierSet(SUPPORTED).contains(found, prereleases=True):  # its internals may differ
             raise HarnessError(
@@ -74,38 +74,13 @@ def model_manifests() -> list[Any]:
                 "in the working directory first; start in another directory, or use the command lmms-eval"
             )
         _watch_task_manager()
-        _check_command(found)
+        check_this_process(found)
         from lmms_eval.models.registry_v2 import ModelManifest
 
         return [ModelManifest(model_id=name, chat_class_path=path) for name, path in BACK_ENDS.items()]
     except Exception as error:
         _step_aside(error)
         return []
-
-
-def _check_command(version_found: str) -> None:
-    """If this process is the command ``lmms-eval``, check its arguments, and print what it is about to load."""
-    from medtasks.harness.command_line import arguments_of_command, check_command
-
-    arguments = arguments_of_command()
-    if arguments is None:
-        return
-    try:
-        ours = check_command(arguments)
-    except UsageError as error:
-        if _is_first_process():
-            print(f"medtasks: {error}", file=sys.stderr, flush=True)
-        raise SystemExit(2) from error
-    if ours and _is_first_process():
-        names = first_names(ours, 3)
-        print(f"medtasks: loading lmms-eval {version_found} for {names} …", file=sys.stderr, flush=True)
-
-
-def _is_first_process() -> bool:
-    try:
-        return current_settings().rank == 0
-    except UsageError:  # of another variable, which will be reported when the tasks are run
-        return True
 
 
 def task_index() -> dict[str, dict[str, Any]]:
@@ -238,7 +213,7 @@ def wrapped(
 def with_checks(original: Callable[..., Any], call: inspect.BoundArguments) -> Any:
     """``simple_evaluate`` after our checks; its arguments are kept for :func:`with_our_scores`."""
     from medtasks.catalog.spec import load_spec
-    from medtasks.harness.options import refuse
+    from medtasks.harness.options import name_those_without_effect, refuse
 
     asked = call.arguments
     if not asked["tasks"]:
@@ -252,7 +227,7 @@ def with_checks(original: Callable[..., Any], call: inspect.BoundArguments) -> A
         with interrupts_arrive():
             if ours:
                 refuse(asked, ours)
-                _name_those_without_effect(asked)
+                name_those_without_effect(asked, our_back_end=asked["model"] in BACK_ENDS)
                 from datasets.config import HF_DATASETS_CACHE
 
                 # the harness loads the one-row dataset of our task files through a cache
@@ -279,16 +254,6 @@ def with_checks(original: Callable[..., Any], call: inspect.BoundArguments) -> A
         raise stopped("run the same command again") from error
     finally:
         _ARGUMENTS.reset(noted)
-
-
-def _name_those_without_effect(asked: Mapping[str, Any]) -> None:
-    """Print the options of the command that change nothing for our tasks."""
-    from medtasks.harness.options import without_effect
-
-    if asked["cli_args"] is None or current_settings().rank > 0:
-        return
-    if names := without_effect(vars(asked["cli_args"]), our_back_end=asked["model"] in BACK_ENDS):
-        print(f"medtasks: without effect on tasks of medtasks: {', '.join(names)}", file=sys.stderr, flush=True)
 
 
 def with_our_scores(original: Callable[..., Any], call: inspect.BoundArguments) -> Any:

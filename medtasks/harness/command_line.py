@@ -19,6 +19,8 @@ from typing import Any
 from medtasks.catalog.contents import task_files
 from medtasks.core.errors import UsageError, reading
 from medtasks.core.schema import suggestion
+from medtasks.core.settings import current_settings
+from medtasks.core.text import first_names
 
 from .options import REASONING_TAGS, refuse_incomplete, refuse_options
 
@@ -143,7 +145,27 @@ def check_command(arguments: Sequence[str]) -> list[str]:
     return selected
 
 
-def arguments_of_command() -> list[str] | None:
-    """The arguments of ``lmms-eval``, if this process is about to run it; None in a program that imports it."""
-    running = {"lmms_eval.cli.dispatch", "lmms_eval.__main__"} <= sys.modules.keys()
-    return sys.argv[1:] if running else None
+def check_this_process(harness_version: str) -> None:
+    """If this process is about to run ``lmms-eval``, check its arguments, and print what is loaded for our tasks.
+
+    A command that cannot work ends the process with one sentence and exit code 2.
+    """
+    if not {"lmms_eval.cli.dispatch", "lmms_eval.__main__"} <= sys.modules.keys():  # a program that imports it
+        return
+    try:
+        ours = check_command(sys.argv[1:])
+    except UsageError as error:
+        if _is_first_process():
+            print(f"medtasks: {error}", file=sys.stderr, flush=True)
+        raise SystemExit(2) from error
+    if ours and _is_first_process():
+        print(
+            f"medtasks: loading lmms-eval {harness_version} for {first_names(ours, 3)} …", file=sys.stderr, flush=True
+        )
+
+
+def _is_first_process() -> bool:
+    try:
+        return current_settings().rank == 0
+    except UsageError:  # of another variable, which will be reported when the tasks are run
+        return True

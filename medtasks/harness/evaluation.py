@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import atexit
 import inspect
-import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from lmms_eval.evaluator_utils import get_sample_size
 from lmms_eval.filters import build_filter_ensemble
@@ -33,18 +31,20 @@ from medtasks.data.media.video import FRAMES
 from medtasks.data.store import open_prepared
 from medtasks.judge.settings import configured_judges
 from medtasks.runs.judge import judge_all, plain_progress
-from medtasks.runs.manifest import UNKNOWN_PROMPT, RunManifest, local_stamp, now, task_facts, versions
+from medtasks.runs.manifest import UNKNOWN_PROMPT, RunManifest, now, task_facts, versions
 from medtasks.runs.record import RunRecord, write_run
 from medtasks.runs.replies import RunUsage, run_usage
-from medtasks.runs.run import SUFFIX, AnswerStore, Plan, collect_run, continue_run, data_facts, read_work, run_of
+from medtasks.runs.run import SUFFIX, AnswerStore, Plan, collect_run, data_facts, read_work
 from medtasks.runs.summary import summary
 from medtasks.runs.table import refuse_unknown_names
 from medtasks.verify.scored import keep_finished
 from medtasks.verify.store import user_store
 
 from . import backends
+from .endings import end_run, ending_of
+from .processes import agree_with_first, gathered, leave_process_group
 from .requests import Requests, memory_of
-from .results import KEY, replace_numbers, replace_samples
+from .results import KEY, replace_numbers, replace_samples, stamp_of
 from .system_turn import add_system_turn, presented, refuse_system_turn
 
 
@@ -101,7 +101,7 @@ class Evaluation:
                 print(f"medtasks: {spec.name}: {message}", file=sys.stderr, flush=True)
         plan = self._plan()
         folder = self._checkpoint(plan.manifest)
-        _agree_with_first(folder)
+        agree_with_first(folder)
         store = AnswerStore(folder, rank)
         memory = memory_of(self._lm)
         self.call.arguments["response_cache"] = requests = Requests(store, memory, self.ours, logged)
@@ -113,10 +113,11 @@ class Evaluation:
             results = evaluate(*self.call.args, **self.call.kwargs)
             IMAGES.clear()
             FRAMES.clear()
+            atexit.register(leave_process_group)
+            if self.asked.get("predict_only"):
+                self._report_responses(requests, store.folder, first=results is not None)
+                return results
             usage = self._usage(store, measured=memory is not None)
-            # The harness never leaves the process group, whose thread aborts the process if it outlives the
-            # interpreter: a finished run would exit with a failure code.
-            atexit.register(_leave_process_group)
             run = self._collect(requests, plan.manifest, store.folder, first=results is not None)
             if run is None:
                 return None
@@ -131,7 +132,7 @@ class Evaluation:
                 raise
             raise MedtasksError(f"{first_line(error).rstrip('.')} ({kept}).") from error
         except KeyboardInterrupt as error:
-            if self.asked.get("cli_args") is None:  # called by a program, which may continue
+            if not self._in_command:
                 raise
             kept = "" if store.is_empty else f" from the replies so far ({store.folder})"
             raise stopped(f"run the same command again to continue{kept}") from error
@@ -254,7 +255,8 @@ class Evaluation:
         finished = replace(run, manifest=run.manifest.model_copy(update=update))
         if self._output is None:
             return None, summary(finished, None)
-        names = (f"{local_stamp()}{suffix}_medtasks" for suffix in ("", *(f"-{n}" for n in range(2, 1000))))
+        begun = stamp_of(self.asked)
+        names = (f"{begun}{suffix}_medtasks" for suffix in ("", *(f"-{n}" for n in range(2, 1000))))
         # two runs may end within one second
         folder = next(self._output / name for name in names if not (self._output / name).exists())
         write_run(folder, finished)
@@ -262,76 +264,34 @@ class Evaluation:
         return folder, summary(finished, folder)
 
     def _report(self, run: RunRecord, text: str, kept: Path) -> None:
-        """Print the scores and the number of failed requests, after the harness's own tables in a command; beyond the
-        limit, the process ends with exit code 1."""
-        asked = sum(facts.attempted for facts in run.manifest.tasks.values())
-        failed = sum(sum(facts.failed.values()) for facts in run.manifest.tasks.values())
-        limit = current_settings().max_failed
-        too_many = failed > limit * asked
-        exceeded = f" More than {100 * limit:g} % failed (MEDTASKS_MAX_FAILED), so the run counts as failed."
-        problem = (
-            f"medtasks: {failed:,} of {asked:,} requests have no response and are not scored. Run the same command "
-            f"again to send only these ({kept}).{exceeded * too_many}"
+        """Print the scores and the number of failed requests."""
+        asked, reasons = 0, Counter[str]()
+        for facts in run.manifest.tasks.values():
+            asked += facts.attempted
+            reasons.update(facts.failed)
+        ending = ending_of(text, asked, reasons, kept, self._lm, problems=bool(run.manifest.problems))
+        end_run(ending, in_command=self._in_command)
+
+    def _report_responses(self, requests: Requests, kept: Path, *, first: bool) -> None:
+        """Print how many responses there are, in a run that scores none."""
+        here = Counter[str | None]()  # by reason; None for those that are there
+        for _, task in self.ours.values():
+            for _, _, replies in requests.answers(task):
+                here.update(reply.failed for reply in replies)
+        everywhere = Counter[str | None]()
+        for counts in gathered(here):
+            everywhere.update(counts)
+        if not first:
+            return
+        reasons = Counter({reason: count for reason, count in everywhere.items() if reason is not None})
+        text = (
+            f"medtasks: {everywhere[None]:,} responses, not scored (--predict_only)\n"
+            f"  score them with `medtasks score {kept}`, or by the same command without --predict_only"
         )
-        _ENDINGS.append((text, problem if failed else "", bool(run.manifest.problems or too_many)))
-        if self.asked.get("cli_args") is None:
-            _show_endings()
+        ending = ending_of(text, everywhere.total(), reasons, kept, self._lm, problems=False)
+        end_run(ending, in_command=self._in_command)
 
-
-_ENDINGS: list[tuple[str, str, bool]] = []
-"""Of the runs of this command, which may evaluate several models: scores, problem, whether the run counts as failed."""
-
-
-def _show_endings() -> bool:
-    """Whether a run counts as failed."""
-    endings = [_ENDINGS.pop(0) for _ in list(_ENDINGS)]
-    for text, problem, _ in endings:
-        print(text, flush=True)
-        if problem:
-            print(problem, file=sys.stderr, flush=True)
-    return any(failed for *_, failed in endings)
-
-
-@atexit.register
-def _end_command() -> None:
-    """The harness has printed its tables and written its files."""
-    if _show_endings():
-        os._exit(1)
-
-
-def gathered(own: Any, *, everywhere: bool = False) -> list[Any]:
-    """What every process passes, by rank, on the first process or ``everywhere``; else an empty list."""
-    import torch
-
-    if current_settings().processes < 2 or not torch.distributed.is_initialized():
-        return [own]
-    here = everywhere or torch.distributed.get_rank() == 0
-    everyone: list[Any] = [None] * torch.distributed.get_world_size() if here else []
-    if everywhere:
-        torch.distributed.all_gather_object(everyone, own)
-    else:
-        torch.distributed.gather_object(own, everyone if here else None, dst=0)
-    return everyone
-
-
-def _agree_with_first(folder: Path) -> None:
-    """Have all processes answer the same command, and continue the run that the first one continues. Nodes may not
-    share a file system: then each has its own replies, and only the first one deletes them in the end."""
-    everyone = gathered((folder.name, run_of(folder) or uuid4().hex), everywhere=True)
-    if len(everyone) == 1:
-        return
-    others = [number for number, (name, _) in enumerate(everyone) if name != everyone[0][0]]
-    if others:
-        raise UsageError(
-            f"process {others[0]} of {len(everyone)} runs another command than the first one: its options, prepared "
-            "data, task files or MEDTASKS_… variables differ; make them the same on all nodes."
-        )
-    continue_run(folder, current_settings().rank, everyone[0][1])
-    gathered(None, everywhere=True)  # before a process reads what another one deletes
-
-
-def _leave_process_group() -> None:
-    import torch
-
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        torch.distributed.destroy_process_group()
+    @property
+    def _in_command(self) -> bool:
+        """Whether the command ``lmms-eval`` runs, not a program, which may continue afterwards."""
+        return self.asked.get("cli_args") is not None

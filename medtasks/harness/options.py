@@ -6,6 +6,7 @@ would ignore them, or end with a traceback; here they are refused with what to u
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -117,10 +118,19 @@ def refuse_incomplete(given: Mapping[str, Any]) -> None:
         raise UsageError(f"--offset is {offset}, expected the number of documents to skip, 0 or more.")
 
 
-def without_effect(given: Mapping[str, Any], *, our_back_end: bool) -> list[str]:
-    """The options in ``given`` that differ from their default and change nothing for our tasks, as ``--name``."""
+def name_those_without_effect(asked: Mapping[str, Any], *, our_back_end: bool) -> None:
+    """Print the options of a command that differ from their default and change nothing for our tasks.
+
+    Args:
+        asked: the arguments of ``simple_evaluate``; nothing is printed for those of a program.
+        our_back_end: whether the back-end is one of ours, which ignores more of them.
+    """
+    if asked["cli_args"] is None or current_settings().rank > 0:
+        return
+    given = vars(asked["cli_args"])
     defaults = {**_WITHOUT_EFFECT, **(_WITHOUT_EFFECT_ON_OURS if our_back_end else {})}
-    return [f"--{name}" for name, default in defaults.items() if given.get(name, default) != default]
+    if names := [f"--{name}" for name, default in defaults.items() if given.get(name, default) != default]:
+        print(f"medtasks: without effect on tasks of medtasks: {', '.join(names)}", file=sys.stderr, flush=True)
 
 
 def refuse(asked: Mapping[str, Any], ours: Sequence[str]) -> None:

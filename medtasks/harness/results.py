@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks.core.errors import MedtasksError
 from medtasks.core.files import replaced
+from medtasks.runs.manifest import local_stamp
 
 if TYPE_CHECKING:
     from medtasks.runs.record import RunRecord
 
 KEY = "medtasks"
+_STAMP = "%Y%m%d_%H%M%S"
+
+
+def stamp_of(asked: Mapping[str, Any]) -> str:
+    """The time in the name of a run's result directory: ``20261129_084809+0800``.
+
+    In a command it is that of the harness's own files, when the run began in the time zone of ``--timezone``, with the
+    offset that their names lack. A program has no such files, or names them itself: there it is the local time.
+    """
+    command = asked.get("cli_args")
+    if command is None:
+        return local_stamp()
+    zone: Any = import_module("pytz").timezone(command.timezone)  # as the harness itself reads the name
+    begun = datetime.strptime(str(asked["datetime_str"]), _STAMP)
+    return str(zone.localize(begun).strftime(f"{_STAMP}%z"))
 
 
 def replace_numbers(results: dict[str, Any], run: RunRecord) -> None:
