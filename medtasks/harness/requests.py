@@ -117,10 +117,12 @@ class Requests:
             return [reply_of(given) for given in lm.generate_until([missing[slot] for slot in batch])]
 
         bar = tqdm(total=len(missing), desc="medtasks", unit="request", disable=lm.rank != 0)
-        with bar, self._kept_as_they_come(lm, missing):
+        done = 0
+        with bar, self._kept_as_they_come(lm, missing, bar.update):
             for answered in isolated(_batches(lm, list(missing)), answer):
                 self._keep(answered)
-                bar.update(len(answered))
+                done += len(answered)
+                bar.update(max(done - bar.n, 0))  # without replies that were counted as they came
 
     def _in_rounds(self, lm: Any, requests: Sequence[Any]) -> list[Slot]:
         """Ask multi-round requests: each round of all requests together, so that they are batched. The task determines
@@ -150,8 +152,9 @@ class Requests:
                     pending[slot] = following
         return list(outcomes)
 
-    def _keep(self, answers: Sequence[tuple[Slot, Reply]], *, asked: bool = True) -> None:
-        """Save replies that the back-end just returned, or that it was not ``asked`` for (the outcome of rounds)."""
+    def _keep(self, answers: Sequence[tuple[Slot, Reply]], *, asked: bool = True) -> int:
+        """Save replies that the back-end just returned, or that it was not ``asked`` for (the outcome of rounds).
+        Returns how many are new."""
         fresh = [(slot, reply) for slot, reply in answers if not self.store.is_answered(slot)]
         if asked and self.memory is not None:
             since, self._since = self._since, time.monotonic()
@@ -169,11 +172,15 @@ class Requests:
                     file=sys.stderr,
                     flush=True,
                 )
+        return len(fresh)
 
     @contextlib.contextmanager
-    def _kept_as_they_come(self, lm: Any, missing: Mapping[Slot, Any]) -> Iterator[None]:
-        """Store each reply of the harness's ``async_openai`` as soon as it arrives, not when all have arrived; end the
-        run if no request reaches the server any more, or if it refuses every one."""
+    def _kept_as_they_come(
+        self, lm: Any, missing: Mapping[Slot, Any], count: Callable[[int], object]
+    ) -> Iterator[None]:
+        """Store each reply of the harness's ``async_openai`` as soon as it arrives, not when all have arrived, and pass
+        how many have to ``count``; end the run if no request reaches the server any more, or if it refuses every one.
+        """
         if not hasattr(lm, _FORWARD):
             yield
             return
@@ -221,7 +228,7 @@ class Requests:
             reply = reply_of(GenerationResult(text, counts))
             if reply.failed is None and id(request) in slot_of:
                 try:
-                    self._keep([(slot_of[id(request)], reply)])
+                    count(self._keep([(slot_of[id(request)], reply)]))
                 except OSError as error:
                     raise _Ended(error) from error
             return text, place, counts

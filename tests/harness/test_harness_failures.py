@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -479,3 +480,16 @@ def test_refusals_after_an_answer_do_not_end_the_run(tmp_path: Path) -> None:
     with FailingServer(answer) as server:
         run_tasks("async_openai", at(server.url, max_retries=1, num_cpus=1), [task], tmp_path)
     assert len(asked) == sum(len(task_documents(leaf)) for leaf in leaf_tasks(task))
+
+
+@pytest.mark.slow
+def test_the_progress_bar_moves_with_every_reply_of_a_server(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    def answer(_: str) -> Any:
+        time.sleep(0.12)  # the bar is drawn every 0.1 seconds
+        return completion("A")
+
+    with FailingServer(answer) as server:
+        run_tasks("async_openai", at(server.url, num_cpus=1), [TASK], tmp_path)
+    count = len(task_documents(TASK))
+    drawn = re.findall(rf"medtasks: [^\r\n]*\| (\d+)/{count} ", capfd.readouterr().err)
+    assert {*map(int, drawn)} == {*range(count + 1)}
