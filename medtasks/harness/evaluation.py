@@ -146,6 +146,10 @@ class Evaluation:
         replace_numbers(results, run)
         if logged:
             replace_samples(results, run)
+        if getattr(self.asked.get("cli_args"), "wandb_args", ""):
+            from .wandb_tables import log_to_wandb
+
+            log_to_wandb(run, self.asked.get("evaluation_tracker"))
         return results
 
     def _plan(self) -> Plan:

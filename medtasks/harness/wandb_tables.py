@@ -1,0 +1,184 @@
+"""Our scores and samples in Weights & Biases, through lmms-eval's own logger (``--wandb_args``).
+
+The logger knows scores without intervals, and its table of samples needs fields that the harness
+has removed before (``arguments``, ``doc``), so it ends with an error for every task. Here each task
+of ours gets tables of its own, with what the benchmark's terms allow; others keep the logger's.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Literal
+
+from medtasks.benchmarks.documents import all_pictures
+from medtasks.benchmarks.layouts import all_layouts
+from medtasks.core.errors import first_line
+from medtasks.runs.record import RunRecord
+from medtasks.runs.samples import Sample
+from medtasks.runs.scores import MetricScore
+
+Shown = Literal["nothing", "text", "media"]
+"""What may be shown of a sample (`medtasks.catalog.benchmark.BoardLayout.shows`)."""
+
+SCORES = "medtasks/scores"
+_SCORE_COLUMNS = ("task", "metric", "value", "low", "high", "items", "answered", "judged", "coverage", "reason")
+_PICTURES = 4  # columns of pictures; a stream has hundreds of frames
+_ROWS = 10_000  # of a table, of which W&B shows no more
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A table: the names of its columns, and its rows."""
+
+    names: tuple[str, ...]
+    rows: Iterable[Sequence[Any]]
+
+
+def score_table(run: RunRecord) -> Columns:
+    """Every score of the run's tasks and groups, with its 95 % interval and coverage, a row each."""
+    rows = [
+        _score_row(name, metric, score)
+        for name, scores in run.scores.items()
+        for metric, score in scores.metrics.items()
+    ]
+    return Columns(_SCORE_COLUMNS, rows)
+
+
+def _score_row(name: str, metric: str, score: MetricScore) -> tuple[Any, ...]:
+    low, high = score.interval or (None, None)
+    counts = (score.samples, score.answered, score.judged, _coverage(score))
+    return (name, metric, score.value, low, high, *counts, score.reason or "")
+
+
+def _coverage(score: MetricScore) -> float | None:
+    """The share of items whose value is known; None without items."""
+    return score.known / score.samples if score.samples else None
+
+
+def score_values(run: RunRecord) -> dict[str, float]:
+    """The ends of each interval, and each coverage, as numbers by ``<task>/<metric>_low``, ``_high``, ``_coverage``."""
+    values: dict[str, float | None] = {}
+    for name, scores in run.scores.items():
+        for metric, score in scores.metrics.items():
+            low, high = score.interval or (None, None)
+            key = f"{name}/{metric}"
+            values |= {f"{key}_low": low, f"{key}_high": high, f"{key}_coverage": _coverage(score)}
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def sample_table(samples: Sequence[Sample], shows: Shown) -> Columns:
+    """The samples of a task, a row each.
+
+    Args:
+        samples: those of one task.
+        shows: ``nothing``: ids, extracted options, status and scores; ``text``: also prompt, reference and responses;
+            ``media``: also the first pictures, as PIL images.
+    """
+    metrics = sorted({metric for sample in samples for metric in sample.scores})
+    pictures = min(max(map(_picture_count, samples), default=0), _PICTURES) if shows == "media" else 0
+    texts = () if shows == "nothing" else ("prompt", "reference", "responses")
+    shown = tuple(f"picture {number}" for number in range(1, pictures + 1))
+    names = ("sample", *texts, *shown, "extracted", "status", *metrics)
+
+    rows = (_sample_row(sample, shows, pictures, metrics) for sample in samples)
+    return Columns(names, rows)
+
+
+def _picture_count(sample: Sample) -> int:
+    return len(sample.document.get("frames") or sample.media)
+
+
+def _sample_row(sample: Sample, shows: Shown, pictures: int, metrics: Sequence[str]) -> list[Any]:
+    row: list[Any] = [sample.sample_id]
+    if shows != "nothing":
+        row += [sample.prompt, sample.target, "\n\n".join(sample.responses)]
+    if pictures:
+        opened = all_pictures(sample.whole_document())[:pictures]
+        row += [*opened, *[None] * (pictures - len(opened))]
+    is_option = "choices" in sample.document
+    row += [sample.filtered if is_option or shows != "nothing" else "", sample.status]
+    return row + [sample.scores.get(metric) for metric in metrics]
+
+
+def shown_of(benchmark: str) -> Shown:
+    """What may be shown of a benchmark's samples: ``nothing`` if it has no board layout."""
+    layout = all_layouts().get(benchmark)
+    return "nothing" if layout is None else layout.shows
+
+
+def log_to_wandb(run: RunRecord, tracker: Any) -> None:
+    """Have the harness's W&B logger log this run's scores and samples, once it logs those of the harness.
+
+    Args:
+        run: the run, scored.
+        tracker: the harness's writer of sample files, which removes fields that its logger needs for other tasks.
+    """
+    from lmms_eval.loggers.wandb_logger import WandbLogger
+
+    log_result = _original(WandbLogger.log_eval_result)
+    log_samples = _original(WandbLogger.log_eval_samples)
+
+    @functools.wraps(log_result)
+    def log_eval_result(self: Any) -> None:
+        log_result(self)
+        self.run.log({**score_values(run), SCORES: _wandb_table(score_table(run))})
+
+    @functools.wraps(log_samples)
+    def log_eval_samples(self: Any, samples: Mapping[str, Any]) -> None:
+        for task, own in run.samples.items():
+            shows = shown_of(run.manifest.tasks[task].benchmark)
+            try:
+                _log_samples(self.run, task, sample_table(own, shows))
+            except Exception as error:  # the harness would report it at a level that is not printed
+                print(f"medtasks: W&B has no samples of {task} ({first_line(error)}).", file=sys.stderr, flush=True)
+        others = {name: entries for name, entries in samples.items() if name not in run.samples}
+        if others:
+            self.task_names = [name for name in self.task_names if name in others]
+            log_samples(self, others)
+
+    WandbLogger.log_eval_result, WandbLogger.log_eval_samples = log_eval_result, log_eval_samples
+    if tracker is not None:
+        _keep_fields(tracker)
+
+
+def _original(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The logger's own method, also after an earlier run of the command."""
+    own: Callable[..., Any] = getattr(method, "__wrapped__", method)
+    return own
+
+
+def _keep_fields(tracker: Any) -> None:
+    """Have the tracker write copies of samples: it removes the fields of those that it is given."""
+    save = _original(tracker.save_results_samples)
+
+    @functools.wraps(save)
+    def save_results_samples(task_name: str, samples: Sequence[Mapping[str, Any]]) -> Any:
+        return save(task_name=task_name, samples=[dict(sample) for sample in samples])
+
+    tracker.save_results_samples = save_results_samples
+
+
+def _log_samples(wandb_run: Any, task: str, table: Columns) -> None:
+    """Log a table in parts that W&B shows whole."""
+    rows = iter(table.rows)
+    for number in range(1, sys.maxsize):
+        part = [*islice(rows, _ROWS)]
+        if not part and number > 1:
+            return
+        name = f"{task}_eval_results" if number == 1 else f"{task}_eval_results_{number}"
+        wandb_run.log({name: _wandb_table(Columns(table.names, part))})
+
+
+def _wandb_table(table: Columns) -> Any:
+    import wandb
+    from PIL import Image
+
+    def cell(value: Any) -> Any:
+        return wandb.Image(value) if isinstance(value, Image.Image) else value
+
+    data = [[cell(value) for value in row] for row in table.rows]
+    return wandb.Table(columns=[*table.names], data=data, allow_mixed_types=True)
