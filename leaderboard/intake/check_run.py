@@ -16,6 +16,7 @@ from medtasks.core.findings import Finding, Rule, Severity
 from medtasks.core.text import counted, first_names
 from medtasks.metrics.learned import LEARNED
 from medtasks.runs.manifest import RunManifest, TaskFacts, filter_versions
+from medtasks.runs.record import Difference
 from medtasks.runs.samples import Sample, lacks_texts
 from medtasks.runs.scored import with_learned_metrics
 from medtasks.runs.scores import COVERAGE, coverage_text
@@ -36,6 +37,9 @@ _TOLERANCE = 1e-3
 
 
 _AS_WRITTEN = "submit the directory as the run wrote it"
+_SCORE_AGAIN = "score the directory again: `medtasks score DIR --out NEW_DIR`"
+_OF_DATA = ("target", "cluster", "media", "document", "prompt_hash")
+"""Fields of a sample that come from the data; the others are computed from the response, or are the response."""
 RULES: Mapping[str, Rule] = {rule.code: rule for rule in (
     Rule("LB101", "error", "no result directory", expected="at least one",
         fix="submit the directory …_medtasks that a run writes; `medtasks score --out` makes one of other logs"),
@@ -44,7 +48,7 @@ RULES: Mapping[str, Rule] = {rule.code: rule for rule in (
         "remove it; results never include media", "only manifest.json, scores.json and samples/<task>.jsonl"),
     Rule("LB104", "error", "link instead of a file", "copy what it points to", "a file"),
     Rule("LB106", "error", "learned metric differs from what its model gives",
-        "score the directory again: `medtasks score DIR --out NEW_DIR`", "the score computed here"),
+        _SCORE_AGAIN, "the score computed here"),
     Rule("LB107", "warning", "metric cannot be computed here", "see `medtasks doctor`", "its score"),
     Rule("LB201", "error", "not every document was asked", "run the task to its end", "all documents"),
     Rule("LB202", "error", "miniature data", "prepare the release and run on it", "the release"),
@@ -82,6 +86,9 @@ RULES: Mapping[str, Rule] = {rule.code: rule for rule in (
     Rule("LB402", "warning", "run cannot be verified here", "prepare the data of the run here", "the data of the run"),
     Rule("LB403", "error", "prompt differs from the template",
         _AS_WRITTEN, "the prompt that the task's template renders"),
+    Rule("LB404", "error", "sample differs from the data", _SCORE_AGAIN, "the value in the data"),
+    Rule("LB405", "error", "score or extracted answer differs from that computed here", _SCORE_AGAIN,
+        "the value computed here from the response"),
 )}  # fmt: skip
 """The rules by code; a code never changes its meaning."""
 
@@ -135,7 +142,7 @@ def check_run(run: Submission, learned: bool) -> Iterator[Finding]:
     if asked for, the slowest part."""
     for name in sorted(run.manifest.tasks.keys() - run.tasks.keys()):
         yield problem("LB207", name, "no installed package has this task")
-    for check in (_asked, _data, _comparable, _judged, _verified):
+    for check in (_asked, _data, _comparable, _judged, _verified, _differences):
         yield from check(run)
     if learned:
         yield from _learned(run)
@@ -257,15 +264,40 @@ def _verified(run: Submission) -> Iterator[Finding]:
         samples, file = run.samples[task], f"samples/{task}.jsonl"
         if one.outcome == "unverifiable" and not lacks_texts(samples):
             unverifiable.setdefault(one.reason, []).append(task)
+        named = one.other_prompts[:MOST]
         for line, sample in enumerate(samples, start=1):
-            if sample.sample_id in one.samples:
+            if sample.sample_id in named:
                 where = f"{task}: {sample.sample_id}"
                 yield run.problem("LB403", where, "another prompt", file=file, line=line, field="prompt")
-        if one.outcome == "refused" and not one.samples:
+        if one.outcome == "refused" and one.strangers:
             yield run.problem("LB401", task, one.reason, file=file)
     for why, tasks in sorted(unverifiable.items()):
         found = f"{first_names(tasks, MOST)} cannot be verified here ({why})"
         yield run.problem("LB402", run.folder.name, found)
+
+
+def _differences(run: Submission) -> Iterator[Finding]:
+    """Fields of samples that are not what is computed here; nothing reads them, but whoever opens the files does."""
+    by_field: dict[str, list[Difference]] = {}
+    for difference in run.scored.differences:
+        by_field.setdefault(difference.field, []).append(difference)
+    for field, several in by_field.items():
+        first = several[0]
+        lines = (line for line, one in enumerate(run.samples[first.task], start=1) if one.sample_id == first.first)
+        code = "LB404" if field.partition(".")[0] in _OF_DATA else "LB405"
+        found = first.found or "nothing"
+        samples = sum(difference.samples for difference in several)
+        if samples > 1:
+            found += f" (of {samples:,} samples that differ, in {counted(len(several), 'task')})"
+        yield run.problem(
+            code,
+            f"{first.task}: {first.first}",
+            found,
+            field,
+            f"samples/{first.task}.jsonl",
+            line=next(lines),
+            expected=f"{first.expected or 'nothing'}, {RULES[code].expected}",
+        )
 
 
 def _learned(run: Submission) -> Iterator[Finding]:

@@ -46,13 +46,51 @@ class Verification:
 
     ``verified``: scored from the responses, with the data prepared here. ``unverifiable``: the data are not here, so
     questions and gold answers are taken as submitted, or the scores themselves (``claimed``). ``refused``: never
-    ranked; ``samples`` are the first ones with another prompt.
+    ranked, because of samples of no document of the task (``strangers``) or with another prompt (``other_prompts``,
+    both by id). ``prompts`` is whether prompts were compared with the template, ``submitted`` are the metrics whose
+    values are taken as submitted.
     """
 
     outcome: Literal["verified", "unverifiable", "refused"] = "verified"
     reason: str = ""
     claimed: bool = False
-    samples: tuple[str, ...] = ()
+    strangers: tuple[str, ...] = ()
+    other_prompts: tuple[str, ...] = ()
+    prompts: bool = True
+    submitted: tuple[str, ...] = ()
+
+    def doubts(self, sample_id: str) -> str:
+        """What pages show of a sample that could not be verified here, and why; empty if all of it was."""
+        doubts = []
+        if self.outcome == "unverifiable" and not self.claimed:
+            doubts.append("question and reference are as submitted, because the run's data are not prepared here")
+        elif sample_id in self.strangers:
+            doubts.append("question and reference are as submitted, because the data have no such sample")
+        if sample_id in self.other_prompts:
+            doubts.append("the prompt is as submitted and differs from the task's template")
+        elif not self.prompts:
+            doubts.append("the prompt is as submitted, because it is not the template's alone")
+        if self.claimed:
+            doubts.append("scores are as submitted, because they cannot be computed here")
+        elif self.submitted:
+            doubts.append(f"{', '.join(self.submitted)}: as submitted, because it is not computed here")
+        return "; ".join(doubts)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A field of a task's samples that is not what is computed here.
+
+    ``samples`` counts them. ``first`` is the id of the first one, ``found`` what its line has, ``expected`` what is
+    computed here; None for a field that is absent.
+    """
+
+    task: str
+    field: str
+    samples: int
+    first: str
+    found: str | None
+    expected: str | None
 
 
 @dataclass(frozen=True)
@@ -65,10 +103,11 @@ class RunRecord:
     What follows is there once the run was verified (`medtasks.verify`). ``signatures`` are by task or group and metric,
     over all items. ``timelines`` are the first streaming items of a task, ``verification`` is its outcome,
     ``responses`` a hash of its responses, ``questions`` hashes of its documents by sample id, if they are those of the
-    directory. ``changes`` are the values that differ from those in the directory,
-    ``problems`` learned metrics that could not be computed. ``mode`` is ``own`` or ``submitted`` if the scores depend
-    on the argument ``own`` of `medtasks.verify.scored.scored_record`. ``predictions`` counts how predictions made
-    elsewhere were matched.
+    directory. ``changes`` are the values that differ from those in the directory, ``differences`` all fields of samples
+    that do, and ``amended`` these samples as they are scored here, by task (`medtasks.verify.amended`). ``problems``
+    are learned metrics that could not be computed. ``mode`` is ``own`` or ``submitted`` if the scores depend on the
+    argument ``own`` of `medtasks.verify.scored.scored_record`. ``predictions`` counts how predictions made elsewhere
+    were matched.
     """
 
     manifest: RunManifest
@@ -84,6 +123,8 @@ class RunRecord:
     questions: dict[str, dict[str, str]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     changes: tuple[Change, ...] = ()
+    differences: tuple[Difference, ...] = ()
+    amended: Mapping[str, bytes] = field(default_factory=dict, compare=False)
     problems: tuple[str, ...] = ()
     mode: str = ""
     predictions: dict[str, int] = field(default_factory=dict)

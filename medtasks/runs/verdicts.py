@@ -96,11 +96,7 @@ def judged_samples(
     unjudged = Counter[str]()  # by reason, without the details that differ between responses
     for question in questions:
         given = {judge: by_question[question.name] for judge, by_question in verdicts.items()}
-        scores = {judge: verdict.scores for judge, verdict in given.items()}
-        if any(scores.values()):
-            _, undecided = combine(scores, aspects_of(rubric, question.document), rule)
-        else:  # the document itself may be invalid, so its aspects are not read
-            undecided = {"(all)": "; ".join(f"{judge}: {one.unjudged}" for judge, one in given.items())}
+        undecided = _undecided(given, rubric, question.document, rule)
         responses[question.name] = JudgedResponse(text=short_hash(question.response), judges=given, open=undecided)
         if undecided:
             kinds = []
@@ -145,6 +141,30 @@ def judged_samples(
     return judged, facts
 
 
+def _undecided(given: Mapping[str, Verdict], rubric: Rubric, document: Mapping[str, Any], rule: Rule) -> dict[str, str]:
+    """Why aspects are undecided by the verdicts of these judges, by aspect."""
+    scores = {judge: verdict.scores for judge, verdict in given.items()}
+    if any(scores.values()):
+        _, undecided = combine(scores, aspects_of(rubric, document), rule)
+        return undecided
+    # the document itself may be invalid, so its aspects are not read
+    return {"(all)": "; ".join(f"{judge}: {one.unjudged}" for judge, one in sorted(given.items()))}
+
+
+def _of_panel(
+    responses: Sequence[JudgedResponse], facts: RubricFacts, document: Mapping[str, Any]
+) -> tuple[JudgedResponse, ...]:
+    """The verdicts of the judges that the run's ``facts`` name, and what is undecided by them: anybody can write other
+    verdicts into a file."""
+    panel = []
+    for response in responses:
+        given = {judge: verdict for judge, verdict in response.judges.items() if judge in facts.judges}
+        whole = {**dict.fromkeys(facts.judges, Verdict(unjudged="it has no verdict")), **given}
+        undecided = _undecided(whole, facts.rubric, document, facts.combine) if given else {}
+        panel.append(JudgedResponse(text=response.text, judges=given, open=undecided))
+    return tuple(panel)
+
+
 # --- scores ---
 
 _Known: TypeAlias = dict[tuple[Any, ...], dict[str, JudgedScore]]
@@ -157,8 +177,8 @@ def with_judged_scores(
     """``samples`` with the metrics of the task's first rubric, and of all others under which it was judged.
 
     A judged rubric is used as it was then, even if its file has changed. Verdicts on a text other than the sample's
-    current filtered response (the filter has changed) are dropped. A sample without complete verdicts is pending, with
-    limits on its score.
+    current filtered response (the filter has changed) are dropped, as are those of judges that ``facts`` do not name. A
+    sample without complete verdicts is pending, with limits on its score.
     """
     known, computed = facts or {}, _Known()
     used = {name: one.rubric for name, one in known.items() if spec.name in one.tasks}
@@ -175,8 +195,8 @@ def with_judged_scores(
         judged: dict[str, JudgedScore] = {}
         for name, rubric in rubrics.items():
             given = sample.verdicts.get(name, ())
-            if given and [one.text for one in given] == texts:
-                verdicts[name] = given
+            if name in known and [one.text for one in given] == texts:
+                verdicts[name] = _of_panel(given, known[name], sample.whole_document())
             judged |= _scores(spec, sample, rubric, known.get(name), verdicts.get(name, ()), computed)
         is_open = [metric for metric, one in judged.items() if one.limits[0] != one.limits[1]]
         for metric, one in judged.items():

@@ -17,11 +17,12 @@ from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.core.errors import DataError, UsageError
 from medtasks.metrics.streaming import timelines
 from medtasks.runs.manifest import RunManifest, created_at
-from medtasks.runs.record import Change, RunFolder, RunRecord, read_manifest
+from medtasks.runs.record import Change, Difference, RunFolder, RunRecord, read_manifest
 from medtasks.runs.samples import Sample, SampleFile, SampleLines
 from medtasks.runs.signature import signatures
 from medtasks.runs.table import RunTables, batches
 from medtasks.runs.verdicts import judge_hash
+from medtasks.verify.amended import Amendments
 from medtasks.verify.store import RunStore
 from medtasks.verify.verification import (
     SubmittedTask,
@@ -64,14 +65,18 @@ def scored_record(
     kept: dict[str, Sequence[Sample]] = {}
     tables = RunTables(kept)
     changes: list[Change] = []
+    differences: list[Difference] = []
+    amended: dict[str, bytes] = {}
     tasks: list[SubmittedTask] = []
     for task in manifest.tasks:
         submitted = SubmittedTask(task, manifest, own=own)
         benchmark = submitted.spec.benchmark  # whose groups may join samples of several tasks
         kept_whole = whole or not benchmark.repeatable or benchmark.timeline is not None
         again: SampleLines | list[Sample] = SampleLines(()) if whole else []
+        amendments = Amendments(task)
         for part, made in submitted.parts(samples[task]):
             for before, after in zip(part, made, strict=True):
+                amendments.add(before, after)
                 old, new = ({"filtered": one.filtered, "status": one.status, **one.scores} for one in (before, after))
                 for what in dict.fromkeys((*old, *new)) if old != new else ():
                     if old.get(what) != new.get(what):
@@ -82,6 +87,9 @@ def scored_record(
         kept[task] = again
         tables.of(task)
         tasks.append(submitted)
+        differences += amendments.differences
+        if packed := amendments.packed():
+            amended[task] = packed
     run = _verified(RunRecord.scored(manifest, kept, tables), tasks, notes)
     depends = other_rubrics or not all(one.either for one in tasks)
     return replace(
@@ -89,6 +97,8 @@ def scored_record(
         samples=kept if whole else {},
         made=RunTables({}, tables.made),
         changes=tuple(changes),
+        differences=tuple(differences),
+        amended=amended,
         problems=tuple(text for one in tasks for text in one.problems),
         mode=("own" if own else "submitted") if depends else "",
     )
@@ -184,7 +194,32 @@ def _installed_part(manifest: RunManifest, folder: str) -> tuple[RunManifest, li
     return manifest.model_copy(update={"tasks": tasks, "groups": groups, "data": data}), left_out
 
 
+def with_documents_of_data(
+    manifest: RunManifest, samples: Mapping[str, Sequence[Sample]]
+) -> dict[str, Sequence[Sample]]:
+    """The samples of a directory with the documents of the data prepared here: judges are asked with their references.
+
+    Samples of tasks that are not installed, and of data that are not prepared, stay as they are.
+
+    Raises:
+        DataError: the samples are not those that the manifest describes.
+    """
+    replaced: dict[str, Sequence[Sample]] = dict(samples)
+    for task in manifest.tasks.keys() & samples.keys() & load_specs().keys():
+        submitted = SubmittedTask(task, manifest, own=True)
+        replaced[task] = [sample for _, of_data in submitted.checked(batches(samples[task])) for sample in of_data]
+    forget_documents()
+    return replaced
+
+
 # --- keeping a run that was scored here ---
+
+
+def is_known_as_scored(folder: Path, store: RunStore) -> bool:
+    """Whether the store has the run in ``folder``, and its samples are as they are scored here."""
+    source = RunFolder(folder)
+    known = store.read_run(store.key_of(source.content, *source.contains()), own=False)
+    return known is not None and not known.differences
 
 
 def keep_finished(folder: Path, run: RunRecord, store: RunStore) -> None:
@@ -196,12 +231,14 @@ def keep_finished(folder: Path, run: RunRecord, store: RunStore) -> None:
         manifest, _ = _installed_part(read_manifest(folder), folder.name)  # in the order in which it is read
         rubrics, others = installed_rubrics(manifest.judge)
         manifest = manifest.model_copy(update={"judge": rubrics})
-        tasks = []
+        tasks, as_data = [], True
         for name in manifest.tasks:
             tasks.append(task := SubmittedTask(name, manifest, own=False))
-            task.outcomes = [sample.outcome for part in task.checked(batches(run.samples[name])) for sample in part]
+            for samples, of_data in task.checked(batches(run.samples[name])):
+                as_data = as_data and samples == of_data
+                task.outcomes += [sample.outcome for sample in of_data]
             forget_documents()
-        if not others and all(one.is_plain for one in tasks):
+        if as_data and not others and all(one.is_plain for one in tasks):
             kept = replace(
                 run,
                 manifest=manifest,
@@ -217,4 +254,5 @@ def keep_written(folder: Path, run: RunRecord, store: RunStore) -> None:
     """Keep the scored run under the content of the directory to which it was written, too."""
     if not run.mode and run.notes == (*verification_notes(run.verification),):  # else it reads otherwise
         source = RunFolder(folder)
-        store.keep(store.key_of(source.content, *source.contains()), replace(run.rescored, changes=()))
+        kept = replace(run.rescored, changes=(), differences=(), amended={})
+        store.keep(store.key_of(source.content, *source.contains()), kept)

@@ -12,12 +12,12 @@ import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
 from typing import Any
-from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
 from pydantic import TypeAdapter
@@ -28,7 +28,7 @@ from medtasks.catalog.prompts import overlay
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_specs
 from medtasks.core.cache import cache_root
-from medtasks.core.errors import DamagedDataError, reading
+from medtasks.core.errors import DamagedDataError, DataError, reading
 from medtasks.core.files import canonical_json, file_sha256, remove_abandoned, replaced
 from medtasks.data.prepared import data_root, is_mini
 from medtasks.metrics.registry import get_metric
@@ -61,8 +61,11 @@ class TableStore:
         except Exception:  # absent, or damaged in any way
             return None
 
-    def write(self, key: str, content: Any, tables: Mapping[str, ItemTable]) -> None:
-        """Cache ``tables`` and ``content``, which is plain JSON; does nothing if the directory cannot be written."""
+    def write(
+        self, key: str, content: Any, tables: Mapping[str, ItemTable], files: Mapping[str, bytes] | None = None
+    ) -> None:
+        """Cache ``tables``, ``files`` and ``content``, which is plain JSON; does nothing if the directory cannot be
+        written."""
         if self.folder is None:
             return
         with contextlib.suppress(OSError):
@@ -72,6 +75,21 @@ class TableStore:
                 archive.writestr(ZipInfo("content.json"), json.dumps([content, [*tables]]))
                 for name, table in tables.items():
                     archive.writestr(ZipInfo(f"{name}.npz"), _file(table))
+                for name, file in (files or {}).items():
+                    archive.writestr(ZipInfo(name), file)
+
+    def file(self, key: str, name: str) -> bytes:
+        """The content of one of an entry's files.
+
+        Raises:
+            DataError: the entry was removed or damaged since it was read.
+        """
+        assert self.folder is not None, "without a directory there are no entries"
+        try:
+            with ZipFile(self.folder / f"{key}.zip") as archive:
+                return archive.read(name)
+        except (OSError, KeyError, BadZipFile) as error:
+            raise DataError(f"{self.folder}: an entry of the cache was removed; repeat the command.") from error
 
     def keep_newest(self, count: int) -> None:
         """Remove all but the newest ``count`` entries."""
@@ -137,16 +155,22 @@ class RunStore(TableStore):
     def read_run(self, key: str, *, own: bool) -> RunRecord | None:
         """The run that was kept under the key, as it is scored with ``own``; None if there is none."""
         for mode in ("", "own" if own else "submitted"):
-            if (found := self.read(f"{key}{mode}")) is not None:
+            if (found := self.read(entry := f"{key}{mode}")) is not None:
                 kept, tables = found
-                return replace(_RUNS.validate_python({**kept, "samples": {}}), made=RunTables({}, tables))
+                amended = Lazy(kept.pop("amended"), partial(self._amended, entry))
+                run = _RUNS.validate_python({**kept, "samples": {}})
+                return replace(run, made=RunTables({}, tables), amended=amended)
         return None
+
+    def _amended(self, entry: str, task: str) -> bytes:
+        return self.file(entry, f"{task}.amended")
 
     def keep(self, key: str, run: RunRecord) -> None:
         """Keep a run without its samples, unless a learned metric could not be computed."""
         if self.folder is not None and not run.problems:
-            content = _RUNS.dump_python(run, mode="json", exclude={"samples", "made"})
-            self.write(f"{key}{run.mode}", content, run.tables.made)
+            content = _RUNS.dump_python(run, mode="json", exclude={"samples", "made", "amended"})
+            files = {f"{task}.amended": packed for task, packed in run.amended.items()}
+            self.write(f"{key}{run.mode}", {**content, "amended": [*run.amended]}, run.tables.made, files)
 
 
 def user_store() -> RunStore:

@@ -10,6 +10,7 @@ import functools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -46,8 +47,6 @@ T = TypeVar("T")
 
 UNSCORED = "scores are taken as submitted, because they cannot be computed here"
 """In notes on tasks that could be scored again on another machine, or after data were prepared."""
-_MOST_NAMED = 5
-"""Samples that are named when prompts differ."""
 NO_RESPONSES = "claimed: it has no prompts and responses, so its scores cannot be computed from them"
 
 
@@ -80,17 +79,18 @@ class SubmittedTask:
         self._claimable = frozenset(learned | absent)
         self._claimed: set[str] = set()
         self._responses: dict[str, str] = {}  # a hash of each sample's, by sample id
-        self._unknown = 0
+        self._strangers: list[str] = []
         self._other_prompts: list[str] = []
+        self._prompts = True
 
     def parts(self, samples: Sequence[Sample] | SampleFile) -> Iterator[tuple[list[Sample], list[Sample]]]:
-        """The samples in parts, each with the documents of the data and as scored now; few are in memory at a time.
+        """The samples in parts, each as submitted and as scored now; few are in memory at a time.
 
         Raises:
             DataError: the samples are not those that the manifest describes, do not have the task's number of
                 responses, or cannot be scored.
         """
-        for part in self.checked(in_parts(self.spec, samples)):
+        for submitted, part in self.checked(in_parts(self.spec, samples)):
             made = part
             if not self.outcome.claimed:
                 try:
@@ -105,12 +105,12 @@ class SubmittedTask:
             if self.outcome.claimed:
                 self.submitted |= {name for sample in part for name in sample.statistics}
             self.outcomes += [sample.outcome for sample in made]
-            yield part, made
+            yield submitted, made
 
-    def checked(self, parts: Iterable[Sequence[Sample]]) -> Iterator[list[Sample]]:
-        """Parts with the documents of the data, not scored; raises as :meth:`parts`."""
+    def checked(self, parts: Iterable[Sequence[Sample]]) -> Iterator[tuple[list[Sample], list[Sample]]]:
+        """Parts as submitted and with the documents of the data, not scored; raises as :meth:`parts`."""
         for number, part in enumerate(parts):
-            ordered = sorted(part, key=lambda sample: sample.sample_id)
+            submitted = ordered = sorted(part, key=lambda sample: sample.sample_id)
             if number == 0 and lacks_texts(ordered):
                 self.outcome = Verification("unverifiable", NO_RESPONSES, claimed=True)
             elif number == 0:
@@ -124,7 +124,7 @@ class SubmittedTask:
             if not self.outcome.claimed:
                 ordered = self._with_local_documents(ordered)
                 self._claimed |= {name for one in ordered for name in one.statistics} & self._claimable
-            yield ordered
+            yield submitted, ordered
         self._conclude()
 
     def _require_own_samples(self, samples: Sequence[Sample]) -> None:
@@ -160,14 +160,16 @@ class SubmittedTask:
         found = []
         for one in samples:
             if one.sample_id not in self._known:
-                self._unknown += 1
+                self._strangers.append(one.sample_id)
                 found.append(one)
                 continue
             fields, prompt = self._known[one.sample_id]
             # without a prompt, it was never asked: the run was not finished
             if own and (one.prompt or one.status != FAILED) and short_hash(one.prompt) != prompt:
                 self._other_prompts.append(one.sample_id)
-            found.append(one.model_copy(update=fields))
+            elif not own and one.prompt:
+                self._prompts = False
+            found.append(one.model_copy(update={**fields, "prompt_hash": self._facts.prompt_hash}))
         return found
 
     def _conclude(self) -> None:
@@ -179,17 +181,24 @@ class SubmittedTask:
                 f"and `failed` of `tasks.{task}` in manifest.json; restore the file."
             )
         if self._known is not None:
-            asked = max(self._facts.asked, len(self._known)) if self._unknown else len(self._known)
+            asked = max(self._facts.asked, len(self._known)) if self._strangers else len(self._known)
             self._facts = self._facts.model_copy(update={"asked": asked})
         if not self.outcome.claimed:
             if count >= 20 and len({*self._responses.values()}) >= 4:  # else equal ones may be chance
                 self.responses = short_hash(canonical_json(sorted(self._responses.items())))
-            if self._unknown:
-                text = f"{self._unknown:,} of {count:,} samples are of no document of the task"
+            if self._strangers:
+                text = f"{len(self._strangers):,} of {count:,} samples are of no document of the task"
                 self.outcome = Verification("refused", text)
-            elif others := sorted(self._other_prompts):
-                text = f"{len(others):,} of {count:,} prompts differ from the template"
-                self.outcome = Verification("refused", text, samples=tuple(others[:_MOST_NAMED]))
+            elif self._other_prompts:
+                text = f"{len(self._other_prompts):,} of {count:,} prompts differ from the template"
+                self.outcome = Verification("refused", text)
+            self.outcome = replace(
+                self.outcome,
+                strangers=tuple(sorted(self._strangers)),
+                other_prompts=tuple(sorted(self._other_prompts)),
+                prompts=self._prompts,
+                submitted=() if self._own else tuple(sorted(self._claimed)),
+            )
         learned = {*self.spec.metadata.learned}
         self.either = self.either and not self._claimed
         if not self._own:

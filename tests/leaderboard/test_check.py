@@ -208,7 +208,7 @@ def test_paths_of_a_machine_and_what_only_looks_like_one(copy: Callable[[str], P
     # what the model said is no path, but a medium is
     lines = folder / "samples" / "med_cmr_mcq_su.jsonl"
     edit_json(lines, lambda it: it.update(media=["/home/anna/images/x.png"]), 0)
-    found = check(folder).findings
+    found = [one for one in check(folder).findings if one.code != "LB404"]  # the data name another medium
     assert {one.code for one in found} == {"LB302"}
     expected = {*((f"settings.path{n}", None) for n in range(len(PATHS))), ("settings", None), ("media", 1)}
     assert {(one.field, one.line) for one in found} == expected

@@ -1,0 +1,105 @@
+"""Samples whose lines in a result directory are not what is computed here: which fields differ, and the samples to show
+in their place.
+
+A directory may claim any reference and any score. Rankings never read them; with this, pages and exports show the
+samples as they are scored here, too. Of an honest run nothing differs, so nothing is stored twice.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from medtasks.core.files import canonical_json
+from medtasks.core.text import well_formed
+from medtasks.runs.record import Difference, RunRecord
+from medtasks.runs.samples import Sample, SampleFile
+
+_BY_KEY = ("document", "scores")
+"""Fields that are compared key by key."""
+_LONGEST = 200
+"""Characters of a value that a difference quotes."""
+
+FieldValues = tuple[str, Any, Any]
+"""A field, its value in the directory and the one computed here; None for an absent one."""
+
+
+class Amendments:
+    """Collects what differs in the samples of one task."""
+
+    def __init__(self, task: str) -> None:
+        self._task = task
+        self._by_field: dict[str, Difference] = {}
+        self._packer = zlib.compressobj(level=1)
+        self._packed: list[bytes] = []
+
+    def add(self, submitted: Sample, scored: Sample) -> None:
+        """Compare a sample of the directory with the same sample as it is scored here."""
+        if submitted == scored:
+            return
+        line = canonical_json(scored.model_dump(mode="json")).encode()
+        self._packed.append(self._packer.compress(line + b"\n"))
+        for field, found, expected in _differing(submitted, scored):
+            known = self._by_field.get(field)
+            if known is None:
+                texts = _quoted(found), _quoted(expected)
+                self._by_field[field] = Difference(self._task, field, 1, scored.sample_id, *texts)
+            else:
+                self._by_field[field] = replace(known, samples=known.samples + 1)
+
+    @property
+    def differences(self) -> list[Difference]:
+        """One for each field."""
+        return [*self._by_field.values()]
+
+    def packed(self) -> bytes:
+        """The differing samples as they are scored here: compressed lines of JSON; empty if there are none."""
+        if not self._packed:
+            return b""
+        return b"".join((*self._packed, self._packer.flush()))
+
+
+def samples_as_scored(run: RunRecord, task: str, file: SampleFile) -> Iterator[Sample]:
+    """The samples of a run's task as they are scored here, from the ``file`` of its directory."""
+    amended: dict[str, Sample] = {}
+    if task in run.amended:
+        lines = zlib.decompress(run.amended[task]).splitlines()
+        amended = {sample.sample_id: sample for sample in map(Sample.model_validate_json, lines)}
+    for sample in file:
+        yield amended.get(well_formed(sample.sample_id), sample)
+
+
+def _differing(submitted: Sample, scored: Sample) -> Iterator[FieldValues]:
+    """The fields with different values."""
+    for field in Sample.model_fields:
+        found, expected = getattr(submitted, field), getattr(scored, field)
+        if found == expected:
+            continue
+        if field in _BY_KEY:
+            yield from _differing_keys(field, found, expected)
+        else:
+            yield field, found, expected
+
+
+def _differing_keys(field: str, found: Mapping[str, Any], expected: Mapping[str, Any]) -> Iterator[FieldValues]:
+    for key in dict.fromkeys((*found, *expected)):
+        if key not in found or key not in expected or found[key] != expected[key]:
+            yield f"{field}.{key}", found.get(key), expected.get(key)
+
+
+def _quoted(value: Any) -> str | None:
+    """The value as JSON, cut; None for an absent one."""
+    if value is None:
+        return None
+    return canonical_json(_plain(value))[:_LONGEST]
+
+
+def _plain(value: Any) -> Any:
+    """The value without our own types."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return [_plain(inner) for inner in value]
+    return value.model_dump(mode="json") if hasattr(value, "model_dump") else value
