@@ -47,6 +47,7 @@ def judge(
     from medtasks.runs.record import as_data_error, read_manifest, read_run
     from medtasks.runs.samples import without_garbage_collection
     from medtasks.runs.summary import summary
+    from medtasks.verify.scored import is_known_as_scored, with_documents_of_data
     from medtasks.verify.store import user_store
 
     if export is not None:
@@ -67,8 +68,11 @@ def judge(
             write(summary(known, results))
             write("  nothing is left to ask: every response has a verdict of these judges")
             return
+        as_scored = is_known_as_scored(results, user_store())
         with without_garbage_collection(afterwards=False):
-            manifest, samples = read_run(results)
+            manifest, submitted = read_run(results)
+            samples = with_documents_of_data(manifest, submitted)
+            del submitted
         with _progress(config) as progress:
             judged = judge_all(samples, config, manifest, human=human, again=again, progress=progress)
         del samples  # `judged` has copies of them
@@ -76,7 +80,7 @@ def judge(
             lines = export_verdicts(judged, config, export)
             write(f"  {counted(lines, 'response')} exported, judged and unjudged: {export}")
         if judged.report:
-            _replace_scores(results, manifest, judged)
+            _replace_scores(results, manifest, judged, keep=as_scored)
     if judged.error is not None:
         raise judged.error
 
@@ -102,9 +106,10 @@ def _limited(config: JudgeConfig, max_requests: int | None, max_tokens: int | No
     return config.model_copy(update={"judges": judges})
 
 
-def _replace_scores(results: Path, manifest: RunManifest, judged: Judged) -> None:
+def _replace_scores(results: Path, manifest: RunManifest, judged: Judged, *, keep: bool) -> None:
     """Replace the run by the judged one, and print its scores, what was asked, and how far raters
-    agree."""
+    agree. Unless ``keep``, its other scores are the directory's, and nothing is put into the
+    cache."""
     from medtasks.harness.results import renew_numbers
     from medtasks.judge.agreement import COLUMNS, rows
     from medtasks.runs.record import RunRecord, replace_run
@@ -116,7 +121,8 @@ def _replace_scores(results: Path, manifest: RunManifest, judged: Judged) -> Non
     with without_garbage_collection(afterwards=False):
         run = RunRecord.scored(manifest.model_copy(update={"judge": judged.facts}), judged.samples)
         replace_run(results, run)
-        keep_finished(results, run, user_store())
+        if keep:
+            keep_finished(results, run, user_store())
         renewed = renew_numbers(results, run)
     write(summary(run, results))
     if renewed is not None:

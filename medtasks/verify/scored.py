@@ -194,9 +194,7 @@ def _installed_part(manifest: RunManifest, folder: str) -> tuple[RunManifest, li
     return manifest.model_copy(update={"tasks": tasks, "groups": groups, "data": data}), left_out
 
 
-def with_documents_of_data(
-    manifest: RunManifest, samples: Mapping[str, Sequence[Sample]]
-) -> dict[str, Sequence[Sample]]:
+def with_documents_of_data(manifest: RunManifest, samples: Mapping[str, list[Sample]]) -> dict[str, list[Sample]]:
     """The samples of a directory with the documents of the data prepared here: judges are asked with their references.
 
     Samples of tasks that are not installed, and of data that are not prepared, stay as they are.
@@ -204,7 +202,7 @@ def with_documents_of_data(
     Raises:
         DataError: the samples are not those that the manifest describes.
     """
-    replaced: dict[str, Sequence[Sample]] = dict(samples)
+    replaced = dict(samples)
     for task in manifest.tasks.keys() & samples.keys() & load_specs().keys():
         submitted = SubmittedTask(task, manifest, own=True)
         replaced[task] = [sample for _, of_data in submitted.checked(batches(samples[task])) for sample in of_data]

@@ -12,13 +12,15 @@ from typing import Any
 
 import pytest
 from judged_run import content, exported, judged, manifest_of, samples_of, scores_of, settings_of
+from medtasks.leaderboard.verify.scored_run import scored_run
 
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.judge.store import StoredVerdict, VerdictStore
 from medtasks.judge.stub import StubJudge, rule_based
-from medtasks.runs.record import read_run, write_run
+from medtasks.runs.record import RunRecord, read_run, write_run
 from medtasks.runs.verdicts import judge_names
 from medtasks.verify.scored import scored_record
+from medtasks.verify.store import user_store
 
 
 def sometimes(share: float) -> Any:
@@ -315,3 +317,24 @@ def test_a_judge_that_can_see_is_shown_the_images_even_of_a_blind_run(
         path.write_text(path.read_text().replace(manifest_of(folder)["data"]["med_cmr"]["fingerprint"], "0" * 16))
         with pytest.raises(MedtasksError, match="prepare the same data"):
             judged(folder, settings_of(stub, images="true"), store=tmp_path / "v", rubrics=["med_cmr_medreason"])
+
+
+def test_judges_are_asked_with_the_references_of_the_data(kvasir: Path, tmp_path: Path) -> None:
+    """Whatever the directory claims; and what it claims of other scores is not kept as if it were scored here."""
+    manifest, samples = read_run(kvasir)
+    forged = {
+        task: [
+            one.model_copy(update={"target": one.filtered, "statistics": {**one.statistics, "rougeL": (1.0, 1.0)}})
+            for one in members
+        ]
+        for task, members in samples.items()
+    }
+    folder = write_run(tmp_path / kvasir.name, RunRecord(manifest, forged, {}, {}))
+    with StubJudge() as stub:
+        honest = judged(kvasir, settings_of(stub), store=tmp_path / "v")
+        asked = len(stub.requests)
+        found = judged(folder, settings_of(stub), store=tmp_path / "v")
+        assert len(stub.requests) == asked  # the same questions, whose verdicts are stored
+    name = "judged_accuracy"
+    assert found["kvasir_vqa_x1"]["metrics"][name] == honest["kvasir_vqa_x1"]["metrics"][name]
+    assert scored_run(folder, user_store()).scores == scored_run(kvasir, user_store()).scores
