@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from medtasks.core.errors import DataError, UsageError
@@ -93,6 +94,7 @@ def publish(
     *,
     title: str = "medtasks leaderboard",
     figures: Sequence[str] = (),
+    cache: Path | None = None,
     **options: Any,
 ) -> Board:
     """Read ``results``, and write pages, figures and exports to ``site``, unless all is as at the last build and nobody
@@ -101,7 +103,25 @@ def publish(
     Raises:
         UsageError: there are no results.
     """
-    board, key = board_of(results, title=title, **options)
+    if cache is not None:
+        return _publish(results, site, title, figures, cache, keeps=True, **options)
+    with TemporaryDirectory(prefix="medtasks-") as fresh:  # the samples of runs are read after their scores
+        return _publish(results, site, title, figures, Path(fresh), keeps=False, **options)
+
+
+def _publish(
+    results: Sequence[Path],
+    site: Path,
+    title: str,
+    figures: Sequence[str],
+    cache: Path,
+    *,
+    keeps: bool,
+    **options: Any,
+) -> Board:
+    """:func:`publish` with a directory for scored runs; the site is written in any case unless it ``keeps`` them."""
+    board, state = board_of(results, title=title, cache=cache, **options)
+    key = state if keeps else ""
     if not board.runs:
         reasons = "; ".join(f"{one.folder}: {one.reason.rstrip('.')}" for one in board.refused if one.reason != NO_RUN)
         raise UsageError(f"nothing to show: {reasons}.") if reasons else no_run(results[0])
@@ -111,7 +131,8 @@ def publish(
     with contextlib.suppress(DataError):  # files of it are missing
         if made_of and mark.get("made_of") == made_of and mark.get("content") == _content(site, mark["holds"]):
             return board
-    write_site(board, site, samples=samples_of(board, runs_on_board(board, results)), figures=figures, made_of=made_of)
+    samples = samples_of(board, runs_on_board(board, results), RunStore(cache / "scores"))
+    write_site(board, site, samples=samples, figures=figures, made_of=made_of)
     return board
 
 

@@ -22,12 +22,11 @@ from medtasks.catalog.registry import get_benchmark
 from medtasks.core.errors import UsageError, first_line
 from medtasks.core.files import file_sha256, replaced
 from medtasks.metrics.registry import get_metric, unit_of
-from medtasks.runs.samples import Sample
 from medtasks.stats.bootstrap import CONFIDENCE
 
 from ..board.numbers import safe_name
 from ..intake.collect import find_everything
-from ..verify.scored_run import scored_run
+from ..verify.scored_run import ScoredRun, scored_run
 from .publishable import Headline, dataset_of, publishable
 
 INSTALL = "pip install --no-deps every-eval-ever (below Python 3.12 with --ignore-requires-python)"
@@ -77,7 +76,7 @@ def write_records(
             notes.append(f"{benchmark}: without samples. {layout.why}")
         else:
             stored = next(one for one in find_everything(results).runs if one.content == run.digest)
-            rows = _sample_lines(members, scored_run(stored, whole=True).samples)
+            rows = _sample_lines(members, scored_run(stored, whole=True))
             lines = [as_json(line, {**shared, "model_id": model, **row}) for row in rows]
         if lines:
             file = folder / f"{stem}_samples.jsonl"
@@ -216,16 +215,17 @@ def _judging(one: Headline) -> dict[str, Any] | None:
     }
 
 
-def _sample_lines(members: Sequence[Headline], samples: Mapping[str, Sequence[Sample]]) -> Iterator[dict[str, Any]]:
-    """A line for each sample, of the run's ``samples`` by task, and headline score that the sample has a value of."""
+def _sample_lines(members: Sequence[Headline], run: ScoredRun) -> Iterator[dict[str, Any]]:
+    """A line for each sample of the run, which has them, and headline score that the sample has a value of."""
     for one in members:
         full = _BOUNDS.get(unit_of(one.column.metric), (0.0, float("inf")))[1]
-        for sample in (sample for task in one.tasks for sample in samples[task]):
+        for sample in (sample for task in one.tasks for sample in run.samples[task]):
             if (value := sample.scores.get(one.column.metric)) is None:
                 continue
             choices = sample.document.get("choices")
             asked = str(sample.document.get("question") or sample.prompt)
             options = list(map(str, filter(None, choices.values()))) if isinstance(choices, dict) else None
+            doubts = run.verification[sample.task].doubts(sample.sample_id)
             read = {"turn_idx": 0, "source": "output.raw", "extracted_value": sample.filtered}
             yield {
                 "evaluation_name": one.column.task,
@@ -237,5 +237,10 @@ def _sample_lines(members: Sequence[Headline], samples: Mapping[str, Sequence[Sa
                 "output": {"raw": list(sample.responses)},
                 "answer_attribution": [{**read, "extraction_method": "custom", "is_terminal": True}],
                 "evaluation": {"score": value, "is_correct": value >= full * (1 - 1e-9)},
-                "metadata": {"task": sample.task, "cluster": sample.cluster, "status": sample.status},
+                "metadata": {
+                    "task": sample.task,
+                    "cluster": sample.cluster,
+                    "status": sample.status,
+                    **({"unverified": doubts} if doubts else {}),
+                },
             }

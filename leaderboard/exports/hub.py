@@ -71,6 +71,8 @@ def _notes(one: Headline) -> str:
     parts.append(coverage_text(score.samples, score.answered, score.judged) or f"{score.samples:,} items")
     judge = one.run.public.judged_by.get(one.column.task) if score.judged is not None else None
     parts += [f"judged by {judge}"] if judge else []
+    if any(one.run.verification[task].outcome != "verified" for task in one.tasks):
+        parts.append("questions and references not verified")
     return "; ".join([*parts, f"signature {one.signature}"])
 
 

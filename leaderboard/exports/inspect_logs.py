@@ -1,4 +1,7 @@
-"""Runs as logs of Inspect (``inspect view``), written with its own package: one ``.eval`` file per run and task."""
+"""Runs as logs of Inspect (``inspect view``), written with its own package: one ``.eval`` file per run and task.
+
+Samples are those of the run as it is scored here.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +19,14 @@ from medtasks.core.redaction import shown_facts
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.find import no_run
 from medtasks.runs.manifest import RunManifest
-from medtasks.runs.record import RunFolder, RunRecord, as_data_error, read_run
+from medtasks.runs.record import RunFolder, as_data_error
 from medtasks.runs.samples import Sample
 
 from ..board.models import model_name
 from ..board.numbers import safe_name
 from ..intake.collect import find_everything
 from ..intake.remove_rows import layout_of
+from ..verify.scored_run import ScoredRun, scored_run
 from ..view.media import picture, shown_media
 
 INSTALL = 'pip install "medtasks[inspect]"'
@@ -67,7 +71,7 @@ def _write_run(folder: RunFolder, out: Path) -> Iterator[tuple[str, str]]:
     empty one."""
     digest = folder.content
     with as_data_error(folder.directory):
-        run = RunRecord.scored(*read_run(folder.directory))
+        run = scored_run(folder, whole=True)
     for task, samples in run.samples.items():
         with as_data_error(folder.directory):
             pictures, note = _pictures(task, samples, run.manifest)
@@ -111,12 +115,13 @@ def _pictures(task: str, samples: Sequence[Sample], manifest: RunManifest) -> tu
     return ({}, f"{benchmark}: without pictures. {absent}") if absent else (found, "")
 
 
-def _log(run: RunRecord, task: str, digest: str, pictures: Pictures) -> dict[str, Any]:
+def _log(run: ScoredRun, task: str, digest: str, pictures: Pictures) -> dict[str, Any]:
     """The log of a task as plain data, which Inspect's own model checks."""
     manifest, samples, facts = run.manifest, run.samples[task], run.manifest.tasks[task]
     name, identity = model_name(manifest), short_hash(f"{digest}\0{task}")
+    doubts = run.verification[task].doubts
     made = [
-        _sample(sample, place, name, pictures.get(sample.sample_id, ()))
+        _sample(sample, place, name, pictures.get(sample.sample_id, ()), doubts(sample.sample_id))
         for sample in samples
         for place in range(len(sample.responses))
     ]
@@ -165,8 +170,8 @@ def _log(run: RunRecord, task: str, digest: str, pictures: Pictures) -> dict[str
     }
 
 
-def _sample(sample: Sample, place: int, model: str, pictures: Sequence[str]) -> dict[str, Any]:
-    """The sample's response number ``place``, from 0, as an epoch.
+def _sample(sample: Sample, place: int, model: str, pictures: Sequence[str], doubts: str) -> dict[str, Any]:
+    """The sample's response number ``place``, from 0, as an epoch; ``doubts`` are what could not be verified of it.
 
     Metrics without a value are left out, as Inspect does with what is not scored.
     """
@@ -216,5 +221,6 @@ def _sample(sample: Sample, place: int, model: str, pictures: Sequence[str]) -> 
             "status": status,
             "media": list(sample.media),
             "document": sample.document,
+            **({"unverified": doubts} if doubts else {}),
         },
     }

@@ -8,28 +8,59 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import groupby, product
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from medtasks.catalog.spec import leaf_tasks, load_specs
+from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.core.errors import DataError
 from medtasks.core.text import visible
-from medtasks.runs.record import RunFolder
-from medtasks.runs.samples import Sample, without_garbage_collection
+from medtasks.runs.record import VERIFIED, RunFolder, Verification
+from medtasks.runs.samples import Sample, SampleFile, without_garbage_collection
+from medtasks.verify.amended import samples_as_scored
+from medtasks.verify.store import RunStore
 
 from ..board.board import Board, BoardColumn, Pair, Unit
 from ..board.numbers import UNIT_LABELS, difference, direction, interval, number, safe_name
 from ..intake.collect import find_everything
+from ..verify.scored_run import scored_run
 from .tables import coverage_notes, not_comparable, subtitles
 
 _MARKUP = re.compile("[<>&]")
 
 
-SampleText = Mapping[tuple[str, str, str], Callable[[], Sequence[Sample]]]
+@dataclass(frozen=True)
+class Answers:
+    """The samples of one task of a run as they are scored here, and what could be verified of them."""
+
+    samples: Sequence[Sample]
+    verification: Verification = VERIFIED
+
+
+SampleText = Mapping[tuple[str, str, str], Callable[[], Answers]]
 """Functions that read samples, by benchmark, task and model: only those of one task of one model are in memory."""
+
+
+class ScoredSamples:
+    """The samples of a run as they are scored here; of the run, only what is needed to read them is held."""
+
+    def __init__(self, folder: RunFolder, store: RunStore) -> None:
+        self._folder = folder
+        self._store = store
+
+    @cached_property
+    def _known(self) -> tuple[Mapping[str, Verification], Mapping[str, bytes]]:
+        run = scored_run(self._folder, self._store)
+        return run.verification, run.amended
+
+    def of(self, task: str) -> Answers:
+        """Those of a task."""
+        verification, amended = self._known
+        file = SampleFile(self._folder.directory / "samples" / f"{task}.jsonl")
+        return Answers([*samples_as_scored(file, amended.get(task, b""))], verification[task])
 
 
 def runs_on_board(board: Board, paths: Sequence[Path]) -> dict[str, RunFolder]:
@@ -43,27 +74,26 @@ def runs_on_board(board: Board, paths: Sequence[Path]) -> dict[str, RunFolder]:
     return found
 
 
-def samples_of(board: Board, runs: Mapping[str, RunFolder]) -> SampleText:
-    """The samples of those of the ``runs``, by key, that ``board`` ranks.
+def samples_of(board: Board, runs: Mapping[str, RunFolder], store: RunStore) -> SampleText:
+    """The samples of those of the ``runs``, by key, that ``board`` ranks, as they are scored here.
 
     If several runs of a model have a task, the newest is used. A track without a page of its own is on the page whose
-    tables name its tasks. `DataError` if a run cannot be read, or a sample when it is asked for.
+    tables name its tasks. `DataError` if a run or a sample cannot be read when it is asked for.
     """
     ranked = {
         one.name: {(row.model, run) for table in one.tables for row in table.rows for run in runs.keys() & row.runs}
         for one in board.benchmarks
     }
-    found = {key: runs[key].read() for key in {key for pairs in ranked.values() for _, key in pairs}}
-    samples: dict[tuple[str, str, str], Callable[[], Sequence[Sample]]] = {}
+    files = {key: ScoredSamples(runs[key], store) for key in {key for pairs in ranked.values() for _, key in pairs}}
+    samples: dict[tuple[str, str, str], Callable[[], Answers]] = {}
     for benchmark in board.benchmarks:
         named = {column.task for table in benchmark.tables for column in table.columns} & load_specs().keys()
         other_tasks = {leaf for name in named for leaf in leaf_tasks(name)}
         for model, run in sorted(ranked[benchmark.name], key=lambda one: (board.runs[one[1]].created, one)):
-            manifest, by_task = found[run]
-            for task, of_task in by_task.items():
-                owner = manifest.tasks[task].benchmark if task in manifest.tasks else ""
-                if owner == benchmark.name or (owner and owner not in ranked and task in other_tasks):
-                    samples[benchmark.name, task, model] = partial(list, of_task)
+            for task in board.runs[run].counts.keys() & load_specs().keys():
+                owner = load_spec(task).metadata.benchmark
+                if owner == benchmark.name or (owner not in ranked and task in other_tasks):
+                    samples[benchmark.name, task, model] = partial(files[run].of, task)
     return samples
 
 
@@ -175,16 +205,18 @@ class _TaskSamples:
     """The samples of one task, read once for each model: its answers, and the questions of all. Without ``texts``, only
     ids, extracted options, statuses and scores may be shown."""
 
-    def __init__(self, by_model: Mapping[str, Callable[[], Sequence[Sample]]], texts: bool) -> None:
+    def __init__(self, by_model: Mapping[str, Callable[[], Answers]], texts: bool) -> None:
         self._by_model = by_model
         self._texts = texts
         self._questions: dict[str, dict[str, tuple[str, str]]] = {}
 
     @without_garbage_collection()
     def answers(self, model: str) -> dict[str, Any]:
-        """By sample the response (several, of repeats, are numbered), what was extracted, status and scores; None for
-        texts that may not be shown."""
-        samples = sorted(self._by_model[model](), key=lambda one: one.sample_id)
+        """By sample the response (several, of repeats, are numbered), what was extracted, status and scores, and the
+        place in ``doubts`` of what could not be verified of it; None for texts that may not be shown."""
+        answers = self._by_model[model]()
+        samples = sorted(answers.samples, key=lambda one: one.sample_id)
+        doubts: dict[str, int] = {}
         metrics = sorted({metric for one in samples for metric, value in one.scores.items() if value is not None})
         questions: dict[str, tuple[str, str]] = {}
         rows = []
@@ -200,10 +232,13 @@ class _TaskSamples:
                 response = one.responses[0] if len(one.responses) == 1 else "\n\n".join(numbered)
             values = [one.scores.get(metric) for metric in metrics]
             scores = [None if value is None else float(f"{value:.4g}") for value in values]
-            rows.append([one.sample_id, response, extracted, one.status, scores])
+            row: list[Any] = [one.sample_id, response, extracted, one.status, scores]
+            if doubt := answers.verification.doubts(one.sample_id):
+                row.append(doubts.setdefault(doubt, len(doubts)))
+            rows.append(row)
         # models that answered the same questions share them, since a board may have a hundred
         self._questions[model] = next((one for one in self._questions.values() if one == questions), questions)
-        return {"metrics": metrics, "rows": rows}
+        return {"metrics": metrics, "rows": rows, "doubts": [*doubts]}
 
     def questions(self) -> list[list[str]]:
         """Ids, questions (with their options) and references of all samples that any model answered."""

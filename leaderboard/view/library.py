@@ -33,6 +33,7 @@ from ..intake.collect import Progress
 from ..intake.remove_rows import layout_of
 from ..publish import board_of, site_files
 from ..site.data import runs_on_board, samples_of
+from ..verify.scored_run import RunStore, ScoredRun, scored_run
 from .parquet import SampleTable, SampleTables, quoted
 
 TITLE = "medtasks results"
@@ -49,7 +50,21 @@ class Run:
     model: str
     label: str
     folder: Path
-    manifest: RunManifest
+    tasks: frozenset[str]
+    _store: RunStore = field(repr=False)
+
+    @cached_property
+    def scored(self) -> ScoredRun:
+        """The run as it is scored here, read when a page first asks for its samples."""
+        return scored_run(self.folder, self._store)
+
+    @property
+    def manifest(self) -> RunManifest:
+        return self.scored.manifest
+
+    def doubts(self, sample: Sample) -> str:
+        """What of the sample could not be verified here, and why; empty if all of it was."""
+        return self.scored.verification[sample.task].doubts(sample.sample_id)
 
 
 @dataclass(frozen=True)
@@ -67,7 +82,7 @@ class Library:
         """By task, and by group of which several tasks have samples here: the runs, each with its tasks in it."""
         found = {}
         for name, spec in load_specs().items():
-            members = {run: [task for task in leaf_tasks(name) if task in run.manifest.tasks] for run in self.runs}
+            members = {run: [task for task in leaf_tasks(name) if task in run.tasks] for run in self.runs}
             tasks = {task for several in members.values() for task in several}
             if len(tasks) > (spec.kind == "group"):
                 found[name] = {run: several for run, several in members.items() if several}
@@ -87,8 +102,8 @@ class Library:
 
     def tables(self, run: Run, task: str) -> dict[str, SampleTable]:
         """The tables of a run's samples of a task, or of all tasks of a group, by file."""
-        paths = {leaf: run.folder / "samples" / f"{leaf}.jsonl" for leaf in self.asked[task].get(run, ())}
-        return {table.file: table for table in (self.samples.table(path, leaf) for leaf, path in paths.items())}
+        leaves = self.asked[task].get(run, ())
+        return {table.file: table for table in (self.samples.table(run.folder, run.scored, leaf) for leaf in leaves)}
 
 
 def read_library(paths: Sequence[Path], progress: Progress = lambda _, __: None) -> Library:
@@ -105,17 +120,18 @@ def read_library(paths: Sequence[Path], progress: Progress = lambda _, __: None)
             for kind, path in links[benchmark.name, name].items():
                 figures[path] = partial(_drawn, board, figure, kind)
     found = runs_on_board(board, paths)
-    files = {**site_files(board, links, samples_of(board, found), served=True), **figures}
+    store = RunStore(cache_root() / "scores")
+    files = {**site_files(board, links, samples_of(board, found, store), served=True), **figures}
 
     counts = Counter(facts.model for facts in board.runs.values())
     runs = []
-    for key, source in found.items():
-        facts, manifest = board.runs[key], read_manifest(source.directory)
+    for key in sorted(found, key=lambda key: board.runs[key].created, reverse=True):
+        facts, folder = board.runs[key], found[key].directory
+        manifest = read_manifest(folder)
         label = shown_name(board, facts.model, any(one.blind for one in manifest.tasks.values()))
         if counts[facts.model] > 1:
             label += f", {facts.created[:19].replace('T', ' ')}"
-        runs.append(Run(key, facts.model, label, source.directory, manifest))
-    runs.sort(key=lambda run: run.manifest.created, reverse=True)
+        runs.append(Run(key, facts.model, label, folder, frozenset(facts.counts), store))
     return Library(board, tuple(sorted(runs, key=lambda run: run.model)), files)
 
 

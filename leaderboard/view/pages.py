@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import random
 import re
 from collections.abc import Mapping, Sequence
@@ -49,13 +50,14 @@ Segment = tuple[str, bool]
 
 
 class Answered(NamedTuple):
-    """The answer of one run to the question; ``replies`` are why a response is missing, and its segments by stage, of
-    which the last is read."""
+    """The answer of one run to the question, as it is scored here; ``replies`` are why a response is missing, and its
+    segments by stage, of which the last is read. ``unverified`` is what could not be verified of it, and why."""
 
     run: Run
     outcome: str
     sample: Sample
     replies: Sequence[tuple[str | None, Sequence[tuple[str, Sequence[Segment]]]]]
+    unverified: str
 
 
 def view_environment(board: Board) -> Environment:
@@ -105,22 +107,30 @@ def list_page(library: Library, environment: Environment, given: Mapping[str, st
 
 
 def list_file(library: Library, given: Mapping[str, str], kind: str) -> bytes:
-    """All samples of a list, in its order: as CSV, or the lines of the run's files as they are."""
+    """All samples of a list, in its order, as they are scored here: as CSV, or as lines of JSON."""
     selection = Selection(library, given)
     if kind == "jsonl":
-        lines = [selection.tables[row.file].line(row.start, row.size) for row in selection.rows]
-        return b"".join(line.rstrip(b"\n") + b"\n" for line in lines)
+        return b"".join(_line(selection, row) for row in selection.rows)
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\r\n")
     names = ("task", "sample", "result", selection.metric or "score", "question", "gold", "extracted", "extraction")
-    writer.writerow((*names, "response", "runs_right", "runs_scored", "note"))
+    writer.writerow((*names, "response", "runs_right", "runs_scored", "note", "unverified"))
     for row in selection.rows:
         sample = selection.sample(row)
         texts = (_question(sample), sample.target, sample.filtered, sample.status, "\n\n".join(sample.responses))
         note = selection.notes.get((row.task, row.id), "")
-        fields = (row.task, row.id, OUTCOMES[row.outcome], row.score, *texts, row.right, row.scored, note)
+        facts = (row.right, row.scored, note, selection.run.doubts(sample))
+        fields = (row.task, row.id, OUTCOMES[row.outcome], row.score, *texts, *facts)
         writer.writerow(map(csv_field, fields))
     return stream.getvalue().encode("utf-8", "replace")
+
+
+def _line(selection: Selection, row: Row) -> bytes:
+    """The line of a sample; with what could not be verified of it, if anything."""
+    line = selection.tables[row.file].line(row.start, row.size).rstrip(b"\n")
+    if doubts := selection.run.doubts(selection.sample(row)):
+        line = canonical_json({**json.loads(line), "unverified": doubts}).encode()
+    return line + b"\n"
 
 
 def sample_page(library: Library, environment: Environment, given: Mapping[str, str]) -> str:
@@ -237,7 +247,7 @@ def _answered(run: Run, sample: Sample, reached: str) -> Answered:
             stages = [("Stage 1", [(first, False)])] if first else []
             stages.append(("Stage 2" if first else "", segments(spec, last, text, document)))
         replies.append((reason, stages))
-    return Answered(run, reached, sample, replies)
+    return Answered(run, reached, sample, replies, run.doubts(sample))
 
 
 def _prompt(spec: TaskSpec, sample: Sample) -> list[tuple[str, str]]:

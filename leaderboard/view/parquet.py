@@ -1,7 +1,7 @@
 """Samples as Parquet tables in the cache, one for each task of a run, and SQL over them by DuckDB.
 
-A table has what `medtasks.Run.samples` gives, and what lists filter, sort and search; whole samples are read from the
-run's own file, line by line.
+A table has what `medtasks.Run.samples` gives, and what lists filter, sort and search; whole samples are read line by
+line from the run's own file, or from a copy with the samples that are scored otherwise than it claims.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from medtasks.core.files import canonical_json, file_state, replaced
 from medtasks.core.schema import first_problem
 from medtasks.core.strict_json import model_from_json
 from medtasks.core.text import well_formed
-from medtasks.runs.samples import Sample, sample_lines
+from medtasks.runs.record import VERIFIED, RunRecord, Verification
+from medtasks.runs.samples import Sample, SampleFile, SampleLines, sample_lines
+from medtasks.verify.amended import samples_as_scored
 from medtasks.verify.store import code_hash
 
 SAMPLES: Mapping[str, str] = {
@@ -43,9 +45,11 @@ SAMPLES: Mapping[str, str] = {
     "failed": "why the request has no response; null if it has one",
     "document": "the document as JSON text",
     "verdicts": "the judges' verdicts by rubric, as JSON text",
+    "unverified": "what of the row could not be verified here, and why; empty if all of it was",
     "score_": "the sample's value of a metric, in the metric's unit; null if it has none or is not judged yet",
 }
-"""Columns of `medtasks.Run.samples`. They are what the run stored: scores are those of the rules at that time."""
+"""Columns of `medtasks.Run.samples`. Responses and verdicts are the run's; all else is worked out here from the data
+prepared here, by today's rules."""
 
 _COPIED = ("sample_id", "cluster", "prompt", "target", "filtered", "reading", "status")
 _LIST = pa.list_(pa.string())
@@ -62,7 +66,8 @@ own values, and ``group_BREAKDOWN``, the sample's keys."""
 
 
 class SampleTable(NamedTuple):
-    """The table ``file`` of the samples in ``samples``, with the metrics and breakdowns that have different values."""
+    """The table ``file`` of the samples in ``samples``, as they are scored here, with the metrics and breakdowns that
+    have different values."""
 
     samples: Path
     file: str
@@ -70,7 +75,7 @@ class SampleTable(NamedTuple):
     breakdowns: tuple[str, ...]
 
     def line(self, start: int, size: int) -> bytes:
-        """The line of the run's file that begins at ``start``."""
+        """The line of the file that begins at ``start``."""
         with reading(self.samples, "load the page again"), self.samples.open("rb") as stream:
             stream.seek(start)
             return stream.read(size)
@@ -92,20 +97,35 @@ class SampleTables:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # some texts must not be shared
         self._database = duckdb.connect(config={"autoinstall_known_extensions": False})
 
-    def table(self, path: Path, task: str) -> SampleTable:
-        """The table of ``path``, a run's samples of ``task``; made now if there is none of the file as it is."""
+    def table(self, folder: Path, run: RunRecord, task: str) -> SampleTable:
+        """The table of a task's samples as they are scored here; made now if there is none of the file as it is.
+
+        They are in the directory's file, or in a copy in the cache with those that are scored otherwise than it claims.
+        """
+        path, verification = folder / "samples" / f"{task}.jsonl", run.verification[task]
+        amended = run.amended.get(task, b"")
         with reading(path, "restore it"):
-            key = hashlib.sha256(f"{self._rules}\0{task}\0{state_of([path])}".encode()).hexdigest()
+            parts = (self._rules, task, state_of([path]), repr(verification), hashlib.sha256(amended).hexdigest())
+            key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
         kept = self._folder / f"{key}.parquet"
+        if amended:
+            path = self._copied(self._folder / f"{key}.jsonl", samples_as_scored(SampleFile(path), amended))
         try:
             schema = pq.read_schema(kept)
         except (OSError, pa.ArrowException):  # absent or damaged
-            made = table_of(sample_lines(path), task)
+            made = table_of(sample_lines(path), task, verification)
             schema = made.schema
             with reading(kept, "free space there, or set MEDTASKS_CACHE"), replaced(kept) as partial:
                 pq.write_table(made, partial, compression="zstd")
         groups = tuple(name.removeprefix("group_") for name in schema.names if name.startswith("group_"))
         return SampleTable(path, str(kept), tuple(json.loads(schema.metadata[b"metrics"])), groups)
+
+    def _copied(self, path: Path, samples: Iterator[Sample]) -> Path:
+        """The file of these samples, written unless it is there."""
+        if not path.is_file():
+            with reading(path, "free space there, or set MEDTASKS_CACHE"), replaced(path) as partial:
+                SampleLines(samples, self._folder).write(partial)
+        return path
 
     def rows(self, query: str, **values: Any) -> list[tuple[Any, ...]]:
         """The rows that answer a query in SQL with named parameters."""
@@ -123,8 +143,8 @@ def quoted(column: str) -> str:
     return '"' + column.replace('"', '""') + '"'
 
 
-def table_of(lines: Iterable[tuple[int, int, Sample]], task: str) -> pa.Table:
-    """The table of samples of ``task``, each with the place of its line."""
+def table_of(lines: Iterable[tuple[int, int, Sample]], task: str, verification: Verification = VERIFIED) -> pa.Table:
+    """The table of samples of ``task``, each with the place of its line and what could not be verified of it."""
     benchmark = load_spec(task).benchmark
     rows: list[dict[str, Any]] = []
     for start, size, sample in lines:
@@ -142,6 +162,7 @@ def table_of(lines: Iterable[tuple[int, int, Sample]], task: str) -> pa.Table:
             "response": next(iter(sample.responses), None),
             "document": canonical_json(document),
             "verdicts": verdicts,
+            "unverified": verification.doubts(sample.sample_id),
             "choice": sample.filtered if sample.filtered in benchmark.options else "",
             "item": str(document.get("item_id") or ""),
             "words": "\n".join(words).casefold(),

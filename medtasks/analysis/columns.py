@@ -1,4 +1,4 @@
-"""Tables of runs, with documented columns: samples as they are stored, scores and items as they are computed here."""
+"""Tables of runs, with documented columns: all as it is computed here."""
 
 from __future__ import annotations
 

@@ -52,16 +52,22 @@ class _Tables:
     """The tables of one run, or of several: then with the rows of all, without runs that lack the task or metric."""
 
     def samples(self, task: str | None = None) -> Table:
-        """The samples of all tasks, or of one task or group, a row each."""
+        """The samples of all tasks, or of one task or group, a row each, as they are scored here.
+
+        Tasks of packages that are not installed are left out.
+        """
         stored, parts = SampleTables(), []
         for run in _each(self):
             known = run.manifest.tasks
             for name in [one for one in (known if task is None else leaf_tasks(task)) if one in known]:
+                if name not in run.scored.verification:  # of a package that is not installed
+                    continue
                 if run._record is not None:
-                    found = table_of(((0, 0, sample) for sample in run._record.samples[name]), name)
+                    samples = ((0, 0, sample) for sample in run._record.samples[name])
+                    found = table_of(samples, name, run.scored.verification[name])
                 else:
                     assert run.path is not None
-                    found = pq.read_table(stored.table(run.path / "samples" / f"{name}.jsonl", name).file)
+                    found = pq.read_table(stored.table(run.path, run.scored, name).file)
                 public = [one for one in found.column_names if one in SAMPLES or one.startswith("score_")]
                 columns = {one: found[one] for one in public if one != "task"}
                 parts.append(pa.table({**repeated(len(found), run=run.name, model=run.model, task=name), **columns}))

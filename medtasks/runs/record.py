@@ -77,6 +77,9 @@ class Verification:
         return "; ".join(doubts)
 
 
+VERIFIED = Verification()
+
+
 @dataclass(frozen=True)
 class Difference:
     """A field of a task's samples that is not what is computed here.

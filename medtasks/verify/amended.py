@@ -14,7 +14,7 @@ from typing import Any
 
 from medtasks.core.files import canonical_json
 from medtasks.core.text import well_formed
-from medtasks.runs.record import Difference, RunRecord
+from medtasks.runs.record import Difference
 from medtasks.runs.samples import Sample, SampleFile
 
 _BY_KEY = ("document", "scores")
@@ -61,12 +61,11 @@ class Amendments:
         return b"".join((*self._packed, self._packer.flush()))
 
 
-def samples_as_scored(run: RunRecord, task: str, file: SampleFile) -> Iterator[Sample]:
-    """The samples of a run's task as they are scored here, from the ``file`` of its directory."""
-    amended: dict[str, Sample] = {}
-    if task in run.amended:
-        lines = zlib.decompress(run.amended[task]).splitlines()
-        amended = {sample.sample_id: sample for sample in map(Sample.model_validate_json, lines)}
+def samples_as_scored(file: SampleFile, packed: bytes) -> Iterator[Sample]:
+    """The samples of a task as they are scored here: those in the ``file`` of the directory, with the ``packed`` ones
+    of `RunRecord.amended` in their places."""
+    lines = zlib.decompress(packed).splitlines() if packed else []
+    amended = {sample.sample_id: sample for sample in map(Sample.model_validate_json, lines)}
     for sample in file:
         yield amended.get(well_formed(sample.sample_id), sample)
 

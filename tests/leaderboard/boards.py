@@ -37,7 +37,7 @@ from medtasks.leaderboard.board.board import (
     Timeline,
 )
 from medtasks.leaderboard.exports.tables import exports_of
-from medtasks.leaderboard.site.data import SampleText
+from medtasks.leaderboard.site.data import Answers, SampleText
 
 from medtasks.runs.replies import RunUsage, Usage
 from medtasks.runs.samples import Sample
@@ -336,7 +336,7 @@ def large_board(models: int = 100) -> Board:
 
 def held_samples(held: Mapping[tuple[str, str, str], Sequence[Sample]]) -> SampleText:
     """Samples that are in memory already, by benchmark, task and model."""
-    return {key: partial(list, rows) for key, rows in held.items()}
+    return {key: partial(Answers, rows) for key, rows in held.items()}
 
 
 def sample(task: str, sample_id: str, filtered: str, scores: Mapping[str, float | None], **more: Any) -> Sample:

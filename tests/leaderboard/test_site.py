@@ -12,20 +12,21 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from boards import HOSTILE, board, changed, held_samples, hostile_board, sample, sample_text
-from invented_runs import MODELS, edit_json, write_run_of
+from invented_runs import MODELS, write_run_of
 from lxml import html
 from medtasks.leaderboard.board.board import Board, BoardRow, Cell
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.board.numbers import interval, number
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.publish import write_site
-from medtasks.leaderboard.site.data import data_script, data_values, runs_on_board, samples_of
+from medtasks.leaderboard.site.data import Answers, data_script, data_values, runs_on_board, samples_of
 from medtasks.leaderboard.site.pages import page_environment, pages_of, safe_link
 from medtasks.leaderboard.site.tables import ColumnView, charts, model_parts, subtitles
 
 from medtasks.core.errors import UsageError
 from medtasks.core.text import visible
 from medtasks.runs.record import RunFolder, read_manifest
+from medtasks.verify.store import RunStore
 
 
 class Page:
@@ -276,7 +277,8 @@ def test_characters_that_a_page_does_not_show_are_written_out(tmp_path: Path) ->
     made, samples = board(), {}
     model = made.models["birch-flash"].model_copy(update={"name": INVISIBLE, "notes": (INVISIBLE,)})
     for key, read in sample_text().items():
-        samples[key] = partial(list, [one.model_copy(update={"responses": (INVISIBLE,)}) for one in read()])
+        rows = [one.model_copy(update={"responses": (INVISIBLE,)}) for one in read().samples]
+        samples[key] = partial(Answers, rows)
     made = made.model_copy(update={"models": {**made.models, "birch-flash": model}})
     write_site(made, tmp_path, samples=samples)
     files = [*tmp_path.rglob("*.html"), *(tmp_path / "data").rglob("*.js")]
@@ -424,22 +426,19 @@ def test_samples_show_what_their_licence_allows() -> None:
 
 
 def test_samples_are_those_of_the_runs_that_are_ranked(tmp_path: Path) -> None:
-    shown, runs = board(), {}
+    series = next(one for one in board().benchmarks if one.name == "series_mcq")
+    shown = board().model_copy(update={"benchmarks": (series.model_copy(update={"name": "mi_cxr"}),)})
+    runs = {}
     for key, model in (("run-aurora-8b", MODELS[0]), ("run-dune-30b-a3b-limit", MODELS[3])):
         folder = write_run_of(tmp_path, model, ["mi_cxr_tel_single"])
 
-        def ours(manifest: dict[str, Any]) -> None:
-            for facts in manifest["tasks"].values():
-                facts["benchmark"] = "series_mcq"
-            manifest["tasks"]["../../other"] = facts
-
-        edit_json(folder / "manifest.json", ours)
-        runs[key] = shown.runs[key].model_copy(update={"digest": RunFolder(folder).content})
+        facts = {"digest": RunFolder(folder).content, "counts": {"mi_cxr_tel_single": {}, "../../other": {}}}
+        runs[key] = shown.runs[key].model_copy(update=facts)
     write_run_of(tmp_path, MODELS[1], ["mi_cxr_tel_single"])  # is not on the board
     made = shown.model_copy(update={"runs": {**shown.runs, **runs}})
-    found = samples_of(made, runs_on_board(made, [tmp_path]))
-    assert [*found] == [("series_mcq", "mi_cxr_tel_single", "aurora-8b")]
-    read = found["series_mcq", "mi_cxr_tel_single", "aurora-8b"]()
+    found = samples_of(made, runs_on_board(made, [tmp_path]), RunStore(tmp_path / "cache"))
+    assert [*found] == [("mi_cxr", "mi_cxr_tel_single", "aurora-8b")]
+    read = found["mi_cxr", "mi_cxr_tel_single", "aurora-8b"]().samples
     assert [one.filtered for one in read] == [one.target for one in read]  # the oracle's
 
 
@@ -452,7 +451,7 @@ def test_samples_of_a_track_are_on_the_page_that_names_it_and_a_broken_folder_st
     assert [one.folder for one in made.refused] == ["broken_medtasks"]
     assert "broken_medtasks" in rendered(made, "index.html")
     assert [one.name for one in made.benchmarks] == ["kvasir_vqa_x1"]
-    found = samples_of(made, runs_on_board(made, [tmp_path]))
+    found = samples_of(made, runs_on_board(made, [tmp_path]), RunStore(tmp_path / "cache"))
     (slug,) = made.models
     assert {*found} == {("kvasir_vqa_x1", task, slug) for task in tasks}
-    assert all(read() for read in found.values())
+    assert all(read().samples for read in found.values())

@@ -31,6 +31,7 @@ from medtasks.leaderboard.view.server import View
 from PIL import Image
 from view_server import Answered, RunUnderWay, Server, serving
 
+from medtasks.answers.base import LONGEST_SCORED
 from medtasks.benchmarks.documents import all_pictures, task_documents
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.runs.record import RunFolder
@@ -366,7 +367,8 @@ def test_a_sample_shows_prompt_response_options_and_the_other_runs(server: Serve
 
 def test_a_response_that_is_too_long_to_be_scored_whole_says_so(tmp_path: Path) -> None:
     folder = write_run_of(tmp_path, GUESS, [OPEN])
-    edit_json(folder / "samples" / f"{OPEN}.jsonl", lambda sample: sample.update(scored_in_part=True), line=0)
+    said = "a polyp " * (LONGEST_SCORED // 8 + 1)
+    edit_json(folder / "samples" / f"{OPEN}.jsonl", lambda sample: sample.update(responses=[said]), line=0)
     with serving([tmp_path]) as server:
         shown = [page(server, "sample.html", task=OPEN, id=name) for name in listed(server, task=OPEN)[:2]]
     assert ["too long to be scored whole" in text for text in shown] == [True, False]
@@ -438,7 +440,7 @@ def test_results_cannot_choose_which_file_is_read(tmp_path: Path) -> None:
     )
     with serving([tmp_path]) as server:
         name = listed(server, task=OPEN)[0]
-        assert "other media" in page(server, "sample.html", task=OPEN, id=name)
+        assert "secret.png" not in page(server, "sample.html", task=OPEN, id=name)
         found = picture(server, task=OPEN, id=name)  # the prepared one, for whoever asks nevertheless
         assert found.size != (3, 3)
 

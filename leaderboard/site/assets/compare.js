@@ -175,7 +175,7 @@
     const names = chosen.map((slug) => models.get(slug));
     let shown = 0;
     const next = () => {
-      rows.append(...kept.slice(shown, shown + 50).map((each) => sample(each, names, asked.get(each.row[0]), by.value, task.task)));
+      rows.append(...kept.slice(shown, shown + 50).map((each) => sample(each, [first, second], names, asked.get(each.row[0]), by.value, task.task)));
       shown += 50;
       more.hidden = shown >= kept.length;
     };
@@ -184,18 +184,19 @@
   }
 
   const line = (label, text) => make("p", { className: "text" }, make("small", { textContent: `${label} ` }), text);
-  function sample({ row, other, one, two, gap }, names, asked, metric, task) {
+  function sample({ row, other, one, two, gap }, [first, second], names, asked, metric, task) {
     const href = `samples.html?${new URLSearchParams({ task, model: chosen[0], id: row[0] })}`;
     const made = make("article", { className: "sample" }, make("h3", {}, make("a", { href, textContent: row[0] })));
     if (asked?.question) made.append(line("Question", asked.question));
     if (asked?.target) made.append(line("Reference", asked.target));
     const two_ = make("div", { className: "two" });
-    for (const [name, side, value, better] of [[names[0], row, one, gap > 0], [names[1], other, two, gap < 0]]) {
+    for (const [name, side, value, better, doubts] of [[names[0], row, one, gap > 0, first.doubts], [names[1], other, two, gap < 0, second.doubts]]) {
       const box = make("div", { className: better ? "better" : "" }, make("h4", { textContent: name }));
       if (value !== null) box.append(line(metric, `${value}${better ? ", better" : ""}`));
       if (side[2] !== null && side[2] !== side[1]) box.append(line("Extracted", side[2]));
       if (side[3] !== "ok") box.append(line("Extraction", side[3]));
       if (side[1] !== null) box.append(line("Response", side[1]));
+      if (side[5] !== undefined) box.append(line("Not verified", doubts[side[5]]));
       two_.append(box);
     }
     made.append(two_);

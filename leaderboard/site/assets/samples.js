@@ -100,7 +100,7 @@
     const body = rows.slice((page - 1) * PAGE, page * PAGE).map((row) => {
       const [question, target] = shown.asked.get(row[0]) ?? [];
       const value = row[4][answers.metrics.indexOf(metric)];
-      return make("tr", {}, make("th", { scope: "row" }, link(row[0])), make("td", {}, badge(outcome(answers, row, metric))),
+      return make("tr", {}, make("th", { scope: "row" }, link(row[0])), make("td", {}, badge(outcome(answers, row, metric)), row[5] === undefined ? "" : make("small", { textContent: " not verified" })),
         ...[value ?? "", question ?? "", target ?? "", row[2] ?? ""].map((text) => make("td", { className: "text", textContent: text })));
     });
     find("list").replaceChildren(...(whole || rows.length === 0 ? [] : [region("Samples", "plain first list", head, body)]));
@@ -120,6 +120,7 @@
       if (row[3] !== "ok") box.append(line("Extraction", row[3]));
       const scores = answers.metrics.map((each, place) => [each, row[4][place]]).filter(([, value]) => value !== null);
       box.append(line("Scores", scores.map(([each, value]) => `${each} ${value}`).join(", ") || "none"));
+      if (row[5] !== undefined) box.append(line("Not verified", answers.doubts[row[5]]));
     }
     return box;
   }
