@@ -141,9 +141,9 @@ def share_ends(value: Array, without: Array, sums: Array, sizes: Array, squares:
     """Both ends ``(...)`` of the intervals of scores from 0 to 1, of two or more clusters with an item each.
 
     The variance of a score is that of a single value times the design effect, ``1 + (Σm²/Σm - 1) · icc`` for clusters
-    of m items (Kish 1965, section 8.2), divided by the number of items; and at least the jackknife's over clusters. As
-    long as right or wrong answers are few, both factors are shrunk: the variance towards that of answers that are right
-    or wrong, the correlation towards `ASSUMED_CORRELATION`. Without it, thirty right answers would have no variance.
+    of m items (Kish 1965), divided by the number of items; and at least the jackknife's over clusters. As long as right
+    or wrong answers are few, both factors are shrunk: the variance towards that of answers that are right or wrong, the
+    correlation towards `ASSUMED_CORRELATION`. Without it, thirty right answers would have no variance.
 
     Args:
         value: scores ``(...)``.
