@@ -215,12 +215,20 @@ def pilot_basis(task: str, metric: str, first: ScoredRun, second: ScoredRun | No
     independently; two models' answers are usually correlated, so this is an upper bound.
     """
     if second is not None:
-        clusters = paired_contributions(first, second, task, metric)
-        return _measured(clusters, 1, f"{task} {metric}", "paired difference of the two pilot runs")
-    clusters = single_contributions(first, task, metric)
+        return basis_of_pair(paired_contributions(first, second, task, metric))
+    return basis_of_score(single_contributions(first, task, metric))
+
+
+def basis_of_pair(clusters: Contributions) -> Basis:
+    """The spread of the difference between two pilot runs."""
+    return _measured(clusters, 1, "paired difference of the two pilot runs")
+
+
+def basis_of_score(clusters: Contributions) -> Basis:
+    """The spread of two independent models, each as the one of a pilot run."""
     words = "one pilot run; the other model is taken to vary as much, independently (an upper bound)"
     if clusters.right is None:
-        return _measured(clusters, 2, f"{task} {metric}", words)
+        return _measured(clusters, 2, words)
     score = float(clusters.right.sum() / clusters.sizes.sum())
     icc = intraclass_correlation(clusters.right, clusters.sizes)
     effects = 1 + (clusters.sizes - 1) * icc
@@ -230,13 +238,11 @@ def pilot_basis(task: str, metric: str, first: ScoredRun, second: ScoredRun | No
     return Basis(RightOrWrong(score, icc), f"{words}, correlation {icc:.2g} within clusters", margin)
 
 
-def _measured(clusters: Contributions, models: int, place: str, words: str) -> Basis:
+def _measured(clusters: Contributions, models: int, words: str) -> Basis:
     """The variance of the clusters' contributions by their size, times the number of independent ``models``."""
     sums = clusters.deviations * clusters.sizes.sum()
     within, between = variance_components(sums, clusters.sizes)
     spread = np.sqrt(within * clusters.sizes + between * clusters.sizes.astype(np.float64) ** 2)
-    if not spread.any():
-        raise UsageError(f"{place}: the pilot runs show no spread; use other runs, or one alone.")
     residuals = sums / spread
     residuals /= math.sqrt(float((residuals**2).mean()))
     population = Measured(within * models, between * models, (residuals,) * models)
