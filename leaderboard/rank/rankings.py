@@ -26,7 +26,7 @@ from medtasks.runs.signature import changed_signature
 from medtasks.runs.table import Mask, without_value
 from medtasks.stats import paired
 from medtasks.stats.bootstrap import cluster_totals, joint_resamples
-from medtasks.stats.ranks import compact_letters, rank_intervals
+from medtasks.stats.ranks import compact_letters, rank_intervals, with_tied_ranks
 
 from ..board import board as schema
 from ..board.floors import NO_FLOORS
@@ -105,6 +105,7 @@ def rank_models(
     pairs = with_holm(found)
     differ = [(one.first, one.second) for one in pairs if one.p_holm is not None and one.p_holm <= LEVEL]
     letters = compact_letters(differ, order)
+    bounds = with_tied_ranks(bounds, order, differ)
     # pairs that never differ have no standard error
     errors = [(one.standard_error, one.clusters) for one in pairs if one.standard_error]
     known = [least for one in errors if (least := paired.detectable_difference(*one)) is not None]

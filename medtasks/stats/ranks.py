@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import count, product
 from string import ascii_lowercase
@@ -18,7 +19,7 @@ def rank_intervals(scores: Array, *, higher_is_better: bool = True) -> list[tupl
     In a resample, models of equal score share all of their places: the first counts for the best rank and the last for
     the worst. The bounds are percentiles of these, rounded outwards to ranks that occurred (Goldstein and Spiegelhalter
     1996). Among models of nearly equal true score they are too short to be a confidence set of the true rank (Xie,
-    Singh and Zhang 2009).
+    Singh and Zhang 2009); `with_tied_ranks` widens them.
 
     ``scores`` ``(models, resamples)`` are those of `joint_resamples`. A model without a finite score in every resample
     is not ranked (None) and takes no place.
@@ -36,6 +37,31 @@ def rank_intervals(scores: Array, *, higher_is_better: bool = True) -> list[tupl
         worst = np.quantile(last, 1 - TAILS[0], method="higher")
         found.append((int(best), int(worst)))
     return found
+
+
+def with_tied_ranks(
+    bounds: Sequence[tuple[int, int] | None], order: Sequence[str], different: Iterable[tuple[str, str]]
+) -> list[tuple[int, int] | None]:
+    """The intervals, widened to all ranks that a model may have by the pairwise tests.
+
+    A model's true rank lies behind those that are significantly better and before those that are significantly worse.
+    With tests that keep 5 % together, as by Holm's method, all of these ranges hold at once with a confidence of 95 %
+    (Klein, Wright and Wieczorek 2020 do the same from joint intervals). ``order`` are the models, best first, with
+    their ``bounds``; of a pair in ``different`` the better one comes first.
+    """
+    better, worse = Counter[str](), Counter[str]()
+    for ahead, behind in different:
+        better[behind] += 1
+        worse[ahead] += 1
+    widened: list[tuple[int, int] | None] = []
+    ranked = sum(bound is not None for bound in bounds)
+    for name, bound in zip(order, bounds, strict=True):
+        if bound is None:
+            widened.append(None)
+            continue
+        best, worst = bound
+        widened.append((min(best, 1 + better[name]), max(worst, ranked - worse[name])))
+    return widened
 
 
 def compact_letters(different: Iterable[tuple[str, str]], order: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks.stats.ranks import compact_letters, normalised_ranks, rank_intervals
+from medtasks.stats.paired import holm
+from medtasks.stats.ranks import compact_letters, normalised_ranks, rank_intervals, with_tied_ranks
+from medtasks.stats.sign_flips import sign_flip_p
 
 
 @pytest.mark.parametrize(
@@ -24,6 +26,33 @@ from medtasks.stats.ranks import compact_letters, normalised_ranks, rank_interva
 )
 def test_rank_intervals(scores: list[list[float]], expected: list[tuple[int, int] | None]) -> None:
     assert rank_intervals(np.array(scores)) == rank_intervals(-np.array(scores), higher_is_better=False) == expected
+
+
+def test_models_that_cannot_be_told_apart_share_their_ranks() -> None:
+    """a leads c and d, b leads d: the true order may still be b, a, c, d or a, c, b, d."""
+    different = [("a", "c"), ("a", "d"), ("b", "d")]
+    bounds = [(1, 1), (2, 2), (3, 3), (4, 4)]
+    assert with_tied_ranks(bounds, list("abcd"), different) == [(1, 2), (1, 3), (2, 4), (3, 4)]
+    assert with_tied_ranks(bounds, list("abcd"), []) == [(1, 4)] * 4
+    every = list(combinations("abcd", 2))
+    assert with_tied_ranks(bounds, list("abcd"), every) == bounds
+    # intervals are never made shorter, and what has no rank keeps none
+    assert with_tied_ranks([(1, 2), None, (1, 2)], list("axb"), [("a", "b")]) == [(1, 2), None, (1, 2)]
+
+
+def test_ranges_of_ranks_hold_together_for_equal_models() -> None:
+    """In few studies of six equal models some model's range excludes a rank; 0.08 is 5 % and two standard errors."""
+    draw = np.random.default_rng(1)
+    names, lone_places = list("abcdef"), [(place, place) for place in range(1, 7)]
+    excluded = 0
+    for _ in range(200):
+        right = {name: (draw.random(200) < 2 / 3).astype(float) for name in names}
+        order = sorted(names, key=lambda name: -float(right[name].sum()))
+        pairs = list(combinations(order, 2))
+        adjusted = holm([sign_flip_p(right[ahead] - right[behind]) for ahead, behind in pairs])
+        differ = [pair for pair, p in zip(pairs, adjusted, strict=True) if p is not None and p <= 0.05]
+        excluded += with_tied_ranks(lone_places, order, differ) != [(1, 6)] * 6
+    assert excluded / 200 <= 0.08
 
 
 def test_letters_of_neighbours() -> None:
