@@ -34,6 +34,7 @@ from .pilots import (
     variance_components,
 )
 from .power import (
+    STUDIES,
     Measured,
     Population,
     RightOrWrong,
@@ -60,9 +61,10 @@ class Basis:
     words: str
     margin: float = 1.0
 
-    def detectable(self, sizes: Sizes) -> float | None:
-        """The minimum detectable difference (80 % power at level 0.05) over clusters of these sizes."""
-        difference = simulated_difference(self.population, sizes)
+    def detectable(self, sizes: Sizes, studies: int = STUDIES) -> float | None:
+        """The minimum detectable difference (80 % power at level 0.05) over clusters of these sizes, from so many
+        simulated studies at each difference tried."""
+        difference = simulated_difference(self.population, sizes, studies=studies)
         return None if difference is None else min(self.margin * difference, self.population.largest)
 
 

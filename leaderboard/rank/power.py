@@ -23,13 +23,14 @@ Sizes = npt.NDArray[np.int64]
 
 FIRST_STEPS, FIRST_STUDIES = (0.2, 0.35, 0.5, 0.7, 0.9, 1.15, 1.5, 2.0), 100
 """Differences that are tried first, as multiples of the formula's, and simulated studies at each of them."""
-STEPS, STUDIES = (0.88, 0.96, 1.04, 1.12), 600
-"""The same around the result of the step before."""
-MOST_STEPS = 4
-"""Steps after the first, each around the result of the one before; mostly one is enough."""
+STEPS, STUDIES = (0.88, 0.96, 1.04, 1.12), 350
+"""The same around the result so far, in each of `ROUNDS`."""
+ROUNDS = 2
+NEAR = (0.8, 1.25)
+"""Differences that the result is computed from, as multiples of the result so far."""
 MOST_DRAWS = 2_000_000
 """Clusters drawn at one step, for fewer studies of very many clusters."""
-ENOUGH = 150
+ENOUGH = 1000
 """With so many effective clusters the formula is used."""
 SEED = 0
 
@@ -124,7 +125,9 @@ def formula_difference(population: Population, sizes: Sizes) -> float:
     return sum(quantiles) * population.standard_error(sizes)
 
 
-def simulated_difference(population: Population, sizes: Sizes, seed: int = SEED) -> float | None:
+def simulated_difference(
+    population: Population, sizes: Sizes, *, studies: int = STUDIES, seed: int = SEED
+) -> float | None:
     """The true difference that the paired test finds at `LEVEL` with probability `POWER`; None if it never does.
 
     Studies are drawn from ``population`` over clusters of these ``sizes``, and tested by `sign_flip_p`, at a few
@@ -139,36 +142,61 @@ def simulated_difference(population: Population, sizes: Sizes, seed: int = SEED)
         return formula if formula <= population.largest else None
     draw = np.random.default_rng([seed, len(sizes), int(sizes.sum())])
     most = max(50, MOST_DRAWS // len(sizes))
+    tried: list[_Tried] = []
 
-    def shares_found(steps: Sequence[float], around: float, studies: int) -> tuple[Array, Array]:
-        tried = np.unique(np.minimum(around * np.array(steps), population.largest))
-        return tried, np.array([_share_found(population, sizes, each, studies, draw) for each in tried.tolist()])
+    def simulate(steps: Sequence[float], around: float, count: int) -> None:
+        differences = np.unique(np.minimum(around * np.array(steps), population.largest))
+        for difference in differences.tolist():
+            share = _share_found(population, sizes, difference, count, draw)
+            tried.append(_Tried(difference, share, count))
 
     for scale in (1, 4, 16):
-        tried, shares = shares_found(FIRST_STEPS, scale * formula, min(FIRST_STUDIES, most))
-        rising = np.maximum.accumulate(shares)
-        if rising[-1] >= POWER:
+        simulate(FIRST_STEPS, scale * formula, min(FIRST_STUDIES, studies, most))
+        enough = [attempt.difference for attempt in tried if attempt.share >= POWER]
+        if enough:
             break
     else:
         return None
-    place = int(np.argmax(rising >= POWER))
-    between = slice(max(0, place - 1), place + 1)
-    result = _crossing(tried[between], rising[between])
-    for _ in range(MOST_STEPS):
-        tried, shares = shares_found(STEPS, result, min(STUDIES, most))
-        result = _crossing(tried, shares)
-        if tried[0] <= result <= tried[-1]:
-            break
+    result = min(enough)
+    for _ in range(ROUNDS):
+        simulate(STEPS, _crossing(tried, result), min(studies, most))
+        result = _crossing(tried, result)
     return result
 
 
-def _crossing(tried: Array, shares: Array) -> float:
-    """Where the straight line through the shares reaches `POWER`, at most a quarter beyond the differences tried."""
-    slope, start = np.polyfit(tried, shares, 1) if len(tried) > 1 else (0.0, 0.0)
-    lowest, highest = float(tried[0]), float(tried[-1])
+@dataclass(frozen=True)
+class _Tried:
+    """The share of so many studies in which the test found the difference."""
+
+    difference: float
+    share: float
+    studies: int
+
+
+def _crossing(tried: Sequence[_Tried], around: float) -> float:
+    """Where the probits of the shares reach that of `POWER`, by a straight line through those near ``around``.
+
+    The line is weighted by the precision of the probits. The result is not far outside of what was tried.
+    """
+    from scipy.special import ndtri
+
+    lowest, highest = (around * bound for bound in NEAR)
+    near = [attempt for attempt in tried if lowest <= attempt.difference <= highest]
+    below = [attempt for attempt in tried if attempt.difference < lowest]
+    if len(near) < 4 and below:
+        near.append(max(below, key=lambda attempt: attempt.difference))
+    differences = np.array([attempt.difference for attempt in near])
+    studies = np.array([attempt.studies for attempt in near])
+    shares = (np.array([attempt.share for attempt in near]) * studies + 0.5) / (studies + 1)
+    probits = ndtri(shares)
+    densities = np.exp(-(probits**2) / 2)
+    errors = np.sqrt(shares * (1 - shares) / studies) / densities
+    if len(np.unique(differences)) < 2:
+        return around
+    slope, start = np.polyfit(differences, probits, 1, w=1 / errors)
     if slope <= 0:
-        return lowest if shares.mean() > POWER else highest
-    return min(max(float((POWER - start) / slope), 0.75 * lowest), 1.25 * highest)
+        return around
+    return float(min(max((ndtri(POWER) - start) / slope, lowest), highest))
 
 
 def _share_found(
