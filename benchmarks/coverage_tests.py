@@ -166,7 +166,7 @@ def assumed_power(quick: bool) -> Section:
 def pilot_power(pilots: int, studies: int = 200) -> Section:
     """The mean of the true power at the differences that `plan` prints after one pilot run or two."""
     rows, missed = [], []
-    for design, counts in (("nine each", (50,)), ("unequal", (50,)), ("log-normal", (50, 200))):
+    for design, counts in (("nine each", (50,)), ("log-normal", (50,))):
         for count in counts:
             draw = np.random.default_rng([SEED, count, len(design)])
             sizes = SIZES[design](draw, count)
@@ -202,7 +202,7 @@ def sections(quick: bool) -> Iterator[Section]:
     yield unlike_coverage(quick)
     yield assumed_power(quick)
     if not quick:
-        yield pilot_power(40)
+        yield pilot_power(20)
 
 
 def main() -> None:
