@@ -1,7 +1,7 @@
 """A board's table in LaTeX (``booktabs``), as several tables if it is wider or longer than a page.
 
-The interval of a score is in a line of its own below the score. These lines are the argument of a macro, so that a
-document can leave them out: ``\\newcommand{\\medtasksintervals}[1]{}``.
+The interval of a score is in a line of its own below the score. These lines are the argument of a
+macro, so that a document can leave them out: ``\\newcommand{\\medtasksintervals}[1]{}``.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from medtasks.core.text import one_line
 
 from ..board.board import BenchmarkBoard, Board, BoardColumn, BoardRow, BoardTable, Cell, Published
 from ..board.floors import floors_text
-from ..board.numbers import UNITS, column_note, rounded, safe_name, shown, shown_interval, shown_name
+from ..board.numbers import UNITS, column_note, safe_name, shown, shown_interval, shown_name
 from .escapes import latex_escaped
 from .latex_widths import SCRIPT, text_width
+from .places import places
 from .published import published_rows
 
 PAGE_WIDTH = 345.0
-"""Points: the width of the text in the ``article`` class at 10 points; it is wider in most others."""
+"""Points: the text of the ``article`` class at 10 points; most others are wider."""
 MOST_COLUMNS = 6
 """Score columns of one table."""
 MOST_LINES = 34
@@ -43,7 +44,7 @@ _EMPHASES = {1: r"\textbf{%s}", 2: r"\underline{%s}"}
 
 @dataclass(frozen=True)
 class LatexRow:
-    """One line of numbers, and the line of their intervals below it; no interval is an empty text."""
+    """A line of numbers, and the line of intervals below it; no interval is an empty text."""
 
     name: str
     numbers: tuple[str, ...]
@@ -77,9 +78,10 @@ class LatexPart:
 
 
 def as_latex(board: Board, benchmark: BenchmarkBoard, table: BoardTable, *, intervals: bool = True) -> str:
-    """The comparable rows, then the published ones below a rule; comments name the rows that are not comparable.
+    """The comparable rows, then the published ones below a rule; comments name all other rows.
 
-    The best comparable value is bold, the second underlined (`places`). Without ``intervals`` there are numbers alone.
+    The best comparable value is bold, the second underlined (`places`). Without ``intervals`` there
+    are numbers alone.
     """
     parts = [
         part
@@ -95,23 +97,6 @@ def as_latex(board: Board, benchmark: BenchmarkBoard, table: BoardTable, *, inte
         intervals=intervals,
         floats=_FLOATS,
     )
-
-
-def places(table: BoardTable, column: BoardColumn) -> dict[int, int]:
-    """1 (best) or 2 (second) by index in ``table.rows``; equal printed numbers share a place.
-
-    Incomplete values do not compete. Signed columns have no best value.
-    """
-    if column.signed:
-        return {}
-    cells = {number: row.cells.get(column.key) for number, row in enumerate(table.rows)}
-    printed = {
-        number: rounded(cell.value, column.unit)
-        for number, cell in cells.items()
-        if cell is not None and cell.value is not None and not cell.incomplete
-    }
-    ordered = sorted(set(printed.values()), reverse=column.higher_is_better)[:2]
-    return {number: ordered.index(value) + 1 for number, value in printed.items() if value in ordered}
 
 
 # --- what fits a page ---
@@ -164,9 +149,9 @@ def _parts(
     width = name_width + sum(_column_width(table, column, intervals) + _GAP for column in columns)
     published = _published_groups(benchmark, columns, width)
     headings = tuple(map(_latex_heading, columns))
-    incomplete = any(
-        row.cells[column.key].incomplete for row in table.rows for column in columns if column.key in row.cells
-    )
+    shown_keys = {column.key for column in columns}
+    cells = [cell for row in table.rows for key, cell in row.cells.items() if key in shown_keys]
+    incomplete = any(cell.incomplete for cell in cells)
     for some, papers in _pages(rows, published):
         yield LatexPart(headings, some, papers, incomplete, name_width, width)
 
@@ -227,11 +212,13 @@ def _published_groups(
     benchmark: BenchmarkBoard, columns: Sequence[BoardColumn], width: float
 ) -> tuple[PublishedRows, ...]:
     groups = []
-    for note, entries in groupby(published_rows(benchmark, columns), key=lambda entry: _source_note(entry[0])):
+    by_source = groupby(published_rows(benchmark, columns), key=lambda entry: _source_note(entry[0]))
+    for note, entries in by_source:
         rows = []
         for row, values in entries:
             numbers = tuple(_minus(value) or "--" for value in values)
-            rows.append(LatexRow(_latex_name(row.model), numbers, name_lines=_wrapped(row.model, _NAME)))
+            lines = _wrapped(row.model, _NAME)
+            rows.append(LatexRow(_latex_name(row.model), numbers, name_lines=lines))
         groups.append(PublishedRows(note, tuple(rows), _wrapped(note, width)))
     return tuple(groups)
 

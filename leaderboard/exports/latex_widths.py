@@ -1,4 +1,4 @@
-"""How wide a text is in LaTeX's Computer Modern, so that tables can be cut to the width of a page without TeX."""
+"""How wide a text is in LaTeX's Computer Modern, so that tables fit a page without TeX."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CMR10 = {
     8.33: "m%M\\{}",
     10.28: "W→…",
 }
-"""Widths in points of letters at 10 points, rounded up within a group (Knuth, Computer Modern Typefaces: cmr10)."""
+"""Widths of letters in points at 10 points, rounded within a group (Knuth's cmr10)."""
 _WIDTHS = {letter: width for width, letters in _CMR10.items() for letter in letters}
 _UNKNOWN = 10.0
 """Points of any other letter: few of a Latin script are wider."""

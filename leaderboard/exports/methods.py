@@ -1,7 +1,8 @@
-"""How a benchmark's headline scores were made, for the methods section of a paper, with the references it cites.
+"""How a benchmark's headline scores were made: the methods section of a paper, and its references.
 
-Everything is read from the board: signatures (`medtasks.runs.signature`), and the facts of the runs in the headline
-table. The section names every part of every signature, so that a reader can tell what would have to be equal.
+Everything is read from the board: signatures (`medtasks.runs.signature`), and the facts of the runs
+in the headline table. The section names every part of every signature, so that a reader can tell
+what would have to be equal.
 """
 
 from __future__ import annotations
@@ -9,18 +10,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 
 from medtasks.core.text import counted
 from medtasks.runs.manifest import UNKNOWN_PROMPT
 from medtasks.runs.signature import PROTOCOL_PARTS
 
-from ..board.bibliography import entry_key, made_entry
 from ..board.board import BenchmarkBoard, Board, BoardRun
 from ..board.numbers import UNITS, shown, shown_name
-from .escapes import latex_escaped
 from .methods_source import MethodsSource, ReportedScore
 from .prose import Citation, Code, Paragraph, Sentence, as_latex, as_markdown, citations, enumerated
+from .references import own_entry, paper_entry, paper_key, shipped_entries
 from .statistics_words import comparison_sentences, interval_sentences
 
 _CITED = {
@@ -37,15 +36,20 @@ _CITED = {
 }
 """Keys of ``references.bib`` by metric."""
 _SOFTWARE = {"lmms-eval": "zhang2024lmmseval"}
-_SETTINGS = {"temperature": "temperature {}", "max_new_tokens": "at most {:,} new tokens", "step": "a step of {}"}
+_SETTINGS = {
+    "temperature": "temperature {}",
+    "max_new_tokens": "at most {} new tokens",
+    "step": "a step of {}",
+}
 """Settings in words; others are named as they are."""
 _ORDER = {key: place for place, key in enumerate(_SETTINGS)}
 _OF_SCORES = ("confidence-of", "timing")
 """Parts of a protocol that only some metrics depend on."""
 _PROTOCOL = (
-    "A prompt's hash covers its templates; a protocol's also the task file, answer options, metrics, generation "
-    "settings, frames, and how the back-end presents the prompt."
+    "A prompt's hash covers its templates; a protocol's also the task file, answer options, metrics, "
+    "generation settings, frames, and how the back-end presents the prompt."
 )
+_PROTOCOL_WORDS = {"version": "task version", "prompt": "prompt", "protocol": "protocol"}
 _PANEL = (
     "A judge's hash covers the rubric with its prompt, the models and their settings, and how verdicts are combined."
 )
@@ -55,7 +59,7 @@ _JUDGE_HASH = re.compile(r"judge (?P<hash>[0-9a-f]{8,64})")
 
 
 def methods_of(board: Board, benchmark: BenchmarkBoard) -> list[Paragraph]:
-    """The paragraphs of the methods section; a single sentence if the headline table has no score."""
+    """The paragraphs of the methods section; one sentence if the headline table has no score."""
     source = MethodsSource.of(board, benchmark)
     if not source.scores:
         return [Paragraph("Methods", (("No comparable run has a headline score.",),))]
@@ -85,33 +89,10 @@ def methods_latex(board: Board, benchmark: BenchmarkBoard) -> str:
 
 def references_of(board: Board, benchmark: BenchmarkBoard) -> str:
     """The BibTeX entries that the methods section cites, in the order of their mention."""
-    known = {**_shipped(), paper_key(benchmark): paper_entry(benchmark), "medtasks": _own_entry(board)}
+    known = shipped_entries()
+    known[paper_key(benchmark)] = paper_entry(benchmark)
+    known["medtasks"] = own_entry(board)
     return "\n\n".join(known[key] for key in citations(methods_of(board, benchmark))) + "\n"
-
-
-def paper_entry(benchmark: BenchmarkBoard) -> str:
-    """The BibTeX entry of the benchmark's paper: its package's, or one made of title and paper."""
-    if entry_key(benchmark.bibtex) is not None:
-        return benchmark.bibtex
-    return made_entry(benchmark.name, latex_escaped(benchmark.title), latex_escaped(benchmark.paper))
-
-
-def paper_key(benchmark: BenchmarkBoard) -> str:
-    """The citation key of the benchmark's paper."""
-    return entry_key(paper_entry(benchmark)) or benchmark.name
-
-
-def _shipped() -> dict[str, str]:
-    """The entries of ``references.bib`` by key."""
-    text = Path(__file__).with_name("references.bib").read_text(encoding="utf-8")
-    entries = [entry.strip() for entry in text.strip().split("\n\n")]
-    return {entry_key(entry) or "": entry for entry in entries}
-
-
-def _own_entry(board: Board) -> str:
-    version = latex_escaped(board.medtasks)
-    title = "{medtasks}: Medical Vision-Language Benchmarks as Task Plug-ins for {lmms-eval}"
-    return f"@misc{{medtasks,\n  key = {{medtasks}},\n  title = {{{title}}},\n  note = {{Version {version}}}\n}}"
 
 
 # --- the paragraphs ---
@@ -123,14 +104,17 @@ def _data(source: MethodsSource) -> Paragraph:
     if source.board.demonstration:
         sentences.append(("Miniature data: a demonstration, not a benchmark result.",))
     origin = f" ({benchmark.source}; licence: {benchmark.licence})."
-    sentences.append((f"Models were evaluated on {benchmark.title} ", Citation(paper_key(benchmark)), origin))
+    evaluated = f"Models were evaluated on {benchmark.title} "
+    sentences.append((evaluated, Citation(paper_key(benchmark)), origin))
     fingerprints = [(Code(fingerprint),) for fingerprint in source.values("data")]
     if fingerprints:
-        sentences.append(("The prepared data have the fingerprint ", *enumerated(fingerprints), "."))
+        lead = "The prepared data have the fingerprint "
+        sentences.append((lead, *enumerated(fingerprints), "."))
     samples = [_named_samples(scope, score) for scope, score in source.scopes.items()]
     sentences.append(("Samples: ", *enumerated(samples), "."))
     for subset in source.values("subset"):
-        sentences.append(("Only a random subset of the clusters was asked: ", Code(subset), " (share@seed)."))
+        lead = "Only a random subset of the clusters was asked: "
+        sentences.append((lead, Code(subset), " (share@seed)."))
     return Paragraph("Data", tuple(sentences))
 
 
@@ -147,7 +131,8 @@ def _prompts(source: MethodsSource) -> Paragraph:
     sentences: list[Sentence] = [
         (f"Prompts, media and their order are those of the task files of medtasks {version}.",)
     ]
-    named = [named for scope, score in source.scopes.items() if (named := _named_protocol(scope, score))]
+    protocols = [_named_protocol(scope, score) for scope, score in source.scopes.items()]
+    named = [protocol for protocol in protocols if protocol]
     if named:
         sentences.append((*enumerated(named), "."))
         sentences.append((_PROTOCOL,))
@@ -170,7 +155,7 @@ def _prompts(source: MethodsSource) -> Paragraph:
 def _named_protocol(scope: str, score: ReportedScore) -> Sentence:
     """Version, prompt and protocol of a task or group, as far as the signature has them."""
     stated: list[str | Code | Citation] = []
-    for part, label in (("version", "task version"), ("prompt", "prompt"), ("protocol", "protocol")):
+    for part, label in _PROTOCOL_WORDS.items():
         value = score.parts.get(part)
         if value is not None:
             stated += [", " if stated else "", f"{label} ", Code(value)]
@@ -183,15 +168,19 @@ def _decoding(source: MethodsSource) -> Paragraph:
     for settings, tasks in by_settings.items():
         lead = "Responses were generated with "
         if len(by_settings) > 1:
-            lead = f"Responses in {counted(len(tasks), 'task')} ({', '.join(tasks)}) were generated with "
+            named = f"{counted(len(tasks), 'task')} ({', '.join(tasks)})"
+            lead = f"Responses in {named} were generated with "
         sentences.append((lead, *_settings_words(settings), "."))
     models = []
     for run in source.runs:
-        facts = [f"{key} {value}" for key, value in run.model_facts.items() if key not in ("name", "model")]
-        back_end = run.model_facts.get("model", "")
-        described = [f"back-end {back_end}"] if back_end else []
-        name = shown_name(source.board, run.model)
-        models.append((f"{name}: {', '.join((*described, *facts))}; run ", Code(run.key), f" of {run.created[:10]}."))
+        described = []
+        if back_end := run.model_facts.get("model"):
+            described.append(f"back-end {back_end}")
+        for key, value in run.model_facts.items():
+            if key not in ("name", "model"):
+                described.append(f"{key} {value}")
+        lead = f"{shown_name(source.board, run.model)}: {', '.join(described)}; run "
+        models.append((lead, Code(run.key), f" of {run.created[:10]}."))
     return Paragraph("Models and decoding", tuple(sentences), tuple(models))
 
 
@@ -208,7 +197,11 @@ def _settings_words(settings: str) -> Sentence:
         value = values[key]
         if value in (None, [], ""):
             continue
-        words.append((_SETTINGS[key].format(value),) if key in _SETTINGS else (Code(f"{key}={value}"),))
+        if key not in _SETTINGS:
+            words.append((Code(f"{key}={value}"),))
+            continue
+        number = f"{value:,}" if isinstance(value, int) else str(value)
+        words.append((_SETTINGS[key].format(number),))
     return enumerated(words) or ("the back-end's own settings",)
 
 
@@ -222,7 +215,8 @@ def _extraction(source: MethodsSource) -> Paragraph:
     for scope, score in source.scopes.items():
         combined = score.parts.get("filters")
         if combined is not None and combined not in by_filters:
-            sentences.append(("The filters of ", Code(scope), " together have the hash ", Code(combined), "."))
+            together = (" together have the hash ", Code(combined), ".")
+            sentences.append(("The filters of ", Code(scope), *together))
     return Paragraph("Answer extraction", tuple(sentences))
 
 
@@ -230,7 +224,8 @@ def _scores(source: MethodsSource) -> Paragraph:
     items: list[Sentence] = []
     for score in source.scores:
         metric = score.parts["metric"]
-        sentence: list[str | Code | Citation] = [f"{score.column.label} ({UNITS[score.column.unit]}): ", Code(metric)]
+        lead = f"{score.column.label} ({UNITS[score.column.unit]}): "
+        sentence: list[str | Code | Citation] = [lead, Code(metric)]
         for key in _CITED.get(metric, ()):
             sentence += [" ", Citation(key)]
         sentence += [" of ", Code(score.scope)]
@@ -245,7 +240,8 @@ def _counted_items(score: ReportedScore) -> str:
     ranking = score.ranking
     if ranking is None:
         return counted(max(cell.items for cell in score.cells), "item")
-    return f"{counted(ranking.items, 'item')} in {counted(ranking.clusters, 'cluster')} (by {ranking.cluster})"
+    clusters = f"{counted(ranking.clusters, 'cluster')} (by {ranking.cluster})"
+    return f"{counted(ranking.items, 'item')} in {clusters}"
 
 
 def _judging(source: MethodsSource) -> Paragraph:
@@ -258,7 +254,8 @@ def _judging(source: MethodsSource) -> Paragraph:
     labels = "; ".join(dict.fromkeys(score.column.label for score in judged))
     by = f" by {', '.join(names)}" if names else ""
     hashes = enumerated([(Code(panel),) for panel in panels])
-    sentences.append((f"Open answers were judged{by} (judge ", *hashes, f"), for the scores {labels}."))
+    lead = f"Open answers were judged{by} (judge "
+    sentences.append((lead, *hashes, f"), for the scores {labels}."))
     for rubric, stated in _rubrics(source.runs, panels):
         sentences.append(("Rubric ", Code(rubric), f": {stated}."))
     sentences.append((_PANEL,))
@@ -308,8 +305,8 @@ def _software(source: MethodsSource) -> Paragraph:
                 packages.setdefault(package, {})[version] = None
     computed = f"Scores, intervals and tests were computed with medtasks {board.medtasks} "
     sentences: list[Sentence] = [(computed, Citation("medtasks"), ".")]
-    ran = dict.fromkeys(run.versions["medtasks"] for run in source.runs if "medtasks" in run.versions)
-    if ran and [*ran] != [board.medtasks]:
+    ran = dict.fromkeys(run.versions.get("medtasks", board.medtasks) for run in source.runs)
+    if {*ran} - {board.medtasks}:
         sentences.append((f"The runs were made with medtasks {', '.join(ran)}.",))
     named: list[Sentence] = []
     for package, versions in packages.items():

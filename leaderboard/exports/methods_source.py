@@ -1,4 +1,4 @@
-"""What a methods section is made of: the scores of a benchmark's headline table, and the runs they come from."""
+"""What a methods section is made of: the headline scores of a benchmark, and their runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ReportedScore:
 
 @dataclass(frozen=True)
 class MethodsSource:
-    """What a methods section is made of: the scores of the headline table, and the runs they come from."""
+    """The scores of the headline table, and the runs that they come from."""
 
     board: Board
     benchmark: BenchmarkBoard

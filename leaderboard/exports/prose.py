@@ -70,7 +70,8 @@ def as_markdown(title: str, paragraphs: Sequence[Paragraph]) -> str:
 
 def _markdown_blocks(paragraphs: Sequence[Paragraph]) -> Iterator[str]:
     for paragraph in paragraphs:
-        lines = [f"**{markdown_escaped(paragraph.heading)}.**", *map(_markdown_sentence, paragraph.sentences)]
+        heading = f"**{markdown_escaped(paragraph.heading)}.**"
+        lines = [heading, *map(_markdown_sentence, paragraph.sentences)]
         yield "\n".join(lines)
         for item in paragraph.items:
             yield f"- {_markdown_sentence(item)}"
@@ -95,8 +96,9 @@ _BREAKS = re.compile(r"(?<=[|:,;=/@_])(?=.)|(?<=[0-9a-f]{8})(?=[0-9a-f]{8})")
 
 
 def as_latex(title: str, paragraphs: Sequence[Paragraph]) -> str:
-    """The text as an unnumbered subsection for a document with any class; citations are ``\\cite``."""
-    return "\n\n".join([rf"\subsection*{{{latex_escaped(title)}}}", *_latex_blocks(paragraphs)]) + "\n"
+    """The text as an unnumbered subsection; citations are ``\\cite``."""
+    heading = rf"\subsection*{{{latex_escaped(title)}}}"
+    return "\n\n".join([heading, *_latex_blocks(paragraphs)]) + "\n"
 
 
 def _latex_blocks(paragraphs: Sequence[Paragraph]) -> Iterator[str]:

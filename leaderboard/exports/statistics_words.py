@@ -1,4 +1,4 @@
-"""What a methods section says of intervals and tests: a sentence for each method that scores can have."""
+"""Intervals and tests in words, for methods sections: a text for each interval method."""
 
 from __future__ import annotations
 
@@ -27,6 +27,11 @@ _METHODS: dict[str, Sentence] = {
 _PAIRS = (
     "Models were compared in pairs on the items that both have, by a test that flips the signs of the clusters' "
     "contributions to the difference; the interval of a difference holds what this test does not reject."
+)
+
+_TIES = (
+    ", and include those of all models that the corrected tests do not tell apart; models that share a letter do not "
+    "differ significantly at the 5 % level "
 )
 
 
@@ -63,7 +68,7 @@ def comparison_sentences(board: Board) -> list[Sentence]:
         (
             f"Intervals of ranks are percentiles over {draws} ",
             Citation("goldstein1996league"),
-            "; models that share a letter do not differ significantly at the 5 % level ",
+            _TIES,
             Citation("piepho2004algorithm"),
             ".",
         ),

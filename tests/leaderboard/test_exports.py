@@ -20,7 +20,8 @@ from medtasks.leaderboard.board.board import Board, BoardColumn, BoardModel, Boa
 from medtasks.leaderboard.board.numbers import difference, interval, number, safe_name, shown
 from medtasks.leaderboard.board.usage import amount
 from medtasks.leaderboard.exports.escapes import latex_escaped, markdown_escaped
-from medtasks.leaderboard.exports.latex_tables import INTERVAL_MACRO, MOST_LINES, as_latex, places
+from medtasks.leaderboard.exports.latex_tables import INTERVAL_MACRO, MOST_LINES, as_latex
+from medtasks.leaderboard.exports.places import places
 from medtasks.leaderboard.exports.tables import (
     COLUMNS,
     as_csv,

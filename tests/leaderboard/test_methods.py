@@ -19,7 +19,7 @@ from made_runs import FAIR
 from made_runs import board as made_board
 from medtasks.leaderboard.board import build
 from medtasks.leaderboard.board.bibliography import entry_key
-from medtasks.leaderboard.exports.methods import paper_entry
+from medtasks.leaderboard.exports.references import paper_entry
 
 import medtasks
 from medtasks import Board
@@ -142,3 +142,19 @@ def test_a_wrong_bibtex_file_is_named_and_costs_only_the_entry(
     )
     assert len(benchmark.rankings) == 1
     assert paper_entry(benchmark).startswith("@misc{micxr,")
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ('{"max_new_tokens": "many", "temperature": [1]}', "temperature [1]; at most many new tokens."),
+        ('{"max_new_tokens": 4096, "top_p": 0.9}', "at most 4,096 new tokens; `top_p=0.9`."),
+        ("{}", "the back-end's own settings."),
+        ("[1", "\\[1."),
+    ],
+)
+def test_settings_of_any_form_are_stated(settings: str, words: str) -> None:
+    made = invented_board()
+    runs = {key: run.model_copy(update={"generation": {"t": settings}}) for key, run in made.runs.items()}
+    text = Board(**{**dict(made), "runs": runs}).methods("pond_vqa")
+    assert f"Responses were generated with {words}" in text.replace("\\[1\\]", "[1]")
