@@ -24,7 +24,7 @@ from medtasks.runs.scores import MetricScore
 Shown = Literal["nothing", "text", "media"]
 """What may be shown of a sample (`medtasks.catalog.benchmark.BoardLayout.shows`)."""
 
-SCORES = "medtasks/scores"
+SCORES = "medtasks_scores"
 _SCORE_COLUMNS = ("task", "metric", "value", "low", "high", "items", "answered", "judged", "coverage", "reason")
 _PICTURES = 4  # columns of pictures; a stream has hundreds of frames
 _ROWS = 10_000  # of a table, of which W&B shows no more

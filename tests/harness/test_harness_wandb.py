@@ -114,7 +114,7 @@ def test_a_command_logs_the_tables_of_all_its_tasks(python: Callable[..., Any], 
     )
     assert ended.code == 0, ended.err[-2000:]
     tables = tables_in(tmp_path / "wandb")
-    (score,) = tables["scores"]
+    (score,) = tables["medtasks_scores"]
     assert (score["task"], score["metric"], score["low"], score["high"]) == (TASK, "accuracy", 1, 1)
     logged = tables[f"{TASK}_eval_results"]
     asked = {sample["sample_id"]: sample for sample in ended.run.samples(TASK)}
