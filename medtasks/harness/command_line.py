@@ -46,7 +46,8 @@ class Command:
     @property
     def ours(self) -> list[str]:
         """The tasks and groups of medtasks that the names or patterns select."""
-        return [name for name in task_files() if any(fnmatch(name, task) for task in self.tasks)]
+        names = task_files()
+        return [name for name in names if any(fnmatch(name, pattern) for pattern in self.tasks)]
 
     @property
     def missing(self) -> list[str]:
@@ -119,7 +120,9 @@ def _configured(path: str | None) -> Iterator[Mapping[str, Any]]:
 
 
 def _names(tasks: Any) -> tuple[str, ...]:
-    return tuple(name for name in str(tasks or "").split(",") if name)
+    if not isinstance(tasks, (str, type(None))):
+        raise UsageError(f"tasks is {type(tasks).__name__}, expected names with commas between them.")
+    return tuple(name for name in (tasks or "").split(",") if name)
 
 
 def check_command(arguments: Sequence[str]) -> list[str]:
@@ -146,11 +149,11 @@ def check_command(arguments: Sequence[str]) -> list[str]:
 
 
 def check_this_process(harness_version: str) -> None:
-    """If this process is about to run ``lmms-eval``, check its arguments, and print what is loaded for our tasks.
+    """If this process is about to run ``lmms-eval``, check its arguments, and print what it loads.
 
     A command that cannot work ends the process with one sentence and exit code 2.
     """
-    if not {"lmms_eval.cli.dispatch", "lmms_eval.__main__"} <= sys.modules.keys():  # a program that imports it
+    if not {"lmms_eval.cli.dispatch", "lmms_eval.__main__"} <= sys.modules.keys():  # a program
         return
     try:
         ours = check_command(sys.argv[1:])

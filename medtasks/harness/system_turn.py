@@ -19,7 +19,7 @@ PRESENTED = "system_instruction"
 
 
 def refuse_system_turn(lm: Any, spec: TaskSpec) -> None:
-    """Raises :class:`UsageError` if the instruction cannot reach the model as the only system turn of its prompt."""
+    """Raises :class:`UsageError` if the instruction cannot be the only system turn of a prompt."""
     name = backends.backend_name(lm)
     described = lm.describe() if hasattr(lm, "describe") else backends.presentation(lm)
     if spec.system_template is not None:
@@ -38,19 +38,21 @@ def refuse_system_turn(lm: Any, spec: TaskSpec) -> None:
 
 
 def presented(instruction: str) -> dict[str, str]:
-    """How the instruction is presented, for a task's facts: its hash, because a page may show the facts."""
+    """How the instruction is sent, for a task's facts: its hash, because pages may show facts."""
     digest = hashlib.sha256(instruction.encode("utf-8", "surrogatepass")).hexdigest()
     return {PRESENTED: f"as a system turn (sha256 {digest[:16]})"}
 
 
 def add_system_turn(task: Any, instruction: str) -> None:
-    """Have a task of the harness begin its messages, in every round, and its logged prompt with ``instruction``."""
+    """Have a task of the harness begin its messages, in every round, with ``instruction``, and its
+    logged prompt, too."""
     context_of, messages_of = task.fewshot_context, task.doc_to_messages
     turn = {"role": "system", "content": [{"type": "text", "text": instruction}]}
 
-    def fewshot_context(doc: Any, num_fewshot: int = 0, _: str | None = None, *others: Any, **named: Any) -> str:
+    def fewshot_context(doc: Any, num_fewshot: int = 0, *others: Any, **named: Any) -> str:
         named.pop("system_instruction", None)
-        return f"{instruction}\n\n{context_of(doc, num_fewshot, None, *others, **named)}"
+        text = context_of(doc, num_fewshot, None, *others[1:], **named)  # without the instruction
+        return f"{instruction}\n\n{text}"
 
     def doc_to_messages(doc: Any, **round_so_far: Any) -> Any:
         made = messages_of(doc, **round_so_far)

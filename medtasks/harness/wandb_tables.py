@@ -60,7 +60,8 @@ def _coverage(score: MetricScore) -> float | None:
 
 
 def score_values(run: RunRecord) -> dict[str, float]:
-    """The ends of each interval, and each coverage, as numbers by ``<task>/<metric>_low``, ``_high``, ``_coverage``."""
+    """The ends of each interval, and each coverage, by ``<task>/<metric>_low``, ``_high`` and
+    ``_coverage``; those that there are."""
     values: dict[str, float | None] = {}
     for name, scores in run.scores.items():
         for metric, score in scores.metrics.items():
@@ -133,8 +134,9 @@ def log_to_wandb(run: RunRecord, tracker: Any) -> None:
             shows = shown_of(run.manifest.tasks[task].benchmark)
             try:
                 _log_samples(self.run, task, sample_table(own, shows))
-            except Exception as error:  # the harness would report it at a level that is not printed
-                print(f"medtasks: W&B has no samples of {task} ({first_line(error)}).", file=sys.stderr, flush=True)
+            except Exception as error:  # the harness's report has a level that is not printed
+                problem = f"medtasks: W&B has no samples of {task} ({first_line(error)})."
+                print(problem, file=sys.stderr, flush=True)
         others = {name: entries for name, entries in samples.items() if name not in run.samples}
         if others:
             self.task_names = [name for name in self.task_names if name in others]

@@ -81,6 +81,8 @@ def test_every_evaluation_of_a_config_file_is_checked_and_the_command_line_has_p
     assert check_command(["--config", str(config), "--output_path", "out"]) == [TASK, "mi_cxr_icr"]
     config.write_text("tasks: [unclosed\n")
     assert f"{config}: not valid YAML" in refusal("--config", str(config))
+    config.write_text("tasks: [mi_cxr, med_cmr]\n")
+    assert "tasks is list, expected names with commas" in refusal("--config", str(config))
     config.write_text("- mi_cxr\n")
     assert f"{config}: an evaluation is str" in refusal("--config", str(config))
 
