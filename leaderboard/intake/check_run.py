@@ -220,8 +220,10 @@ def _comparable(run: Submission) -> Iterator[Finding]:
             "cap on frames": (facts.frames.get("cap"), None),
         }
         others = [f"{what} {here!r} instead of {there!r}" for what, (here, there) in pairs.items() if here != there]
-        others += [f"--{option} {value!r}" for option, value in changed_options(run.manifest.settings).items()]
-        others += [f"back-end's {what}: {value}" for what, value in facts.presentation.items()]
+        options = changed_options(run.manifest.settings)
+        others += [f"--{option} {value!r}" for option, value in options.items()]
+        by_back_end = {what: value for what, value in facts.presentation.items() if what not in options}
+        others += [f"back-end's {what}: {value}" for what, value in by_back_end.items()]
         if not facts.blind and (others or facts.protocol_hash not in today):
             found = f"{facts.protocol_hash} ({'; '.join(others) or 'other filters, metrics or versions'})"
             expected = f"{' or '.join(sorted(today))}, from the task files installed here"
