@@ -15,9 +15,9 @@ from typing import Any
 from medtasks.catalog.spec import load_specs
 from medtasks.core.errors import MachineError, MedtasksError, machine_fault
 from medtasks.core.files import recover_directory
-from medtasks.core.findings import Finding
 from medtasks.core.redaction import SECRETS
 from medtasks.core.text import counted, first_names
+from medtasks.runs.find import name_below
 from medtasks.runs.record import read_run
 from medtasks.runs.run import SUFFIX as UNFINISHED
 
@@ -25,8 +25,8 @@ from ..rank.comparability import released_share
 from ..rank.conflicts import contradictions, same_responses
 from ..verify.rejudging import AGREEMENT, Rejudged
 from ..verify.scored_run import ScoredRun, scored_run
-from .check_run import MOST, Submission, check_run, problem
-from .collect import LOG, LOGS, find_everything
+from .check_run import MOST, Submission, SubmissionFinding, check_run, problem
+from .collect import LOG, LOGS, find_everything, submission_name
 from .remove_rows import is_withheld
 
 COVERAGE = 0.95
@@ -55,11 +55,15 @@ _REPLIES = re.compile(r"(?P<task>.+)\.rank\d+\.jsonl")
 
 @dataclass(frozen=True)
 class CheckReport:
-    """The directories that were checked, the findings (`medtasks.core.findings` formats them), and how far verdicts
-    agree with those that were asked again."""
+    """The directories that were checked, the names of the submissions, the findings (`medtasks.core.findings` formats
+    them), and how far verdicts agree with those that were asked again.
+
+    A submission's name is its path below the given root and its model. Files beside the results are named by the root.
+    """
 
     folders: tuple[str, ...]
-    findings: tuple[Finding, ...]
+    submissions: tuple[str, ...]
+    findings: tuple[SubmissionFinding, ...]
     rejudged: tuple[Rejudged, ...] = ()
 
 
@@ -93,34 +97,39 @@ def check_results(
 
     everything = find_everything(paths)
     folders = [run.directory for run in everything.runs]
-    findings: list[Finding] = []
+    names = {run.directory: submission_name(run) for run in everything.runs}
+    findings: list[SubmissionFinding] = []
     for path in dict.fromkeys(paths):
         if not any(folder.resolve().is_relative_to(path.resolve()) for folder in folders):
-            findings.append(problem("LB101", path.name, "it contains no result directory", file=path))
+            empty = path.resolve().name
+            findings.append(problem("LB101", empty, "it contains no result directory", file=path, submission=empty))
     for path, (what, fix) in everything.unread.items():
         if (what, fix) != LOGS:  # logs are named below, whatever task they are of
-            code = "LB104" if path.is_symlink() else "LB102"
-            findings.append(problem(code, path.name, what, fix=fix, file=path))
+            code, name = "LB104" if path.is_symlink() else "LB102", name_below(path, paths)
+            findings.append(problem(code, name, what, fix=fix, file=path, submission=name))
 
     runs: dict[Path, ScoredRun] = {}
     tasks: dict[Path, Collection[str]] = {}
     rejudged: list[Rejudged] = []
     for number, folder in enumerate(folders):
         progress(number, len(folders))
+        name = names[folder]
         tasks[folder.resolve()] = [path.stem for path in (folder / "samples").glob("*.jsonl")]
         recover_directory(folder)
         if not (folder / "scores.json").is_file():
             missing, fix = "scores.json is missing", "restore it, or run `medtasks score`"
-            findings.append(problem("LB102", folder.name, missing, expected="the scores of the run", fix=fix))
+            scores: dict[str, Any] = {"expected": "the scores of the run", "fix": fix, "submission": name}
+            findings.append(problem("LB102", name, missing, **scores))
         try:
             manifest, samples = read_run(folder)
-            run = Submission(folder, manifest, samples, scored_run(folder), coverage, demonstration, public)
+            run = Submission(folder, name, manifest, samples, scored_run(folder), coverage, demonstration, public)
             tasks[folder.resolve()] = manifest.tasks
-            findings += check_run(run, learned=rescore)
+            findings += [replace(one, submission=name) for one in check_run(run, learned=rescore)]
         except Exception as error:  # untrusted input
             if (fault := machine_fault(error)) is not None:
                 raise fault from error
-            unreadable = problem("LB102", folder.name, f"{type(error).__name__}: {error}".rstrip("."), file=folder)
+            text = f"{type(error).__name__}: {error}".rstrip(".")
+            unreadable = problem("LB102", name, text, file=folder, submission=name)
             if isinstance(error, MedtasksError):  # the message has what was expected, and the fix
                 unreadable = replace(unreadable, message=str(error))
             findings.append(unreadable)
@@ -133,18 +142,22 @@ def check_results(
         except MachineError:
             raise
         except MedtasksError as error:
-            findings.append(run.problem("LB214", folder.name, str(error).rstrip(".")))
+            findings.append(run.problem("LB214", name, str(error).rstrip("."), submission=name))
             continue
         rejudged += again
         for one in again:
             if one.equal < AGREEMENT * one.scores or not one.scores:
-                findings.append(run.problem("LB213", folder.name, f"{one.rubric}: {one}", "judge"))
-    findings += [*_files(paths, tasks, secrets, public=public, demonstration=demonstration), *_compared(runs)]
+                findings.append(run.problem("LB213", name, f"{one.rubric}: {one}", "judge", submission=name))
+    places = {folder.resolve(): name for folder, name in names.items()}
+    beside = _files(paths, tasks, places, secrets, public=public, demonstration=demonstration)
+    findings += [replace(one, submission=one.where) for one in beside]
+    findings += _compared(runs, names)
     progress(len(folders), len(folders))
-    return CheckReport(tuple(map(str, folders)), tuple(findings), tuple(rejudged))
+    checked = dict.fromkeys((*names.values(), *(one.submission for one in findings)))
+    return CheckReport(tuple(map(str, folders)), tuple(checked), tuple(findings), tuple(rejudged))
 
 
-def _compared(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
+def _compared(runs: Mapping[Path, ScoredRun], names: Mapping[Path, str]) -> Iterator[SubmissionFinding]:
     """Runs on other data than those with most of the release, or that most runs have; runs that would replace an older
     one of the same model (whoever submits a run chooses its model's name); runs with another model's responses; and
     runs that claim the same data, but have other questions or gold answers."""
@@ -159,14 +172,15 @@ def _compared(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
         for other in sorted(held.keys() - {usual}):
             for _, folder in held[other]:
                 field, file = f"data.{benchmark}.fingerprint", folder / "manifest.json"
-                yield problem("LB209", benchmark, other[:16], expected=expected, file=file, field=field)
+                more: dict[str, Any] = {"expected": expected, "field": field, "submission": names[folder]}
+                yield problem("LB209", benchmark, other[:16], file=file, **more)
     signatures = {
         folder: {signature for entry in run.entries.values() for signature in entry.signatures.values()}
         for folder, run in runs.items()
     }
     for folder, run in runs.items():
         older = [
-            other.name
+            names[other]
             for other, one in runs.items()
             if one.model == run.model
             and one.public.digest != run.public.digest
@@ -175,19 +189,21 @@ def _compared(runs: Mapping[Path, ScoredRun]) -> Iterator[Finding]:
         ]
         if older:
             found = f"a newer run of the model of {first_names(sorted(older), MOST)}, which it would replace"
-            yield problem("LB211", folder.name, found, file=folder / "manifest.json")
+            yield problem("LB211", names[folder], found, file=folder / "manifest.json", submission=names[folder])
     folders = {run.public.key: folder for folder, run in runs.items()}
     for key, copies in same_responses(runs.values()).items():
         for other, tasks in copies.items():
-            found = f"the responses of {first_names(tasks, MOST)} are those of {folders[other].name}, another model"
-            yield problem("LB212", folders[key].name, found, file=folders[key] / "manifest.json")
+            folder, name = folders[key], names[folders[key]]
+            found = f"the responses of {first_names(tasks, MOST)} are those of {names[folders[other]]}, another model"
+            yield problem("LB212", name, found, file=folder / "manifest.json", submission=name)
     for key, others in contradictions(runs.values()).items():
         for other, tasks in others.items():
-            found = f"the documents of {first_names(tasks, MOST)} differ from those of {folders[other].name}"
-            yield problem("LB215", folders[key].name, found, file=folders[key] / "manifest.json")
+            folder, name = folders[key], names[folders[key]]
+            found = f"the documents of {first_names(tasks, MOST)} differ from those of {names[folders[other]]}"
+            yield problem("LB215", name, found, file=folder / "manifest.json", submission=name)
 
 
-def _texts_in(path: Path, where: str, secrets: Patterns) -> Iterator[Finding]:
+def _texts_in(path: Path, where: str, secrets: Patterns) -> Iterator[SubmissionFinding]:
     """Findings about secrets in any file, and paths of one machine in a manifest or in what it writes of a sample."""
     if not path.is_file():
         return
@@ -209,7 +225,7 @@ def _texts_in(path: Path, where: str, secrets: Patterns) -> Iterator[Finding]:
         yield problem("LB102", where, text, fix=fix, file=path)
 
 
-def _paths(text: str, where: str, path: Path, line: int | None = None) -> Iterator[Finding]:
+def _paths(text: str, where: str, path: Path, line: int | None = None) -> Iterator[SubmissionFinding]:
     try:
         content = json.loads(text)
         if line is not None and isinstance(content, dict):
@@ -236,10 +252,16 @@ def _texts_of(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _files(
-    paths: Sequence[Path], runs: Mapping[Path, Collection[str]], secrets: Patterns, *, public: bool, demonstration: bool
-) -> Iterator[Finding]:
+    paths: Sequence[Path],
+    runs: Mapping[Path, Collection[str]],
+    names: Mapping[Path, str],
+    secrets: Patterns,
+    *,
+    public: bool,
+    demonstration: bool,
+) -> Iterator[SubmissionFinding]:
     """Findings about the files of ``runs``, whose manifests name these tasks, and about those beside them: logs and
-    unfinished runs may stay there, unless they have rows that must not be shared."""
+    unfinished runs may stay there, unless they have rows that must not be shared. ``names`` are those of the runs."""
     held: dict[tuple[Path, str], list[Path]] = {}
     lonely: dict[Path, Path] = {}  # directories with logs, but no run
     files = {file.parent.resolve() / file.name: (path, file) for path in paths for file in sorted(path.rglob("*"))}
@@ -247,7 +269,8 @@ def _files(
         folder = next((one for one in place.parents if one in runs), None)
         if (file.is_dir() and not file.is_symlink()) or (folder is None and ".git" in file.relative_to(path).parts):
             continue
-        where, text = (folder or path).name, f"{file.name} is beside the results"
+        where = path.resolve().name if folder is None else names[folder]
+        text = f"{file.name} is beside the results"
         if folder is not None:
             name = place.relative_to(folder).as_posix()
             if file.is_symlink():
@@ -269,9 +292,11 @@ def _files(
             yield from _texts_in(file, where, secrets)
     for folder, file in lonely.items():
         text = f"{file.name} is there without a result directory"
-        yield problem("LB103", folder.name, text, expected="a run beside it", fix=f"remove it, or {LOGS[1]}", file=file)
+        where, fix = name_below(folder, paths), f"remove it, or {LOGS[1]}"
+        yield problem("LB103", where, text, expected="a run beside it", fix=fix, file=file)
     severity = "error" if public else "warning"
     for (beside, benchmark), several in held.items():
         text = f"beside the results: {counted(len(several), 'file')} with prompts of {benchmark} ({several[0].name})"
         expected, fix = "nothing that must not be shared", "remove this, or keep the repository private"
-        yield problem("LB304", beside.name, text, expected=expected, fix=fix, file=several[0], severity=severity)
+        where = name_below(beside, paths)
+        yield problem("LB304", where, text, expected=expected, fix=fix, file=several[0], severity=severity)

@@ -51,7 +51,8 @@ RULES: Mapping[str, Rule] = {rule.code: rule for rule in (
         _SCORE_AGAIN, "the score computed here"),
     Rule("LB107", "warning", "metric cannot be computed here", "see `medtasks doctor`", "its score"),
     Rule("LB201", "error", "not every document was asked", "run the task to its end", "all documents"),
-    Rule("LB202", "error", "miniature data", "prepare the release and run on it", "the release"),
+    Rule("LB202", "error", "miniature data",
+        "prepare the release and run on it; for a rehearsal, check and build with --demonstration", "the release"),
     Rule("LB203", "error", "protocol differs from today's", expected="that of the task files installed here",
         fix="run with the unchanged task file, or score the directory again if only scoring changed"),
     Rule("LB204", "error", "too little of the release is covered",
@@ -93,26 +94,35 @@ RULES: Mapping[str, Rule] = {rule.code: rule for rule in (
 """The rules by code; a code never changes its meaning."""
 
 
+@dataclass(frozen=True)
+class SubmissionFinding(Finding):
+    """A finding about a submission, with its name: the path below the given root, and the model."""
+
+    submission: str = ""
+
+
 def problem(
     code: str, where: str, found: str, *, expected: str = "", fix: str = "", file: Path | None = None, **more: Any
-) -> Finding:
+) -> SubmissionFinding:
     """A finding of rule ``code``: what was found and expected, and how to fix it; ``more`` are further fields."""
     rule = RULES[code]
     place = f"field `{more['field']}`: " if more.get("field") else ""
     message = f"{place}{found}, expected {expected or rule.expected}; {fix or rule.fix}."
     fields = {"severity": rule.severity, "file": str(file or ""), **more}
-    return Finding(check=rule.title, where=where, message=message, code=code, **fields)
+    return SubmissionFinding(check=rule.title, where=where, message=message, code=code, **fields)
 
 
 @dataclass(frozen=True)
 class Submission:
-    """A run that could be read, as it was submitted and as it is scored here, and what the repository requires.
+    """A run that could be read, as it was submitted and as it is scored here, its name, and what the repository
+    requires.
 
     ``coverage`` is the share of a release's records that must be prepared, ``demonstration`` allows miniature data, and
     where the repository is not ``public``, rows that must not be shared are a warning.
     """
 
     folder: Path
+    name: str
     manifest: RunManifest
     samples: Mapping[str, Sequence[Sample]]
     scored: ScoredRun
@@ -127,17 +137,17 @@ class Submission:
 
     def problem(
         self, code: str, where: str, found: str, field: str = "", file: str = "manifest.json", **more: Any
-    ) -> Finding:
+    ) -> SubmissionFinding:
         """A finding about one of the run's files; ``more`` are further arguments of `problem`."""
         return problem(code, where, found, file=self.folder / file, field=field, **more)
 
-    def in_tasks(self, code: str, found: str, tasks: Sequence[str], field: str = "", **more: Any) -> Finding:
+    def in_tasks(self, code: str, found: str, tasks: Sequence[str], field: str = "", **more: Any) -> SubmissionFinding:
         """A finding about all of the tasks, with their number; ``field`` is that of the first task's facts."""
         number = f" (in {len(tasks):,} tasks)" * (len(tasks) > 1)
         return self.problem(code, tasks[0], found + number, field and f"tasks.{tasks[0]}.{field}", **more)
 
 
-def check_run(run: Submission, learned: bool) -> Iterator[Finding]:
+def check_run(run: Submission, learned: bool) -> Iterator[SubmissionFinding]:
     """Findings about the run as a whole, and about each of its installed tasks; ``learned`` metrics are computed again
     if asked for, the slowest part."""
     for name in sorted(run.manifest.tasks.keys() - run.tasks.keys()):
@@ -148,13 +158,13 @@ def check_run(run: Submission, learned: bool) -> Iterator[Finding]:
         yield from _learned(run)
 
 
-def _asked(run: Submission) -> Iterator[Finding]:
+def _asked(run: Submission) -> Iterator[SubmissionFinding]:
     """Documents that were not asked, failed or asked without media, and tasks without prompts and responses."""
     settings = run.manifest.settings
     limited = [option for option in ("limit", "offset") if settings.get(option)]
     for option in limited:
         found = f"--{option} {settings[option]}".removesuffix(".0")
-        yield run.problem("LB201", run.folder.name, found, f"settings.{option}", fix=f"run again without --{option}")
+        yield run.problem("LB201", run.name, found, f"settings.{option}", fix=f"run again without --{option}")
     for subset in sorted({facts.subset for facts in run.tasks.values()} - {""}):
         tasks = [name for name, facts in run.tasks.items() if facts.subset == subset]
         yield run.in_tasks("LB201", f"the subset {subset}", tasks, "subset", fix="run again without MEDTASKS_SUBSET")
@@ -185,7 +195,7 @@ def _asked(run: Submission) -> Iterator[Finding]:
             yield run.in_tasks("LB305", "neither prompts nor responses", tasks, file=file, **how)
 
 
-def _data(run: Submission) -> Iterator[Finding]:
+def _data(run: Submission) -> Iterator[SubmissionFinding]:
     enough = f"{run.coverage:.0%} or more"
     for name in run.scored.public.data:  # not those of packages that are not installed
         facts = run.manifest.data[name]
@@ -207,7 +217,7 @@ def _data(run: Submission) -> Iterator[Finding]:
                     yield run.problem("LB204", task, found, expected=enough, fix=_AS_WRITTEN, file=file)
 
 
-def _comparable(run: Submission) -> Iterator[Finding]:
+def _comparable(run: Submission) -> Iterator[SubmissionFinding]:
     """Other protocols than today's, samples that must not be shared, and prompts that show what a benchmark hides."""
     for name, facts in run.tasks.items():
         today, spec = protocols_today(name), load_spec(name)
@@ -244,7 +254,7 @@ def _comparable(run: Submission) -> Iterator[Finding]:
             yield run.problem("LB303", where, f"the prompt has {text[:60]!r}", file=file, line=line, field=field)
 
 
-def _judged(run: Submission) -> Iterator[Finding]:
+def _judged(run: Submission) -> Iterator[SubmissionFinding]:
     """Scores that are not judged or have too few verdicts; an error for headline scores."""
     layouts = map(layout_of, {facts.benchmark for facts in run.tasks.values()})
     headline = {(column.task, column.metric) for layout in layouts for column in layout.headline}
@@ -259,7 +269,7 @@ def _judged(run: Submission) -> Iterator[Finding]:
             yield run.problem("LB205", name, found, ", ".join(metrics), "scores.json", fix=fix, severity=severity)
 
 
-def _verified(run: Submission) -> Iterator[Finding]:
+def _verified(run: Submission) -> Iterator[SubmissionFinding]:
     """What verification refused, and what it could not verify, other than stripped tasks."""
     unverifiable: dict[str, list[str]] = {}
     for task, one in run.scored.verification.items():
@@ -275,10 +285,10 @@ def _verified(run: Submission) -> Iterator[Finding]:
             yield run.problem("LB401", task, one.reason, file=file)
     for why, tasks in sorted(unverifiable.items()):
         found = f"{first_names(tasks, MOST)} cannot be verified here ({why})"
-        yield run.problem("LB402", run.folder.name, found)
+        yield run.problem("LB402", run.name, found)
 
 
-def _differences(run: Submission) -> Iterator[Finding]:
+def _differences(run: Submission) -> Iterator[SubmissionFinding]:
     """Fields of samples that are not what is computed here; nothing reads them, but whoever opens the files does."""
     by_field: dict[str, list[Difference]] = {}
     for difference in run.scored.differences:
@@ -302,7 +312,7 @@ def _differences(run: Submission) -> Iterator[Finding]:
         )
 
 
-def _learned(run: Submission) -> Iterator[Finding]:
+def _learned(run: Submission) -> Iterator[SubmissionFinding]:
     """The learned metrics of the run's responses, computed again and compared."""
     for task in run.scored.verification:
         spec, samples, file = load_spec(task), run.samples[task], f"samples/{task}.jsonl"

@@ -18,10 +18,11 @@ from medtasks.core.errors import MedtasksError, machine_fault
 from medtasks.core.files import canonical_json
 from medtasks.core.redaction import shown
 from medtasks.core.text import first_names
-from medtasks.runs.find import NO_RUN, SUFFIX, require_directory, run_folders
-from medtasks.runs.record import RunFolder
+from medtasks.runs.find import NO_RUN, SUFFIX, name_below, require_directory, run_folders
+from medtasks.runs.record import RunFolder, read_manifest
 
 from ..board.board import Refused
+from ..board.models import model_name
 from ..verify.scored_run import RunStore, ScoredRun, scored_run
 
 LOG = re.compile(r".+_samples_(?P<task>.+)\.jsonl", re.I)
@@ -64,13 +65,13 @@ def collect(
         if not any(place.is_relative_to(path.resolve()) for place in read)
     ]
     refused += [
-        (path.name, f"{what}; {fix}")
+        (name_below(path, paths), f"{what}; {fix}")
         for path, (what, fix) in found.unread.items()
         if path.resolve() not in read  # otherwise it is a link, whose target is shown
     ]
     for directory, names in links.items():
         what = "is a link" if len(names) == 1 else "are links"
-        refused.append((directory.resolve().name, f"{first_names(names)} {what}; {COPY}"))
+        refused.append((name_below(directory, paths), f"{first_names(names)} {what}; {COPY}"))
     scored: dict[str, ScoredRun] = {}
     progress(0, len(runs))
     ahead = _score_ahead(runs, store, progress)
@@ -82,10 +83,12 @@ def collect(
                 raise fault from error
             text = " ".join(str(error).split())  # on one line, with directories shortened to their names
             for folder in (str(run.directory.resolve()), str(run.directory)):
-                text = text.replace(folder, run.directory.resolve().name)
+                text = text.replace(folder, run.name)
             text = shown(text)[:500] or "it cannot be read"
             ours = isinstance(error, MedtasksError)
-            refused.append((run.name, text if ours else f"it cannot be read ({type(error).__name__}: {text})"))
+            refused.append(
+                (submission_name(run), text if ours else f"it cannot be read ({type(error).__name__}: {text})")
+            )
         else:
             known = scored.setdefault(one.digest, one)
             scored[one.digest] = min(known, one, key=lambda run: run.public.folder)  # for any order of paths
@@ -151,7 +154,7 @@ def state_of_results(paths: Sequence[Path], store: RunStore) -> str | None:
             keys.append([shown(run.name), key, links_in(run.directory)])
     except Exception:  # untrusted input
         return None
-    unread = [[shown(path.name), what] for path, (what, _) in found.unread.items()]
+    unread = [[shown(name_below(path, paths)), what] for path, (what, _) in found.unread.items()]
     return canonical_json([keys, [shown(path.resolve().name) for path in paths], unread])
 
 
@@ -183,4 +186,12 @@ def find_everything(paths: Sequence[Path]) -> Found:
         require_directory(path)
         for folder in run_folders(path, other, closed):
             folders.setdefault(folder.resolve(), folder)
-    return Found([RunFolder(folders[key]) for key in sorted(folders)], dict(sorted(unread.items())))
+    runs = [RunFolder(folders[key], name_below(key, paths)) for key in sorted(folders)]
+    return Found(runs, dict(sorted(unread.items())))
+
+
+def submission_name(run: RunFolder) -> str:
+    """The name of a submission: its path below the given root, and its model if the manifest can be read."""
+    with contextlib.suppress(MedtasksError, OSError):
+        return f"{run.name} ({model_name(read_manifest(run.directory))})"
+    return run.name

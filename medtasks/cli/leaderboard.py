@@ -101,6 +101,8 @@ def report(board: Board, out: Path) -> None:
         table(("not comparable", "benchmarks", "reason"), rows)
     if board.refused:
         table(("refused", "reason"), [[one.folder, one.reason] for one in board.refused])
+    if not board.demonstration and any(run.mini for run in board.runs.values()):
+        write("Runs on miniature data are not ranked. For a rehearsal, build and check with --demonstration.")
     for benchmark in board.benchmarks:
         if benchmark.published_problem:
             write(f"{benchmark.title}: published figures left out: {benchmark.published_problem}")
@@ -119,12 +121,14 @@ def check(
     judges: Annotated[list[str] | None, typer.Option("--judge")] = None,
     seed: Annotated[int | None, typer.Option(min=0)] = None,
     rejudged: Path | None = None,
+    verbose: bool = False,
     as_json: Json = False,
 ) -> None:
     """Check that result directories can be submitted: complete, comparable, scored by today's rules, no secrets."""
     from medtasks.core.findings import COLUMNS, as_rows, failed, summary
     from medtasks.judge import agreement
     from medtasks.leaderboard.intake.check import check_results
+    from medtasks.leaderboard.intake.report import OVERVIEW, folded, overview
     from medtasks.leaderboard.verify.rejudging import REJUDGED
     from medtasks.runs.find import no_run
 
@@ -146,14 +150,17 @@ def check(
     if as_json:
         write_json(found)
     else:
-        if found.findings:
-            table(COLUMNS, as_rows(found.findings))
+        table(OVERVIEW, overview(found))
+        for name, findings in folded(found).items() if verbose else ():
+            table(COLUMNS, as_rows(findings), title=f"\n{name}")
         if found.rejudged:
             rows = [(one.folder, one.rubric, *row) for one in found.rejudged for row in agreement.rows(one.agreement)]
             table(("directory", "rubric", *agreement.COLUMNS), rows)
             write("\n".join(printable(f"{one.folder}: {one.rubric}: {one}") for one in found.rejudged))
         folders = counted(len(found.folders), "result directory", "result directories")
         write(f"{folders}: {summary(found.findings)}")
+        if found.findings and not verbose:
+            write("--verbose shows each finding with its place and fix, --json all of them")
     if rejudged is not None:
         with replaced(rejudged) as partial:
             partial.write_bytes(REJUDGED.dump_json([*found.rejudged], indent=1) + b"\n")

@@ -6,7 +6,7 @@ Only light modules are imported: `medtasks.open` lists runs before anything of t
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from medtasks.core.errors import UsageError
@@ -19,6 +19,19 @@ PLAN = "run.json"
 """Describes an unfinished run, beside its replies (`medtasks.runs.run`)."""
 NO_RUN = f"contains no result directory (…{SUFFIX})"
 """Why a path without a run is refused."""
+
+
+def name_below(path: Path, roots: Sequence[Path]) -> str:
+    """The path below the root that contains it, with ``/``: the name of a submission, without what is above the root.
+
+    A root itself has its own name; of several roots, the one that gives the longest name counts.
+    """
+    place = path.parent.resolve() / path.name if path.is_symlink() else path.resolve()
+    names = [place.name]
+    for root in roots:
+        if place != root.resolve() and place.is_relative_to(root.resolve()):
+            names.append(place.relative_to(root.resolve()).as_posix())
+    return max(names, key=len)
 
 
 def is_unfinished(folder: Path) -> bool:

@@ -300,13 +300,14 @@ def contents_hash(files: Mapping[str, Path]) -> str:
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The result directory ``directory``."""
+    """The result directory ``directory``; ``below`` is its path below a root that was searched for runs."""
 
     directory: Path
+    below: str = ""
 
     @property
     def name(self) -> str:
-        return self.directory.resolve().name
+        return self.below or self.directory.resolve().name
 
     @property
     def files(self) -> list[Path]:

@@ -173,7 +173,7 @@ def test_a_benchmark_that_rests_on_a_judge_must_be_judged(written: dict[str, Pat
         told = {"value": 1.0, "judged": judged, "bounds": (0.66, 1.0), "incomplete": False}
         metrics = {name: score.model_copy(update=told) for name, score in scores.metrics.items()}
         changed = replace(run, groups={group: scores.model_copy(update={"metrics": metrics})})
-        submitted = Submission(folder, *read_run(folder), changed, 0.95, demonstration=False, public=True)
+        submitted = Submission(folder, "x", *read_run(folder), changed, 0.95, demonstration=False, public=True)
         found = check_run(submitted, learned=False)
         assert (("LB205", group) in {(one.code, one.where) for one in found}) is said
 

@@ -64,7 +64,8 @@ def test_runs_are_found_in_trees_and_by_name_each_once(tree: Path) -> None:
     assert collect([tree / "Guess-1B", tree / "Oracle-72B"]) == collect([tree / "Oracle-72B", tree / "Guess-1B"])
     shutil.copytree(both[0], tree / "again" / "a_medtasks")  # the same run counts once
     assert told([tree, tree / "again"]) == (2, [])
-    assert {one.public.folder for one in collect([tree])[0]} == {"20261101_000000_medtasks"}
+    names = {f"{model}/20261101_000000_medtasks" for model in ("Guess-1B", "Oracle-72B")}
+    assert {one.public.folder for one in collect([tree])[0]} == names
     renamed = both[0].rename(tree / "submission")  # a run may be called anything
     assert renamed in found([tree])
     assert found([renamed]) == [renamed]
@@ -99,7 +100,7 @@ def test_a_run_with_a_link_is_refused(tree: Path, tmp_path: Path, name: str) -> 
     run = run_of(tree, "Guess-1B")
     moved = (run / name).rename(tmp_path / "elsewhere")
     (run / name).symlink_to(moved)
-    assert told([tree]) == (1, [f"{run.name}: {name} is a link; copy what it points to"])
+    assert told([tree]) == (1, [f"Guess-1B/{run.name}: {name} is a link; copy what it points to"])
 
 
 def test_a_board_is_made_anew_if_a_file_became_a_link_to_itself(tree: Path, tmp_path: Path) -> None:
@@ -121,7 +122,7 @@ def test_a_folder_that_cannot_be_listed_is_named(tree: Path, monkeypatch: pytest
         return scandir(path)
 
     monkeypatch.setattr(os, "scandir", guarded)
-    assert told([tree]) == (1, [f"{closed.name}: it cannot be listed (Permission denied); give access to it"])
+    assert told([tree]) == (1, [f"Guess-1B/{closed.name}: it cannot be listed (Permission denied); give access to it"])
 
 
 # -------------------------------------------------------------------------------------------------------- refusing
@@ -144,7 +145,8 @@ def test_one_bad_folder_stops_nothing(tree: Path, file: str, content: str | None
     runs, refused = collect([tree])
     assert [one.public.model_facts["name"] for one in runs] == [ORACLE.name]
     (one,) = refused
-    assert one.folder == run_of(tree, "Guess-1B").name
+    model = "" if file == "manifest.json" else f" ({GUESS.name})"
+    assert one.folder == f"Guess-1B/{run_of(tree, 'Guess-1B').name}{model}"
     assert any(part in one.reason for part in reason.split("|"))
     assert str(tree) not in one.reason
     assert "\n" not in one.reason
