@@ -31,6 +31,12 @@ MODEL = STUB  # a request may name any
 LARGEST_REQUEST = 64 * 2**20  # bytes; a window of frames as base64 stays well below
 SPARE = 40  # extra words allowed in a candidate that contains the reference
 _ARTICLES = frozenset({"a", "an", "the"})
+_NEGATIONS = frozenset(
+    {"absence", "absent", "cannot", "neither", "never", "no", "none", "nor", "not", "nothing", "without"}
+)
+_NOT = re.compile(r"n['’]t\b")  # isn't
+_NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_DIGITS = {word: str(number) for number, word in enumerate(_NUMBERS)}
 _REFERENCE = re.compile(r"^(?:Reference|Expected) answer:(.*)$", re.MULTILINE)
 _TAG = re.compile(r"<[^\w\s<>]{0,2}[^\W\d][^<>\n]{0,60}>")  # <b>, </b>, and <|user|> as quoting breaks it
 _BLOCK = re.compile(
@@ -44,10 +50,12 @@ def rule_based(request: Mapping[str, Any]) -> str:
     """The default verdict on a rubric's prompt, whose quoted texts are only compared: none can instruct the stub.
 
     The candidate is the first delimited text in a user message, the reference the last line before it that begins with
-    "Reference answer:" or "Expected answer:". Words are compared casefolded, without punctuation, markup and articles.
-    Equal texts, and a response that contains the reference as a whole and has at most 40 words more, get the maximum on
-    every scale; an empty one, and a prompt without candidate or reference, the minimum; any other the score at the
-    fraction token F1 of the scale. Without a schema (``response_format``) the answer is "correct" or "incorrect".
+    "Reference answer:" or "Expected answer:". Words are compared casefolded, without punctuation, markup and articles,
+    numbers in digits. Equal texts, and a response that contains the reference as a whole and has at most 40 words more,
+    get the maximum on every scale. The minimum is for an empty response, for one with other numbers than the reference
+    or a negation that the reference lacks, or the other way round, and for a prompt without candidate or reference. Any
+    other response lacks words of the reference: it gets the score at the fraction token F1 of the scale, rounded down,
+    which is never the maximum. Without a schema (``response_format``) the answer is "correct" or "incorrect".
     """
     # in a repair request the prompt is in an earlier message
     asked = (_text_of(message) for message in request["messages"] if message.get("role") == "user")
@@ -56,7 +64,10 @@ def rule_based(request: Mapping[str, Any]) -> str:
     given = _words(candidate["text"]) if candidate else []
     expected = _words(references[-1]) if references else []
     mark = Fraction(0)
-    if expected and len(given) <= len(expected) + SPARE and f" {' '.join(expected)} " in f" {' '.join(given)} ":
+    contradicts = _numbers(given) != _numbers(expected) or _denies(given) != _denies(expected)
+    if expected and contradicts:
+        mark = Fraction(0)
+    elif expected and len(given) <= len(expected) + SPARE and f" {' '.join(expected)} " in f" {' '.join(given)} ":
         mark = Fraction(1)
     elif expected:
         mark = Fraction(2 * (Counter(given) & Counter(expected)).total(), len(given) + len(expected))
@@ -69,6 +80,8 @@ def rule_based(request: Mapping[str, Any]) -> str:
         reason = "stub: the text has no words"
     elif not expected:
         reason = "stub: no reference answer in the prompt"
+    elif contradicts:
+        reason = "stub: the text has another number or negation"
     else:
         reason = "stub: the text has the reference's words" if mark == 1 else f"stub: token F1 {float(mark):.2f}"
 
@@ -77,7 +90,7 @@ def rule_based(request: Mapping[str, Any]) -> str:
             case {"type": "object", "properties": dict(properties)}:
                 return {name: filled(one) for name, one in properties.items()}
             case {"type": "integer", "enum": [*scale]}:
-                return sorted(scale)[math.floor((len(scale) - 1) * mark + Fraction(1, 2))]
+                return sorted(scale)[math.floor((len(scale) - 1) * mark)]
             case {"type": "string"}:
                 return reason
         raise LookupError(f"the stub judge cannot fill the schema {json.dumps(schema)[:200]}")
@@ -87,9 +100,18 @@ def rule_based(request: Mapping[str, Any]) -> str:
 
 def _words(text: str) -> list[str]:
     text = _TAG.sub(" ", unicodedata.normalize("NFKC", text)).casefold()
-    words = re.findall(r"[^\W_]+", text)
+    words = [_DIGITS.get(word, word) for word in re.findall(r"[^\W_]+", _NOT.sub(" not", text))]
     # a final article is a name: "type A"
     return [word for word in words[:-1] if word not in _ARTICLES] + words[-1:]
+
+
+def _numbers(words: list[str]) -> set[str]:
+    """The numbers among the words."""
+    return {word for word in words if word.isdecimal()}
+
+
+def _denies(words: list[str]) -> bool:
+    return not _NEGATIONS.isdisjoint(words)
 
 
 def _text_of(message: Mapping[str, Any]) -> str:

@@ -83,8 +83,8 @@ def test_the_mark_is_token_f1_unless_the_reference_stands_in_the_text() -> None:
         "two sessile polyps": 100,
         "I see: <b>Two</b> *sessile*\n__polyps__, here.": 100,
         "two sessile polyps" + " more" * 40: 100,
-        "two sessile polyps" + " more" * 41: 13,  # 2 · 3 / (44 + 3)
-        "two sessile polypsis": 67,  # 2 · 2 / (3 + 3)
+        "two sessile polyps" + " more" * 41: 12,  # 2 · 3 / (44 + 3)
+        "two sessile polypsis": 66,  # 2 · 2 / (3 + 3)
         "the two": 50,  # 2 · 1 / (1 + 3)
         "two two two two two": 25,  # a word counts as often as the reference has it: 2 · 1 / (5 + 3)
         "one flat lesion": 0,
@@ -94,10 +94,37 @@ def test_the_mark_is_token_f1_unless_the_reference_stands_in_the_text() -> None:
         assert rule_based(request(prompt, scale(100))) == str(mark), response
 
 
+@pytest.mark.parametrize(
+    ("reference", "response"),
+    [
+        ("One polyp can be counted.", "No instruments can be counted."),
+        ("One polyp can be counted.", "Two polyp can be counted."),
+        ("One polyp can be counted.", "One instrument can be counted."),
+        ("One polyp can be counted.", "One polyp can not be counted."),
+        ("One polyp can be counted.", "One polyp can be counted, and 3 instruments."),
+        ("A polyp is visible.", "A polyp isn't visible."),
+        ("No polyp is visible.", "A polyp is visible."),
+        ("polyp", "no polyp"),
+        ("2", "two polyps and one clip"),
+    ],
+)
+def test_another_number_negation_or_noun_is_never_right(reference: str, response: str) -> None:
+    prompt = f"Reference answer: {reference}\n\n{delimited(response)}\n"
+    for most in (1, 2, 5):
+        assert int(rule_based(request(prompt, scale(most)))) < most
+    assert rule_based(request(prompt, scale(1))) == "0"
+    assert rule_based(request(prompt)) == "incorrect"
+
+
+def test_numbers_are_the_same_in_words_and_digits() -> None:
+    prompt = f"Reference answer: two polyps\n\n{delimited('I see 2 polyps.')}\n"
+    assert rule_based(request(prompt, scale(100))) == "100"
+
+
 def test_only_the_line_with_the_opening_lines_code_closes_the_candidate() -> None:
     opening, text, closing = delimited("polyp").split("\n")
     fake = f"=== END CANDIDATE TEXT {'0123456789abcdef' * 2} ==="
-    block = "\n".join([opening, "no idea", fake, text, closing])
+    block = "\n".join([opening, "an idea", fake, text, closing])
     assert rule_based(request(f"Reference answer: polyp\n{block}", scale(1))) == "1"
 
 
