@@ -7,7 +7,7 @@ to one side.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,7 +28,7 @@ from ..board.board import Pair, Unit
 from ..verify.scored_run import Entry, ScoredRun
 from .rankings import pair_of, with_holm
 
-COLUMNS = ("task", "metric", "A", "B", "A - B", "95 % interval", "p", "p (Holm)", "items", "comparable", "clusters",
+COLUMNS = ("task", "metric", "comparable", "A", "B", "A - B", "95 % interval", "p", "p (Holm)", "items", "clusters",
            "unpaired", "detectable")  # fmt: skip
 Texts = npt.NDArray[np.str_]
 _DIGITS = {"fraction": 3, "points": 1, "seconds": 2, "score": 3}
@@ -91,8 +91,8 @@ class Comparison:
                 items, clusters = f"{pair.items:,}", f"{pair.clusters:,}"
                 if pair.warning is not None:
                     texts["warning"].append((f"warning: {pair.warning}", place))
-            counts = [items, line.comparable, clusters, f"{line.unpaired:,}"]
-            rows.append((line.task, line.metric, *values, *counts, signed_number(line.detectable, unit)))
+            counts = [items, clusters, f"{line.unpaired:,}", signed_number(line.detectable, unit)]
+            rows.append((line.task, line.metric, line.comparable, *values, *counts))
             if line.reason is not None:
                 kind = "no difference" if pair is None or pair.p_value is None else "no interval"
                 texts[kind].append((f"{kind}: {line.reason}", place))
@@ -159,8 +159,11 @@ def compare_runs(
     metric: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
-    """The comparison of two runs item by item in every score that both have, or in one ``task`` or ``metric``;
-    `UsageError` if they have none in common."""
+    """The comparison of two runs item by item in every score that both have, or in one ``task`` or ``metric``.
+
+    Unless they are asked for by name, metrics that apply to no item of either run are left out, and those of a group
+    that its only task has, too. `UsageError` if the runs have no score in common.
+    """
     both = first.entries.keys() & second.entries.keys()
     shared = sorted(both, key=lambda name: (-len(first.entries[name].items), name))  # those with most items first
     if not shared:
@@ -178,6 +181,8 @@ def compare_runs(
     if metric is not None and metric not in metrics:
         some = first_names(metrics, 12) or "none"
         raise UsageError(f"--metric {metric}: not in both runs{suggestion(metric, metrics)}, which share {some}.")
+    if task is None and metric is None:
+        held = _worth_showing(held, first, second)
     lines: list[Line] = []
     for number, (name, several) in enumerate(held.items(), start=1):
         chosen = [one for one in several if metric in (None, one)]
@@ -193,6 +198,21 @@ def _metrics_of(runs: Sequence[ScoredRun], name: str) -> list[str]:
     """The metrics of a task or group that all runs have."""
     first, *others = (run.entries[name].scores.metrics for run in runs)
     return [metric for metric in first if all(metric in other for other in others)]
+
+
+def _worth_showing(held: Mapping[str, list[str]], first: ScoredRun, second: ScoredRun) -> dict[str, list[str]]:
+    """The metrics by task and group that apply to an item, each once: a group of one task repeats that task's."""
+    shown: dict[str, list[str]] = {}
+    for name, metrics in held.items():
+        entries = first.entries[name], second.entries[name]
+        members = {task for entry in entries for task in entry.table.tasks}
+        repeated = held.get(next(iter(members)), []) if len(members) == 1 and members != {name} else []
+        shown[name] = [
+            metric
+            for metric in metrics
+            if metric not in repeated and any(entry.scores.metrics[metric].samples for entry in entries)
+        ]
+    return shown
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from aligned import cells
 from invented_runs import Invented, edit_json, make_run, write_run_of
 from made_runs import ITEMS, entry, right, run
 from medtasks.leaderboard.board.board import BoardColumn, Pair
-from medtasks.leaderboard.rank.compare import Comparison, Line, compare_runs
+from medtasks.leaderboard.rank.compare import COLUMNS, Comparison, Line, compare_runs
 from medtasks.leaderboard.rank.rankings import rank_models
 from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_run
 from scipy.stats import PermutationMethod, binomtest, wilcoxon
@@ -168,6 +168,35 @@ def test_holms_correction_is_over_the_printed_table() -> None:
     assert [line.pair.p_holm for line in lines if line.pair is not None] == pytest.approx(list(expected))
     error = lines[0].pair.standard_error if lines[0].pair is not None else None
     assert lines[0].detectable == detectable_difference(error or 0, 60)
+
+
+@pytest.fixture
+def with_repeats() -> tuple[ScoredRun, ScoredRun]:
+    """Two runs of a task, of its group without any other task, and with a metric that applies to no item."""
+    task, group = "mi_cxr_icr", "mi_cxr"
+    runs = []
+    for name, share in (("one", 0.8), ("two", 0.6)):
+        tables = {"accuracy": right(share, len(runs)), "exact_match": np.zeros((len(ITEMS), 2))}
+        alone, whole = entry(task, tables), entry(group, tables)
+        whole = replace(whole, table=replace(whole.table, tasks=(task,) * len(ITEMS)))
+        runs.append(run(name, [alone, whole]))
+    return runs[0], runs[1]
+
+
+def test_a_group_of_one_task_is_one_test_and_metrics_without_items_are_left_out(
+    with_repeats: tuple[ScoredRun, ScoredRun],
+) -> None:
+    (line,) = compare_runs(*with_repeats).lines
+    assert (line.task, line.metric) == ("mi_cxr_icr", "accuracy")
+    assert line.pair is not None
+    assert line.pair.p_holm == line.pair.p_value  # corrected over what is shown
+    asked = compare_runs(*with_repeats, task="mi_cxr").lines
+    assert [(line.task, line.metric) for line in asked] == [("mi_cxr", "accuracy"), ("mi_cxr", "exact_match")]
+
+
+def test_whether_scores_are_comparable_is_among_the_first_columns() -> None:
+    """On 80 columns, the last ones are left out."""
+    assert COLUMNS.index("comparable") == 2
 
 
 def test_unpaired_items_are_counted_and_do_not_move_the_difference() -> None:
