@@ -39,7 +39,8 @@ def submitted(judged: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def check(medtasks: Command, submitted: Path) -> Command:
     """Check the copy, with these options."""
-    return partial(medtasks, "leaderboard", "check", str(submitted), "--demonstration", "--coverage", "0", "--rejudge")
+    options = ("--demonstration", "--coverage", "0", "--verbose", "--rejudge")
+    return partial(medtasks, "leaderboard", "check", str(submitted), *options)
 
 
 @pytest.fixture
