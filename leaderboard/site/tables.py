@@ -297,6 +297,15 @@ class OfModel(NamedTuple):
     headings: Sequence[ColumnView] = ()
     lines: Sequence[tuple[str, Sequence[schema.BoardColumn | None]]] = ()
 
+    def has_value(self, columns: Sequence[schema.BoardColumn | None]) -> bool:
+        """Whether the model has a score in one of the columns; pages fold lines without any."""
+        return any(column is not None and self.row.cells[column.key].value is not None for column in columns)
+
+    def why_none(self, columns: Sequence[schema.BoardColumn | None]) -> str:
+        """Why there is no score in any of the columns: the distinct reasons."""
+        cells = [self.row.cells[column.key] for column in columns if column is not None]
+        return "; ".join(dict.fromkeys(cell.reason or "no value" for cell in cells)) or "no items"
+
 
 def _breakdown(table: OfModel) -> tuple[str, frozenset[str]] | None:
     """Breakdown and metrics of a table of one breakdown's groups, which may end with all items; else None."""

@@ -425,6 +425,25 @@ def test_samples_show_what_their_licence_allows() -> None:
     assert made["samples/series_mcq/t/questions"]() == []
 
 
+def test_a_models_page_folds_what_has_no_value() -> None:
+    """Also for a model that nobody judged, its page shows a table line only for a score."""
+    made = board()
+    for slug in made.models:
+        for part in model_parts(made, slug):
+            for table in (*part["tables"], *part["apart"]):
+                lines = [*(([column]) for column in table.columns), *(line for _, line in table.lines)]
+                empty = [line for line in lines if not table.has_value(line)]
+                assert all(table.why_none(line) for line in empty)
+    (slug,) = [slug for slug, model in made.models.items() if model.name == "Birch Flash"]
+    tree = html.fromstring(rendered(made, f"model-{slug}.html"))
+    folds = tree.xpath("//details[starts-with(normalize-space(summary), 'Without a value')]")
+    assert folds
+    assert all("open" not in fold.attrib for fold in folds)
+    assert all(fold.xpath(".//dd[starts-with(., 'no value: ')]") for fold in folds)
+    rows = tree.xpath("//section[starts-with(@id, 'on-') or starts-with(@aria-labelledby, 'on-')]//tbody/tr")
+    assert all(row.xpath("./td[not(@class='no')]") for row in rows)
+
+
 def test_samples_are_those_of_the_runs_that_are_ranked(tmp_path: Path) -> None:
     series = next(one for one in board().benchmarks if one.name == "series_mcq")
     shown = board().model_copy(update={"benchmarks": (series.model_copy(update={"name": "mi_cxr"}),)})
