@@ -11,6 +11,7 @@ from typing import Any
 from medtasks.catalog.benchmark import FAILED
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError, first_line
+from medtasks.core.files import is_held
 from medtasks.core.settings import using
 from medtasks.runs.find import PLAN
 from medtasks.runs.replies import Answer, Reply
@@ -30,6 +31,8 @@ LATEST = 20
 """Answers shown, the last ones."""
 _SHARE = 0.2
 """Share of a processor's time that scoring the answers so far may take."""
+_SILENT = 60.0
+"""Seconds without a reply after which it is found out whether a process still writes the run."""
 
 
 class UnfinishedRun:
@@ -43,7 +46,8 @@ class UnfinishedRun:
         self._next = 0.0
 
     def now(self) -> dict[str, Any]:
-        """The run as its page shows it: ``seconds`` since its last reply, ``problem`` says why it cannot be shown.
+        """The run as its page shows it: ``seconds`` since its last reply, whether it has ``stopped``, ``problem`` says
+        why it cannot be shown.
 
         Scores may be some seconds old.
         """
@@ -56,8 +60,11 @@ class UnfinishedRun:
                 self._next = time.monotonic() + (time.monotonic() - start) * (1 - _SHARE) / _SHARE
             last = max((one.st_mtime for one in files.values()), default=(self._folder / PLAN).stat().st_mtime)
         except (MedtasksError, OSError) as error:  # a run that ends removes its directory
-            return {**self._run, "seconds": 0.0, "problem": first_line(error)}
-        return {**self._run, "seconds": max(0.0, time.time() - last)}
+            return {**self._run, "seconds": 0.0, "stopped": False, "problem": first_line(error)}
+        seconds = max(0.0, time.time() - last)
+        ranks = {name.partition(".rank")[2].partition(".")[0] for name in files} | {"0"}
+        stopped = seconds > _SILENT and not any(is_held(self._folder / f"rank{rank}") for rank in ranks)
+        return {**self._run, "seconds": seconds, "stopped": stopped}
 
     def _read(self) -> dict[str, Any]:
         plan = read_plan(self._folder)

@@ -246,3 +246,16 @@ def held(target: Path, doing: str, otherwise: str = "") -> Iterator[None]:
     finally:
         path.unlink(missing_ok=True)  # before releasing: whoever waits checks that the file it locked still exists
         lock.release()
+
+
+def is_held(target: Path) -> bool:
+    """Whether a process holds the lock of :func:`held` on ``target``; also if that cannot be known."""
+    path = target.with_name(f".{target.name}.lock")
+    try:
+        with path.open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:  # it is held, or the file system has no locks
+        return True
+    return False

@@ -518,3 +518,19 @@ def test_the_extracted_part_is_marked() -> None:
     found = segments(load_spec(OPEN), "One polyp? Yes:\n one  polyp.", "one polyp", {"benchmark": "kvasir_vqa_x1"})
     assert [text for text, extracted in found if extracted] == ["one  polyp"]  # the last one
     assert segments(spec, "nothing to see", "[none]", document) == [("nothing to see", False)]
+
+
+def test_a_stopped_run_says_that_it_stopped_and_how_to_continue(tmp_path: Path) -> None:
+    run, stopped = RunUnderWay(tmp_path / "a", CAREFUL, [CHOICE]), RunUnderWay(tmp_path / "b", GUESS, [CHOICE])
+    for one in (run, stopped):
+        one.answer(CHOICE, range(3))
+    stopped.stop()
+    before = time.time() - 3600
+    for path in run.folder.iterdir():  # a slow model: its process still holds the directory
+        os.utime(path, (before, before))
+    with serving([tmp_path]) as server:
+        sections = unescape(page(server, "live-part.html")).split("<section")[1:]
+    by_model = {model.name: section for model in (CAREFUL, GUESS) for section in sections if model.name in section}
+    assert "This run has stopped" not in by_model[CAREFUL.name]
+    assert "This run has stopped" in by_model[GUESS.name]
+    assert "Start it again with the same command" in by_model[GUESS.name]

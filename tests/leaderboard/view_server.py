@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import http.client
+import os
 import queue
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -125,6 +127,13 @@ class RunUnderWay:
             sample = samples[self.documents[task][number]["sample_id"]]
             reply = Reply(sample.responses[0] if text is None else text) if failed is None else Reply.failure(failed)
             self._store.add([Answer(Slot(task, number, 0, sample.prompt), reply)])
+
+    def stop(self) -> None:
+        """As a run that was killed: nobody holds its directory, and the last reply is old."""
+        self._store.close()
+        before = time.time() - 3600
+        for path in self.folder.iterdir():
+            os.utime(path, (before, before))
 
     def finish(self) -> None:
         """Remove the directory, as a run does once its results are written."""
