@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ import pytest
 from boards import board, held_samples, hostile_board, large_board, sample, sample_text
 from browser import Reader, check_accessibility
 from medtasks.leaderboard.publish import write_site
+from medtasks.leaderboard.site.data import Answers
+
+from medtasks.runs.record import Verification
 
 pytestmark = pytest.mark.slow
 
@@ -173,7 +177,7 @@ def test_two_models_are_compared_with_tests_and_samples(reader: Reader) -> None:
     page.locator(".sample").first.wait_for()
     samples = sample_text()
     first, second = (
-        {one.sample_id: one for one in samples["pond_vqa", "pond_vqa_level1", model]()}
+        {one.sample_id: one for one in samples["pond_vqa", "pond_vqa_level1", model]().samples}
         for model in ("aurora-8b", "aurora-72b")
     )
     better = [name for name in first if second[name].scores["rougeL"] > first[name].scores["rougeL"]]
@@ -224,7 +228,7 @@ def test_a_benchmark_that_shows_nothing_shows_letters_and_scores(reader: Reader)
 
 
 def test_samples_are_filtered_and_read_one_by_one(reader: Reader) -> None:
-    samples = {one.sample_id: one for one in sample_text()["pond_vqa", "pond_vqa_level1", "aurora-8b"]()}
+    samples = {one.sample_id: one for one in sample_text()["pond_vqa", "pond_vqa_level1", "aurora-8b"]().samples}
     page = reader.open("samples.html?task=pond_vqa_level1&model=aurora-8b")
     found = page.locator(".list tbody th")
     found.first.wait_for()
@@ -344,3 +348,21 @@ def test_a_hundred_models_stay_usable(browser: Any, sites: dict[str, Path]) -> N
         assert page.locator("#classes tbody tr:not([hidden]):not(.with)").count() == 11
         page.locator("#classes thead button").nth(20).click()
         assert page.locator("#classes th[aria-sort=descending]").count() == 1
+
+
+def test_what_is_not_verified_says_so_beside_the_sample(browser: Any, tmp_path: Path) -> None:
+    rows = [sample("stream_qa_future", "clip-1", "late", {"signed_delay": 1.0})]
+    unverified = Verification("unverifiable", "the data are not here")
+    held = {
+        ("stream_qa", "stream_qa_future", model): partial(Answers, rows, unverified)
+        for model in ("aurora-72b", "aurora-8b")
+    }
+    write_site(board(), tmp_path / "out", samples=held)
+    with Reader(browser, tmp_path / "out") as reader:
+        page = reader.open("samples.html?task=stream_qa_future")
+        page.locator("#list tbody tr").first.wait_for()
+        assert "not verified" in page.locator("#list tbody tr").first.inner_text()
+        page = reader.open("samples.html?task=stream_qa_future&id=clip-1")
+        page.locator("#answers article").first.wait_for()
+        said = page.locator("#answers article").first.inner_text()
+        assert "question and reference are as submitted" in said
