@@ -112,7 +112,7 @@ def test_an_interrupt_before_the_command_ends_with_130(medtasks: Any, monkeypatc
 def test_without_threads_a_command_is_one_sentence(medtasks: Any, without_threads: Path) -> None:
     sentence = "medtasks: this machine starts no further thread or process; end some, or raise the limit (ulimit -u).\n"
     done = medtasks("score", str(without_threads), "--task", TASK, "--model", "m", "--out", "scored")
-    assert (done.returncode, done.stderr) == (1, sentence)
+    assert (done.returncode, done.stderr) == (0, "")  # scoring needs none
     done = medtasks("prepare", "med_cmr", "--source", str(SOURCE), "--out", "prepared")
     assert (done.returncode, done.stderr) == (1, sentence)
 

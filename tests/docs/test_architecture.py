@@ -74,7 +74,7 @@ def test_the_contracts_hold() -> None:
 
 def test_the_page_states_the_floors_that_are_checked() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    assert len(page.splitlines()) <= 100
+    assert len(page.splitlines()) <= 120
     listed = page.partition("## Folders")[2].partition("\n## ")[0]
     items = [" ".join(item.split()) for item in re.split(r"^- ", listed, flags=re.MULTILINE)[1:]]
     stated = [{f"medtasks.{name}" for name in re.findall(r"`([\w.]+)`", item.partition(": ")[0])} for item in items]

@@ -12,8 +12,8 @@ from foreign_backend import Backend, evaluate
 from medtasks import harness
 from medtasks.benchmarks.documents import task_documents
 from medtasks.core.errors import MedtasksError, UsageError
-from medtasks.harness import refuse
 from medtasks.harness.backends import described
+from medtasks.harness.options import refuse
 
 
 class OneFunction(Backend):

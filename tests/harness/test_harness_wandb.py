@@ -48,7 +48,9 @@ def test_a_score_has_its_interval_and_coverage(tmp_path: Path) -> None:
     (row,) = [one for one in rows_of(score_table(run)) if one["metric"] == "accuracy"]
     assert (row["task"], row["value"], (row["low"], row["high"])) == (TASK, score.value, score.interval)
     assert (row["items"], row["coverage"]) == (score.samples, 1)
-    assert score_values(run) == {f"{TASK}/accuracy_low": 1, f"{TASK}/accuracy_high": 1, f"{TASK}/accuracy_coverage": 1}
+    low, high = score.interval
+    values = {"accuracy_low": low, "accuracy_high": high, "accuracy_coverage": 1}
+    assert score_values(run) == {f"{TASK}/{name}": value for name, value in values.items()}
 
 
 def test_unanswered_items_lower_the_coverage(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_only_what_changes_answers_makes_another_model() -> None:
         (run(GUESS), [], run({**GUESS, "seed": 1}), "uniform (seed 0)"),
         (run(THEIRS), [run({**THEIRS, "predictions": "b.jsonl", "sha256": "2"})], run({**THEIRS, "model": "x"}),
          "theirs"),
-        (run({**THEIRS, "model": "unknown"}), [], run({**THEIRS, "model": "unknown", "sha256": "2"}), "unknown"),
+        (run({**THEIRS, "model": "unknown"}), [], run({**THEIRS, "model": "unknown", "sha256": "2"}), "a"),
         (run(SERVED), [run(SERVED, model_args="model=served-name,base_url=http://there:1/v1")],
          run({**SERVED, "checkpoint": "another"}), "served-name"),
     ],
