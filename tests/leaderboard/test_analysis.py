@@ -278,5 +278,5 @@ def test_a_board_refuses_what_it_cannot_rank(tmp_path: Path) -> None:
     (folder / "samples" / "mi_cxr_icr.jsonl").write_text("{}\n")
     write_run_of(tmp_path, Invented("lab/b", "oracle"), ["mi_cxr_icr"])
     made = medtasks.board(medtasks.open(tmp_path))
-    assert [one.folder for one in made.refused] == [folder.name]
+    assert [one.folder for one in made.refused] == [f"{folder.name} (lab/a)"]
     assert len(made.runs) == 1
