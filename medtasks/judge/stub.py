@@ -51,11 +51,12 @@ def rule_based(request: Mapping[str, Any]) -> str:
 
     The candidate is the first delimited text in a user message, the reference the last line before it that begins with
     "Reference answer:" or "Expected answer:". Words are compared casefolded, without punctuation, markup and articles,
-    numbers in digits. Equal texts, and a response that contains the reference as a whole and has at most 40 words more,
-    get the maximum on every scale. The minimum is for an empty response, for one with other numbers than the reference
-    or a negation that the reference lacks, or the other way round, and for a prompt without candidate or reference. Any
-    other response lacks words of the reference: it gets the score at the fraction token F1 of the scale, rounded down,
-    which is never the maximum. Without a schema (``response_format``) the answer is "correct" or "incorrect".
+    numbers in digits. The minimum is for an empty response, for one with other numbers than the reference or a negation
+    that the reference lacks, or the other way round, and for a prompt without candidate or reference. The maximum on
+    every scale is for equal texts, for a response that contains the reference as a whole and has at most 40 words more,
+    and for one that has only words of the reference, with a token F1 above 1/2 (*one polyp counted*). Any other
+    response gets the score at the fraction token F1 of the scale, rounded down, which is never the maximum. Without a
+    schema (``response_format``) the answer is "correct" or "incorrect".
     """
     # in a repair request the prompt is in an earlier message
     asked = (_text_of(message) for message in request["messages"] if message.get("role") == "user")
@@ -71,6 +72,8 @@ def rule_based(request: Mapping[str, Any]) -> str:
         mark = Fraction(1)
     elif expected:
         mark = Fraction(2 * (Counter(given) & Counter(expected)).total(), len(given) + len(expected))
+        if mark > Fraction(1, 2) and not Counter(given) - Counter(expected):
+            mark = Fraction(1)
     wanted = request.get("response_format") or {}
     if wanted.get("type") != "json_schema":
         return "correct" if mark == 1 else "incorrect"

@@ -114,7 +114,7 @@ def test_every_score_of_the_board_follows_from_the_sample_logs(demo: Demo, board
     folders = {folder.name: Run(folder) for folder in demo.folder.rglob("*_medtasks")}
     count = 0
     for model, run, column, cell in scored(board, COUNTED_ELSEWHERE):
-        run_of = folders[board["runs"][run]["folder"]]
+        run_of = folders[Path(board["runs"][run]["folder"]).name]
         if cell["value"] is None:
             assert cell["reason"], (model, column["key"])
             continue

@@ -116,6 +116,11 @@ def test_another_number_negation_or_noun_is_never_right(reference: str, response
     assert rule_based(request(prompt)) == "incorrect"
 
 
+def test_a_short_form_of_the_reference_is_right() -> None:
+    prompt = f"Reference answer: One polyp can be counted.\n\n{delimited('one polyp counted')}\n"
+    assert rule_based(request(prompt, scale(1))) == "1"
+
+
 def test_numbers_are_the_same_in_words_and_digits() -> None:
     prompt = f"Reference answer: two polyps\n\n{delimited('I see 2 polyps.')}\n"
     assert rule_based(request(prompt, scale(100))) == "100"
