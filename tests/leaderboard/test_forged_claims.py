@@ -299,5 +299,5 @@ def test_a_newer_run_under_another_s_name_is_pointed_out(honest: Path, guessed: 
     assert scored_run(forged).model == scored_run(honest).model
     (found,) = [one for one in check(honest, forged).findings if one.code == "LB211"]
     assert (found.severity, Path(found.file).parent) == ("warning", forged)
-    assert f"the model of {honest.name}, which it would replace" in found.message
+    assert f"the model of {honest.name} (invented/Careful-7B), which it would replace" in found.message
     assert check(honest, honest).findings == ()
