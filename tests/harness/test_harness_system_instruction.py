@@ -66,6 +66,7 @@ def test_every_round_of_a_task_begins_with_it(tmp_path: Path) -> None:
     assert len({len(turns[1]["content"]) for turns in backend.turns}) == 2  # with images, and without
 
 
+@pytest.mark.slow
 def test_our_back_end_answers_with_it_as_with_its_own_system_prompt(tmp_path: Path) -> None:
     instructed = evaluate(ours(), [TASK], tmp_path / "option", system_instruction=INSTRUCTION)
     prompted = evaluate(ours(system_prompt=INSTRUCTION), [TASK], tmp_path / "prompt")

@@ -179,6 +179,7 @@ def test_an_empty_cell_is_an_empty_response(tmp_path: Path) -> None:
 # --- sizes ---
 
 
+@pytest.mark.slow
 def test_the_limit_counts_unpacked_bytes(tmp_path: Path) -> None:
     """A workbook of 1 MB that has 1 GiB when it is unpacked."""
     path = write_sheet(tmp_path / "p.xlsx", "<sheetData/>")

@@ -77,6 +77,7 @@ def test_a_board_stops_and_names_the_data(damage: str, data: Path, forged: Path,
         check(forged)
 
 
+@pytest.mark.slow
 def test_a_board_that_was_built_before_does_not_hide_the_damage(
     data: Path, honest: Path, forged: Path, new_python: Any, tmp_path: Path
 ) -> None:

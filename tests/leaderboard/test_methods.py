@@ -48,6 +48,7 @@ def stable(text: str) -> str:
     return kept + "\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("benchmark", GROUPS)
 def test_the_section_reads_as_it_did(made: Board, benchmark: str) -> None:
     golden = GOLDEN / f"methods_{benchmark}.md"
@@ -58,6 +59,7 @@ def test_the_section_reads_as_it_did(made: Board, benchmark: str) -> None:
     assert text == golden.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("benchmark", GROUPS)
 def test_it_names_every_part_of_every_signature(made: Board, benchmark: str) -> None:
     words, _, listed = made.methods(benchmark).partition("**Signatures.**")
@@ -74,6 +76,7 @@ def test_it_names_every_part_of_every_signature(made: Board, benchmark: str) -> 
         assert missing == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("benchmark", GROUPS)
 def test_latex_says_the_same_and_its_references_are_all_there(made: Board, benchmark: str) -> None:
     markdown, latex, bibtex = (made.methods(benchmark, form) for form in ("markdown", "latex", "bibtex"))
@@ -106,6 +109,7 @@ def check_balanced(latex: str) -> None:
         assert counts["{"] == counts["}"], line
 
 
+@pytest.mark.slow
 def test_a_board_without_this_benchmark_lists_its_own(made: Board) -> None:
     with pytest.raises(UsageError, match="benchmark pond_vqa: not on this board, which has kvasir_vqa_x1"):
         made.methods("pond_vqa")

@@ -63,6 +63,7 @@ def test_a_long_response_is_stored_whole_and_marked(tmp_path: Path) -> None:
     assert len(sample.filtered) <= LONGEST_SCORED
 
 
+@pytest.mark.slow
 def test_what_is_scored_is_the_part(tmp_path: Path) -> None:
     response = f"{long_text(LONGEST_SCORED)} 5 mm"
     sample = first_sample(scored(tmp_path, TEXT, response), TEXT)
@@ -114,6 +115,7 @@ def test_the_limit_is_part_of_the_protocol(monkeypatch: pytest.MonkeyPatch) -> N
     assert protocol_hash(load_spec(TEXT), {}) != before
 
 
+@pytest.mark.slow
 def test_many_long_texts_are_not_compared_at_once() -> None:
     pairs = [(long_text(200_000 + number), "A polyp.") for number in range(40)]
     tracemalloc.start()
