@@ -10,11 +10,12 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+from coverage_designs import SIZES as DESIGNS
+from coverage_designs import Draw, Integers
 from coverage_report import Section, print_sections
 from medtasks.leaderboard.rank.pilots import Contributions
 from medtasks.leaderboard.rank.planning import Basis, basis_of_pair, basis_of_score
@@ -25,17 +26,8 @@ from medtasks.stats.cautions import FEW_FILLED, UNLIKE_COVERAGE, filled_clusters
 from medtasks.stats.paired import clustered_score, paired_difference
 from medtasks.stats.sign_flips import sign_flip_p
 
-Draw = np.random.Generator
-Sizes = npt.NDArray[np.int64]
-
-SIZES: dict[str, Callable[[Draw, int], Sizes]] = {
-    "one question each": lambda _, clusters: np.ones(clusters, dtype=np.int64),
-    "nine each": lambda _, clusters: np.full(clusters, 9),
-    "unequal": lambda draw, clusters: 1 + draw.geometric(1 / 8, clusters),
-    "log-normal": lambda draw, clusters: np.ceil(draw.lognormal(1.5, 1.2, clusters)).astype(np.int64),
-    "one has half of all": lambda _, clusters: np.array([9 * (clusters - 1)] + [9] * (clusters - 1)),
-}
-"""Questions per cluster by design."""
+SIZES = {name.partition(",")[0]: sizes for name, sizes in DESIGNS.items()}
+"""Questions per cluster by design; the short names are part of the seeds."""
 ACCURACIES = (0.6, 0.9, 0.98)
 CORRELATIONS = ((0.3, 0.3), (0.5, 0.1), (0.5, 0.0))
 """Of both models; models of unequal correlations are equal only on average."""
@@ -57,7 +49,7 @@ class Cell:
         return f"{self.alarms:.3f} ({100 * self.warned:.0f} %)"
 
 
-def right_answers(draw: Draw, accuracy: float, correlation: float, sizes: Sizes) -> Array:
+def right_answers(draw: Draw, accuracy: float, correlation: float, sizes: Integers) -> Array:
     """Right answers by cluster, whose rates have a beta distribution of this intraclass correlation."""
     rates = np.full(len(sizes), accuracy)
     if correlation:
@@ -134,7 +126,7 @@ def unlike_coverage(quick: bool) -> Section:
     return Section(title, ("clusters", *(f"{100 * share:.0f} %" for share in answered)), rows, missed)
 
 
-def true_power(population: RightOrWrong, sizes: Sizes, difference: float, draw: Draw, studies: int) -> float:
+def true_power(population: RightOrWrong, sizes: Integers, difference: float, draw: Draw, studies: int) -> float:
     drawn = (population.differences(sizes, difference, draw) for _ in range(studies))
     return sum(sign_flip_p(each) <= LEVEL for each in drawn) / studies
 
@@ -190,7 +182,7 @@ def pilot_power(pilots: int, studies: int = 200) -> Section:
     return Section(title, ("clusters", "one pilot", "two pilots"), rows, missed)
 
 
-def contributed(sums: Array, sizes: Sizes, right: Array | None = None) -> Contributions:
+def contributed(sums: Array, sizes: Integers, right: Array | None = None) -> Contributions:
     """What each cluster adds to a mean beyond its share of the items."""
     deviations = (sums - sizes / sizes.sum() * sums.sum()) / sizes.sum()
     return Contributions(deviations, sizes, right)

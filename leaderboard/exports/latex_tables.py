@@ -10,9 +10,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from pathlib import Path
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from medtasks.core.text import one_line
 
@@ -20,6 +17,7 @@ from ..board.board import BenchmarkBoard, Board, BoardColumn, BoardRow, BoardTab
 from ..board.floors import floors_text
 from ..board.numbers import UNITS, column_note, safe_name, shown, shown_interval, shown_name
 from .escapes import latex_escaped
+from .export_templates import export_environment
 from .latex_widths import SCRIPT, text_width
 from .places import places
 from .published import published_rows
@@ -276,16 +274,6 @@ def _minus(text: str) -> str:
     return f"$-${text[1:]}" if text.startswith("-") else text
 
 
-_ENVIRONMENT = Environment(
-    loader=FileSystemLoader(Path(__file__).parent),
-    undefined=StrictUndefined,
-    keep_trailing_newline=True,
-    variable_start_string="<<",
-    variable_end_string=">>",
-    block_start_string="<%",
-    block_end_string="%>",
-    trim_blocks=True,
-    autoescape=False,
-)
+_ENVIRONMENT = export_environment()
 _ENVIRONMENT.globals.update(shown_name=shown_name, interval_macro=INTERVAL_MACRO)
 _ENVIRONMENT.filters.update(floors=floors_text, latex=latex_escaped, one_line=one_line)

@@ -8,10 +8,7 @@ import io
 import json
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from medtasks.core.files import canonical_json
 from medtasks.core.text import one_line
@@ -21,6 +18,7 @@ from ..board.board import BenchmarkBoard, Board, BoardColumn, BoardTable, Cell
 from ..board.floors import floors_text
 from ..board.numbers import column_note, safe_name, shown, shown_interval, shown_name
 from .escapes import markdown_escaped
+from .export_templates import export_environment
 from .latex_tables import as_latex
 from .methods import methods_latex, methods_markdown, references_of
 from .published import published_rows
@@ -69,17 +67,7 @@ def _markdown_cell(cell: Cell | None, column: BoardColumn) -> str:
     return shown(cell.value, column.unit) + f" [{ends}]" * bool(ends) + " (incomplete)" * cell.incomplete
 
 
-_ENVIRONMENT = Environment(
-    loader=FileSystemLoader(Path(__file__).parent),
-    undefined=StrictUndefined,
-    keep_trailing_newline=True,
-    variable_start_string="<<",
-    variable_end_string=">>",
-    block_start_string="<%",
-    block_end_string="%>",
-    trim_blocks=True,
-    autoescape=False,
-)
+_ENVIRONMENT = export_environment()
 _ENVIRONMENT.globals.update(shown_name=shown_name)
 _ENVIRONMENT.filters.update(
     column_note=column_note,
