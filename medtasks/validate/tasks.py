@@ -196,10 +196,12 @@ def _resolved(report: TaskReport, name: str, *keys: str | int, method: str = "__
 
 
 def _check_metric(entry: MetricEntry, keys: Keys, report: TaskReport) -> None:
-    metric, name, aggregation = _metric(entry.metric), entry.metric, entry.aggregation
-    if metric is None:
-        report.key("MT124", f"metric {shown(name)} is unknown", *keys, "metric")
-    elif entry.higher_is_better != metric.higher_is_better:
+    metric, name, aggregation = None, entry.metric, entry.aggregation
+    try:
+        metric = get_metric(name)
+    except MedtasksError as error:
+        report.key("MT124", str(error), *keys, "metric")
+    if metric is not None and entry.higher_is_better != metric.higher_is_better:
         message = f"`higher_is_better` of {name} is {entry.higher_is_better}, expected {metric.higher_is_better}"
         report.key("MT135", message, *keys, "higher_is_better")
     function = _resolved(report, aggregation, *keys, "aggregation")
