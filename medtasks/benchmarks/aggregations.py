@@ -80,7 +80,21 @@ def scored_by(*metrics: str) -> Callable[[Mapping[str, Any], Sequence[str]], dic
     def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:
         return {metric: sample_value(metric, results, doc["target"], doc["cluster"]) for metric in metrics}
 
+    vars(process_results)[_SCORED] = metrics
     return process_results
+
+
+_SCORED = "scored_metrics"
+"""The attribute of a function made by :func:`scored_by` that has its metrics."""
+
+
+def scored_metrics(function: object) -> tuple[str, ...] | None:
+    """The metrics that a ``process_results`` made by :func:`scored_by` returns; None for any other function.
+
+    >>> scored_metrics(scored_by("bleu", "chrf")), scored_metrics(print)
+    (('bleu', 'chrf'), None)
+    """
+    return getattr(function, _SCORED, None)
 
 
 def _computed_alone(metric: Metric, prediction: str, reference: str) -> _Computed:

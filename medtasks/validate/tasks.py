@@ -9,6 +9,7 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
+from medtasks.benchmarks.aggregations import scored_metrics
 from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.error_kinds import gold_text, name_problem
 from medtasks.benchmarks.layouts import layouts_left_out
@@ -164,6 +165,7 @@ def check_functions(file: TaskFile, report: TaskReport) -> None:
                 report.key("MT124", str(error), *keys)
     for number, entry in enumerate(file.metric_list):
         _check_metric(entry, ("metric_list", number), report)
+    _check_scored(file, report)
     if not failed(report.findings()):  # else an error that this file shares with the task may be the cause
         try:
             varied_rows(file.task, file.metadata)
@@ -210,6 +212,28 @@ def _check_metric(entry: MetricEntry, keys: Keys, report: TaskReport) -> None:
     if metric is not None and called != name and of_a_metric:
         message = f"metric {shown(name)} is aggregated as {called!r}, expected its own aggregation"
         report.key("MT134", message, *keys, "aggregation")
+
+
+def _check_scored(file: TaskFile, report: TaskReport) -> None:
+    """Report metrics that either `process_results` or ``metric_list`` lacks, if `scored_by` made the function.
+
+    Of other functions, scores of the documents show what they lack (MT507).
+    """
+    listed = [entry.metric for entry in file.metric_list]
+    try:
+        scored = scored_metrics(import_named(file.process_results))
+    except LookupError:  # reported as MT120
+        return
+    if scored is None or not all(map(_metric, listed)):  # a misspelt metric is reported as MT124
+        return
+    for number, name in enumerate(listed):
+        if name not in scored:
+            message = f"metric {shown(name)} is in metric_list, but `scored_by` of `process_results` does not name it"
+            report.key("MT147", message, "metric_list", number, "metric", fix="add it there, or remove it here")
+    for name in scored:
+        if name not in listed:
+            message = f"`scored_by` of `process_results` names metric {shown(name)}, which is not in metric_list"
+            report.key("MT147", message, "process_results", fix="add it there", severity="warning")
 
 
 def check_members(file: GroupFile, files: Files, report: TaskReport) -> None:
