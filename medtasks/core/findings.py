@@ -82,6 +82,7 @@ _RULES = (
     Rule("MT218", "error", "judge's prompt cannot be rendered", "fix rubric, template or document"),
     Rule("MT219", "error", "prompt contains the gold answer", "remove the answer from it"),
     Rule("MT220", "error", "two templates render the same prompt", "rephrase it"),
+    Rule("MT221", "warning", "option is shown without its letter", "write `A. text`, since the filter reads letters"),
     # documents
     Rule("MT300", "note", "documents not checked: data are not prepared", "prepare the data to have them checked"),
     Rule("MT301", "error", "documents cannot be made", "fix the loader, or prepare the data again"),

@@ -101,9 +101,18 @@ def _place(name: str, line: int = 1) -> Place:
 
 
 def check_prompts(
-    documents: Documents, template: str, stage1: str | None, visible: frozenset[str], report: TaskReport
+    documents: Documents,
+    template: str,
+    stage1: str | None,
+    visible: frozenset[str],
+    report: TaskReport,
+    *,
+    by_letter: bool = False,
 ) -> None:
-    """Render the prompt of every document, and count its defects."""
+    """Render the prompt of every document, and count its defects.
+
+    With ``by_letter``, which says that the task's filter reads letters, every option must be shown with its own.
+    """
     values, prompts = (GIVEN_BY_STAGE_1 if stage1 else {}), dict[object, set[str]]()
     for document in documents:
         name = stage1 or template
@@ -126,11 +135,21 @@ def check_prompts(
             others.add(prompt)
         if "question" in visible and isinstance(question, str) and folded(question) not in plain:
             report.count("MT216", document, "the prompt does not contain the question", place=place)
-        for option, text in options_of(document) if visible & _OPTIONS else ():
-            if folded(text) not in plain:
-                report.count("MT214", document, f"option {option} ({shown(text)}) is not in the prompt", place=place)
-                break
+        if visible & _OPTIONS:
+            _count_options(document, prompt, by_letter, place, report)
         _count_leaks(document, prompt, visible, place, report)
+
+
+def _count_options(document: Mapping[str, Any], prompt: str, by_letter: bool, place: Place, report: TaskReport) -> None:
+    plain = folded(prompt)
+    for option, text in options_of(document):
+        if folded(text) not in plain:
+            report.count("MT214", document, f"option {option} ({shown(text)}) is not in the prompt", place=place)
+            return
+    unnamed = without_letter(document, prompt) if by_letter else None
+    if unnamed is not None:
+        option = f"option {unnamed} ({shown(document['choices'][unnamed])})"
+        report.count("MT221", document, f"{option} is in the prompt without its letter", place=place)
 
 
 def _count_leaks(
@@ -139,6 +158,37 @@ def _count_leaks(
     for field, text in leaks(document, visible, prompt):
         message = f"the prompt contains {shown(text)} of the hidden field `{field}`"
         report.count("MT209", document, message, field, place)
+
+
+_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
+
+
+def without_letter(document: Mapping[str, Any], prompt: str) -> str | None:
+    """The first letter of the document's ``choices`` that is not beside its option in the prompt; None if all are.
+
+    A letter is before its option with nothing but signs, tags or *is* between them, or after it in brackets.
+
+    >>> document = {"choices": {"A": "left lung", "B": "right lung"}}
+    >>> without_letter(document, "(A) Left lung, (B) right lung")
+    >>> without_letter(document, "left lung, right lung")
+    'A'
+    """
+    choices = document.get("choices")
+    if not isinstance(choices, Mapping):
+        return None
+    plain, untagged = folded(prompt), folded(_TAG.sub(" ", prompt))  # a tag may also have the letter
+    for name, option in choices.items():
+        text = folded("" if option is None else str(option))
+        usual = folded(f"{name}. {text}")
+        if not text or f" {usual}" in f" {plain}":  # compiling a pattern takes longer
+            continue
+        letter, words = re.escape(folded(str(name))), re.escape(text)
+        before = rf"(?<!\w){letter}[\W_]{{1,12}}(?:is[\W_]{{1,4}})?{words}"
+        after = rf"{words}[\W_]{{0,3}}[(\[]{letter}[)\]]"
+        beside = re.compile(f"{before}|{after}")
+        if not (beside.search(plain) or beside.search(untagged)):
+            return str(name)
+    return None
 
 
 def leaks(document: Mapping[str, Any], visible: frozenset[str], prompt: str) -> Iterator[tuple[str, str]]:

@@ -206,7 +206,7 @@ class _Checks:
         report.documents = len(documents)
         # its media are decoded only if the benchmark's data are checked
         media = self._media.setdefault(benchmark.name, MediaCheck(open_prepared(benchmark.name), decode=False))
-        check_rows(documents, benchmark, templates, report, media)
+        check_rows(documents, benchmark, templates, report, media, by_letter=tasks.reads_letters(file))
         check_judged(file, documents, benchmark, report)
         findings = report.findings()
         installed = task_files().get(file.task)
@@ -256,16 +256,26 @@ def _source_place(benchmark: Benchmark, error: BaseException) -> Place | None:
 
 
 def check_rows(
-    documents: Documents, benchmark: Benchmark, templates: Mapping[str, str], report: TaskReport, media: MediaCheck
+    documents: Documents,
+    benchmark: Benchmark,
+    templates: Mapping[str, str],
+    report: TaskReport,
+    media: MediaCheck,
+    *,
+    by_letter: bool = False,
 ) -> None:
-    """Report the defects of documents and, if ``templates`` has the task's, of their prompts and media."""
+    """Report the defects of documents and, if ``templates`` has the task's, of their prompts and media.
+
+    ``by_letter`` says that the task's filter reads option letters.
+    """
     check_documents(documents, benchmark, report)
     template = templates.get("template")
     if template is None:
         return
-    check_prompts(documents, template, templates.get("stage1_template"), benchmark.visible_fields, report)
+    stage1, visible = templates.get("stage1_template"), benchmark.visible_fields
+    check_prompts(documents, template, stage1, visible, report, by_letter=by_letter)
     used = {str(document.get("prompt_template", template)) for document in documents}
     variables = {variable for name in used for variable in template_variables(name)}
-    check_giveaways(documents, benchmark.visible_fields & variables, report)
+    check_giveaways(documents, visible & variables, report)
     for document in documents:
         media(document, template, report)

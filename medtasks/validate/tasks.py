@@ -9,6 +9,7 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
+from medtasks.answers import OptionLetterFilter
 from medtasks.benchmarks.aggregations import scored_metrics
 from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.error_kinds import gold_text, name_problem
@@ -171,6 +172,15 @@ def check_functions(file: TaskFile, report: TaskReport) -> None:
             varied_rows(file.task, file.metadata)
         except MedtasksError as error:
             report.key("MT143", str(error), "metadata", "compare_with")
+
+
+def reads_letters(file: TaskFile) -> bool:
+    """Whether one of the task's filters reads option letters: `OptionLetterFilter`, or a class made of it."""
+    for step in file.filter_list[0].filter:
+        with contextlib.suppress(MedtasksError):  # an unknown filter is a finding of its own
+            if issubclass(get_filter(filter_name(step.function)).kind, OptionLetterFilter):
+                return True
+    return False
 
 
 def task_rows(file: TaskFile) -> Rows | None:
