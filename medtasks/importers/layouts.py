@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import PureWindowsPath
 from typing import Annotated, Any, Literal
 
@@ -45,25 +45,20 @@ def predictions_in_rows(rows: Iterable[SourceRow], columns: Mapping[str, str]) -
         if column not in COLUMNS:
             raise UsageError(f"column {column!r} is unknown; choose from {', '.join(COLUMNS)}.")
     names = {column: columns.get(column, column) for column in COLUMNS}
-    response = names.pop("response")
-    required = (response, *columns.values())
-    return [_of_row(row, where, response, names, required) for where, row in rows]
+    required = {"response", *columns}
+    return [_of_row(row, where, names, required) for where, row in rows]
 
 
-def _of_row(
-    row: Row,
-    where: Where,
-    response: str,
-    names: Mapping[str, str],
-    required: Iterable[str],
-) -> Prediction:
-    """The prediction in a row with the column ``response``, and those that ``names`` has by key."""
-    for name in required:
-        if name not in row:
-            expected = f"it among {names_in(row)}, or another name with --column"
-            raise wrong(where, name, None, expected)
-    keys = known_texts(row, names, where)
+def _of_row(row: Row, where: Where, names: Mapping[str, str], required: Collection[str]) -> Prediction:
+    """The prediction in a row, whose columns ``names`` has by our name; it must have the ``required`` ones."""
+    for column, name in names.items():
+        if column in required and name not in row:
+            raise _missing(column, row, where, names)
+    response = names["response"]
+    keys = known_texts(row, {column: name for column, name in names.items() if column != "response"}, where)
     if "sample_id" not in keys and not {"img_id", "question"} <= keys.keys():
+        if names["sample_id"] not in row and not {names["img_id"], names["question"]} <= row.keys():
+            raise _missing("sample_id", row, where, names, f", or both `{names['img_id']}` and `{names['question']}`,")
         expected = f"a sample id, or both `{names['img_id']}` and `{names['question']}`"
         raise wrong(where, names["sample_id"], value_or_null(row, names["sample_id"]), expected)
     if _JUDGED & row.keys():
@@ -73,6 +68,16 @@ def _of_row(
         raise wrong(where, "eval_json", verdict, "a judge's verdict as an object")
     text = one_response(where, response, row[response])
     return prediction(where, keys, text, finish_in(row, where), verdict=verdict)
+
+
+def _missing(column: str, row: Row, where: Where, names: Mapping[str, str], instead: str = "") -> DataError:
+    """The error that a row lacks one of our columns; ``instead`` says which others would do."""
+    free = [name for name in map(str, row) if name not in names.values()]
+    example = free[0] if len(free) == 1 and free[0].isidentifier() else "NAME"
+    return DataError(
+        f"{where}: field `{names[column]}` is missing, expected it{instead} among {names_in(row)}; give the file's "
+        f"own name with --column {column}={example} (in Python: columns={{{column!r}: {example!r}}})."
+    )
 
 
 # --- ms-swift ---

@@ -109,7 +109,8 @@ def score_rows(predictions: Sequence[Prediction], file: PredictionFile, sha256: 
         but = f" ({len(near):,} match except for the reference answer, such as {near[0].where})" if near else ""
         raise DataError(
             f"{file.path.name}: none of its {len(predictions) - len(joined.of_other_tasks)} predictions matches a "
-            f"document of {task}{but}; check --task and the prepared data, or map the columns with --column."
+            f"document of {task}{but}; check --task and the prepared data, or map the columns with --column "
+            "(in Python: columns)."
         )
     samples: dict[str, list[Sample]] = {}
     facts: dict[str, TaskFacts] = {}

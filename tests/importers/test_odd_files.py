@@ -191,9 +191,7 @@ def test_several_lists_in_an_object_are_refused_by_name(tmp_path: Path) -> None:
 
 def test_an_object_of_answers_by_id_is_refused_with_its_fields(tmp_path: Path) -> None:
     (tmp_path / "p.json").write_text('{"icr-33": "B", "icr-34": "C"}', encoding="utf-8")
-    with pytest.raises(
-        DataError, match=r"`response` is missing, expected it among 'icr-33', 'icr-34', or another name"
-    ):
+    with pytest.raises(DataError, match=r"`response` is missing, expected it among 'icr-33', 'icr-34'; give"):
         read(tmp_path / "p.json")
 
 

@@ -229,6 +229,12 @@ def test_columns_can_have_other_names_and_must_be_there_and_known(tmp_path: Path
     assert found == Prediction(Where("p.jsonl", 1), {"img_id": "a", "question": "Why?"}, "So.")
     with pytest.raises(DataError, match="`part` is missing, expected it among 'response', 'sample_id'"):
         one_line(tmp_path, "jsonl", {"sample_id": "s", "response": "x"}, task="part")
+    with pytest.raises(DataError, match=r"--column task=NAME \(in Python: columns=\{'task': 'NAME'\}\)"):
+        one_line(tmp_path, "jsonl", {"sample_id": "s", "response": "x"}, task="part")
+    with pytest.raises(DataError, match=r"`sample_id` is missing, .* with --column sample_id=id "):
+        one_line(tmp_path, "jsonl", {"id": "s", "response": "x"})
+    with pytest.raises(DataError, match=r"`image` is missing, .* with --column img_id=NAME "):
+        one_line(tmp_path, "jsonl", {"id": "s", "picture": "p", "response": "x"}, img_id="image")
     with pytest.raises(UsageError, match="column 'answer' is unknown"):
         read(tmp_path, "csv", answer="x")
     with pytest.raises(UsageError, match="ms-swift has its own fields"):
@@ -254,7 +260,7 @@ def test_columns_can_have_other_names_and_must_be_there_and_known(tmp_path: Path
         ("jsonl", {"sample_id": "s", "response": ["a", "b"]}, "one response for the sample, not 2"),
         ("jsonl", {"sample_id": 7, "response": "x"}, "`sample_id` is 7"),
         ("jsonl", {"sample_id": " ", "response": "x"}, "`sample_id` is ' '"),
-        ("jsonl", {"img_id": "a", "response": "x"}, "a sample id, or both `img_id` and `question`"),
+        ("jsonl", {"img_id": "a", "response": "x"}, "expected it, or both `img_id` and `question`, among 'img_id'"),
         ("jsonl", {"sample_id": "s", "response": "x", "task": 3}, "`task` is 3"),
         ("lmms-eval", {"doc_id": 0, "target": "B"}, "`filtered_resps` is missing"),
         ("lmms-eval", {"doc_id": 0, "target": "B", "resps": [[7]]}, "`resps` is 7, expected the text of a response"),
