@@ -24,7 +24,7 @@ Answer = Callable[[list[dict[str, Any]]], str]
 
 def score(
     predictions: Any,
-    benchmark: str,
+    task: str,
     *,
     model: str = "unknown",
     columns: Mapping[str, str] | None = None,
@@ -37,7 +37,7 @@ def score(
     Args:
         predictions: a data frame (pandas, Polars, Arrow), an iterable of mappings, or a prediction file. Rows have
             ``sample_id`` and ``response``; instead of the first they may have ``img_id`` and ``question``.
-        benchmark: the benchmark, or one of its tasks or groups.
+        task: the task or group that the predictions are for, such as the group of a whole benchmark.
         model: name of the model that made them.
         columns: other names of the columns, by ours.
         verdicts_of: also import their verdicts, as those of this judge.
@@ -45,17 +45,17 @@ def score(
         out: new directory in which the run is saved; by default it is only in memory.
 
     Raises:
-        UsageError: there is no such benchmark or column, or ``out`` exists.
+        UsageError: there is no such task, group or column, or ``out`` exists.
         NotPreparedError: the data are not prepared.
         DataError: a row has no column for the response or no id, predictions for a sample differ, or none matches a
             document. A response of None counts as failed, one of NaN, pandas' empty cell, as an empty answer.
     """
     if isinstance(predictions, str | Path):
         path = Path(predictions)
-        file = PredictionFile(path, recognise(path), benchmark, columns or {}, model, verdicts_of, epoch)
+        file = PredictionFile(path, recognise(path), task, columns or {}, model, verdicts_of, epoch)
         run = score_predictions(file)
     else:
-        file = PredictionFile(Path("from Python"), "python", benchmark, columns or {}, model, verdicts_of, epoch)
+        file = PredictionFile(Path("from Python"), "python", task, columns or {}, model, verdicts_of, epoch)
         read = predictions_in_rows(_rows(predictions, file.columns.get("response", "response")), file.columns)
         content = canonical_json([[dict(one.keys), *one.answer] for one in read])
         run = score_rows(read, file, short_hash(content))

@@ -244,9 +244,9 @@ def test_predictions_in_any_frame_score_as_their_file(tmp_path: Path) -> None:
     documents = task_documents("mi_cxr_icr")[1:]
     rows = [{"sample_id": one["sample_id"], "response": one["target"]} for one in documents]
     saved = tmp_path / "20261125_000000_medtasks"
-    first = medtasks.score(rows, benchmark="mi_cxr_icr", model="mine", out=saved)
+    first = medtasks.score(rows, task="mi_cxr_icr", model="mine", out=saved)
     for frame in (iter(rows), pandas.DataFrame(rows), polars.DataFrame(rows), pa.Table.from_pylist(rows)):
-        run = medtasks.score(frame, benchmark="mi_cxr_icr", model="mine")
+        run = medtasks.score(frame, task="mi_cxr_icr", model="mine")
         assert (run.model, len(run.samples())) == ("mine", 5)
         assert "5 of 6 documents have a prediction" in run.notes
         assert run.scores().arrow.drop_columns(["run"]) == first.scores().arrow.drop_columns(["run"])
@@ -270,7 +270,7 @@ def test_predictions_in_any_frame_score_as_their_file(tmp_path: Path) -> None:
 )
 def test_predictions_that_cannot_be_scored_are_one_sentence(given: Any, error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
-        medtasks.score(given, benchmark="mi_cxr_icr")
+        medtasks.score(given, task="mi_cxr_icr")
 
 
 def test_a_board_refuses_what_it_cannot_rank(tmp_path: Path) -> None:
