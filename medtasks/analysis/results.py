@@ -35,7 +35,8 @@ from medtasks.leaderboard.verify.scored_run import RunStore, ScoredRun
 
 AnyRun: TypeAlias = Run | ScoredRun | str | Path
 """A run, or the path of a directory that contains one."""
-AnyRuns: TypeAlias = Runs | Sequence[Run] | str | Path
+AnyRuns: TypeAlias = Runs | Sequence[Run | str | Path] | str | Path
+"""Runs, or paths of directories that contain some."""
 
 
 def compare(
@@ -96,7 +97,7 @@ def rank(runs: AnyRuns, task: str, metric: str | None = None, *, demonstration: 
     """The models of comparable runs ranked by one score, as on a board: values, rank intervals, groups, all pairs.
 
     Args:
-        runs: runs, or a directory that contains some.
+        runs: runs, or directories that contain some.
         task: a task or group.
         metric: by default the first headline score.
         demonstration: rank runs on miniature data; by default if there are any.
@@ -181,7 +182,7 @@ def board(
     """The leaderboard of runs, as ``medtasks leaderboard build`` writes it.
 
     Args:
-        runs: runs, or a directory that contains some. Unfinished ones are refused.
+        runs: runs, or directories that contain some. Unfinished ones are refused.
         title: the board's heading.
         models: the file of models.
         demonstration: rank runs on miniature data; by default if there are any.
@@ -194,7 +195,10 @@ def board(
         DataError: the file of models or prices cannot be read.
         MachineError: this machine is at fault, for example because its prepared data are damaged.
     """
-    chosen = open(runs) if isinstance(runs, str | Path) else runs
+    given = [runs] if isinstance(runs, str | Path) else [*runs]
+    chosen = [run for run in given if isinstance(run, Run)]
+    if paths := [path for path in given if not isinstance(path, Run)]:
+        chosen += open(paths)
     scored: list[ScoredRun] = []
     refused: list[Refused] = []
     for run in chosen:

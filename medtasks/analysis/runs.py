@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -230,25 +230,32 @@ class Runs(tuple[Run, ...], _Tables):
         return TextTable(("run", "model", "tasks", "created", ""), rows)._repr_html_()
 
 
-def open(*paths: str | Path) -> Runs:
+def open(*paths: str | Path | Iterable[str | Path]) -> Runs:
     """The runs at or below ``paths``, in the order of their paths; nothing is read yet.
 
     A path is a result directory (``…_medtasks``), a directory that contains some, at any depth, or an unfinished run.
+    Several are given one by one, or as a list.
 
     Raises:
         UsageError: no path is given, one is not a directory, or there is no run.
     """
-    if not paths:
+    named: list[str | Path] = []
+    for one_or_several in paths:
+        if isinstance(one_or_several, str | Path):
+            named.append(one_or_several)
+        else:
+            named += one_or_several
+    if not named:
         raise UsageError("open() needs a path; give a result directory (…_medtasks), or one that contains some.")
     runs: list[Run] = []
-    for path in map(Path, paths):
+    for path in map(Path, named):
         require_directory(path)
         for folder in unfinished_runs(path):
             runs.append(Run(str(folder), folder, partial(score_unfinished, folder, created=now())))
         runs += [Run(str(folder), folder) for folder in run_folders(path)]
     found = {Path(run.name).resolve(): run for run in reversed(runs)}  # the first of several names
     if not found:
-        raise UsageError(f"{paths[0]}: contains no result directory (…{SUFFIX}); give one, or a directory of some.")
+        raise UsageError(f"{named[0]}: contains no result directory (…{SUFFIX}); give one, or a directory of some.")
     return Runs(found[key] for key in sorted(found))
 
 

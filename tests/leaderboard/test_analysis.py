@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import shutil
 from pathlib import Path
@@ -19,6 +20,8 @@ from typer.testing import CliRunner
 import medtasks
 from medtasks.analysis.columns import ITEMS, SAMPLES, SCORES
 from medtasks.benchmarks.documents import task_documents
+from medtasks.cli import leaderboard as leaderboard_commands
+from medtasks.cli import score as score_commands
 from medtasks.cli.app import app
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import DataError, UsageError
@@ -47,12 +50,32 @@ def test_every_name_of_the_package_is_there_and_in_the_stub() -> None:
     assert {name for name in medtasks.__all__ if f" as {name}\n" not in stub} == {"__version__"}
 
 
+@pytest.mark.parametrize(
+    ("function", "command", "of_python", "several"),
+    [
+        (medtasks.score, score_commands.score, {"predictions"}, {"columns": "column"}),
+        (medtasks.compare, score_commands.compare, {"progress"}, {}),
+        (medtasks.plan, score_commands.plan, set(), {"pilots": "pilot", "shares": "share"}),
+        (medtasks.board, leaderboard_commands.build, {"runs", "layouts"}, {}),
+    ],
+    ids=["score", "compare", "plan", "board"],
+)
+def test_arguments_are_called_as_the_options_of_the_command(
+    function: Any, command: Any, of_python: set[str], several: dict[str, str]
+) -> None:
+    arguments = inspect.signature(function).parameters.keys() - of_python
+    assert {several.get(name, name) for name in arguments} <= inspect.signature(command).parameters.keys()
+
+
 def test_a_run_is_opened_once_and_what_cannot_be_opened_is_one_sentence(folders: list[Path], tmp_path: Path) -> None:
     folder = folders[0]
-    found = [medtasks.open(*paths) for paths in ((folder,), (str(folder.parent),), (folder, folder.parent))]
-    assert [[run.path for run in one] for one in found] == [[folder]] * 3
+    ways = ((folder,), (str(folder.parent),), (folder, folder.parent), ([folder, str(folder)],))
+    found = [medtasks.open(*paths) for paths in ways]
+    assert [[run.path for run in one] for one in found] == [[folder]] * 4
+    assert medtasks.board([folder, folder], demonstration=True).runs.keys() == medtasks.board(folder).runs.keys()
     for paths, said in (
         ([], r"needs a path"),
+        ([[]], r"needs a path"),
         (["nowhere"], r"nowhere: no such directory"),
         ([tmp_path], r"contains no result directory \(…_medtasks\)"),
     ):
