@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
+from medtasks.catalog.statuses import status_words
 from medtasks.core.errors import DataError
 from medtasks.core.text import visible
 from medtasks.runs.record import VERIFIED, RunFolder, Verification
@@ -213,7 +214,8 @@ class _TaskSamples:
     @without_garbage_collection()
     def answers(self, model: str) -> dict[str, Any]:
         """By sample the response (several, of repeats, are numbered), what was extracted, status and scores, and the
-        place in ``doubts`` of what could not be verified of it; None for texts that may not be shown."""
+        place in ``doubts`` of what could not be verified of it; None for texts that may not be shown. ``words`` has
+        what is said of each status."""
         answers = self._by_model[model]()
         samples = sorted(answers.samples, key=lambda one: one.sample_id)
         doubts: dict[str, int] = {}
@@ -238,7 +240,8 @@ class _TaskSamples:
             rows.append(row)
         # models that answered the same questions share them, since a board may have a hundred
         self._questions[model] = next((one for one in self._questions.values() if one == questions), questions)
-        return {"metrics": metrics, "rows": rows, "doubts": [*doubts]}
+        words = {status: status_words(status) for status in sorted({one.status for one in samples})}
+        return {"metrics": metrics, "rows": rows, "doubts": [*doubts], "words": words}
 
     def questions(self) -> list[list[str]]:
         """Ids, questions (with their options) and references of all samples that any model answered."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from medtasks.catalog.statuses import status_words
 from medtasks.core.text import visible
 from medtasks.runs.replies import RunUsage
 from medtasks.runs.signature import parse_signature
@@ -164,6 +165,7 @@ def page_environment(
     named = (amount, exact, number, paper_link, safe_link, size_class, time_axis, trained_any, *of_cells, *of_columns)
     environment.filters.update({one.__name__: one for one in named})
     environment.filters.update(
+        count_words=_count_words,
         difference_unit={**UNIT_LABELS, "fraction": "percentage points"}.__getitem__,
         floors=floors_text,
         interval=lambda ends, unit: interval(ends[0], ends[1], unit),
@@ -181,6 +183,11 @@ def page_environment(
         view=tables.ColumnView,
     )
     return environment
+
+
+def _count_words(what: str) -> str:
+    """What a count of `BoardRun.counts` is of: a status in words, or else its name there."""
+    return status_words(what.removeprefix("status ")) if what.startswith("status ") else what
 
 
 def _shown(value: Any) -> Any:

@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 from pydantic import ValidationError
 
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
+from medtasks.catalog.statuses import status_words
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import DataError, UsageError, reading
 from medtasks.core.files import canonical_json, read_lines, replaced
@@ -319,7 +320,8 @@ class Selection:
         value = "status" if column == "status" else f"unnest({quoted(column)})"
         keys = f"select {value} as key from read_parquet($own, union_by_name = true)"
         found = self._rows(f"select key, count(*) from ({keys}) group by key order by key")
-        return [(key, f"{key} ({count:,})") for key, count in found]
+        words = status_words if column == "status" else str
+        return [(key, f"{words(key)} ({count:,})") for key, count in found]
 
     @property
     def total(self) -> int:

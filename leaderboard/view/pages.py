@@ -19,6 +19,7 @@ from medtasks.answers.option_letter import read_stages
 from medtasks.benchmarks.documents import prompt_text
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.spec import TaskSpec, load_spec
+from medtasks.catalog.statuses import status_counts, status_words
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.files import canonical_json
 from medtasks.metrics.registry import unit_of
@@ -70,6 +71,8 @@ def view_environment(board: Board) -> Environment:
         cut=lambda text: text if len(text) <= LONGEST else f"{text[:LONGEST]} …",
         question=_question,
         sample_scores=_sample_scores,
+        status_counts=status_counts,
+        status_words=status_words,
         unit_of=unit_of,
     )
     return environment

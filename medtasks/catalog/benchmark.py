@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 FAILED = "failed"
 """Status of a sample to which the back-end gave no response."""
-ANSWERED = ("ok", "unanswerable", "no_final_answer")
+NO_FINAL_ANSWER = "no_final_answer"
+"""Status of a response that reasons without coming to an answer; it is scored as a whole."""
+ANSWERED = ("ok", "unanswerable", NO_FINAL_ANSWER)
 """Statuses of responses with an answer."""
 
 Document = dict[str, Any]

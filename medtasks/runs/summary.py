@@ -7,8 +7,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from medtasks.catalog.benchmark import FAILED
+from medtasks.catalog.benchmark import ANSWERED, FAILED, NO_FINAL_ANSWER
 from medtasks.catalog.spec import inner_groups, leaf_tasks, load_specs
+from medtasks.catalog.statuses import status_counts
 from medtasks.core.text import counted, first_names
 from medtasks.data.prepared import coverage_lines
 from medtasks.metrics.registry import get_metric, is_ours
@@ -132,9 +133,11 @@ def _score_lines(run: RunRecord, names: Sequence[str]) -> list[str]:
             parts.append(f"(without {first_names(scores.without)})")
         if failed := scores.status.get(FAILED):
             parts.append(f"({failed:,} failed)")
-        answered = {FAILED, "ok", "unanswerable"}
-        if unread := [f"{status} {count}" for status, count in scores.status.items() if status not in answered]:
-            parts.append(f"(no answer extracted: {', '.join(unread)})")
+        unread = {status: count for status, count in scores.status.items() if status not in (FAILED, *ANSWERED)}
+        if unread:
+            parts.append(f"(no answer extracted: {status_counts(unread)})")
+        if undecided := scores.status.get(NO_FINAL_ANSWER):
+            parts.append(f"({status_counts({NO_FINAL_ANSWER: undecided})})")
         readings = run.readings(name)
         if by_text := readings["text"]:
             parts.append(f"({by_text:,} read by the option's text)")

@@ -421,6 +421,7 @@ def test_samples_show_what_their_licence_allows() -> None:
         ["s2", "a long answer", "a long answer", "ok", [None]],
     ]
     assert hidden == [["s1", None, "B", "ok", [1.0]], ["s2", None, None, "ok", [None]]]
+    assert made["samples/pond_vqa/t/by-m"]()["words"] == {"ok": "with an answer"}
     assert made["samples/pond_vqa/t/questions"]() == [["s1", "What?\nA. one\nB. two", "B"], ["s2", "Why?", "long"]]
     assert made["samples/series_mcq/t/questions"]() == []
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from made_samples import made_manifest
 from test_results_scoring import FOUR, MI_CXR
 
+from medtasks.answers.alert_state import AlertStatus
+from medtasks.answers.answerability import AnswerabilityStatus
+from medtasks.answers.option_letter import Status
+from medtasks.answers.reasoned_answer import ReasonedStatus
 from medtasks.catalog.spec import leaf_tasks, load_specs
+from medtasks.catalog.statuses import STATUS_WORDS
 from medtasks.runs.manifest import task_facts
 from medtasks.runs.record import RunRecord
 from medtasks.runs.scores import MetricScore
@@ -113,3 +119,18 @@ def test_scores_fit_the_terminal(columns: int, tmp_path: Path, monkeypatch: pyte
     lines = summary(replace(run, tasks=dict.fromkeys(run.tasks, scores)), tmp_path).splitlines()
     ends = [len(line) for line in lines if "accuracy" in line or "exact_match" in line]
     assert columns - 40 < max(ends) <= columns
+
+
+def test_responses_without_an_answer_are_counted_in_words() -> None:
+    status = {"ok": 7, "none": 2, "empty": 1, "two_states": 1, "no_final_answer": 12, "failed": 3}
+    run = finished(["mi_cxr_icr"])
+    scores = SCORES.model_copy(update={"status": status})
+    text = " ".join(summary(replace(run, tasks={"mi_cxr_icr": scores}, groups={}), None).split())
+    assert "(no answer extracted: 2 without an option, 1 empty, 1 two states)" in text
+    assert "(12 without a final answer)" in text
+    assert "(3 failed)" in text
+
+
+@pytest.mark.parametrize("statuses", [Status, ReasonedStatus, AnswerabilityStatus, AlertStatus])
+def test_every_status_of_our_filters_has_words(statuses: object) -> None:
+    assert set(get_args(statuses)) <= STATUS_WORDS.keys()

@@ -63,7 +63,7 @@
     const ranked = task.benchmark.rankings.map((column) => column.metric).filter((metric) => answers.metrics.includes(metric));
     options("metric", answers.metrics.map((metric) => [metric, metric]), state.get("metric") ?? ranked[0]);
     const statuses = Array.from(new Set(answers.rows.map((row) => row[3]))).sort();
-    options("status", [["", "all"], ...statuses.map((status) => [status, status])], state.get("status"));
+    options("status", [["", "all"], ...statuses.map((status) => [status, answers.words[status]])], state.get("status"));
     field("outcome").value = state.get("outcome") in NAMES ? state.get("outcome") : "";
     if (document.activeElement !== field("words")) field("words").value = state.get("words") ?? "";
     form.hidden = false;
@@ -117,7 +117,7 @@
     else {
       if (row[1] !== null) box.append(line("Response", row[1]));
       if (row[2] !== null && row[2] !== row[1]) box.append(line("Extracted", row[2]));
-      if (row[3] !== "ok") box.append(line("Extraction", row[3]));
+      if (row[3] !== "ok") box.append(line("Extraction", answers.words[row[3]]));
       const scores = answers.metrics.map((each, place) => [each, row[4][place]]).filter(([, value]) => value !== null);
       box.append(line("Scores", scores.map(([each, value]) => `${each} ${value}`).join(", ") || "none"));
       if (row[5] !== undefined) box.append(line("Not verified", answers.doubts[row[5]]));

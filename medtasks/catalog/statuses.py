@@ -1,0 +1,40 @@
+"""Statuses of responses in words, for summaries and pages; files keep the codes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from medtasks.catalog.benchmark import FAILED, NO_FINAL_ANSWER
+
+STATUS_WORDS: Mapping[str, str] = {
+    "ok": "with an answer",
+    "none": "without an option",
+    "multiple": "with several options",
+    "out_of_range": "out of range",
+    "empty": "empty",
+    "invalid": "without a valid answer",
+    "unanswerable": "called unanswerable",
+    NO_FINAL_ANSWER: "without a final answer",
+    "missing": "without a confidence",
+    "several": "with several confidences",
+    FAILED: "failed",
+}
+"""What is said of responses with each status of our filters, and of failed requests."""
+
+
+def status_words(status: str) -> str:
+    """What is said of a response with this status; of another package's status, its own words.
+
+    >>> status_words("no_final_answer"), status_words("two_states")
+    ('without a final answer', 'two states')
+    """
+    return STATUS_WORDS.get(status) or status.replace("_", " ")
+
+
+def status_counts(counts: Mapping[str, int]) -> str:
+    """The numbers of responses by status, in words.
+
+    >>> status_counts({"none": 1, "empty": 1200})
+    '1 without an option, 1,200 empty'
+    """
+    return ", ".join(f"{count:,} {status_words(status)}" for status, count in counts.items())
