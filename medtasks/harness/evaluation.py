@@ -30,6 +30,7 @@ from medtasks.data.media.images import IMAGES
 from medtasks.data.media.video import FRAMES
 from medtasks.data.store import open_prepared
 from medtasks.judge.settings import configured_judges
+from medtasks.runs.decoding import decoding_warnings
 from medtasks.runs.judge import judge_all, plain_progress
 from medtasks.runs.manifest import UNKNOWN_PROMPT, RunManifest, now, task_facts, versions
 from medtasks.runs.record import RunRecord, write_run
@@ -108,6 +109,8 @@ class Evaluation:
         try:
             if rank == 0:
                 store.write_plan(plan)
+                for warning in decoding_warnings(plan.manifest):
+                    print(f"medtasks: {warning}", file=sys.stderr, flush=True)
             for spec, _ in self.ours.values():
                 open_prepared(spec.metadata.benchmark).forget_records()  # the harness has the documents
             results = evaluate(*self.call.args, **self.call.kwargs)

@@ -13,6 +13,7 @@ from medtasks.catalog.statuses import status_counts
 from medtasks.core.text import counted, first_names
 from medtasks.data.prepared import coverage_lines
 from medtasks.metrics.registry import get_metric, is_ours
+from medtasks.runs.decoding import decoding_warnings
 from medtasks.runs.manifest import WARNED_SHARE, RunManifest
 from medtasks.runs.record import RunRecord
 from medtasks.runs.scores import MetricScore, Scores, coverage_text
@@ -161,6 +162,7 @@ def _notes(run: RunRecord, directory: Path | None) -> Iterator[str]:
         yield f"to judge: medtasks judge {directory or 'DIRECTORY'} --judge model=NAME,base_url=ADDRESS"
     manifest, tasks = run.manifest, run.manifest.tasks
     yield from manifest.problems
+    yield from decoding_warnings(manifest)
     yield from _notes_on_ends(manifest)
     for name, task in tasks.items():
         if task.scored_in_part:

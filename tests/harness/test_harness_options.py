@@ -151,6 +151,9 @@ def check_many(ended: Ended) -> None:
     assert [settings[f"{kind}_seed"] for kind in ("random", "numpy", "torch", "fewshot")] == [5, 6, 7, 8]
     assert (settings["batch_size"], settings["device"]) == ("2", "cpu")
     assert run.manifest["tasks"][TASK]["generation"]["max_new_tokens"] == 7
+    warning = "warning: temperature 0.7 has no effect, because do_sample is false"
+    assert warning in ended.err
+    assert warning in ended.out
     assert "INFO" not in ended.out
     assert '"configs": {' in ended.out
     assert run.folder.name.endswith("+0530_medtasks")
@@ -241,8 +244,8 @@ CASES = {
         ("--limit", "--offset", "--seed", "--batch_size", "--device", "--gen_kwargs", "--verbosity", "--show_config",
          "--timezone", "--log_samples", "--hf_hub_log_args"),
         ("--limit", "2", "--offset", "3", "--seed", "5,6,7,8", "--batch_size", "2", "--device", "cpu", "--gen_kwargs",
-         "max_new_tokens=7", "--verbosity", "WARNING", "--show_config", "--timezone", "Asia/Kolkata",
-         "--log_samples", "--hf_hub_log_args", "point_of_contact=us"),
+         "max_new_tokens=7,temperature=0.7,do_sample=false", "--verbosity", "WARNING", "--show_config",
+         "--timezone", "Asia/Kolkata", "--log_samples", "--hf_hub_log_args", "point_of_contact=us"),
         check_many,
     ),
     "files": Case(

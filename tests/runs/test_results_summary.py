@@ -134,3 +134,27 @@ def test_responses_without_an_answer_are_counted_in_words() -> None:
 @pytest.mark.parametrize("statuses", [Status, ReasonedStatus, AnswerabilityStatus, AlertStatus])
 def test_every_status_of_our_filters_has_words(statuses: object) -> None:
     assert set(get_args(statuses)) <= STATUS_WORDS.keys()
+
+
+@pytest.mark.parametrize(
+    ("generation", "backend", "said"),
+    [
+        ({"temperature": 0.7, "do_sample": False}, "medtasks.adapters.vlm.MedtasksVlm", "0.7 has no effect, because"),
+        ({"temperature": 0.7}, "lmms_eval.models.chat.qwen.Qwen (chat)", "0.7 may have no effect without sampling"),
+        ({"temperature": 0, "do_sample": True}, "lmms_eval.models.chat.qwen.Qwen (chat)", "true at temperature 0"),
+        ({"temperature": 0.7}, "medtasks.adapters.vlm.MedtasksVlm (chat)", None),  # which samples then
+        ({"temperature": 0.7, "do_sample": True}, "lmms_eval.models.chat.qwen.Qwen (chat)", None),
+        ({"temperature": 0}, "lmms_eval.models.chat.qwen.Qwen (chat)", None),
+        ({}, "", None),
+    ],
+)
+def test_a_temperature_without_sampling_is_named(generation: dict[str, float], backend: str, said: str | None) -> None:
+    run = finished(["mi_cxr_icr"])
+    tasks = {name: task_facts(load_specs()[name], generation, 6) for name in ("mi_cxr_icr", "mi_cxr_tel_single")}
+    changed = {"tasks": tasks, "settings": {"model_backend": backend}}
+    run = replace(run, manifest=run.manifest.model_copy(update=changed))
+    text = " ".join(summary(run, None).split())
+    assert ("warning:" in text) == (said is not None)
+    if said is not None:
+        assert said in text
+        assert "(mi_cxr_icr, mi_cxr_tel_single)" in text
