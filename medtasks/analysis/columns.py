@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from medtasks.core.errors import UsageError
+from medtasks.core.schema import suggestion
 from medtasks.leaderboard.view.parquet import SAMPLES as STORED
 from medtasks.runs.table import ABSENT, AWAITING, FAILED, PENDING, PRESENT
 
@@ -99,13 +100,21 @@ def repeated(size: int, **texts: str) -> dict[str, Any]:
     return {name: pa.repeat(pa.scalar(text), size) for name, text in texts.items()}
 
 
-def joined(parts: Sequence[Any], descriptions: Mapping[str, str], asked: str | None = None) -> Table:
+def joined(
+    parts: Sequence[Any], descriptions: Mapping[str, str], asked: str | None = None, known: Iterable[str] = ()
+) -> Table:
     """The rows of several Arrow tables, of what was ``asked`` for; a column that one of them lacks is null there.
 
-    ``descriptions`` are those of columns by name, or by the beginning of their names if it ends with ``_``.
+    ``descriptions`` are those of columns by name, or by the beginning of their names if it ends with ``_``; ``known``
+    are the names that could have been asked for.
+
+    Raises:
+        UsageError: there is no table, since no run has what was asked for.
     """
     if not parts:
-        raise UsageError(f"{asked or 'the runs'}: no run opened here has it; `run.manifest.tasks` lists its tasks.")
+        near = "" if asked is None else suggestion(asked, known)
+        has_it = f"{asked or 'the runs'}: no run opened here has it{near}"
+        raise UsageError(f"{has_it}; `run.manifest.tasks` lists its tasks.")
     found = pa.concat_tables(parts, promote_options="default")
 
     def described(field: Any) -> Any:

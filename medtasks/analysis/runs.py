@@ -71,7 +71,7 @@ class _Tables:
                 public = [one for one in found.column_names if one in SAMPLES or one.startswith("score_")]
                 columns = {one: found[one] for one in public if one != "task"}
                 parts.append(pa.table({**repeated(len(found), run=run.name, model=run.model, task=name), **columns}))
-        return joined(parts, SAMPLES, task)
+        return joined(parts, SAMPLES, task, (name for run in _each(self) for name in run.manifest.tasks))
 
     def scores(self) -> Table:
         """All scores, a row for each metric of each task, group and group of a breakdown."""
@@ -101,9 +101,11 @@ class _Tables:
         A group has the items of its tasks, and metrics over several of them.
         """
         parts: list[Any] = []
+        known: set[str] = set()
         for run in _each(self):
             entries, names = run.scored.entries, run.manifest.tasks if task is None else [task]
             tables = [entries[name].table for name in names if name in entries]
+            known.update(run.manifest.tasks if metric is None else (name for one in tables for name in one.metrics))
             found = [(table, name) for table in tables for name in table.metrics if metric in (None, name)]
             for table, name in found:
                 size, column = len(table.items), table.column(name)
@@ -125,7 +127,7 @@ class _Tables:
                     **{f"group_{key}": pa.array(keys, pa.list_(pa.string())) for key, keys in table.groups.items()},
                 }
                 parts.append(pa.table(columns))
-        return joined(parts, ITEMS, task if metric is None else metric)
+        return joined(parts, ITEMS, task if metric is None else metric, known)
 
 
 @dataclass(frozen=True, eq=False)

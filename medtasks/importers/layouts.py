@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from medtasks.catalog.records import ReleaseRow, Where, is_text, parse_row, value_or_null, wrong
 from medtasks.core.errors import DataError, UsageError
-from medtasks.core.schema import expects
+from medtasks.core.schema import expects, suggestion
 from medtasks.data.sources import SourceRow
 from medtasks.importers.predictions import (
     Prediction,
@@ -43,7 +43,8 @@ def predictions_in_rows(rows: Iterable[SourceRow], columns: Mapping[str, str]) -
     """
     for column in columns:
         if column not in COLUMNS:
-            raise UsageError(f"column {column!r} is unknown; choose from {', '.join(COLUMNS)}.")
+            near = suggestion(column, COLUMNS)
+            raise UsageError(f"column {column!r} is unknown{near}; choose from {', '.join(COLUMNS)}.")
     names = {column: columns.get(column, column) for column in COLUMNS}
     required = {"response", *columns}
     return [_of_row(row, where, names, required) for where, row in rows]

@@ -46,7 +46,7 @@ def get_metric(name: str) -> Metric:
     metric = registered_metric(name) or _declared().get(name)
     if metric is not None:
         return metric
-    raise UsageError(unknown("metric", name, {**package_metrics(), **_judged(), **_declared()}))
+    raise UsageError(f"{unknown('metric', name, {**package_metrics(), **_judged(), **_declared()})}.")
 
 
 def registered_metric(name: str) -> Metric | None:

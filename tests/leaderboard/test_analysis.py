@@ -129,6 +129,10 @@ def test_samples_of_a_group_are_those_of_its_tasks_in_all_runs(runs: medtasks.Ru
     table = runs.samples("mi_cxr").arrow
     assert set(table["task"].to_pylist()) == set(runs[0].manifest.groups["mi_cxr"])
     assert set(table["run"].to_pylist()) == {run.name for run in runs}
+    with pytest.raises(UsageError, match=r"no run opened here has it \(did you mean 'accuracy'\?\)"):
+        runs.items(metric="acuracy")
+    with pytest.raises(UsageError, match=r"no run opened here has it \(did you mean 'mi_cxr_icr'\?\)"):
+        runs.items("mi_cxr_irc")
     with pytest.raises(UsageError, match="no run opened here has it"):
         runs.samples("mi_cxr_cot")
 

@@ -235,6 +235,8 @@ def test_columns_can_have_other_names_and_must_be_there_and_known(tmp_path: Path
         one_line(tmp_path, "jsonl", {"id": "s", "response": "x"})
     with pytest.raises(DataError, match=r"`image` is missing, .* with --column img_id=NAME "):
         one_line(tmp_path, "jsonl", {"id": "s", "picture": "p", "response": "x"}, img_id="image")
+    with pytest.raises(UsageError, match=r"column 'sampleid' is unknown \(did you mean 'sample_id'\?\)"):
+        read(tmp_path, "csv", sampleid="x")
     with pytest.raises(UsageError, match="column 'answer' is unknown"):
         read(tmp_path, "csv", answer="x")
     with pytest.raises(UsageError, match="ms-swift has its own fields"):
