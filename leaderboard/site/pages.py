@@ -23,6 +23,7 @@ from ..figures.plots import figures_of, model_order
 from ..figures.shapes import LOOKS, time_axis
 from ..rank.rankings import billions_of
 from . import tables
+from .benchmark_tables import benchmark_tables
 
 Files = Mapping[tuple[str, str], Mapping[str, str]]
 """Figures as files: paths by format, by benchmark and plot."""
@@ -96,9 +97,11 @@ def _benchmark(board: Board, benchmark: BenchmarkBoard, files: Mapping[str, Mapp
 
     costs = {key for plot in benchmark.plots if plot.kind == "cost" for key in plot.columns}
     columns = (column for table in benchmark.tables for column in table.columns)
+    shown = benchmark_tables(board, benchmark)
     return {
         "benchmark": benchmark,
-        "tables": tables.benchmark_tables(board, benchmark),
+        "tables": shown.shown,
+        "folded_tables": shown.folded,
         "charts": list(tables.charts(board, benchmark)),
         "figures": figures_of(board, benchmark),
         "files": files,

@@ -1,8 +1,9 @@
-"""Tables and charts of the overview, of benchmarks' and of models' pages: comparable models, their blind runs, the
-others."""
+"""Tables and charts of the overview and of models' pages: comparable models, their blind runs, the others. Those of
+benchmarks' pages are in `benchmark_tables`."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,12 +17,12 @@ from medtasks.runs.scores import coverage_text
 from ..board import board as schema
 from ..board.findings import finding
 from ..board.floors import Floor, column_floors, highest_floor
-from ..board.numbers import interval, shown_name
-from ..board.rows import without_empty
-from ..figures.plots import model_order
+from ..board.numbers import interval
 
 MOST_ROWS = 12
 """Models in a chart; the table below has all."""
+
+_COUNT = re.compile(r"\d[\d,]*")
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +98,16 @@ def coverage_notes(cell: schema.Cell, column: schema.BoardColumn) -> tuple[str, 
     return tuple(filter(None, notes))
 
 
+def why_none(cells: Iterable[schema.Cell | None]) -> str:
+    """The distinct reasons for which cells have no value. Those that differ only in their counts are one reason, that
+    of the cell with the most items. A cell that is None was not run."""
+    by_text: dict[str, str] = {}
+    for cell in sorted(cells, key=lambda cell: 0 if cell is None else -cell.items):
+        reason = "not run" if cell is None else cell.reason or "no value"
+        by_text.setdefault(_COUNT.sub("", reason), reason)
+    return "; ".join(by_text.values())
+
+
 def subtitles(columns: Sequence[schema.BoardColumn]) -> dict[str, str]:
     """By key, how a column differs from others with the same label: task (without the words with which all tasks
     begin), metric, breakdown."""
@@ -112,50 +123,6 @@ def subtitles(columns: Sequence[schema.BoardColumn]) -> dict[str, str]:
             task = "_".join(one.task.split("_")[shared:]) or "all"
             parts = {"task": task, "metric": one.metric, "breakdown": one.breakdown or "all"}
             found[one.key] = ", ".join(parts[name] for name in differing)
-    return found
-
-
-def benchmark_tables(board: schema.Board, benchmark: schema.BenchmarkBoard) -> list[dict[str, Any]]:
-    """The first table of ``benchmark``, with ranks and letters beside its scores, and all others with results. Each has
-    its ``content``, ``columns``, the ``rows`` of ranked models, best first, and ``apart`` those that are not
-    comparable. ``beside`` has by ranked model its blind runs, ``missing`` the models with empty cells and their columns
-    by reason; ``rankings`` are those of the headline table, in which alone intervals are drawn. Columns that have only
-    published figures are left out, except in the first table."""
-    order = model_order(benchmark)
-    first, *others = benchmark.tables
-    found = []
-    for table in (first, *(without_empty(table) for table in others if table.every_row)):
-        rankings = {one.column.key: one for one in benchmark.rankings} if table is first else {}
-        rows = sorted(table.rows, key=lambda row: order[row.model])
-        ranked = {row.model for row in rows}
-        beside: dict[str, list[schema.BoardRow]] = defaultdict(list)
-        apart: list[schema.BoardRow] = []
-        for row in sorted(table.apart, key=lambda row: order[row.model]):
-            (beside[row.model] if row.blind and row.model in ranked else apart).append(row)
-        subs = subtitles(table.columns)
-        columns = [
-            ColumnView(
-                column,
-                judged=table.every_row,
-                drawn=table.every_row if rankings else (),
-                competing=rows,
-                sub=", ".join(filter(None, (subs[column.key], column.remark))),
-                ranking=rankings.get(column.key),
-            )
-            for column in table.columns
-        ]
-        missing: dict[str, list[str]] = defaultdict(list)
-        for row in table.every_row:
-            empty: dict[str, list[str]] = defaultdict(list)
-            for column in table.columns:
-                cell = row.cells.get(column.key)
-                if cell is None or cell.value is None:
-                    empty["not run" if cell is None else cell.reason or "no value"].append(column.label)
-            for reason, labels in empty.items():
-                where = "all columns" if len(labels) == len(table.columns) > 1 else ", ".join(labels)
-                missing[reason].append(f"{shown_name(board, row.model, row.blind)}: {where}")
-        shown = {"content": table, "columns": columns, "rows": rows, "beside": beside, "apart": apart}
-        found.append({**shown, "missing": dict(sorted(missing.items())), "rankings": [*rankings.values()]})
     return found
 
 
@@ -303,8 +270,7 @@ class OfModel(NamedTuple):
 
     def why_none(self, columns: Sequence[schema.BoardColumn | None]) -> str:
         """Why there is no score in any of the columns: the distinct reasons."""
-        cells = [self.row.cells[column.key] for column in columns if column is not None]
-        return "; ".join(dict.fromkeys(cell.reason or "no value" for cell in cells)) or "no items"
+        return why_none(self.row.cells[column.key] for column in columns if column is not None) or "no items"
 
 
 def _breakdown(table: OfModel) -> tuple[str, frozenset[str]] | None:

@@ -445,6 +445,43 @@ def test_a_models_page_folds_what_has_no_value() -> None:
     assert all(row.xpath("./td[not(@class='no')]") for row in rows)
 
 
+def test_a_benchmarks_page_folds_what_has_no_value() -> None:
+    def is_empty(table: str, model: str, column: str) -> bool:
+        return table == "levels" or column == "pond_vqa.chrf" or (table, model) == ("classes", "uniform")
+
+    def without_verdicts(fields: dict[str, Any]) -> None:
+        empty = {"value": None, "low": None, "high": None, "reason": "9 of 9 items await a judge"}
+        for table in fields["tables"]:
+            for row in (*table["rows"], *table["apart"]):
+                for column, cell in row["cells"].items():
+                    if is_empty(table["name"], row["model"], column):
+                        cell |= empty
+
+    made = changed(board(), without_verdicts)
+    tree = html.fromstring(rendered(made, "benchmark-pond_vqa.html"))
+    (tables,) = tree.xpath("//details[@id='without-value']")
+    assert "open" not in tables.attrib
+    assert tables.findtext("summary") == "Without a value: 1 table"
+    title = next(table.title for table in made.benchmarks[0].tables if table.name == "levels")
+    assert tables.xpath("string(.//dt)") == title
+    assert tables.xpath("string(.//dd)") == "no value: 9 of 9 items await a judge"
+    assert not tree.xpath("//*[@id='table-levels'] | //a[@href='#table-levels']")
+
+    folds = tree.xpath("//details[starts-with(summary, 'Without a value')][@class='why']")
+    assert all("open" not in fold.attrib for fold in folds)
+    summaries = [fold.find("summary").text for fold in folds]
+    assert summaries == ["Without a value: 1 column", "Without a value: 1 row"]
+    assert folds[0].xpath("string(.//dt)") == "chrF"
+    assert not tree.xpath("//th[@data-k='pond_vqa.chrf']")
+    assert folds[1].xpath("string(.//dt)") == "Uniform guessing"
+    rows = tree.xpath("//table[@id='classes']/tbody/tr")
+    assert rows
+    assert all(row.xpath("./td[@data-v]") for row in rows)
+    assert "uniform" in {
+        row.get("data-m") for row in tree.xpath("//table[@id='headline']/tbody/tr")
+    }  # it has the facts
+
+
 def test_samples_are_those_of_the_runs_that_are_ranked(tmp_path: Path) -> None:
     series = next(one for one in board().benchmarks if one.name == "series_mcq")
     shown = board().model_copy(update={"benchmarks": (series.model_copy(update={"name": "mi_cxr"}),)})
