@@ -7,7 +7,7 @@ import contextlib
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,14 +23,18 @@ from .board.build import build_board
 from .board.claims import read_claims, with_claims
 from .board.models import Described, read_by_model
 from .board.usage import Price
+from .exports.archive import zip_archive
 from .exports.tables import exports_of
 from .intake.collect import Progress, collect, state_of_results
 from .site.data import SampleText, data_script, data_values, runs_on_board, samples_of
+from .site.downloads import Download
 from .site.pages import Files, pages_of
 from .verify.rejudging import read_rejudged
 
 _MARK = "site.json"
 _GENERATOR = "medtasks leaderboard"
+_EXPORTS = "exports"
+_ARCHIVE = "all-exports.zip"
 _BOARDS = 8
 """Boards that are kept; those used last."""
 
@@ -189,17 +193,34 @@ def write_site(
 def site_files(
     board: Board, figures: Files, samples: SampleText, *, served: bool = False
 ) -> dict[str, Callable[[], bytes]]:
-    """Functions that make the pages, their data and the exports of a site, by path; arguments as `pages_of`."""
-    exports = {f"exports/{name}": make for name, make in exports_of(board).items()}
-    pages = pages_of(board, figures, sorted(exports), samples=bool(samples), served=served)
-    scripts = {f"data/{key}.js": partial(data_script, key, make) for key, make in data_values(board, samples)}
+    """Functions that make the pages, their data and the exports of a site, by path; arguments as `pages_of`. An export
+    is made once, although pages state its size and the archive has it, too."""
 
     def encoded(name: str, make: Callable[[], str]) -> bytes:
         # a lone surrogate has no UTF-8; a browser shows its character reference as the replacement character
         return make().encode("utf-8", "xmlcharrefreplace" if name.endswith(".html") else "replace")
 
-    files: Mapping[str, Callable[[], str]] = {**pages, **scripts, **exports}
-    return {name: partial(encoded, name, make) for name, make in files.items()}
+    exports = {path: cache(partial(encoded, path, export.make)) for path, export in exports_of(board).items()}
+    archive = cache(partial(zip_archive, exports))
+    downloads = [Download(f"{_EXPORTS}/{_ARCHIVE}", "All exports of this leaderboard", size=_size(archive, served))]
+    for path, export in exports_of(board).items():
+        size = _size(exports[path], served)
+        downloads.append(Download(f"{_EXPORTS}/{path}", export.title, export.benchmark, size))
+    pages = pages_of(board, figures, downloads, samples=bool(samples), served=served)
+    scripts = {f"data/{key}.js": partial(data_script, key, make) for key, make in data_values(board, samples)}
+
+    texts: Mapping[str, Callable[[], str]] = {**pages, **scripts}
+    files: dict[str, Callable[[], bytes]] = {}
+    for name, make in texts.items():
+        files[name] = partial(encoded, name, make)
+    for path, content in {**exports, _ARCHIVE: archive}.items():
+        files[f"{_EXPORTS}/{path}"] = content
+    return files
+
+
+def _size(content: Callable[[], bytes], served: bool) -> Callable[[], int] | None:
+    """The size of a file; None for `medtasks view`, which makes no file before its link is opened."""
+    return None if served else lambda: len(content())
 
 
 def _content(site: Path, names: Sequence[str]) -> str:

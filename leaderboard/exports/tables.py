@@ -7,6 +7,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -30,24 +31,49 @@ def board_schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
-def exports_of(board: Board) -> dict[str, Callable[[], str]]:
-    """Functions that make the texts of exported files, by path. JSON and CSV have all digits and the board's own units;
-    Markdown and LaTeX are rounded. The same board gives the same bytes."""
-    found: dict[str, Callable[[], str]] = {
-        "board.json": lambda: canonical_json(board.model_dump(mode="json")) + "\n",
-        "board.schema.json": lambda: json.dumps(board_schema(), indent=1, sort_keys=True, ensure_ascii=False) + "\n",
+@dataclass(frozen=True)
+class Export:
+    """An exported file: ``title`` says what it is, ``make`` gives its text. ``benchmark`` is empty if it has the whole
+    board."""
+
+    title: str
+    make: Callable[[], str]
+    benchmark: str = ""
+
+
+def exports_of(board: Board) -> dict[str, Export]:
+    """The exported files, by path. JSON and CSV have all digits and the board's own units; Markdown and LaTeX are
+    rounded. The same board gives the same bytes."""
+    exports = {
+        "board.json": Export("The whole board", partial(_board_json, board)),
+        "board.schema.json": Export("Schema of the whole board", _schema_json),
     }
     for benchmark in board.benchmarks:
-        folder = safe_name(benchmark.name)
-        found[f"{folder}/scores.csv"] = partial(as_csv, board, benchmark)
-        found[f"{folder}/methods.md"] = partial(methods_markdown, board, benchmark)
-        found[f"{folder}/methods.tex"] = partial(methods_latex, board, benchmark)
-        found[f"{folder}/methods.bib"] = partial(references_of, board, benchmark)
-        for table in benchmark.tables:
-            stem = f"{folder}/{safe_name(table.name)}"
-            found[f"{stem}.md"] = partial(as_markdown, board, benchmark, table)
-            found[f"{stem}.tex"] = partial(as_latex, board, benchmark, table)
-    return found
+        exports |= _exports_of_benchmark(board, benchmark)
+    return exports
+
+
+def _board_json(board: Board) -> str:
+    return canonical_json(board.model_dump(mode="json")) + "\n"
+
+
+def _schema_json() -> str:
+    return json.dumps(board_schema(), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _exports_of_benchmark(board: Board, benchmark: BenchmarkBoard) -> dict[str, Export]:
+    folder, name = safe_name(benchmark.name), benchmark.name
+    exports = {
+        f"{folder}/scores.csv": Export("All scores", partial(as_csv, board, benchmark), name),
+        f"{folder}/methods.md": Export("Methods section", partial(methods_markdown, board, benchmark), name),
+        f"{folder}/methods.tex": Export("Methods section", partial(methods_latex, board, benchmark), name),
+        f"{folder}/methods.bib": Export("References", partial(references_of, board, benchmark), name),
+    }
+    for table in benchmark.tables:
+        stem = f"{folder}/{safe_name(table.name)}"
+        exports[f"{stem}.md"] = Export(table.title, partial(as_markdown, board, benchmark, table), name)
+        exports[f"{stem}.tex"] = Export(table.title, partial(as_latex, board, benchmark, table), name)
+    return exports
 
 
 def as_markdown(board: Board, benchmark: BenchmarkBoard, table: BoardTable) -> str:

@@ -24,6 +24,7 @@ from ..figures.shapes import LOOKS, time_axis
 from ..rank.rankings import billions_of
 from . import tables
 from .benchmark_tables import benchmark_tables
+from .downloads import Download, DownloadGroup, downloads_of, size_text
 
 Files = Mapping[tuple[str, str], Mapping[str, str]]
 """Figures as files: paths by format, by benchmark and plot."""
@@ -54,17 +55,24 @@ _SIGNATURE_PARTS = {
 
 
 def pages_of(
-    board: Board, figures: Files, downloads: Sequence[str], *, samples: bool = False, served: bool = False
+    board: Board, figures: Files, downloads: Sequence[Download], *, samples: bool = False, served: bool = False
 ) -> dict[str, Callable[[], str]]:
-    """Functions that render the pages, by file name: ``figures`` are the paths of figures as files, ``downloads`` those
-    of the site's other files. ``samples`` says whether it has the data of samples, and ``served`` whether
-    `medtasks view` serves it, which has its own pages of samples."""
+    """Functions that render the pages, by file name.
+
+    Args:
+        figures: the paths of figures as files.
+        downloads: the exports.
+        samples: whether the site has the data of samples.
+        served: whether `medtasks view` serves it, which has its own pages of samples.
+    """
     environment = page_environment(board, samples=samples, served=served)
     found: dict[str, Callable[[], str]] = {}
 
     def page(name: str, template: str, views: Callable[[], dict[str, object]]) -> None:
         found[name] = lambda: environment.get_template(f"{template}.html.j2").render(page=name, **views())
 
+    by_benchmark = {benchmark.name: downloads_of(downloads, benchmark.name) for benchmark in board.benchmarks}
+    archives = downloads_of(download for download in downloads if download.format == "ZIP")
     columns, rows = tables.all_models(board)
     overview = {
         "charts": tables.overview_charts(board),
@@ -72,12 +80,13 @@ def pages_of(
         "rows": rows,
         "apart": tables.not_comparable(board),
         "choices": _choices(board.models.values()),
-        "downloads": downloads,
+        "downloads": {"": downloads_of(downloads), **by_benchmark},
     }
     page("index.html", "index", lambda: overview)
     for benchmark in board.benchmarks:
         files = {plot: paths for (name, plot), paths in figures.items() if name == benchmark.name}
-        page(f"benchmark-{benchmark.name}.html", "benchmark", partial(_benchmark, board, benchmark, files))
+        own = [*archives, *by_benchmark[benchmark.name]]
+        page(f"benchmark-{benchmark.name}.html", "benchmark", partial(_benchmark, board, benchmark, files, own))
     models = sorted(board.models.values(), key=lambda one: (one.name.casefold(), one.slug))
     for model in models:
         page(f"model-{model.slug}.html", "model", partial(_model, board, model))
@@ -89,7 +98,12 @@ def pages_of(
     return found
 
 
-def _benchmark(board: Board, benchmark: BenchmarkBoard, files: Mapping[str, Mapping[str, str]]) -> dict[str, object]:
+def _benchmark(
+    board: Board,
+    benchmark: BenchmarkBoard,
+    files: Mapping[str, Mapping[str, str]],
+    downloads: Sequence[DownloadGroup],
+) -> dict[str, object]:
     order = model_order(benchmark)
 
     def placed(lines: Iterable[Any]) -> list[Any]:
@@ -105,6 +119,7 @@ def _benchmark(board: Board, benchmark: BenchmarkBoard, files: Mapping[str, Mapp
         "charts": list(tables.charts(board, benchmark)),
         "figures": figures_of(board, benchmark),
         "files": files,
+        "downloads": downloads,
         "letters": placed(benchmark.letters),
         "timelines": placed(benchmark.timelines),
         "usage": measured([(one.usage, one.cost) for one in benchmark.usage]),
@@ -165,7 +180,19 @@ def page_environment(
     )
     of_cells = (tables.coverage_notes, tables.group_letters, tables.is_printed_so)
     of_columns = (direction, tables.first_click, tables.subtitles)
-    named = (amount, exact, number, paper_link, safe_link, size_class, time_axis, trained_any, *of_cells, *of_columns)
+    named = (
+        amount,
+        exact,
+        number,
+        paper_link,
+        safe_link,
+        size_class,
+        size_text,
+        time_axis,
+        trained_any,
+        *of_cells,
+        *of_columns,
+    )
     environment.filters.update({one.__name__: one for one in named})
     environment.filters.update(
         count_words=_count_words,

@@ -373,9 +373,9 @@ def sample_text(hostile: bool = False) -> SampleText:
 
 def write_exports(made: Board, directory: Path) -> None:
     """Write the exports of a board below a directory."""
-    for name, content in exports_of(made).items():
+    for name, export in exports_of(made).items():
         (directory / name).parent.mkdir(parents=True, exist_ok=True)
-        (directory / name).write_bytes(content().encode("utf-8", "replace"))
+        (directory / name).write_bytes(export.make().encode("utf-8", "replace"))
 
 
 KEYS = frozenset({"slug", "key", "name", "model", "table", "columns", "against", "column", "first", "second", "runs"})

@@ -296,7 +296,7 @@ def test_names_of_files_are_safe_and_their_own(names: list[str]) -> None:
 
 def test_a_demonstration_says_so_in_every_file() -> None:
     files = exports_of(board().model_copy(update={"demonstration": True}))
-    texts = [make() for name, make in files.items() if name.endswith((".md", ".tex"))]
+    texts = [export.make() for name, export in files.items() if name.endswith((".md", ".tex"))]
     assert all("a demonstration, not a benchmark result" in text for text in texts)
-    lines = csv.DictReader(io.StringIO(files["pond_vqa/scores.csv"]()))
+    lines = csv.DictReader(io.StringIO(files["pond_vqa/scores.csv"].make()))
     assert {line["demonstration"] for line in lines} == {"yes"}

@@ -440,9 +440,9 @@ from medtasks.leaderboard.exports.tables import exports_of
 from medtasks.leaderboard.figures.draw import draw_all
 board = Board.model_validate_json(Path(sys.argv[1]).read_text(encoding="utf-8"))
 draw_all(board, Path("out"))
-for name, make in exports_of(board).items():
+for name, export in exports_of(board).items():
     Path("out", name).parent.mkdir(exist_ok=True)
-    Path("out", name).write_bytes(make().encode("utf-8", "replace"))
+    Path("out", name).write_bytes(export.make().encode("utf-8", "replace"))
 assert "matplotlib.pyplot" not in sys.modules and "torch" not in sys.modules
 paths = sorted(path for path in Path("out").rglob("*.*"))
 print(json.dumps({path.as_posix()[4:]: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}))

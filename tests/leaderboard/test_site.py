@@ -9,6 +9,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
+from zipfile import ZipFile
 
 import pytest
 from boards import HOSTILE, board, changed, held_samples, hostile_board, sample, sample_text
@@ -85,7 +86,41 @@ def test_every_link_and_file_of_the_site_is_there(site: Path) -> None:
             if parts.fragment and "=" not in parts.fragment:
                 assert unquote(parts.fragment) in set(found[parts.path or name].attributes("id")), (name, target)
     exports = {path.relative_to(site).as_posix() for path in (site / "exports").rglob("*.*")}
-    assert {"exports/pond_vqa/scores.csv", *exports} <= set(found["index.html"].attributes("href"))
+    assert {"exports/pond_vqa/scores.csv", "exports/all-exports.zip"} <= exports
+    assert exports <= set(found["index.html"].attributes("href"))
+
+
+def test_downloads_have_titles_formats_and_sizes(site: Path) -> None:
+    for page, expected in {
+        "index.html": ("The whole board: JSON", "All scores: CSV", "Headline: Markdown, LaTeX"),
+        "benchmark-pond_vqa.html": ("Methods section: Markdown, LaTeX", "Class by level: Markdown, LaTeX"),
+    }.items():
+        tree = html.parse(site / page).getroot()
+        (downloads,) = tree.xpath("//details[@id='downloads']")
+        texts = []
+        for line in downloads.xpath(".//li"):
+            for hidden in line.xpath(".//*[@class='vh']"):
+                hidden.drop_tree()
+            sizes = [re.fullmatch(r"([\d.]+) (bytes|kB|MB)", text) for text in line.xpath(".//small/text()")]
+            paths = line.xpath(".//a/@href")
+            for path, size in zip(paths, sizes, strict=True):
+                stated = float(size[1]) * {"bytes": 1, "kB": 1_000, "MB": 1_000_000}[size[2]]
+                assert stated == pytest.approx((site / path).stat().st_size, rel=0.05)
+            texts.append(re.sub(r" [\d.]+ (bytes|kB|MB)", "", line.text_content()))
+        assert texts[0] == "All exports of this leaderboard: ZIP"
+        assert {*expected} <= {*texts}
+
+
+def test_the_archive_has_every_export_and_always_the_same_bytes(site: Path, tmp_path: Path) -> None:
+    path = site / "exports" / "all-exports.zip"
+    exports = {file.relative_to(path.parent).as_posix(): file for file in path.parent.rglob("*.*") if file != path}
+    with ZipFile(path) as archive:
+        assert archive.testzip() is None
+        assert archive.namelist() == sorted(exports)
+        assert all(archive.read(name) == file.read_bytes() for name, file in exports.items())
+        assert {member.date_time for member in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+    write_site(board(), tmp_path / "again")
+    assert (tmp_path / "again" / "exports" / path.name).read_bytes() == path.read_bytes()
 
 
 @pytest.mark.parametrize("which", ["site", "hostile"])

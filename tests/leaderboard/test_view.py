@@ -205,7 +205,8 @@ def test_the_pages_are_those_of_the_static_site(server: Server, results: Path, t
     publish([results], tmp_path / "site", title="medtasks results", demonstration=True, figures=("svg",))
     static = {path.relative_to(tmp_path / "site").as_posix(): path for path in (tmp_path / "site").rglob("*.*")}
     links = '<p class="muted small">Download: .*?</p>'  # of figures, in all formats here
-    own = re.compile(f'<nav aria-label="Pages">.*?</nav>|<footer>.*?</footer>|{links}', re.DOTALL)
+    exports = '<ul class="files">.*?</ul>'  # without sizes here
+    own = re.compile(f'<nav aria-label="Pages">.*?</nav>|<footer>.*?</footer>|{links}|{exports}', re.DOTALL)
     for name, path in static.items():
         if not path.is_file() or name in ("site.json", "samples.html"):  # a mark, and a page that has more here
             continue
