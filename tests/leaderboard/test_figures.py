@@ -468,7 +468,7 @@ def test_another_process_writes_the_same_bytes(python: Any, tmp_path: Path) -> N
         for path in (tmp_path / "here").rglob("*.*")
     }
     assert json.loads(done.stdout) == here
-    assert {Path(name).suffix for name in here} == {".svg", ".png", ".pdf", ".json", ".csv", ".md", ".tex"}
+    assert {Path(name).suffix for name in here} == {".svg", ".png", ".pdf", ".json", ".csv", ".md", ".tex", ".bib"}
 
 
 def test_the_last_bit_of_a_position_changes_no_byte() -> None:
