@@ -92,3 +92,19 @@ def check_accessibility(page: Any) -> None:
         page.emulate_media(color_scheme=scheme)
         assert page.evaluate(AXE, rules) == [], (width, scheme)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def check_responses_on_screen(page: Any) -> None:
+    """Each row of the list of samples has its extracted answer on the screen, with its label, and is still a row for
+    screen readers."""
+    cells = page.locator(".list tbody tr td[data-of='Extracted']")
+    cells.first.wait_for()
+    width = page.viewport_size["width"]
+    for cell in cells.all():
+        box = cell.bounding_box()
+        assert box is not None
+        assert 0 <= box["x"] < box["x"] + box["width"] <= width
+    region = page.get_by_role("region", name="Samples")
+    assert region.evaluate("one => one.scrollWidth <= one.clientWidth")
+    assert "Extracted" in cells.first.evaluate("cell => getComputedStyle(cell, '::before').content")
+    assert region.get_by_role("row").filter(has=page.get_by_role("rowheader")).count() == cells.count()

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from boards import board, held_samples, hostile_board, large_board, sample, sample_text
-from browser import Reader, check_accessibility
+from browser import Reader, check_accessibility, check_responses_on_screen
 from medtasks.leaderboard.publish import write_site
 from medtasks.leaderboard.site.data import Answers
+from PIL import Image
 
 from medtasks.runs.record import Verification
 
@@ -324,6 +326,37 @@ def test_hostile_text_is_text(browser: Any, sites: dict[str, Path]) -> None:
         page.locator("#count").filter(has_text="Choose two models.").wait_for()
         assert page.evaluate("window.hacked") is None
         assert page.locator("main img").count() == 0
+
+
+def edge_colours(page: Any) -> list[set[tuple[int, ...]]]:
+    """The colours of the navigation's left and right end, above its links."""
+    image = Image.open(BytesIO(page.locator(".mast nav").screenshot())).convert("RGB")
+    above = 2
+    left, right = range(8), range(image.width - 8, image.width)
+    return [{image.getpixel((x, above)) for x in columns} for columns in (left, right)]
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_the_navigation_of_a_phone_shows_where_it_scrolls(browser: Any, sites: dict[str, Path], dark: bool) -> None:
+    with Reader(browser, sites["board"], dark=dark) as reader:
+        page = reader.open("index.html")
+        left, right = edge_colours(page)
+        assert left == right  # on a wide screen every link is there
+        assert len(left) == 1
+        page.set_viewport_size({"width": 390, "height": 900})
+        navigation = page.locator(".mast nav")
+        assert navigation.evaluate("nav => nav.scrollWidth > nav.clientWidth")
+        shaded = {}
+        for place in (0, 40, 10_000):
+            navigation.evaluate("(nav, place) => nav.scrollTo({ left: place, behavior: 'instant' })", place)
+            shaded[place] = [colours != left for colours in edge_colours(page)]
+        assert shaded == {0: [False, True], 40: [True, True], 10_000: [True, False]}
+
+
+def test_a_list_of_samples_keeps_the_response_on_a_phone(reader: Reader) -> None:
+    page = reader.open("samples.html?task=pond_vqa_level1")
+    page.set_viewport_size({"width": 390, "height": 900})
+    check_responses_on_screen(page)
 
 
 @pytest.mark.parametrize("name", [*PAGES, "samples.html?task=pond_vqa_level1"], ids=lambda name: name.split(".")[0])

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 from boards import HOSTILE
-from browser import Reader, check_accessibility
+from browser import Reader, check_accessibility, check_responses_on_screen
 from invented_runs import MODELS, write_run_of
 from view_server import RunUnderWay, Server, serving, write_hostile_run
 
@@ -202,3 +202,9 @@ def test_axe_finds_nothing_serious(reader: Reader, root: Path, name: str) -> Non
     check_accessibility(page)
     if run is not None:
         run.finish()
+
+
+def test_a_list_of_samples_keeps_the_response_on_a_phone(reader: Reader) -> None:
+    page = reader.open(address("samples.html", task=OPEN))
+    page.set_viewport_size({"width": 390, "height": 900})
+    check_responses_on_screen(page)

@@ -100,8 +100,13 @@
     const body = rows.slice((page - 1) * PAGE, page * PAGE).map((row) => {
       const [question, target] = shown.asked.get(row[0]) ?? [];
       const value = row[4][answers.metrics.indexOf(metric)];
-      return make("tr", {}, make("th", { scope: "row" }, link(row[0])), make("td", {}, badge(outcome(answers, row, metric)), row[5] === undefined ? "" : make("small", { textContent: " not verified" })),
-        ...[value ?? "", question ?? "", target ?? "", row[2] ?? ""].map((text) => make("td", { className: "text", textContent: text })));
+      const doubt = row[5] === undefined ? "" : make("small", { textContent: " not verified" });
+      const texts = [value ?? "", question ?? "", target ?? "", row[2] ?? ""].map((text, place) => {
+        const cell = make("td", { className: "text", textContent: text });
+        cell.dataset.of = heads[place + 2]; // narrow windows show it in place of the heading
+        return cell;
+      });
+      return make("tr", {}, make("th", { scope: "row" }, link(row[0])), make("td", {}, badge(outcome(answers, row, metric)), doubt), ...texts);
     });
     find("list").replaceChildren(...(whole || rows.length === 0 ? [] : [region("Samples", "plain first list", head, body)]));
     for (const [name, step, there] of [["before", -1, page > 1], ["after", 1, page * PAGE < rows.length]]) {
