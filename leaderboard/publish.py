@@ -193,19 +193,24 @@ def write_site(
 def site_files(
     board: Board, figures: Files, samples: SampleText, *, served: bool = False
 ) -> dict[str, Callable[[], bytes]]:
-    """Functions that make the pages, their data and the exports of a site, by path; arguments as `pages_of`. An export
-    is made once, although pages state its size and the archive has it, too."""
+    """Functions that make the pages, their data and the exports of a site, by path; arguments as
+    `pages_of`. An export is made once, although pages state its size and the archive has it, too."""
 
     def encoded(name: str, make: Callable[[], str]) -> bytes:
         # a lone surrogate has no UTF-8; a browser shows its character reference as the replacement character
         return make().encode("utf-8", "xmlcharrefreplace" if name.endswith(".html") else "replace")
 
-    exports = {path: cache(partial(encoded, path, export.make)) for path, export in exports_of(board).items()}
-    archive = cache(partial(zip_archive, exports))
-    downloads = [Download(f"{_EXPORTS}/{_ARCHIVE}", "All exports of this leaderboard", size=_size(archive, served))]
+    exports: dict[str, Callable[[], bytes]] = {}
+    downloads = []
     for path, export in exports_of(board).items():
-        size = _size(exports[path], served)
+        content = cache(partial(encoded, path, export.make))
+        exports[path] = content
+        size = _size(content, served)
         downloads.append(Download(f"{_EXPORTS}/{path}", export.title, export.benchmark, size))
+    archive = cache(partial(zip_archive, exports))
+    title = "All exports of this leaderboard"
+    whole = Download(f"{_EXPORTS}/{_ARCHIVE}", title, size=_size(archive, served))
+    downloads.insert(0, whole)
     pages = pages_of(board, figures, downloads, samples=bool(samples), served=served)
     scripts = {f"data/{key}.js": partial(data_script, key, make) for key, make in data_values(board, samples)}
 
@@ -213,13 +218,14 @@ def site_files(
     files: dict[str, Callable[[], bytes]] = {}
     for name, make in texts.items():
         files[name] = partial(encoded, name, make)
-    for path, content in {**exports, _ARCHIVE: archive}.items():
-        files[f"{_EXPORTS}/{path}"] = content
+    for path, make_export in exports.items():
+        files[f"{_EXPORTS}/{path}"] = make_export
+    files[whole.path] = archive
     return files
 
 
 def _size(content: Callable[[], bytes], served: bool) -> Callable[[], int] | None:
-    """The size of a file; None for `medtasks view`, which makes no file before its link is opened."""
+    """The size of a file; None for `medtasks view`, which makes files when links are opened."""
     return None if served else lambda: len(content())
 
 

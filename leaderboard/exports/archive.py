@@ -14,8 +14,8 @@ _LEVEL = 9
 
 
 def zip_archive(files: Mapping[str, Callable[[], bytes]]) -> bytes:
-    """A ZIP file of ``files``, by their paths in it. The same files give the same bytes on every system with the same
-    zlib, in whichever order they come."""
+    """A ZIP file of ``files``, by their paths in it. The same files give the same bytes on every
+    system with the same zlib, in whichever order they come."""
     stream = io.BytesIO()
     with ZipFile(stream, "w") as archive:
         for path, make in sorted(files.items()):

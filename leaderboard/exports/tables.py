@@ -33,8 +33,8 @@ def board_schema() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Export:
-    """An exported file: ``title`` says what it is, ``make`` gives its text. ``benchmark`` is empty if it has the whole
-    board."""
+    """An exported file: ``title`` says what it is, ``make`` gives its text. ``benchmark`` is empty
+    if the file is about the whole board."""
 
     title: str
     make: Callable[[], str]
@@ -42,8 +42,8 @@ class Export:
 
 
 def exports_of(board: Board) -> dict[str, Export]:
-    """The exported files, by path. JSON and CSV have all digits and the board's own units; Markdown and LaTeX are
-    rounded. The same board gives the same bytes."""
+    """The exported files, by path. JSON and CSV have all digits and the board's own units;
+    Markdown and LaTeX are rounded. The same board gives the same bytes."""
     exports = {
         "board.json": Export("The whole board", partial(_board_json, board)),
         "board.schema.json": Export("Schema of the whole board", _schema_json),
@@ -62,17 +62,21 @@ def _schema_json() -> str:
 
 
 def _exports_of_benchmark(board: Board, benchmark: BenchmarkBoard) -> dict[str, Export]:
-    folder, name = safe_name(benchmark.name), benchmark.name
-    exports = {
-        f"{folder}/scores.csv": Export("All scores", partial(as_csv, board, benchmark), name),
-        f"{folder}/methods.md": Export("Methods section", partial(methods_markdown, board, benchmark), name),
-        f"{folder}/methods.tex": Export("Methods section", partial(methods_latex, board, benchmark), name),
-        f"{folder}/methods.bib": Export("References", partial(references_of, board, benchmark), name),
-    }
+    folder = safe_name(benchmark.name)
+    exports: dict[str, Export] = {}
+
+    def add(file_name: str, title: str, make: Callable[..., str], *of: BoardTable) -> None:
+        content = partial(make, board, benchmark, *of)
+        exports[f"{folder}/{file_name}"] = Export(title, content, benchmark.name)
+
+    add("scores.csv", "All scores", as_csv)
+    add("methods.md", "Methods section", methods_markdown)
+    add("methods.tex", "Methods section", methods_latex)
+    add("methods.bib", "References", references_of)
     for table in benchmark.tables:
-        stem = f"{folder}/{safe_name(table.name)}"
-        exports[f"{stem}.md"] = Export(table.title, partial(as_markdown, board, benchmark, table), name)
-        exports[f"{stem}.tex"] = Export(table.title, partial(as_latex, board, benchmark, table), name)
+        stem = safe_name(table.name)
+        add(f"{stem}.md", table.title, as_markdown, table)
+        add(f"{stem}.tex", table.title, as_latex, table)
     return exports
 
 

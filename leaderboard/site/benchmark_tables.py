@@ -1,4 +1,4 @@
-"""The tables of a benchmark's page: what has a value as a table, all else folded with the reason."""
+"""The tables of a benchmark's page: what has a value is shown, all else folded with the reason."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ class Folded:
 class BenchmarkTable:
     """A table as a benchmark's page shows it.
 
-    ``rows`` are those of ranked models, best first, and ``apart`` those that are not comparable. ``beside`` has the
-    blind runs by ranked model, ``missing`` the models with empty cells and their columns by reason. ``rankings`` are
-    those of the headline table, in which alone intervals are drawn. No row has a value in ``folded_columns``, and
-    ``folded_rows`` have none in any column.
+    ``rows`` are those of ranked models, best first, and ``apart`` those that are not comparable.
+    ``beside`` has the blind runs by ranked model, ``missing`` the models with empty cells and
+    their columns by reason. ``rankings`` are those of the headline table, in which alone intervals
+    are drawn. No row has a value in ``folded_columns``, and ``folded_rows`` have none in any
+    column.
     """
 
     content: schema.BoardTable
@@ -44,14 +45,15 @@ class BenchmarkTable:
 
 @dataclass(frozen=True)
 class BenchmarkTables:
-    """The tables of a benchmark's page, the headline table first, and those without a single value."""
+    """The tables of a benchmark's page, the headline table first, and those without any value."""
 
     shown: Sequence[BenchmarkTable]
     folded: Sequence[Folded]
 
 
 def benchmark_tables(board: schema.Board, benchmark: schema.BenchmarkBoard) -> BenchmarkTables:
-    """The tables of ``benchmark`` that have results. Columns that have only published figures are left out."""
+    """The tables of ``benchmark`` that have results. In all but the headline table, columns that
+    have only published figures are left out."""
     headline, *others = benchmark.tables
     shown = [_table(board, benchmark, headline)]
     folded = []
@@ -65,8 +67,8 @@ def benchmark_tables(board: schema.Board, benchmark: schema.BenchmarkBoard) -> B
 
 
 def _table(board: schema.Board, benchmark: schema.BenchmarkBoard, table: schema.BoardTable) -> BenchmarkTable:
-    """The headline table has a row for every ranked model, because it has the models' facts; others only those with
-    a value."""
+    """The headline table has a row for every ranked model, because it has the models' facts;
+    others only those with a value."""
     is_headline = table.name == benchmark.tables[0].name
     valued = [column for column in table.columns if _column_has_value(table, column)]
     subs = subtitles(table.columns)
@@ -102,8 +104,11 @@ def _table(board: schema.Board, benchmark: schema.BenchmarkBoard, table: schema.
         else:
             fold(row)
 
-    valued_keys = {column.key for column in valued}
-    rankings = {one.column.key: one for one in benchmark.rankings if is_headline and one.column.key in valued_keys}
+    rankings: dict[str, schema.Ranking] = {}
+    if is_headline:
+        valued_keys = {column.key for column in valued}
+        by_key = {ranking.column.key: ranking for ranking in benchmark.rankings}
+        rankings = {key: ranking for key, ranking in by_key.items() if key in valued_keys}
     views = [
         ColumnView(
             column,
@@ -141,7 +146,7 @@ def _has_value(row: schema.BoardRow, columns: Iterable[schema.BoardColumn]) -> b
 def _missing(
     board: schema.Board, columns: Sequence[schema.BoardColumn], rows: Iterable[schema.BoardRow]
 ) -> dict[str, list[str]]:
-    """By reason, sorted, the models that have empty cells for it, each with the labels of the columns."""
+    """By reason, sorted, the models with empty cells, each with the labels of the columns."""
     missing: dict[str, list[str]] = defaultdict(list)
     for row in rows:
         empty: dict[str, list[str]] = defaultdict(list)

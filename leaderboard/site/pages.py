@@ -55,7 +55,12 @@ _SIGNATURE_PARTS = {
 
 
 def pages_of(
-    board: Board, figures: Files, downloads: Sequence[Download], *, samples: bool = False, served: bool = False
+    board: Board,
+    figures: Files,
+    downloads: Sequence[Download],
+    *,
+    samples: bool = False,
+    served: bool = False,
 ) -> dict[str, Callable[[], str]]:
     """Functions that render the pages, by file name.
 
@@ -71,7 +76,8 @@ def pages_of(
     def page(name: str, template: str, views: Callable[[], dict[str, object]]) -> None:
         found[name] = lambda: environment.get_template(f"{template}.html.j2").render(page=name, **views())
 
-    by_benchmark = {benchmark.name: downloads_of(downloads, benchmark.name) for benchmark in board.benchmarks}
+    names = [benchmark.name for benchmark in board.benchmarks]
+    by_benchmark = {name: downloads_of(downloads, name) for name in names}
     archives = downloads_of(download for download in downloads if download.format == "ZIP")
     columns, rows = tables.all_models(board)
     overview = {
@@ -85,8 +91,8 @@ def pages_of(
     page("index.html", "index", lambda: overview)
     for benchmark in board.benchmarks:
         files = {plot: paths for (name, plot), paths in figures.items() if name == benchmark.name}
-        own = [*archives, *by_benchmark[benchmark.name]]
-        page(f"benchmark-{benchmark.name}.html", "benchmark", partial(_benchmark, board, benchmark, files, own))
+        views = partial(_benchmark, board, benchmark, files, [*archives, *by_benchmark[benchmark.name]])
+        page(f"benchmark-{benchmark.name}.html", "benchmark", views)
     models = sorted(board.models.values(), key=lambda one: (one.name.casefold(), one.slug))
     for model in models:
         page(f"model-{model.slug}.html", "model", partial(_model, board, model))

@@ -1,5 +1,5 @@
-"""Tables and charts of the overview and of models' pages: comparable models, their blind runs, the others. Those of
-benchmarks' pages are in `benchmark_tables`."""
+"""Tables and charts of the overview and of models' pages: comparable models, their blind runs, the
+others. Those of benchmarks' pages are in `benchmark_tables`."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ def coverage_notes(cell: schema.Cell, column: schema.BoardColumn) -> tuple[str, 
 
 
 def why_none(cells: Iterable[schema.Cell | None]) -> str:
-    """The distinct reasons for which cells have no value. Those that differ only in their counts are one reason, that
-    of the cell with the most items. A cell that is None was not run."""
+    """The distinct reasons for which cells have no value. Those that differ only in their counts
+    are one reason, that of the cell with the most items. A cell that is None was not run."""
     by_text: dict[str, str] = {}
     for cell in sorted(cells, key=lambda cell: 0 if cell is None else -cell.items):
         reason = "not run" if cell is None else cell.reason or "no value"
@@ -270,7 +270,8 @@ class OfModel(NamedTuple):
 
     def why_none(self, columns: Sequence[schema.BoardColumn | None]) -> str:
         """Why there is no score in any of the columns: the distinct reasons."""
-        return why_none(self.row.cells[column.key] for column in columns if column is not None) or "no items"
+        cells = [self.row.cells[column.key] for column in columns if column is not None]
+        return why_none(cells) or "no items"
 
 
 def _breakdown(table: OfModel) -> tuple[str, frozenset[str]] | None:

@@ -95,8 +95,8 @@ def check_accessibility(page: Any) -> None:
 
 
 def check_responses_on_screen(page: Any) -> None:
-    """Each row of the list of samples has its extracted answer on the screen, with its label, and is still a row for
-    screen readers."""
+    """Each row of the list of samples has its extracted answer on the screen, with its label, and is
+    still a row for screen readers."""
     cells = page.locator(".list tbody tr td[data-of='Extracted']")
     cells.first.wait_for()
     width = page.viewport_size["width"]
@@ -107,4 +107,5 @@ def check_responses_on_screen(page: Any) -> None:
     region = page.get_by_role("region", name="Samples")
     assert region.evaluate("one => one.scrollWidth <= one.clientWidth")
     assert "Extracted" in cells.first.evaluate("cell => getComputedStyle(cell, '::before').content")
-    assert region.get_by_role("row").filter(has=page.get_by_role("rowheader")).count() == cells.count()
+    rows = region.get_by_role("row").filter(has=page.get_by_role("rowheader"))
+    assert rows.count() == cells.count()
