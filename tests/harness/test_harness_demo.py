@@ -127,7 +127,8 @@ def test_every_score_of_the_board_follows_from_the_sample_logs(demo: Demo, board
         assert (told, cell["items"]) == (told, items)
         assert (told, cell["value"]) == (told, pytest.approx(value, abs=1e-9))
         ends = None if cell["low"] is None else (cell["low"], cell["high"])
-        assert (told, ends) == (told, None if interval is None else pytest.approx(interval, abs=1e-9))
+        # a share of 1 - 3e-16, which is rounding, moves an end by its root
+        assert (told, ends) == (told, None if interval is None else pytest.approx(interval, rel=1e-7, abs=1e-9))
         count += 1
     assert count > 1000
 
