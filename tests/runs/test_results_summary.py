@@ -114,7 +114,7 @@ def test_tasks_are_in_the_order_of_their_group_and_the_command_that_judges_is_na
 def test_scores_fit_the_terminal(columns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", str(columns))
-    run, score = finished(["med_cmr"]), SCORES.metrics["accuracy"]
+    run, score = finished(["med_cmr_mcq"]), SCORES.metrics["accuracy"]
     scores = SCORES.model_copy(update={"metrics": dict.fromkeys(("accuracy", "exact_match", "rougeL", "chrf"), score)})
     lines = summary(replace(run, tasks=dict.fromkeys(run.tasks, scores)), tmp_path).splitlines()
     ends = [len(line) for line in lines if "accuracy" in line or "exact_match" in line]
