@@ -57,7 +57,7 @@ def _floors(score: MetricScore) -> str:
     if score.chance is None:
         return ""
     constant = "" if score.constant is None else f", always {score.constant_answer} {score.constant:.3f}"
-    return f" (chance {score.chance:.3f}{constant})"
+    return f"(chance {score.chance:.3f}{constant})"
 
 
 def headline_scores(scores: Scores) -> dict[str, MetricScore]:
@@ -125,7 +125,11 @@ def _score_lines(run: RunRecord, names: Sequence[str]) -> list[str]:
     lines = []
     for name in names:
         scores = entries[name]
-        parts = [f"{metric} {format_score(score)}{_floors(score)}" for metric, score in headline_scores(scores).items()]
+        parts: list[str] = []
+        for metric, score in headline_scores(scores).items():
+            parts.append(f"{metric} {format_score(score)}")
+            if floors := _floors(score):
+                parts.append(floors)
         tasks = run.manifest.groups.get(name, (name,))
         covered = [one for facts in run.manifest.data.values() for one in facts.coverage if one.task in tasks]
         if records := sum(one.records for one in covered):
