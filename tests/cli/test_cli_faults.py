@@ -126,6 +126,7 @@ def test_what_the_machine_lacks_is_told_from_what_is_wrong_with_a_file() -> None
 
 
 @pytest.mark.parametrize("mode", [["-OO"], ["-W", "error"]])
+@pytest.mark.slow
 def test_other_modes_of_python_print_nothing_more(mode: list[str], new_python: Any, predictions: Path) -> None:
     score = ["score", str(predictions), "--task", TASK, "--model", "m", "--out"]
     done = new_python(*mode, "-m", "medtasks", *score, "scored")

@@ -267,6 +267,7 @@ def exact_wilcoxon_p(differences: list[float]) -> float:
     return float(wilcoxon([one for one in rounded if one], method=every_sign).pvalue)
 
 
+@pytest.mark.slow
 def test_several_pairs_are_tested_over_the_tasks_of_a_group(families: list[str]) -> None:
     """Med-CMR, section 4: p < 0.001 over seven dimensions takes more than one pair."""
     options = ["--task", "med_cmr_mcq", "--metric", "accuracy"]

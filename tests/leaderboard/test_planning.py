@@ -47,6 +47,7 @@ def power_of(population: Population, sizes: Sizes, difference: float, studies: i
         pytest.param(log_normal_sizes(50, 1), 0.9, id="log-normal, good models", marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 def test_the_power_is_80_percent_at_the_difference_that_is_named(sizes: Sizes, score: float) -> None:
     """0.05 is three standard errors of 500 studies."""
     population = RightOrWrong(score, 0.2)

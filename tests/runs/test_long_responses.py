@@ -103,6 +103,7 @@ def test_long_responses_are_named_when_predictions_are_scored(run: RunRecord) ->
     assert "scored by the beginning and the end: 1 response (p.jsonl, line 1)" in run.notes
 
 
+@pytest.mark.slow
 def test_a_run_with_a_long_response_scores_the_same_again(run: RunRecord, tmp_path: Path) -> None:
     again = scored_record(*read_run(write_run(tmp_path / "run", run)), own=True, whole=True)
     assert again.changes == ()
