@@ -1,7 +1,7 @@
 """From generated tokens to text in which the markers of thoughts survive.
 
-Many tokenizers have these markers as special tokens. A decoder that skips special tokens joins the thought and the
-answer, and no filter can part them again.
+Many tokenizers have these markers as special tokens. A decoder that skips special tokens joins the
+thought and the answer, and no filter can part them again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from medtasks.answers.thoughts import CLOSING, OPENING, ends_in_opening, marker_tokens, strip_thinking
+from medtasks.answers.thoughts import (
+    CLOSING,
+    OPENING,
+    ends_in_opening,
+    marker_tokens,
+    strip_thinking,
+)
 
 _THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking", "thought")
 """What chat templates call the thought of a message."""
@@ -33,12 +39,16 @@ class ThoughtMarkers:
 
 
 def named_markers(tokenizer: Any) -> ThoughtMarkers | None:
-    """The markers that a tokenizer's response template or chat template names; None if it names none."""
+    """The markers that a tokenizer's response template or chat template names; None if it names
+    none.
+    """
     return _of_response_template(tokenizer) or _of_chat_template(tokenizer)
 
 
 def _of_response_template(tokenizer: Any) -> ThoughtMarkers | None:
-    """The markers in the field for thoughts of a response template (transformers 5.13 and newer)."""
+    """The markers in the field for thoughts of a response template (transformers 5.13 and
+    newer).
+    """
     template = getattr(tokenizer, "response_template", None) or {}
     for name in _THOUGHT_FIELDS:
         field = template.get("fields", {}).get(name, {})
@@ -62,7 +72,9 @@ def _of_chat_template(tokenizer: Any) -> ThoughtMarkers | None:
         question = {"role": "user", "content": "?"}
         try:
             written = str(tokenizer.apply_chat_template([question, message], tokenize=False))
-        except Exception:  # a template raises whatever it likes for messages that it does not expect
+        except (
+            Exception
+        ):  # a template raises whatever it likes for messages that it does not expect
             continue
         before, _, behind = written.partition(_THOUGHT)
         between, answer, _ = behind.partition(_ANSWER)
@@ -76,9 +88,9 @@ def _of_chat_template(tokenizer: Any) -> ThoughtMarkers | None:
 class AnswerText:
     """The text of generated tokens, with the markers of thoughts and without other special tokens.
 
-    Markers of a format that `medtasks.answers.thoughts` does not know, but the tokenizer names, become ``<think>`` and
-    ``</think>``. If the prompt ended within a thought, the text begins with ``<think>``, so that a response that was
-    cut off before the thought was closed has no answer.
+    Markers of a format that `medtasks.answers.thoughts` does not know, but the tokenizer names,
+    become ``<think>`` and ``</think>``. If the prompt ended within a thought, the text begins with
+    ``<think>``, so that a response that was cut off before the thought was closed has no answer.
     """
 
     def __init__(self, tokenizer: Any) -> None:
@@ -88,7 +100,9 @@ class AnswerText:
         named = f"{self._unknown.opening} {self._unknown.closing}" if self._unknown else ""
         special = _special_tokens(tokenizer)
         self._special = special.keys()
-        self._markers = {number for number, text in special.items() if text in wanted or (text and text in named)}
+        self._markers = {
+            number for number, text in special.items() if text in wanted or (text and text in named)
+        }
 
     def begins_in_thought(self, prompt: Sequence[int]) -> bool:
         """Whether a prompt ends with a marker that opens a thought."""
@@ -103,10 +117,16 @@ class AnswerText:
         if self._markers.isdisjoint(tokens):
             text = str(self._tokenizer.decode(list(tokens), skip_special_tokens=True))
         else:
-            kept = [number for number in tokens if number in self._markers or number not in self._special]
+            kept = [
+                number
+                for number in tokens
+                if number in self._markers or number not in self._special
+            ]
             text = str(self._tokenizer.decode(kept, skip_special_tokens=False))
         if self._unknown:
-            text = text.replace(self._unknown.opening, OPENING).replace(self._unknown.closing, CLOSING)
+            text = text.replace(self._unknown.opening, OPENING).replace(
+                self._unknown.closing, CLOSING
+            )
         return f"{OPENING}{text}" if in_thought else text
 
 
@@ -119,7 +139,9 @@ def _unknown_markers(tokenizer: Any) -> ThoughtMarkers | None:
 
 
 def _special_tokens(tokenizer: Any) -> dict[int, str]:
-    """The special tokens by number; tokenizers of other libraries may have only some of these attributes."""
+    """The special tokens by number; tokenizers of other libraries may have only some of these
+    attributes.
+    """
     special: dict[int, str] = {}
     numbers = getattr(tokenizer, "all_special_ids", ())
     texts = getattr(tokenizer, "all_special_tokens", ())

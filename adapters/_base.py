@@ -1,5 +1,6 @@
-"""Shared by all back-ends: settings, the harness's requests as typed records, messages with pictures, batches,
-data-parallel replicas."""
+"""Shared by all back-ends: settings, the harness's requests as typed records, messages with
+pictures, batches, data-parallel replicas.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,13 @@ from pydantic import ConfigDict, Field, ValidationError
 from tqdm import tqdm
 from typing_extensions import Self
 
-from medtasks.core.errors import DataError, MediaError, MedtasksError, UsageError, exit_with_sentence
+from medtasks.core.errors import (
+    DataError,
+    MediaError,
+    MedtasksError,
+    UsageError,
+    exit_with_sentence,
+)
 from medtasks.core.schema import Frozen, first_problem
 from medtasks.core.settings import current_settings
 from medtasks.data.media.images import read_picture
@@ -46,16 +53,22 @@ class Settings(Frozen):
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Self:
-        """Validate ``given``; None and empty strings leave a setting at its default. Raises :class:`UsageError`."""
+        """Validate ``given``; None and empty strings leave a setting at its default. Raises
+        :class:`UsageError`.
+        """
         try:
-            return cls.model_validate({name: value for name, value in given.items() if value not in (None, "")})
+            return cls.model_validate(
+                {name: value for name, value in given.items() if value not in (None, "")}
+            )
         except ValidationError as error:
             raise UsageError(f"{cls.source}: {first_problem(error, cls)}.") from error
 
 
 class Arguments(Settings):
-    """``--model_args`` of a back-end; numbers are accepted as text (the harness parses ``revision=12`` as a number).
-    The harness passes these three fields to every back-end; those that use one redeclare it."""
+    """``--model_args`` of a back-end; numbers are accepted as text (the harness parses
+    ``revision=12`` as a number). The harness passes these three fields to every back-end; those
+    that use one redeclare it.
+    """
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
     source: ClassVar[str] = "model_args"
@@ -69,8 +82,9 @@ class Arguments(Settings):
 class ChatRequest:
     """One ``generate_until`` request of a chat task.
 
-    ``repeat`` counts requests for the same document, from 0; ``media`` names the document's media, in order, and
-    ``item_id`` the streaming item it belongs to (else the sample itself); ``options`` are the letters to choose from.
+    ``repeat`` counts requests for the same document, from 0; ``media`` names the document's media,
+    in order, and ``item_id`` the streaming item it belongs to (else the sample itself); ``options``
+    are the letters to choose from.
     """
 
     position: int
@@ -91,20 +105,26 @@ class ChatRequest:
         return self.to_messages(task_dict[self.task][self.split][self.doc_id])
 
 
-def read_documents(rows: Any, names: Collection[str], numbers: Sequence[int] | None = None) -> list[dict[str, Any]]:
-    """The documents with these numbers, or all; those of a dataset with the fields ``names`` alone, so that no image
-    is decoded, and read at once, in a third of the time."""
+def read_documents(
+    rows: Any, names: Collection[str], numbers: Sequence[int] | None = None
+) -> list[dict[str, Any]]:
+    """The documents with these numbers, or all; those of a dataset with the fields ``names`` alone,
+    so that no image is decoded, and read at once, in a third of the time.
+    """
     numbers = range(len(rows)) if numbers is None else numbers
     if not hasattr(rows, "column_names"):
         return [rows[number] for number in numbers]
     kept = [name for name in rows.column_names if name in names]
     columns = rows.select_columns(kept)[list(numbers)] if kept else {}
-    return [{name: values[place] for name, values in columns.items()} for place in range(len(numbers))]
+    return [
+        {name: values[place] for name, values in columns.items()} for place in range(len(numbers))
+    ]
 
 
 def read_requests(instances: Iterable[Any], task_dict: Mapping[str, Any]) -> list[ChatRequest]:
-    """Read lmms-eval instances of chat tasks, without those that only fill up a replica. A document without
-    ``sample_id`` (of a task that is not ours) gets the id ``<task>-<doc_id>``."""
+    """Read lmms-eval instances of chat tasks, without those that only fill up a replica. A document
+    without ``sample_id`` (of a task that is not ours) gets the id ``<task>-<doc_id>``.
+    """
     groups: dict[tuple[str, str], list[tuple[int, Any]]] = defaultdict(list)
     for position, instance in enumerate(instances):
         if not is_padding(instance):
@@ -112,7 +132,9 @@ def read_requests(instances: Iterable[Any], task_dict: Mapping[str, Any]) -> lis
     read = []
     for (task, split), asked in groups.items():
         numbers = [instance.args[3] for _, instance in asked]
-        rows = read_documents(task_dict[task][split], ("sample_id", "item_id", "media", "choices"), numbers)
+        rows = read_documents(
+            task_dict[task][split], ("sample_id", "item_id", "media", "choices"), numbers
+        )
         seen: Counter[int] = Counter()
         for (position, instance), row in zip(asked, rows, strict=True):
             context, to_messages, settings, doc_id, *_ = instance.args
@@ -127,7 +149,8 @@ def read_requests(instances: Iterable[Any], task_dict: Mapping[str, Any]) -> lis
                     settings=settings or {},
                     to_messages=to_messages,
                     sample_id=sample_id,
-                    # If the media have no names, only a document's own repeats are known to share them.
+                    # If the media have no names, only a document's own repeats are known to share
+                    # them.
                     media=tuple(map(str, row.get("media") or (sample_id,))),
                     item_id=str(row.get("item_id") or sample_id),
                     repeat=(instance.metadata or {}).get(REPEAT, seen[doc_id]),
@@ -139,9 +162,12 @@ def read_requests(instances: Iterable[Any], task_dict: Mapping[str, Any]) -> lis
 
 
 class MedtasksAdapter(lmms):  # type: ignore[misc]
-    """Base of the back-ends: chat requests, answered by :meth:`answer`, one data-parallel replica per process, on
-    ``device``: ``auto`` (a GPU if there is one), ``cpu``, ``cuda`` or ``cuda:N``; with several processes each takes its
-    own GPU. ``rank`` is the global process index, so several nodes do not evaluate the same documents twice."""
+    """Base of the back-ends: chat requests, answered by :meth:`answer`, one data-parallel replica
+    per process, on
+    ``device``: ``auto`` (a GPU if there is one), ``cpu``, ``cuda`` or ``cuda:N``; with several
+    processes each takes its own GPU. ``rank`` is the global process index, so several nodes do not
+    evaluate the same documents twice.
+    """
 
     is_simple = False
     runs_model = False  # whether a model answers, so that its work is measured
@@ -151,16 +177,21 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
 
     @classmethod
     @exit_with_sentence
-    def create_from_arg_string(cls, arg_string: str, additional_config: dict[str, Any] | None = None) -> Any:
-        """Create the back-end from ``key=value,…``, which takes precedence over the harness's own options.
-        ``--batch_size 1`` is the harness's default, so it is ignored."""
+    def create_from_arg_string(
+        cls, arg_string: str, additional_config: dict[str, Any] | None = None
+    ) -> Any:
+        """Create the back-end from ``key=value,…``, which takes precedence over the harness's own
+        options. ``--batch_size 1`` is the harness's default, so it is ignored.
+        """
         try:
             arguments = utils.simple_parse_args_string(arg_string or "")
         except ValueError as error:
             raise UsageError(
                 f"model_args is {arg_string!r}, but must be key=value pairs with commas between them."
             ) from error
-        harness = {key: value for key, value in (additional_config or {}).items() if value is not None}
+        harness = {
+            key: value for key, value in (additional_config or {}).items() if value is not None
+        }
         if str(harness.get("batch_size")) == "1":
             del harness["batch_size"]
         return cls(**{**harness, **arguments})
@@ -171,16 +202,22 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         kind, _, index = device.partition(":")
         if kind == "cuda" and int(index or 0) >= gpus:
             fix = "use a lower number" if gpus else "use device=cpu"
-            raise UsageError(f"device={device} was given, but torch sees {gpus or 'no'} GPU here; {fix}.")
+            raise UsageError(
+                f"device={device} was given, but torch sees {gpus or 'no'} GPU here; {fix}."
+            )
         if index and settings.processes > 1:
             raise UsageError(
                 f"device={device} would put {settings.processes} processes on one GPU; with device=cuda each takes its "
                 "own."
             )
-        # Matters only with several processes: it selects the process group's backend (gloo or nccl).
+        # Matters only with several processes: it selects the process group's backend (gloo or
+        # nccl).
         on_cpu = kind == "cpu" or (kind == "auto" and not gpus)
         self.accelerator = Accelerator(cpu=on_cpu and settings.processes > 1)
-        self._rank, self._world_size = self.accelerator.process_index, self.accelerator.num_processes
+        self._rank, self._world_size = (
+            self.accelerator.process_index,
+            self.accelerator.num_processes,
+        )
         self.device: torch.device = self.accelerator.device
         several = "ACCELERATE_USE_CPU=true torchrun --nproc_per_node N"
         if self._world_size != settings.processes:
@@ -189,15 +226,20 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
                 f"launch them with {several}."
             )
         if settings.alone_on_cpu:
-            logger.warning(f"accelerate launch --cpu started one process only; for several use {several}")
+            logger.warning(
+                f"accelerate launch --cpu started one process only; for several use {several}"
+            )
         if settings.processes == 1 and (kind != "auto" or self.device.type != "cuda"):
             self.device = torch.device("cpu" if kind == "auto" else device)
         if kind == "cuda" and self.device.type != "cuda":
-            raise UsageError(f"device={device} was given, but these processes run on {self.device.type}.")
+            raise UsageError(
+                f"device={device} was given, but these processes run on {self.device.type}."
+            )
 
     def batches(self, requests: list[ChatRequest]) -> Iterable[list[ChatRequest]]:
-        """``requests`` in batches, in processing order; one by default. Replies are stored after each batch, so slow
-        back-ends should make small ones."""
+        """``requests`` in batches, in processing order; one by default. Replies are stored after
+        each batch, so slow back-ends should make small ones.
+        """
         return [requests] if requests else []
 
     def answer(self, requests: list[ChatRequest]) -> list[Reply]:
@@ -205,14 +247,19 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
 
         Raises:
             UsageError: a setting or a document is not supported by the back-end.
-            MedtasksError: media cannot be read, the model rejects an input, or a sample is too large for the device.
+            MedtasksError: media cannot be read, the model rejects an input, or a sample is too
+            large for the device.
         """
         raise NotImplementedError
 
     def stream(self, requests: list[Any]) -> Iterator[list[tuple[int, Reply]]]:
-        """Yield positions in ``requests`` and :func:`isolated` replies, without those to padding."""
+        """Yield positions in ``requests`` and :func:`isolated` replies, without those to
+        padding.
+        """
         read = read_requests(requests, self.task_dict)
-        with tqdm(total=len(read), desc="medtasks", unit="request", disable=self.rank != 0 or not read) as bar:
+        with tqdm(
+            total=len(read), desc="medtasks", unit="request", disable=self.rank != 0 or not read
+        ) as bar:
             for answered in isolated(self.batches(read), self.answer):
                 bar.update(len(answered))
                 yield [(request.position, reply) for request, reply in answered]
@@ -223,24 +270,33 @@ class MedtasksAdapter(lmms):  # type: ignore[misc]
         return [answered.get(position, Reply("")) for position in range(len(requests))]
 
     def generate_until(self, requests: list[Any]) -> list[GenerationResult]:
-        """:meth:`replies` for other tasks, which the harness scores; so a failed one ends the run."""
+        """:meth:`replies` for other tasks, which the harness scores; so a failed one ends the
+        run.
+        """
         results = []
         for reply in self.replies(requests):
             if reply.failed is not None:
                 raise MedtasksError(reply.failed)
-            results.append(GenerationResult(reply.text, TokenCounts(reply.input_tokens, reply.output_tokens)))
+            results.append(
+                GenerationResult(reply.text, TokenCounts(reply.input_tokens, reply.output_tokens))
+            )
         return results
 
     def loglikelihood(self, requests: list[Any]) -> Any:
-        """Not supported: no medtasks task needs likelihoods, and medtasks runs the rounds of its tasks itself."""
-        raise NotImplementedError(f"{type(self).__name__} answers single prompts; other requests are not supported.")
+        """Not supported: no medtasks task needs likelihoods, and medtasks runs the rounds of its
+        tasks itself.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__} answers single prompts; other requests are not supported."
+        )
 
     generate_until_multi_round = loglikelihood
 
 
 class GenerationSettings(Settings):
-    """How one request is decoded; ``temperature`` 0 is greedy (or beam) search, ``top_p`` 1 and ``top_k`` 0 are no
-    limits. ``ignored`` lists given settings that have no effect."""
+    """How one request is decoded; ``temperature`` 0 is greedy (or beam) search, ``top_p`` 1 and
+    ``top_k`` 0 are no limits. ``ignored`` lists given settings that have no effect.
+    """
 
     max_new_tokens: Count = 512
     temperature: NonNegative = 0.0
@@ -256,15 +312,22 @@ class GenerationSettings(Settings):
         return self.temperature > 0
 
 
-def read_settings(given: Mapping[str, Any], max_new_tokens: int | None = None) -> GenerationSettings:
-    """Read a task's ``generation_kwargs``; ``max_new_tokens`` of the back-end overrides the task's. ``do_sample:
-    false`` means greedy, regardless of temperature. Raises :class:`UsageError` naming the setting."""
+def read_settings(
+    given: Mapping[str, Any], max_new_tokens: int | None = None
+) -> GenerationSettings:
+    """Read a task's ``generation_kwargs``; ``max_new_tokens`` of the back-end overrides the task's.
+    ``do_sample: false`` means greedy, regardless of temperature. Raises :class:`UsageError` naming
+    the setting.
+    """
     names = GenerationSettings.model_fields.keys() - {"ignored"}
     known = {name: value for name, value in given.items() if name in names}
     ignored = {name for name, value in given.items() if value is not None} - {*known, "do_sample"}
     until, drawn = known.get("until") or (), given.get("do_sample")
     known["until"] = [stop for stop in ([until] if isinstance(until, str) else until) if stop != ""]
-    known |= {"max_new_tokens": max_new_tokens or known.get("max_new_tokens"), "top_p": known.get("top_p") or None}
+    known |= {
+        "max_new_tokens": max_new_tokens or known.get("max_new_tokens"),
+        "top_p": known.get("top_p") or None,
+    }
     if drawn and known.get("temperature") is None:
         known["temperature"] = 1.0
     elif drawn is not None and not drawn and known.get("temperature"):
@@ -283,26 +346,41 @@ def cut_at_stop(text: str, until: Sequence[str]) -> str:
     return text[: min((text.find(stop) for stop in until if stop in text), default=None)]
 
 
-END_OF_TURN = ("<|im_end|>", "<|eot_id|>", "<end_of_turn>", "<turn|>", "<|assistant_end|>", "<|endoftext|>", "</s>")
+END_OF_TURN = (
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<end_of_turn>",
+    "<turn|>",
+    "<|assistant_end|>",
+    "<|endoftext|>",
+    "</s>",
+)
 
 
 def ends_of_turn(tokenizer: Any, own: Any) -> list[int]:
-    """The tokens that end an answer: the checkpoint's ``own``, and `END_OF_TURN`. A fine-tuned checkpoint often names
-    only its base model's, and would go on with an invented next question. Padding ends an answer only if the checkpoint
-    says so."""
+    """The tokens that end an answer: the checkpoint's ``own``, and `END_OF_TURN`. A fine-tuned
+    checkpoint often names only its base model's, and would go on with an invented next question.
+    Padding ends an answer only if the checkpoint says so.
+    """
     named = [own] if isinstance(own, int) else list(own or ())
-    added = getattr(tokenizer, "added_tokens_decoder", {})  # tokenizers of other libraries have none
+    added = getattr(
+        tokenizer, "added_tokens_decoder", {}
+    )  # tokenizers of other libraries have none
     known = {token.content: number for number, token in added.items() if token.special}
-    more = {known[text] for text in END_OF_TURN if text in known} - {getattr(tokenizer, "pad_token_id", None), *named}
+    more = {known[text] for text in END_OF_TURN if text in known} - {
+        getattr(tokenizer, "pad_token_id", None),
+        *named,
+    }
     return [*named, *sorted(more)]
 
 
 def plan_batches(
     requests: Iterable[ChatRequest], size: int, *, alone_when_sampling: bool = True
 ) -> Iterator[list[ChatRequest]]:
-    """Yield batches of at most ``size`` requests with equal settings; sampled ones alone, so that a draw depends on its
-    seed. Shared pictures and rounds of a stream are adjacent, then the longest texts come first: batches need little
-    padding, and running out of memory is noticed early."""
+    """Yield batches of at most ``size`` requests with equal settings; sampled ones alone, so that a
+    draw depends on its seed. Shared pictures and rounds of a stream are adjacent, then the longest
+    texts come first: batches need little padding, and running out of memory is noticed early.
+    """
 
     def settings_key(request: ChatRequest) -> str:
         return json.dumps(dict(request.settings), sort_keys=True, default=str)
@@ -310,7 +388,15 @@ def plan_batches(
     def key(request: ChatRequest) -> tuple[Any, ...]:
         item = request.item_id if request.item_id != request.sample_id else ""
         length = -len(request.prompt)
-        return settings_key(request), request.media, item, length, request.task, request.sample_id, request.repeat
+        return (
+            settings_key(request),
+            request.media,
+            item,
+            length,
+            request.task,
+            request.sample_id,
+            request.repeat,
+        )
 
     for _, same_settings in groupby(sorted(requests, key=key), key=settings_key):
         group = list(same_settings)
@@ -323,17 +409,22 @@ class GeneratingArguments(Arguments):
     """Arguments of every back-end that generates."""
 
     pretrained: str  # checkpoint directory or hub id
-    max_pixels: Count | None = None  # per image (width times height) at most; larger images are scaled down
+    max_pixels: Count | None = (
+        None  # per image (width times height) at most; larger images are scaled down
+    )
     min_pixels: Count | None = None  # per image at least; smaller images are scaled up
     max_new_tokens: Count | None = None  # overrides the tasks' own limit
     system_prompt: str | None = None  # overrides the tasks' own system message
     seed: Natural = 0  # seeds each sampled answer, together with sample id and repeat
-    blind: bool = False  # send every prompt without images and frames, to measure what the text alone answers
+    blind: bool = (
+        False  # send every prompt without images and frames, to measure what the text alone answers
+    )
 
 
 def fit_pixels(image: Image.Image, least: int | None, most: int | None) -> Image.Image:
-    """Scale ``image`` to at least and at most so many pixels (bicubic; the aspect ratio is kept as far as whole pixels
-    allow); None sets no limit."""
+    """Scale ``image`` to at least and at most so many pixels (bicubic; the aspect ratio is kept as
+    far as whole pixels allow); None sets no limit.
+    """
     width, height = image.size
     pixels = width * height
     if most is not None and pixels > most:
@@ -351,13 +442,17 @@ def fit_pixels(image: Image.Image, least: int | None, most: int | None) -> Image
 
 
 Messages = list[dict[str, Any]]
-"""Chat messages as templates take them: lists of parts with a ``text``, an ``image``, or a ``video`` (its frames) with
-``times`` in seconds."""
+"""Chat messages as templates take them: lists of parts with a ``text``, an ``image``, or a
+``video`` (its frames) with ``times`` in seconds.
+"""
 
 
-def read_messages(given: Messages, arguments: GeneratingArguments, *, native_video: bool = False) -> Messages:
-    """Open the pictures of messages: PIL images or file paths under ``url`` (or ``image``). With ``native_video``,
-    neighbouring image parts with a ``time`` become one video; a lone one stays an image.
+def read_messages(
+    given: Messages, arguments: GeneratingArguments, *, native_video: bool = False
+) -> Messages:
+    """Open the pictures of messages: PIL images or file paths under ``url`` (or ``image``). With
+    ``native_video``, neighbouring image parts with a ``time`` become one video; a lone one stays an
+    image.
 
     Raises:
         DataError: a part has another type; a video must be given as frames.
@@ -376,7 +471,9 @@ def read_messages(given: Messages, arguments: GeneratingArguments, *, native_vid
             opened = [_opened(part, arguments) for part in together]
             if timed and len(opened) > 1:
                 times = [float(part["time"]) for part in together]
-                opened = [{"type": "video", "video": [part["image"] for part in opened], "times": times}]
+                opened = [
+                    {"type": "video", "video": [part["image"] for part in opened], "times": times}
+                ]
             shown += opened
         read.append({"role": message["role"], "content": shown})
     return read
@@ -400,15 +497,21 @@ def _opened(part: dict[str, Any], arguments: GeneratingArguments) -> dict[str, A
     if isinstance(source, str):
         source = decode_image(read_picture(Path(source)), source)
     if not isinstance(source, Image.Image):
-        raise MediaError(f"An image part is {type(source).__name__}, expected a PIL image or a file path.")
+        raise MediaError(
+            f"An image part is {type(source).__name__}, expected a PIL image or a file path."
+        )
     if source.mode != "RGB" or source.has_transparency_data:
         source = as_rgb(source, "An image of a message")
-    return {"type": "image", "image": fit_pixels(source, arguments.min_pixels, arguments.max_pixels)}
+    return {
+        "type": "image",
+        "image": fit_pixels(source, arguments.min_pixels, arguments.max_pixels),
+    }
 
 
 class GeneratingAdapter(MedtasksAdapter):
-    """Answers batch by batch; greedy by default. Settings in a task's ``generation_kwargs`` that are none of
-    `GenerationSettings` are reported as ignored."""
+    """Answers batch by batch; greedy by default. Settings in a task's ``generation_kwargs`` that
+    are none of `GenerationSettings` are reported as ignored.
+    """
 
     name: str
     runs_model = True
@@ -422,14 +525,23 @@ class GeneratingAdapter(MedtasksAdapter):
         self._given = given
         self.batch_size: int = given.batch_size
         self._facts: dict[str, Any] = {}
-        settings = {"batch_size", "max_pixels", "min_pixels", "max_new_tokens", "system_prompt", "seed", "blind"}
+        settings = {
+            "batch_size",
+            "max_pixels",
+            "min_pixels",
+            "max_new_tokens",
+            "system_prompt",
+            "seed",
+            "blind",
+        }
         self._settings = given.model_dump(include=settings)
         self._usage: dict[str, int] = {}
         self._ignored: set[str] = set()
 
     def describe(self) -> dict[str, Any]:
-        """Provenance of the answers, JSON-serializable: checkpoint, versions and limits. ``usage`` counts this
-        replica's work so far; replicas' counts may be summed."""
+        """Provenance of the answers, JSON-serializable: checkpoint, versions and limits. ``usage``
+        counts this replica's work so far; replicas' counts may be summed.
+        """
         return {
             "model": self.name,
             **self._facts,
@@ -439,12 +551,16 @@ class GeneratingAdapter(MedtasksAdapter):
         }
 
     def batches(self, requests: list[ChatRequest]) -> Iterable[list[ChatRequest]]:
-        return list(plan_batches(requests, self.batch_size, alone_when_sampling=self.alone_when_sampling))
+        return list(
+            plan_batches(requests, self.batch_size, alone_when_sampling=self.alone_when_sampling)
+        )
 
     def settings_of(self, requests: list[ChatRequest]) -> GenerationSettings:
         """The settings of a batch, which are equal; those without effect are reported."""
         settings = read_settings(requests[0].settings, self._given.max_new_tokens)
         if fresh := set(settings.ignored) - self._ignored:
             self._ignored |= fresh
-            logger.warning(f"{self.name}: generation settings without effect: {', '.join(sorted(fresh))}")
+            logger.warning(
+                f"{self.name}: generation settings without effect: {', '.join(sorted(fresh))}"
+            )
         return settings

@@ -14,8 +14,9 @@ from ._base import ChatRequest, MedtasksAdapter
 
 
 class MedtasksFunction(MedtasksAdapter):
-    """Answers each request by calling ``answer`` with its chat messages, one at a time. What the function raises, or
-    returns instead of a text, is the reason of a failed request."""
+    """Answers each request by calling ``answer`` with its chat messages, one at a time. What the
+    function raises, or returns instead of a text, is the reason of a failed request.
+    """
 
     runs_model = True
 
@@ -25,11 +26,15 @@ class MedtasksFunction(MedtasksAdapter):
 
     @property
     def arguments(self) -> str:
-        """What identifies the function, as model arguments: a changed one does not continue the run of the old one."""
+        """What identifies the function, as model arguments: a changed one does not continue the run
+        of the old one.
+        """
         return ",".join(f"{name}={value}" for name, value in self.describe().items())
 
     def describe(self) -> dict[str, Any]:
-        """The function's name, and a hash of its code; variables that it uses are not part of it."""
+        """The function's name, and a hash of its code; variables that it uses are not part of
+        it.
+        """
         named = self._answer if hasattr(self._answer, "__qualname__") else type(self._answer)
         try:
             code = inspect.getsource(named)

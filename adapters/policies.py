@@ -1,7 +1,8 @@
-"""Answering policies of the baselines: pure functions of one question, a seed and the policy's own settings.
+"""Answering policies of the baselines: pure functions of one question, a seed and the policy's own
+settings.
 
-Every draw comes from SHA-256 over (seed, sample id, purpose), so an answer depends neither on order or
-sharding nor on earlier questions.
+Every draw comes from SHA-256 over (seed, sample id, purpose), so an answer depends neither on order
+or sharding nor on earlier questions.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ OVERCONFIDENT = 0.99
 
 
 def option_letters(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """The letters of a document's options; a dataset pads missing options with None, and other tasks list texts."""
+    """The letters of a document's options; a dataset pads missing options with None, and other
+    tasks list texts.
+    """
     choices = document.get("choices")
     options = choices.items() if isinstance(choices, Mapping) else ()
     return tuple(sorted(letter for letter, text in options if text is not None))
@@ -37,9 +40,10 @@ def draw(*parts: int | str) -> int:
 
 @dataclass(frozen=True)
 class Question:
-    """A question as policies see it. ``choices`` are empty for an open question, which is answered from ``answers``,
-    the sorted references of all documents. ``ideal`` is a whole perfect response if that is more than the target,
-    ``positive`` the positive response to a streaming item."""
+    """A question as policies see it. ``choices`` are empty for an open question, which is answered
+    from ``answers``, the sorted references of all documents. ``ideal`` is a whole perfect response
+    if that is more than the target, ``positive`` the positive response to a streaming item.
+    """
 
     sample_id: str
     target: str
@@ -61,7 +65,9 @@ class Question:
             choices=tuple(option_letters(document) or document.get("guesses") or ()),
             answers=answers,
             ideal=document.get("ideal_response"),
-            positive=document.get("positive_response") if document.get("task_mode") == "streaming" else None,
+            positive=document.get("positive_response")
+            if document.get("task_mode") == "streaming"
+            else None,
             **numbers,
         )
 
@@ -90,7 +96,9 @@ def constant(question: Question, answer: str | None = None) -> str:
 def abstain(question: Question) -> str:
     """The task's abstention; raises :class:`DataError` if it has none."""
     if question.abstention is None:
-        raise DataError(f"{question.sample_id}: field 'abstention' is missing, which policy=abstain answers.")
+        raise DataError(
+            f"{question.sample_id}: field 'abstention' is missing, which policy=abstain answers."
+        )
     return question.abstention
 
 
@@ -100,8 +108,9 @@ def uniform(question: Question, seed: int = 0) -> str:
 
 
 def noisy_oracle(question: Question, seed: int = 0, accuracy: float = DEFAULT_ACCURACY) -> str:
-    """The reference answer with probability ``accuracy``, else a wrong one, all equally likely; raises
-    :class:`DataError` if the task has none."""
+    """The reference answer with probability ``accuracy``, else a wrong one, all equally likely;
+    raises :class:`DataError` if the task has none.
+    """
     if question.draw(seed, "correct") < int(accuracy * 2**256):
         return oracle(question)
     if all(option == question.target for option in question.choices or question.answers):
@@ -119,13 +128,19 @@ def certainty(question: Question, seed: int = 0) -> float:
 
 
 def calibrated(question: Question, seed: int = 0) -> str:
-    """The reference answer with the probability that it states for an option letter (:func:`certainty`), else a wrong
-    one; ``overconfident`` gives the same answers, and always states 99 %."""
+    """The reference answer with the probability that it states for an option letter
+    (:func:`certainty`), else a wrong one; ``overconfident`` gives the same answers, and always
+    states 99 %.
+    """
     return noisy_oracle(replace(question, ideal=None), seed, certainty(question, seed))
 
 
-def with_confidence(policy: str, answer: str, question: Question, seed: int = 0) -> tuple[str, Probabilities | None]:
-    """A policy's answer with its confidence, as probabilities and, after a choice, in words; None without one."""
+def with_confidence(
+    policy: str, answer: str, question: Question, seed: int = 0
+) -> tuple[str, Probabilities | None]:
+    """A policy's answer with its confidence, as probabilities and, after a choice, in words; None
+    without one.
+    """
     if policy not in ("calibrated", "overconfident"):
         return answer, None
     sure = certainty(question, seed) if policy == "calibrated" else OVERCONFIDENT
@@ -134,12 +149,16 @@ def with_confidence(policy: str, answer: str, question: Question, seed: int = 0)
     letters: tuple[Letter, ...] = ()
     if answer in question.choices and len(answer) == 1:
         others = round((1 - sure) / max(1, len(question.choices) - 1), 6)
-        letters = (Letter(0, answer, {**dict.fromkeys(question.choices, others), answer: sure}, 1.0),)
+        letters = (
+            Letter(0, answer, {**dict.fromkeys(question.choices, others), answer: sure}, 1.0),
+        )
     return f"{answer}\nConfidence: {sure:.0%}", Probabilities(sure, letters)
 
 
 def streamed(question: Question, first: Callable[[Question], float]) -> str:
-    """The positive response to a stream from a round on, before it silence; the reference answer to other questions."""
+    """The positive response to a stream from a round on, before it silence; the reference answer to
+    other questions.
+    """
     if question.positive is None:
         return oracle(question)
     return question.positive if question.round >= first(question) else abstain(question)
@@ -174,7 +193,13 @@ def make_policy(
     if name not in POLICIES:
         raise UsageError(f"policy is {name!r}, expected one of {', '.join(POLICIES)}.")
     function, takes = POLICIES[name]
-    given = {key: value for key, value in (("accuracy", accuracy), ("answer", answer)) if value is not None}
+    given = {
+        key: value
+        for key, value in (("accuracy", accuracy), ("answer", answer))
+        if value is not None
+    }
     if others := given.keys() - set(takes):
-        raise UsageError(f"policy={name} takes no {min(others)}; leave it out or choose another policy.")
+        raise UsageError(
+            f"policy={name} takes no {min(others)}; leave it out or choose another policy."
+        )
     return partial(function, **given, **({"seed": seed} if "seed" in takes else {}))

@@ -20,13 +20,16 @@ from ._base import Arguments, ChatRequest, MedtasksAdapter, read_documents
 
 
 class ReplayArguments(Arguments):
-    """Arguments of ``medtasks_replay``. ``path`` is a JSONL file with ``sample_id``, ``response`` and, if a sample id
-    occurs in several tasks, ``task``; optionally ``finish_reason``: ``stop``, ``length`` for a response that the token
-    limit cut off, ``content_filter`` for one that was withheld. A response of null has failed. A row with the task
-    takes precedence. All repeats of a sample get the same response.
+    """Arguments of ``medtasks_replay``. ``path`` is a JSONL file with ``sample_id``, ``response``
+    and, if a sample id occurs in several tasks, ``task``; optionally ``finish_reason``: ``stop``,
+    ``length`` for a response that the token limit cut off, ``content_filter`` for one that was
+    withheld. A response of null has failed. A row with the task takes precedence. All repeats of a
+    sample get the same response.
 
-    ``missing`` decides whether a sample without a row ends the run or counts as not answered. ``prompts`` states what
-    the responses were made with: prompts that nobody knows here, or those of our tasks."""
+    ``missing`` decides whether a sample without a row ends the run or counts as not answered.
+    ``prompts`` states what the responses were made with: prompts that nobody knows here, or those
+    of our tasks.
+    """
 
     path: str
     missing: Literal["error", "failed"] = "error"
@@ -34,8 +37,9 @@ class ReplayArguments(Arguments):
 
 
 class MedtasksReplay(MedtasksAdapter):
-    """Answers each sample with its response in a JSONL file (:class:`ReplayArguments`). Errors end the process with one
-    sentence and exit code 1."""
+    """Answers each sample with its response in a JSONL file (:class:`ReplayArguments`). Errors end
+    the process with one sentence and exit code 1.
+    """
 
     answers_all_rounds = True
 
@@ -68,13 +72,16 @@ class MedtasksReplay(MedtasksAdapter):
         }
 
     def describe(self) -> dict[str, Any]:
-        """Provenance of the answers, JSON-serializable. ``unmatched`` are rows of the file that belong to no document
-        of the run (None before the first request)."""
+        """Provenance of the answers, JSON-serializable. ``unmatched`` are rows of the file that
+        belong to no document of the run (None before the first request).
+        """
         return dict(self._about)
 
     def answer(self, requests: list[ChatRequest]) -> list[Reply]:
         """Answer ``requests`` in their order, after looking up all of them."""
-        if self._about["unmatched"] is None:  # of all documents of the tasks, so the same number on every replica
+        if (
+            self._about["unmatched"] is None
+        ):  # of all documents of the tasks, so the same number on every replica
             known: dict[str | None, set[str]] = defaultdict(set)
             for task, split in {(request.task, request.split) for request in requests}:
                 documents = read_documents(self.task_dict[task][split], ("sample_id",))
@@ -83,8 +90,13 @@ class MedtasksReplay(MedtasksAdapter):
             unmatched = sum(sample_id not in known.get(task, ()) for task, sample_id in self._rows)
             self._about["unmatched"] = unmatched
             if unmatched and self.rank == 0:
-                logger.warning(f"medtasks_replay: {unmatched} rows of {self._path.name} match no document of the run")
-        found = [self._rows.get((one.task, one.sample_id), self._rows.get((None, one.sample_id))) for one in requests]
+                logger.warning(
+                    f"medtasks_replay: {unmatched} rows of {self._path.name} match no document of the run"
+                )
+        found = [
+            self._rows.get((one.task, one.sample_id), self._rows.get((None, one.sample_id)))
+            for one in requests
+        ]
         lacking = [request for request, row in zip(requests, found, strict=True) if row is None]
         if lacking and self._missing == "error":
             raise UsageError(
@@ -101,6 +113,9 @@ def _predictions(path: Path) -> list[Prediction]:
     for one in predictions:
         if "sample_id" not in one.keys:
             raise wrong(
-                one.where, "sample_id", None, "the id of a sample; here, pictures and questions do not identify it"
+                one.where,
+                "sample_id",
+                None,
+                "the id of a sample; here, pictures and questions do not identify it",
             )
     return predictions

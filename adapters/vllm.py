@@ -1,4 +1,6 @@
-"""``medtasks_vllm``: any vision-language checkpoint that vLLM serves, through vLLM's offline API."""
+"""``medtasks_vllm``: any vision-language checkpoint that vLLM serves, through vLLM's offline
+API.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,13 @@ from typing import Any
 
 from pydantic import ConfigDict, ValidationError
 
-from medtasks.core.errors import DataError, MedtasksError, UsageError, exit_with_sentence, first_line
+from medtasks.core.errors import (
+    DataError,
+    MedtasksError,
+    UsageError,
+    exit_with_sentence,
+    first_line,
+)
 from medtasks.core.schema import first_problem
 from medtasks.harness.backends import adapter_facts, fingerprint_of
 from medtasks.runs.replies import Probabilities, Reply
@@ -33,16 +41,24 @@ from ._base import (
 from ._decoding import LETTERS, Letters
 from ._reading import content_hash
 
-PICTURES_AT_ONCE = 128  # different pictures passed to the engine at once; prepared, they have some 10 MB each
-MOST_PICTURES = 64  # per prompt by default: vLLM needs it in advance, and a window shows up to 64 frames
-NAMED = 128  # most tokens whose log-probabilities vLLM gives at every step; five letters have about 100
+PICTURES_AT_ONCE = (
+    128  # different pictures passed to the engine at once; prepared, they have some 10 MB each
+)
+MOST_PICTURES = (
+    64  # per prompt by default: vLLM needs it in advance, and a window shows up to 64 frames
+)
+NAMED = (
+    128  # most tokens whose log-probabilities vLLM gives at every step; five letters have about 100
+)
 COUNTERS = ("prefix_cache_queries", "prefix_cache_hits", "mm_cache_queries", "mm_cache_hits")
 """vLLM's counters in ``usage``: tokens looked up and found in its prefix cache, and media items."""
 
 
 class VLLMArguments(GeneratingArguments):
-    """Arguments of ``medtasks_vllm``. All others are passed to ``vllm.LLM`` (``tensor_parallel_size``,
-    ``quantization``, ``max_model_len``, …); a dictionary is written as JSON: ``limit_mm_per_prompt={"image": 128}``."""
+    """Arguments of ``medtasks_vllm``. All others are passed to ``vllm.LLM``
+    (``tensor_parallel_size``, ``quantization``, ``max_model_len``, …); a dictionary is written as
+    JSON: ``limit_mm_per_prompt={"image": 128}``.
+    """
 
     model_config = ConfigDict(extra="allow")
 
@@ -51,9 +67,10 @@ class VLLMArguments(GeneratingArguments):
 
 
 class MedtasksVLLM(GeneratingAdapter):
-    """Generates answers with vLLM (``medtasks[vllm]``), without beam search. Requests are ordered by media, and
-    pictures carry a hash of their content as their ``uuid``, so that vLLM finds them in its caches without hashing. One
-    process serves all GPUs."""
+    """Generates answers with vLLM (``medtasks[vllm]``), without beam search. Requests are ordered
+    by media, and pictures carry a hash of their content as their ``uuid``, so that vLLM finds them
+    in its caches without hashing. One process serves all GPUs.
+    """
 
     name = "medtasks_vllm"
     alone_when_sampling = False
@@ -70,11 +87,15 @@ class MedtasksVLLM(GeneratingAdapter):
         engine: dict[str, Any] = {"limit_mm_per_prompt": {"image": MOST_PICTURES}}
         for name, value in (given.model_extra or {}).items():
             engine[name] = value
-            if isinstance(value, str) and value.startswith("{"):  # the harness's parser leaves such arguments as text
+            if isinstance(value, str) and value.startswith(
+                "{"
+            ):  # the harness's parser leaves such arguments as text
                 try:
                     engine[name] = json.loads(value)
                 except ValueError as error:
-                    raise UsageError(f"{name} is {value!r}, which is not valid JSON ({error}).") from error
+                    raise UsageError(
+                        f"{name} is {value!r}, which is not valid JSON ({error})."
+                    ) from error
         if engine.get("data_parallel_size", 1) != 1:
             raise UsageError(
                 f"data_parallel_size is {engine['data_parallel_size']}, but vLLM's offline API runs one replica; set "
@@ -85,10 +106,14 @@ class MedtasksVLLM(GeneratingAdapter):
         self._letters = Letters(self._tokenizer)
         self._answer_text = AnswerText(self._tokenizer)
         self._ends = ends_of_turn(self._tokenizer, self._tokenizer.eos_token_id)
-        self.devices = math.prod(int(engine.get(f"{kind}_parallel_size") or 1) for kind in ("tensor", "pipeline"))
+        self.devices = math.prod(
+            int(engine.get(f"{kind}_parallel_size") or 1) for kind in ("tensor", "pipeline")
+        )
         self._usage = dict.fromkeys(COUNTERS, 0)
         config = self._model.llm_engine.vllm_config.model_config.hf_config
-        self._placeholders = {getattr(config, f"{modality}_token_id", None) for modality in ("image", "video")} - {None}
+        self._placeholders = {
+            getattr(config, f"{modality}_token_id", None) for modality in ("image", "video")
+        } - {None}
 
     def clean(self) -> None:
         """Stop the engine; the harness calls this once it has all answers."""
@@ -99,13 +124,19 @@ class MedtasksVLLM(GeneratingAdapter):
         """The replies to a batch, whose settings are equal."""
         settings = self.settings_of(requests)
         if settings.num_beams != 1:
-            raise UsageError(f"num_beams is {settings.num_beams}, but medtasks_vllm has no beam search.")
+            raise UsageError(
+                f"num_beams is {settings.num_beams}, but medtasks_vllm has no beam search."
+            )
         replies: list[Reply] = []
         for asked, messages in self._portions(requests):
             sampling = [self._sampling(settings, request) for request in asked]
             try:
-                outputs = self._model.chat(messages, sampling, use_tqdm=False, lora_request=self._adapter)
-            except ValueError as error:  # raised for prompts that are too long or have too many pictures
+                outputs = self._model.chat(
+                    messages, sampling, use_tqdm=False, lora_request=self._adapter
+                )
+            except (
+                ValueError
+            ) as error:  # raised for prompts that are too long or have too many pictures
                 raise DataError(f"vLLM refused a request: {first_line(error)}") from error
             replies += [self._reply(*one, settings) for one in zip(outputs, asked, strict=True)]
         found: Counter[str] = Counter()
@@ -114,8 +145,12 @@ class MedtasksVLLM(GeneratingAdapter):
         self._usage = {name: int(found[f"vllm:{name}"]) for name in COUNTERS}
         return replies
 
-    def _portions(self, batch: Sequence[ChatRequest]) -> Iterator[tuple[list[ChatRequest], list[Messages]]]:
-        """Requests and their messages, in parts of limited size: vLLM prepares the pictures of a part at once."""
+    def _portions(
+        self, batch: Sequence[ChatRequest]
+    ) -> Iterator[tuple[list[ChatRequest], list[Messages]]]:
+        """Requests and their messages, in parts of limited size: vLLM prepares the pictures of a
+        part at once.
+        """
         asked: list[ChatRequest] = []
         portion: list[Messages] = []
         shown: set[str] = set()
@@ -141,8 +176,12 @@ class MedtasksVLLM(GeneratingAdapter):
         if engine.vllm_config.speculative_config is None:  # it has none
             known = engine.model_config.get_vocab_size()
             tokens = self._letters.tokens.items()
-            named = [token for token, letter in tokens if letter in request.options and token < known]
-            recorded = {"logprob_token_ids": named[:NAMED]} if named else {"logprobs": 0}  # the rarest are the last
+            named = [
+                token for token, letter in tokens if letter in request.options and token < known
+            ]
+            recorded = (
+                {"logprob_token_ids": named[:NAMED]} if named else {"logprobs": 0}
+            )  # the rarest are the last
         return SamplingParams(
             max_tokens=settings.max_new_tokens,
             temperature=settings.temperature,
@@ -153,7 +192,9 @@ class MedtasksVLLM(GeneratingAdapter):
             stop_token_ids=self._ends,
             detokenize=bool(settings.until),
             **recorded,
-            seed=sample_seed(self._given.seed, request.sample_id, request.repeat) if settings.sampling else None,
+            seed=sample_seed(self._given.seed, request.sample_id, request.repeat)
+            if settings.sampling
+            else None,
         )
 
     def _reply(self, output: Any, request: ChatRequest, settings: GenerationSettings) -> Reply:
@@ -168,14 +209,18 @@ class MedtasksVLLM(GeneratingAdapter):
             input_tokens=len(prompt),
             output_tokens=len(first.token_ids),
             finish=first.finish_reason,
-            vision_tokens=sum(token in self._placeholders for token in prompt) if self._placeholders else None,
+            vision_tokens=sum(token in self._placeholders for token in prompt)
+            if self._placeholders
+            else None,
             reused_tokens=output.num_cached_tokens,
             probabilities=probabilities(first, text, text_of, self._letters, request.options),
         )
 
 
 def _load(given: VLLMArguments, engine: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
-    """vLLM's engine, the request for the LoRA adapter if there is one, and JSON-serializable facts."""
+    """vLLM's engine, the request for the LoRA adapter if there is one, and JSON-serializable
+    facts.
+    """
     try:
         import vllm
         from vllm import LLM
@@ -186,7 +231,11 @@ def _load(given: VLLMArguments, engine: dict[str, Any]) -> tuple[Any, Any, dict[
     name, lora = given.pretrained, given.lora
     try:
         model = LLM(
-            model=name, seed=given.seed % 2**31, disable_log_stats=False, enable_lora=lora is not None, **engine
+            model=name,
+            seed=given.seed % 2**31,
+            disable_log_stats=False,
+            enable_lora=lora is not None,
+            **engine,
         )
     except Exception as error:  # vLLM, transformers and drivers raise many types
         # the first line of a validation error is only a count
@@ -201,7 +250,9 @@ def _load(given: VLLMArguments, engine: dict[str, Any]) -> tuple[Any, Any, dict[
     local, revision = fingerprint_of(name), engine.get("revision")
     facts = {
         "pretrained": name,
-        "revision": revision if local else getattr(config.hf_config, "_commit_hash", None) or revision,
+        "revision": revision
+        if local
+        else getattr(config.hf_config, "_commit_hash", None) or revision,
         **local,
         "lora": adapter_facts(lora),
         "architecture": config.architectures[0],
@@ -213,10 +264,15 @@ def _load(given: VLLMArguments, engine: dict[str, Any]) -> tuple[Any, Any, dict[
 
 
 def probabilities(
-    given: Any, text: str, text_of: Callable[[Sequence[int]], str], letters: Letters, options: Sequence[str]
+    given: Any,
+    text: str,
+    text_of: Callable[[Sequence[int]], str],
+    letters: Letters,
+    options: Sequence[str],
 ) -> Probabilities | None:
-    """Those of a completion of vLLM: its log-probabilities are the model's own, before penalties and sampling settings.
-    None if vLLM gave none."""
+    """Those of a completion of vLLM: its log-probabilities are the model's own, before penalties
+    and sampling settings. None if vLLM gave none.
+    """
     ended = given.finish_reason == "stop" and not isinstance(given.stop_reason, str)
     tokens = list(given.token_ids)[: -1 if ended else None]
     steps = list(given.logprobs or ())[: len(tokens)]

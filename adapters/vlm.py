@@ -1,7 +1,7 @@
 """``medtasks_vlm``: any transformers image-text-to-text checkpoint as a chat back-end of lmms-eval.
 
-Batches stay within the memory of the device. What prompts have in common is computed once, if the model's class
-supports it and the first batch of each kind had the same scores as without sharing.
+Batches stay within the memory of the device. What prompts have in common is computed once, if the
+model's class supports it and the first batch of each kind had the same scores as without sharing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,13 @@ import transformers
 from loguru import logger
 from transformers import AutoModelForImageTextToText, AutoProcessor
 
-from medtasks.core.errors import DataError, MedtasksError, UsageError, exit_with_sentence, first_line
+from medtasks.core.errors import (
+    DataError,
+    MedtasksError,
+    UsageError,
+    exit_with_sentence,
+    first_line,
+)
 from medtasks.core.schema import expects
 from medtasks.core.settings import current_settings
 from medtasks.harness.backends import adapter_facts, fingerprint_of
@@ -43,42 +49,72 @@ from ._base import (
 from ._decoding import Decoder
 from ._reading import Prompt, Reader, SharedPrefix, padded, refusal
 
-TINY = Path(__file__).with_name("tiny_vlm")  # trained on drawn pictures for the demo; its README says how
-COUNTERS = ("media_encoded", "media_reused", "prompt_tokens_computed", "prompt_tokens_reused", "ties_decided_alone")
-SHARE = 0.25  # of free memory for keys and values; their copies, activations and scores need the rest
+TINY = Path(__file__).with_name(
+    "tiny_vlm"
+)  # trained on drawn pictures for the demo; its README says how
+COUNTERS = (
+    "media_encoded",
+    "media_reused",
+    "prompt_tokens_computed",
+    "prompt_tokens_reused",
+    "ties_decided_alone",
+)
+SHARE = (
+    0.25  # of free memory for keys and values; their copies, activations and scores need the rest
+)
 LEAST, MOST = 2_048, 65_536
 CALM = 64  # batches without running out of memory, after which larger ones are tried again
 TYPICAL_ANSWER = 512
-"""Tokens of an answer for which a batch has room; more from the first longer one on. Limits are meant for models that
-reason: with room for the whole limit in every row, batches would be many times smaller."""
+"""Tokens of an answer for which a batch has room; more from the first longer one on. Limits are
+meant for models that
+reason: with room for the whole limit in every row, batches would be many times smaller.
+"""
 TRIED = 4  # tokens whose scores are compared with and without sharing, once per kind of batch
 TOLERANCE = {torch.float32: 1e-4, torch.float16: 0.01, torch.bfloat16: 0.05}
-"""Largest allowed difference, relative to the largest score. Padding alone changes scores by 1e-6 in single precision
-and by nearly 0.01 in bfloat16; wrong positions or masks by 0.01 to 0.2."""
-_SAMPLING_FIELDS = ("temperature", "top_p", "top_k", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff")
+"""Largest allowed difference, relative to the largest score. Padding alone changes scores by 1e-6
+in single precision and by nearly 0.01 in bfloat16; wrong positions or masks by 0.01 to 0.2.
+"""
+_SAMPLING_FIELDS = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "typical_p",
+    "epsilon_cutoff",
+    "eta_cutoff",
+)
 
 
 class VLMArguments(GeneratingArguments):
-    """Arguments of ``medtasks_vlm``; ``pretrained`` may also be ``tiny``, a small model for the demo. Under
-    ``accelerate launch`` each process takes a GPU of its own. A batch has at most ``batch_size`` samples, and no more
-    tokens than a quarter of the device's free memory can cache; sampled answers are batches of one. With
-    ``share_prefix``, what prompts have in common (pictures, frames, system message) is computed once. ``video=native``
-    shows frames of a video as one video with its times, for checkpoints whose processor takes videos."""
+    """Arguments of ``medtasks_vlm``; ``pretrained`` may also be ``tiny``, a small model for the
+    demo. Under ``accelerate launch`` each process takes a GPU of its own. A batch has at most
+    ``batch_size`` samples, and no more tokens than a quarter of the device's free memory can cache;
+    sampled answers are batches of one. With ``share_prefix``, what prompts have in common
+    (pictures, frames, system message) is computed once. ``video=native`` shows frames of a video as
+    one video with its times, for checkpoints whose processor takes videos.
+    """
 
-    device: Annotated[str, expects("auto, cpu, cuda or cuda:N", re.compile(r"auto|cpu|cuda(:\d+)?").fullmatch)] = "auto"
+    device: Annotated[
+        str, expects("auto, cpu, cuda or cuda:N", re.compile(r"auto|cpu|cuda(:\d+)?").fullmatch)
+    ] = "auto"
     batch_size: Count = 32
     share_prefix: bool = True
     video: Literal["images", "native"] = "images"
     revision: str | None = None
-    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"  # the checkpoint's own on a GPU, float32 on CPU
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = (
+        "auto"  # the checkpoint's own on a GPU, float32 on CPU
+    )
     attn_implementation: str | None = None
-    peft: str | None = None  # directory or hub id of a PEFT adapter; LoRA weights are merged into the model
+    peft: str | None = (
+        None  # directory or hub id of a PEFT adapter; LoRA weights are merged into the model
+    )
     trust_remote_code: bool = False  # whether code from the hub may run
 
 
 class MedtasksVLM(GeneratingAdapter):
-    """Generates answers with a vision-language checkpoint (:class:`VLMArguments`). Errors in arguments, checkpoint or
-    media end the process with one sentence and exit code 1."""
+    """Generates answers with a vision-language checkpoint (:class:`VLMArguments`). Errors in
+    arguments, checkpoint or media end the process with one sentence and exit code 1.
+    """
 
     name = "medtasks_vlm"
     holds_model = True
@@ -104,7 +140,10 @@ class MedtasksVLM(GeneratingAdapter):
         self._most_tokens = self._tokens = default_tokens(self._model)
         self._calm = 0
         self._longest_answer = TYPICAL_ANSWER
-        self._settings |= {"video": given.video, "share_prefix": given.share_prefix or "switched off"}
+        self._settings |= {
+            "video": given.video,
+            "share_prefix": given.share_prefix or "switched off",
+        }
         if given.share_prefix and (reason := refusal(self._model)):
             self._stop_sharing(reason)
         self._reading = ThreadPoolExecutor(1, thread_name_prefix="medtasks-reading")
@@ -125,7 +164,9 @@ class MedtasksVLM(GeneratingAdapter):
         super().clean()
 
     def batches(self, requests: list[ChatRequest]) -> Iterator[list[ChatRequest]]:
-        """``requests`` in batches; a thread reads the next one while the device works on this one."""
+        """``requests`` in batches; a thread reads the next one while the device works on this
+        one.
+        """
         planned = [*super().batches(requests)]
         ahead = None
         for batch, following in zip_longest(planned, planned[1:]):
@@ -139,26 +180,34 @@ class MedtasksVLM(GeneratingAdapter):
     def _prompt(self, request: ChatRequest) -> Prompt:
         began = time.monotonic()
         messages = read_messages(
-            request.messages(self.task_dict), self._given, native_video=self._given.video == "native"
+            request.messages(self.task_dict),
+            self._given,
+            native_video=self._given.video == "native",
         )
         try:
             prompt = self._reader.prompt(messages, request.options, whole=not self._sharing)
         except DataError as error:
             raise DataError(f"The model cannot take sample {request.sample_id}: {error}") from error
-        return replace(prompt, seconds=round(time.monotonic() - began, 6)) if prompt.media else prompt
+        return (
+            replace(prompt, seconds=round(time.monotonic() - began, 6)) if prompt.media else prompt
+        )
 
     def answer(self, requests: list[ChatRequest]) -> list[Reply]:
         """The replies to a batch, whose settings are equal."""
         settings, first = self.settings_of(requests), requests[0]
         seed = sample_seed(self._given.seed, first.sample_id, first.repeat)
         begun, self._begun = self._begun, None
-        read = begun[1] if begun and begun[0] is requests else self._begin(requests)  # a part of a failed batch
+        read = (
+            begun[1] if begun and begun[0] is requests else self._begin(requests)
+        )  # a part of a failed batch
         prompts, replies = read.result(), list[Reply]()
         room = min(settings.max_new_tokens, self._longest_answer)
         if not self._calm:  # after running out of memory; the error's frames kept tensors alive
             gc.collect()
             torch.cuda.empty_cache()
-        with torch.inference_mode():  # with gradients, whatever is shared would keep all that it was computed from
+        with (
+            torch.inference_mode()
+        ):  # with gradients, whatever is shared would keep all that it was computed from
             while len(replies) < len(prompts):
                 fitting = self._fitting(prompts[len(replies) :], room)
                 try:
@@ -181,26 +230,36 @@ class MedtasksVLM(GeneratingAdapter):
                 self._calm += 1
                 if self._calm % CALM == 0:
                     self._tokens = min(2 * self._tokens, self._most_tokens)
-        self._longest_answer = max(self._longest_answer, *(reply.output_tokens or 0 for reply in replies))
+        self._longest_answer = max(
+            self._longest_answer, *(reply.output_tokens or 0 for reply in replies)
+        )
         return replies
 
     def _fitting(self, prompts: Sequence[Prompt], room: int) -> Sequence[Prompt]:
-        """The first prompts with the same kinds of media, at least one, that fit with ``room`` for their answers."""
+        """The first prompts with the same kinds of media, at least one, that fit with ``room`` for
+        their answers.
+        """
         longest = 0
         for before, prompt in enumerate(prompts):
             longest = max(longest, prompt.tokens + room)
             # not all models accept batches that mix kinds of media
-            if before and ((before + 1) * longest > self._tokens or prompt.kinds != prompts[0].kinds):
+            if before and (
+                (before + 1) * longest > self._tokens or prompt.kinds != prompts[0].kinds
+            ):
                 return prompts[:before]
         return prompts
 
-    def _batch(self, prompts: Sequence[Prompt], settings: GenerationSettings, seed: int) -> list[Reply]:
+    def _batch(
+        self, prompts: Sequence[Prompt], settings: GenerationSettings, seed: int
+    ) -> list[Reply]:
         sharing = settings.num_beams == 1 and self._may_share(prompts)
         if sharing:
             inputs, reused = self._shared.inputs(prompts, self._padding)
         else:
             inputs, reused = self._from_the_start(prompts), [0] * len(prompts)
-        decoded = self._decoder.decode(inputs, [prompt.options for prompt in prompts], settings, seed)
+        decoded = self._decoder.decode(
+            inputs, [prompt.options for prompt in prompts], settings, seed
+        )
         replies = []
         for prompt, (reply, tied), count in zip(prompts, decoded, reused, strict=True):
             if tied and (sharing or len(prompts) > 1):  # rounding may have decided it
@@ -208,29 +267,48 @@ class MedtasksVLM(GeneratingAdapter):
                 alone = self._from_the_start([prompt])
                 [(reply, _)], count = self._decoder.decode(alone, [prompt.options], settings), 0
             replies.append(
-                replace(reply, reused_tokens=count, vision_tokens=prompt.vision_tokens, media_seconds=prompt.seconds)
+                replace(
+                    reply,
+                    reused_tokens=count,
+                    vision_tokens=prompt.vision_tokens,
+                    media_seconds=prompt.seconds,
+                )
             )
         return replies
 
     def _from_the_start(self, prompts: Sequence[Prompt]) -> dict[str, Any]:
-        """Inputs of whole prompts: their pixels, which are left out while prefixes are shared, are read again."""
+        """Inputs of whole prompts: their pixels, which are left out while prefixes are shared, are
+        read again.
+        """
         whole = []
         for prompt in prompts:
             complete = not prompt.media or any(name.startswith("pixel") for name in prompt.inputs)
-            whole.append(prompt if complete else self._reader.prompt(prompt.messages, prompt.options, whole=True))
-        self._usage["media_encoded"] += sum(media.count for prompt in whole for media in prompt.media)
+            whole.append(
+                prompt
+                if complete
+                else self._reader.prompt(prompt.messages, prompt.options, whole=True)
+            )
+        self._usage["media_encoded"] += sum(
+            media.count for prompt in whole for media in prompt.media
+        )
         self._usage["prompt_tokens_computed"] += sum(prompt.tokens for prompt in whole)
         return padded(whole, self._padding, self._model)
 
     def _may_share(self, prompts: Sequence[Prompt]) -> bool:
-        """Whether prefixes are shared; the first batch of a kind is compared with its prompts computed alone."""
+        """Whether prefixes are shared; the first batch of a kind is compared with its prompts
+        computed alone.
+        """
         images, videos = (media_in(prompts[0].messages, kind) for kind in ("image", "video"))
         kind = (min(len(images), 2), bool(videos), len(prompts) > 1)
         if not self._sharing or kind in self._tried:
             return self._sharing
-        alone = [self._decoder.scores(self._from_the_start([prompt]), TRIED) for prompt in prompts[:2]]
+        alone = [
+            self._decoder.scores(self._from_the_start([prompt]), TRIED) for prompt in prompts[:2]
+        ]
         try:
-            tokens, scores = self._decoder.scores(self._shared.inputs(prompts[:2], self._padding)[0], TRIED)
+            tokens, scores = self._decoder.scores(
+                self._shared.inputs(prompts[:2], self._padding)[0], TRIED
+            )
         except Exception as error:  # an untested model class may raise anything
             if is_out_of_memory(error):
                 raise
@@ -239,7 +317,9 @@ class MedtasksVLM(GeneratingAdapter):
         for row, (expected_tokens, expected) in enumerate(alone):
             # scores up to and including the first different token have the same input
             same = int((tokens[row] == expected_tokens[0]).cumprod(0).sum()) + 1
-            gap = float((scores[row, :same] - expected[0, :same]).abs().max() / expected.abs().max())
+            gap = float(
+                (scores[row, :same] - expected[0, :same]).abs().max() / expected.abs().max()
+            )
             if not gap <= TOLERANCE[self._model.dtype]:
                 self._stop_sharing(f"scores differ by {gap:.1%} from those of the prompt alone")
                 return False
@@ -262,18 +342,24 @@ def default_tokens(model: Any) -> int:
 
 def is_out_of_memory(error: Exception) -> bool:
     """Whether the device or the machine ran out of memory."""
-    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error)
+    return isinstance(
+        error, (MemoryError, torch.OutOfMemoryError)
+    ) or "can't allocate memory" in str(error)
 
 
 def load_checkpoint(given: VLMArguments, device: torch.device) -> tuple[Any, Any, dict[str, Any]]:
-    """A model in evaluation mode on ``device``, its processor, and JSON-serializable facts about both.
+    """A model in evaluation mode on ``device``, its processor, and JSON-serializable facts about
+    both.
 
     Raises:
-        MedtasksError: the checkpoint is missing or incomplete, is not a vision-language model, or has no chat template.
+        MedtasksError: the checkpoint is missing or incomplete, is not a vision-language model, or
+        has no chat template.
     """
     name = given.pretrained
     directory = TINY if name == "tiny" else Path(name).expanduser()
-    if not (directory / "config.json").is_file() and (directory.is_dir() or not HUB_ID.fullmatch(name)):
+    if not (directory / "config.json").is_file() and (
+        directory.is_dir() or not HUB_ID.fullmatch(name)
+    ):
         raise MedtasksError(
             f"{name}: neither a checkpoint directory, which has a config.json, nor a hub id (owner/name)."
         )
@@ -288,7 +374,9 @@ def load_checkpoint(given: VLMArguments, device: torch.device) -> tuple[Any, Any
     defaults.pop("transformers_version", None)
     facts = {
         "pretrained": name,
-        "revision": given.revision if local else getattr(model.config, "_commit_hash", None) or given.revision,
+        "revision": given.revision
+        if local
+        else getattr(model.config, "_commit_hash", None) or given.revision,
         **local,
         "peft": adapter_facts(given.peft),
         "architecture": type(model).__name__,
@@ -300,12 +388,16 @@ def load_checkpoint(given: VLMArguments, device: torch.device) -> tuple[Any, Any
         "transformers": transformers.__version__,
         "torch": torch.__version__,
     }
-    # A checkpoint that ships ``top_k=1`` would make every temperature greedy, and a greedy run would warn about a
-    # temperature it does not use; transformers falls back to the model's own object for options that are not set.
+    # A checkpoint that ships ``top_k=1`` would make every temperature greedy, and a greedy run
+    # would warn about a temperature it does not use; transformers falls back to the model's own
+    # object for options that are not set.
     fresh = type(model.generation_config)()
     for field in _SAMPLING_FIELDS:
         setattr(model.generation_config, field, None)
-    model.generation_config.do_sample, model.generation_config.max_length = fresh.do_sample, fresh.max_length
+    model.generation_config.do_sample, model.generation_config.max_length = (
+        fresh.do_sample,
+        fresh.max_length,
+    )
     return model, processor, facts
 
 
@@ -313,16 +405,22 @@ def load_checkpoint(given: VLMArguments, device: torch.device) -> tuple[Any, Any
 def _loading(name: str, what: str) -> Iterator[None]:
     try:
         yield
-    except Exception as error:  # transformers, safetensors and the hub client raise a dozen unrelated types
+    except (
+        Exception
+    ) as error:  # transformers, safetensors and the hub client raise a dozen unrelated types
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise MedtasksError(f"{name}: the {what} cannot be loaded: {lines[0]}") from error
 
 
 def _adjust_processor(processor: Any, given: VLMArguments) -> None:
     if not hasattr(processor, "image_processor") or not hasattr(processor, "tokenizer"):
-        raise MedtasksError(f"{given.pretrained}: its processor takes no images, expected a vision model.")
+        raise MedtasksError(
+            f"{given.pretrained}: its processor takes no images, expected a vision model."
+        )
     tokenizer, image_processor = processor.tokenizer, processor.image_processor
-    processor.chat_template = getattr(processor, "chat_template", None) or getattr(tokenizer, "chat_template", None)
+    processor.chat_template = getattr(processor, "chat_template", None) or getattr(
+        tokenizer, "chat_template", None
+    )
     if not processor.chat_template:
         raise MedtasksError(
             f"{given.pretrained}: no chat template, expected an instruction-tuned checkpoint with one "
@@ -350,11 +448,17 @@ def _load_model(given: VLMArguments, source: str, device: torch.device) -> Any:
         include={"trust_remote_code", "revision", "dtype", "attn_implementation"}, exclude_none=True
     )
     if given.dtype == "auto" and device.type == "cpu":
-        extra["dtype"] = "float32"  # "auto" keeps the checkpoint's, but half precision is slow and imprecise on CPU
+        extra["dtype"] = (
+            "float32"  # "auto" keeps the checkpoint's, but half precision is slow and imprecise on CPU
+        )
     if device.type == "cuda":
-        extra["device_map"] = {"": device}  # straight to the GPU, without a copy of the model in host memory
+        extra["device_map"] = {
+            "": device
+        }  # straight to the GPU, without a copy of the model in host memory
     with _loading(given.pretrained, "model"):
-        model, report = AutoModelForImageTextToText.from_pretrained(source, output_loading_info=True, **extra)
+        model, report = AutoModelForImageTextToText.from_pretrained(
+            source, output_loading_info=True, **extra
+        )
     unfit = sorted(map(str, {*report.get("missing_keys", ()), *report.get("mismatched_keys", ())}))
     if unfit:  # transformers would fill them with random numbers and only warn
         raise MedtasksError(
@@ -367,4 +471,6 @@ def _load_model(given: VLMArguments, source: str, device: torch.device) -> Any:
     with _loading(given.peft, "PEFT adapter"):
         adapted = PeftModel.from_pretrained(model, given.peft)
     # Merged weights are as fast as the plain model; some adapter types cannot be merged.
-    return adapted.merge_and_unload() if hasattr(adapted.base_model, "merge_and_unload") else adapted
+    return (
+        adapted.merge_and_unload() if hasattr(adapted.base_model, "merge_and_unload") else adapted
+    )

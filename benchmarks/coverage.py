@@ -1,6 +1,8 @@
-"""Coverage of the intervals of single scores, and level and power of the tests, on simulated benchmarks.
+"""Coverage of the intervals of single scores, and level and power of the tests, on simulated
+benchmarks.
 
-The tables of docs/statistics.md are printed by this script; it exits with 1 if a bound is missed. Seeds are fixed.
+The tables of docs/statistics.md are printed by this script; it exits with 1 if a bound is missed.
+Seeds are fixed.
 
     python benchmarks/coverage.py [--quick]
 """
@@ -41,8 +43,8 @@ MEAN = MeanMetric().score
 class Cell:
     """Accuracies of one design: the shares of intervals that hold the true one, and mean widths.
 
-    ``percentile_coverage`` and ``percentile_width`` are those of percentiles of a cluster bootstrap; NaN if not
-    simulated.
+    ``percentile_coverage`` and ``percentile_width`` are those of percentiles of a cluster
+    bootstrap; NaN if not simulated.
     """
 
     design: str
@@ -64,7 +66,9 @@ def accuracy_cell(
     """So many studies of one design; percentiles of the first ``resampled``."""
     draw = generator(design, accuracy, correlation, clusters)
     sizes = np.array([SIZES[design](draw, clusters) for _ in range(studies)])
-    right = draw.binomial(sizes, rates_of(draw, accuracy, correlation, sizes.shape)).astype(np.float64)
+    right = draw.binomial(sizes, rates_of(draw, accuracy, correlation, sizes.shape)).astype(
+        np.float64
+    )
     low, high = intervals_of(right, sizes.astype(np.float64))
     below, above = percentiles_of(right[:resampled], sizes[:resampled])
     return Cell(
@@ -74,13 +78,17 @@ def accuracy_cell(
         clusters,
         coverage=float(np.mean((low <= accuracy) & (accuracy <= high))),
         width=float(np.mean(high[: resampled or None] - low[: resampled or None])),
-        percentile_coverage=float(np.mean((below <= accuracy) & (accuracy <= above))) if resampled else np.nan,
+        percentile_coverage=float(np.mean((below <= accuracy) & (accuracy <= above)))
+        if resampled
+        else np.nan,
         percentile_width=float(np.mean(above - below)) if resampled else np.nan,
     )
 
 
 def intervals_of(right: Array, sizes: Array) -> tuple[Array, Array]:
-    """Both ends of the intervals of accuracies, with right answers and questions ``(studies, clusters)``."""
+    """Both ends of the intervals of accuracies, with right answers and questions ``(studies,
+    clusters)``.
+    """
     total, count = right.sum(axis=1), sizes.sum(axis=1)
     without = (total[:, None] - right) / (count[:, None] - sizes)
     return share_ends(total / count, without, right, sizes, total)
@@ -103,7 +111,9 @@ def accuracy_cells(quick: bool) -> list[Cell]:
                 for clusters in CLUSTERS:
                     compared = has_width_bound(design, accuracy, clusters)
                     number = 500 if compared else resampled
-                    cells.append(accuracy_cell(design, accuracy, correlation, clusters, studies, number))
+                    cells.append(
+                        accuracy_cell(design, accuracy, correlation, clusters, studies, number)
+                    )
     return cells
 
 
@@ -132,7 +142,9 @@ def accuracy_section(cells: list[Cell]) -> Section:
     missed = [f"{cell}: coverage {cell.coverage:.3f}" for cell in bounded if cell.coverage < LEAST]
     if mean < LEAST_ON_AVERAGE:
         missed.append(f"accuracies: coverage {mean:.3f} on average")
-    title = f"Intervals of accuracies: coverage, {mean:.3f} on average from {BOUND_FROM} clusters on"
+    title = (
+        f"Intervals of accuracies: coverage, {mean:.3f} on average from {BOUND_FROM} clusters on"
+    )
     return Section(title, ("accuracy, questions per cluster", *map(str, CLUSTERS)), rows, missed)
 
 
@@ -150,12 +162,16 @@ def width_section(cells: list[Cell]) -> Section:
 
 
 def text_section(quick: bool) -> Section:
-    """Coverage of scores of texts: the lowest over the intraclass correlations, or in quick mode their mean."""
+    """Coverage of scores of texts: the lowest over the intraclass correlations, or in quick mode
+    their mean.
+    """
     studies = 25 if quick else 1000
     rows, missed = [], []
     for text in TEXTS:
         for rate in TEXT_RATES:
-            truths = {correlation: text.truth(rate, correlation) for correlation in TEXT_CORRELATIONS}
+            truths = {
+                correlation: text.truth(rate, correlation) for correlation in TEXT_CORRELATIONS
+            }
             for clusters in TEXT_CLUSTERS:
                 row = [f"{text.name}, rate {rate}, {clusters} clusters"]
                 covered = []
@@ -167,7 +183,11 @@ def text_section(quick: bool) -> Section:
                     covered += cells
                     row.append(shown(fmean(cells) if quick else min(cells)))
                     if not quick:
-                        missed += [f"{row[0]}, {design}: {cell:.3f}" for cell in cells if too_low(cell, studies)]
+                        missed += [
+                            f"{row[0]}, {design}: {cell:.3f}"
+                            for cell in cells
+                            if too_low(cell, studies)
+                        ]
                 if quick and too_low(fmean(covered), studies * len(covered)):
                     missed.append(f"{row[0]}: {fmean(covered):.3f} on average")
                 rows.append(tuple(row))
@@ -176,14 +196,25 @@ def text_section(quick: bool) -> Section:
 
 
 def text_coverage(
-    text: Text, design: str, rate: float, correlation: float, clusters: int, truth: float, studies: int
+    text: Text,
+    design: str,
+    rate: float,
+    correlation: float,
+    clusters: int,
+    truth: float,
+    studies: int,
 ) -> float:
     draw = generator(text.name, design, rate, correlation, clusters)
-    return fmean(text.covers(draw, SIZES[design](draw, clusters), rate, correlation, truth) for _ in range(studies))
+    return fmean(
+        text.covers(draw, SIZES[design](draw, clusters), rate, correlation, truth)
+        for _ in range(studies)
+    )
 
 
 def too_low(coverage: float, studies: int) -> bool:
-    """Whether a simulated coverage is below the bound by more than two standard errors of the simulation."""
+    """Whether a simulated coverage is below the bound by more than two standard errors of the
+    simulation.
+    """
     error = (LEAST * (1 - LEAST) / studies) ** 0.5
     return coverage < LEAST - 2 * error
 
@@ -204,7 +235,9 @@ def sections(quick: bool) -> Iterator[Section]:
 def main() -> None:
     """Simulate, print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer studies: under two minutes on two cores")
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer studies: under two minutes on two cores"
+    )
     options = parser.parse_args()
     begin = time.perf_counter()
     missed = print_sections(sections(options.quick))

@@ -1,4 +1,6 @@
-"""Simulated benchmarks for coverage: sizes of clusters, and answers that are correlated within them."""
+"""Simulated benchmarks for coverage: sizes of clusters, and answers that are correlated within
+them.
+"""
 
 from __future__ import annotations
 
@@ -20,21 +22,33 @@ SIZES: dict[str, Callable[[Draw, int], Integers]] = {
     "one question each": lambda _, clusters: np.ones(clusters, dtype=np.int64),
     "nine each": lambda _, clusters: np.full(clusters, 9),
     "unequal, nine on average": lambda draw, clusters: 1 + draw.geometric(1 / 8, clusters),
-    "log-normal": lambda draw, clusters: np.ceil(draw.lognormal(1.5, 1.2, clusters)).astype(np.int64),
-    "one has half of all": lambda _, clusters: np.array([9 * (clusters - 1)] + [9] * (clusters - 1)),
+    "log-normal": lambda draw, clusters: np.ceil(draw.lognormal(1.5, 1.2, clusters)).astype(
+        np.int64
+    ),
+    "one has half of all": lambda _, clusters: np.array(
+        [9 * (clusters - 1)] + [9] * (clusters - 1)
+    ),
 }
-"""Questions per cluster by design. The log-normal sizes are 9 on average, and a few clusters hold most questions."""
+"""Questions per cluster by design. The log-normal sizes are 9 on average, and a few clusters hold
+most questions.
+"""
 
 
 def generator(*key: int | str | float) -> Draw:
-    """Random numbers of one cell of a table: the same in every run, and others than those of its neighbours."""
-    numbers = [int.from_bytes(part.encode()[:8], "big") if isinstance(part, str) else int(1000 * part) for part in key]
+    """Random numbers of one cell of a table: the same in every run, and others than those of its
+    neighbours.
+    """
+    numbers = [
+        int.from_bytes(part.encode()[:8], "big") if isinstance(part, str) else int(1000 * part)
+        for part in key
+    ]
     return np.random.default_rng(numbers)
 
 
 def rates_of(draw: Draw, mean: float, correlation: float, shape: int | tuple[int, int]) -> Array:
-    """The chance of a right answer in each cluster: beta-distributed, so that two answers of a cluster have this
-    intraclass correlation."""
+    """The chance of a right answer in each cluster: beta-distributed, so that two answers of a
+    cluster have this intraclass correlation.
+    """
     if correlation == 0:
         return np.full(shape, mean)
     both = 1 / correlation - 1
@@ -44,7 +58,9 @@ def rates_of(draw: Draw, mean: float, correlation: float, shape: int | tuple[int
 
 @dataclass(frozen=True)
 class Text:
-    """A score of texts: its statistics are drawn from the ``rates`` of the clusters that its items belong to."""
+    """A score of texts: its statistics are drawn from the ``rates`` of the clusters that its items
+    belong to.
+    """
 
     name: str
     score: Score
@@ -54,15 +70,23 @@ class Text:
     def truth(self, mean: float, correlation: float, rows: int = 1_000_000) -> float:
         """The score of very many items, each in a cluster of its own."""
         draw = generator(self.name, mean, correlation)
-        return float(self.score(self.rows(draw, rates_of(draw, mean, correlation, rows)).sum(axis=0)))
+        return float(
+            self.score(self.rows(draw, rates_of(draw, mean, correlation, rows)).sum(axis=0))
+        )
 
-    def covers(self, draw: Draw, sizes: Integers, mean: float, correlation: float, truth: float) -> bool:
+    def covers(
+        self, draw: Draw, sizes: Integers, mean: float, correlation: float, truth: float
+    ) -> bool:
         """Whether the interval of one simulated study holds the truth."""
         rates = rates_of(draw, mean, correlation, len(sizes))
         clusters = np.repeat(np.arange(len(sizes)), sizes)
         items = ClusteredItems.of(self.rows(draw, rates[clusters]), clusters)
         interval = score_interval(self.score, items, self.bounds)
-        return interval.low is not None and interval.high is not None and interval.low <= truth <= interval.high
+        return (
+            interval.low is not None
+            and interval.high is not None
+            and interval.low <= truth <= interval.high
+        )
 
 
 def _rouge(draw: Draw, rates: Array) -> Array:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Section:
-    """One table of simulations; ``missed`` names each bound that a cell does not keep, in a sentence."""
+    """One table of simulations; ``missed`` names each bound that a cell does not keep, in a
+    sentence.
+    """
 
     title: str
     header: tuple[str, ...]

@@ -1,4 +1,5 @@
-"""Level of the paired test, its warnings, and the power that `medtasks plan` promises, on simulated studies.
+"""Level of the paired test, its warnings, and the power that `medtasks plan` promises, on simulated
+studies.
 
 The sections of ``benchmarks/coverage.py`` on tests; alone:
 
@@ -33,14 +34,18 @@ CORRELATIONS = ((0.3, 0.3), (0.5, 0.1), (0.5, 0.0))
 """Of both models; models of unequal correlations are equal only on average."""
 LEVEL = 0.05
 EXCHANGEABLE, WARNED_ABOVE, OFTEN = 0.06, 0.07, 0.5
-"""Bounds: false alarms of exchangeable models; of others, above which so many studies carry a warning."""
+"""Bounds: false alarms of exchangeable models; of others, above which so many studies carry a
+warning.
+"""
 POWER = (0.77, 0.83)
 SEED = 0
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One design: the share of studies that tell equal models apart, and the share that is warned of."""
+    """One design: the share of studies that tell equal models apart, and the share that is warned
+    of.
+    """
 
     alarms: float
     warned: float
@@ -50,7 +55,9 @@ class Cell:
 
 
 def right_answers(draw: Draw, accuracy: float, correlation: float, sizes: Integers) -> Array:
-    """Right answers by cluster, whose rates have a beta distribution of this intraclass correlation."""
+    """Right answers by cluster, whose rates have a beta distribution of this intraclass
+    correlation.
+    """
     rates = np.full(len(sizes), accuracy)
     if correlation:
         both = 1 / correlation - 1
@@ -58,13 +65,19 @@ def right_answers(draw: Draw, accuracy: float, correlation: float, sizes: Intege
     return draw.binomial(sizes, rates).astype(np.float64)
 
 
-def false_alarms(design: str, clusters: int, accuracy: float, correlations: tuple[float, float], studies: int) -> Cell:
+def false_alarms(
+    design: str, clusters: int, accuracy: float, correlations: tuple[float, float], studies: int
+) -> Cell:
     """Two models of equal accuracy."""
-    draw = np.random.default_rng([SEED, clusters, round(100 * accuracy), round(10 * sum(correlations)), len(design)])
+    draw = np.random.default_rng(
+        [SEED, clusters, round(100 * accuracy), round(10 * sum(correlations)), len(design)]
+    )
     alarms = warned = 0
     for _ in range(studies):
         sizes = SIZES[design](draw, clusters)
-        first, second = (right_answers(draw, accuracy, correlation, sizes) for correlation in correlations)
+        first, second = (
+            right_answers(draw, accuracy, correlation, sizes) for correlation in correlations
+        )
         alarms += sign_flip_p(first - second) <= LEVEL
         sides = (np.column_stack([side, sizes]) for side in (first, second))
         warned += filled_clusters(*sides, sizes.astype(np.float64)) < FEW_FILLED
@@ -81,19 +94,27 @@ def type_one_errors(quick: bool) -> Section:
             if design == "one question each" and len(set(correlations)) > 1:
                 continue  # a lone answer is correlated with nothing, so the models are exchangeable
             for accuracy in ACCURACIES:
-                cells = [false_alarms(design, count, accuracy, correlations, studies) for count in counts]
+                cells = [
+                    false_alarms(design, count, accuracy, correlations, studies) for count in counts
+                ]
                 which = f"icc {correlations[0]:g} and {correlations[1]:g}, accuracy {accuracy:g}, {design}"
                 rows.append((which, *map(str, cells)))
                 for count, cell in zip(counts, cells, strict=True):
-                    error = math.sqrt(max(cell.alarms * (1 - cell.alarms), LEVEL * (1 - LEVEL)) / studies)
-                    least = cell.alarms - 2.5 * error  # above the bound beyond what chance makes of one of many cells
+                    error = math.sqrt(
+                        max(cell.alarms * (1 - cell.alarms), LEVEL * (1 - LEVEL)) / studies
+                    )
+                    least = (
+                        cell.alarms - 2.5 * error
+                    )  # above the bound beyond what chance makes of one of many cells
                     if len(set(correlations)) == 1 and least > EXCHANGEABLE:
-                        missed.append(f"paired test, {which}, {count} clusters: false alarms {cell.alarms:.3f}")
+                        missed.append(
+                            f"paired test, {which}, {count} clusters: false alarms {cell.alarms:.3f}"
+                        )
                     if least > WARNED_ABOVE and cell.warned < OFTEN:
-                        missed.append(f"paired test, {which}, {count} clusters: {cell}, warned too rarely")
-    title = (
-        f"False alarms of the paired test at the 5 % level, and studies that are warned of ({studies:,} studies each)"
-    )
+                        missed.append(
+                            f"paired test, {which}, {count} clusters: {cell}, warned too rarely"
+                        )
+    title = f"False alarms of the paired test at the 5 % level, and studies that are warned of ({studies:,} studies each)"
     return Section(title, ("models, clusters", *map(str, counts)), rows, missed)
 
 
@@ -119,14 +140,23 @@ def unlike_coverage(quick: bool) -> Section:
                 warned += UNLIKE_COVERAGE in found.cautions
             cell = Cell(alarms / studies, warned / studies)
             cells.append(cell)
-            if cell.alarms > WARNED_ABOVE + 2.5 * math.sqrt(LEVEL / studies) and cell.warned < OFTEN:
-                missed.append(f"paired test, {design}, {share:.0%} answered: {cell}, warned too rarely")
+            if (
+                cell.alarms > WARNED_ABOVE + 2.5 * math.sqrt(LEVEL / studies)
+                and cell.warned < OFTEN
+            ):
+                missed.append(
+                    f"paired test, {design}, {share:.0%} answered: {cell}, warned too rarely"
+                )
         rows.append((design, *map(str, cells)))
     title = f"False alarms if one model answers 95 % and the other fewer, 100 clusters ({studies:,} studies each)"
-    return Section(title, ("clusters", *(f"{100 * share:.0f} %" for share in answered)), rows, missed)
+    return Section(
+        title, ("clusters", *(f"{100 * share:.0f} %" for share in answered)), rows, missed
+    )
 
 
-def true_power(population: RightOrWrong, sizes: Integers, difference: float, draw: Draw, studies: int) -> float:
+def true_power(
+    population: RightOrWrong, sizes: Integers, difference: float, draw: Draw, studies: int
+) -> float:
     drawn = (population.differences(sizes, difference, draw) for _ in range(studies))
     return sum(sign_flip_p(each) <= LEVEL for each in drawn) / studies
 
@@ -149,14 +179,20 @@ def assumed_power(quick: bool) -> Section:
                 cells.append(f"{power:.3f} (at {difference:.3f})")
                 slack = 2.5 * math.sqrt(0.16 / studies)
                 if not POWER[0] - slack <= power <= POWER[1] + slack:
-                    missed.append(f"plan, {design}, score {score:g}, {count} clusters: power {power:.3f}")
+                    missed.append(
+                        f"plan, {design}, score {score:g}, {count} clusters: power {power:.3f}"
+                    )
             rows.append((f"score {score:g}, {design}", *cells))
-    title = f"True power at the difference that plan prints, without a pilot ({studies:,} studies each)"
+    title = (
+        f"True power at the difference that plan prints, without a pilot ({studies:,} studies each)"
+    )
     return Section(title, ("clusters", *map(str, counts)), rows, missed)
 
 
 def pilot_power(pilots: int, studies: int = 200) -> Section:
-    """The mean of the true power at the differences that `plan` prints after one pilot run or two."""
+    """The mean of the true power at the differences that `plan` prints after one pilot run or
+    two.
+    """
     rows, missed = [], []
     for design, counts in (("nine each", (50,)), ("log-normal", (50,))):
         for count in counts:
@@ -169,15 +205,21 @@ def pilot_power(pilots: int, studies: int = 200) -> Section:
                 bases = {"one": basis_of_score(contributed(first, sizes, right=first))}
                 bases["two"] = basis_of_pair(contributed(first - second, sizes))
                 for name, basis in bases.items():
-                    difference = basis.detectable(sizes, studies=80)  # errors of single results average out
+                    difference = basis.detectable(
+                        sizes, studies=80
+                    )  # errors of single results average out
                     assert difference is not None
                     powers[name].append(true_power(population, sizes, difference, draw, studies))
             means = {name: float(np.mean(each)) for name, each in powers.items()}
-            rows.append((f"{design}, {count} clusters", *(f"{mean:.3f}" for mean in means.values())))
+            rows.append(
+                (f"{design}, {count} clusters", *(f"{mean:.3f}" for mean in means.values()))
+            )
             for name, mean in means.items():
                 slack = 2.5 * float(np.std(powers[name])) / math.sqrt(pilots)
                 if not POWER[0] - slack <= mean <= POWER[1] + slack:
-                    missed.append(f"plan, {name} pilot, {design}, {count} clusters: power {mean:.3f}")
+                    missed.append(
+                        f"plan, {name} pilot, {design}, {count} clusters: power {mean:.3f}"
+                    )
     title = f"Mean true power at the difference that plan prints after one pilot run or two ({pilots} pilots each)"
     return Section(title, ("clusters", "one pilot", "two pilots"), rows, missed)
 
@@ -200,7 +242,9 @@ def sections(quick: bool) -> Iterator[Section]:
 def main() -> None:
     """Simulate, print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer studies: under a minute on one core")
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer studies: under a minute on one core"
+    )
     sys.exit(1 if print_sections(sections(parser.parse_args().quick)) else 0)
 
 

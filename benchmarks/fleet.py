@@ -1,13 +1,16 @@
-"""``medtasks_ray`` on a local Ray cluster of several nodes, with a back-end that sleeps instead of computing.
+"""``medtasks_ray`` on a local Ray cluster of several nodes, with a back-end that sleeps instead of
+computing.
 
-    scaling     answers/s of 1, 2 and 4 replicas against the ideal, and with one of four replicas four times slower:
-                units taken by idle replicas, against static shares
-    driver      requests/s with a back-end that answers at once, with and without pictures
-    kills       random kills (SIGKILL) of replicas, nodes and the command: no answer on disk is lost or asked for again,
+    scaling     answers/s of 1, 2 and 4 replicas against the ideal, and with one of four replicas
+                four times slower: units taken by idle replicas, against static shares
+    driver      requests/s with a back-end that answers at once, with and without pictures kills
+    random kills (SIGKILL) of replicas, nodes and the command: no answer on disk is lost or asked
+    for again,
                 and the result is that of a run that was not killed
 
-Work is Kvasir-shaped: 24 questions about each picture of 720 × 576. Each run is a command in a process of its own, with
-storing and scoring; answers/s are those of its manifest, from the first request to the last answer on disk.
+Work is Kvasir-shaped: 24 questions about each picture of 720 × 576. Each run is a command in a
+process of its own, with storing and scoring; answers/s are those of its manifest, from the first
+request to the last answer on disk.
 
     python benchmarks/fleet.py [scaling] [driver] [kills] [--kills 30] [--seed 0]
 
@@ -52,7 +55,8 @@ NODE = {"num_cpus": 1, "object_store_memory": 10**8}
 class Sleeping(MedtasksAdapter):
     """Answers each request with its sample's id after ``seconds``.
 
-    The first one that finds no directory ``slow`` is slower. Each request is logged with the process that got it.
+    The first one that finds no directory ``slow`` is slower. Each request is logged with the
+    process that got it.
     """
 
     runs_model = True
@@ -95,14 +99,24 @@ def cluster(nodes: int) -> Iterator[Any]:
 
 
 def command(
-    output: Path, data: Path, arguments: str, launcher: tuple[str, ...] = (), how: str = "--command", **environment: str
+    output: Path,
+    data: Path,
+    arguments: str,
+    launcher: tuple[str, ...] = (),
+    how: str = "--command",
+    **environment: str,
 ) -> subprocess.Popen[str]:
     """Start a run, or with ``--asking`` one that ends when all answers are on disk."""
     output.mkdir(parents=True, exist_ok=True)
     with (output / "printed").open("w") as printed:
         return subprocess.Popen(
             [sys.executable, *launcher, __file__, how, str(output), arguments],
-            env={**os.environ, "MEDTASKS_DATA": str(data), "MEDTASKS_CACHE": f"{data}/cache", **environment},
+            env={
+                **os.environ,
+                "MEDTASKS_DATA": str(data),
+                "MEDTASKS_CACHE": f"{data}/cache",
+                **environment,
+            },
             stdout=printed,
             stderr=printed,
         )
@@ -121,7 +135,9 @@ def run(output: Path, arguments: str) -> None:
 
 
 def asking(output: Path, arguments: str) -> None:
-    """:func:`run`, until all answers are on disk; prints seconds and CPU seconds of this process."""
+    """:func:`run`, until all answers are on disk; prints seconds and CPU seconds of this
+    process.
+    """
     from medtasks.harness.requests import Requests
 
     def ask(self: Requests, lm: Any, requests: Any) -> Any:
@@ -158,42 +174,80 @@ def seconds_of(*given: Any, **environment: Any) -> float:
 def scaling(work: Path) -> None:
     """Print answers/s by number of replicas, and with a slow one."""
     data = prepared(work / "scaling", REQUESTS)
-    print(f"\n{REQUESTS} requests of {SECONDS} s\n\n| replicas | shares | s | answers/s | ideal | of ideal |")
+    print(
+        f"\n{REQUESTS} requests of {SECONDS} s\n\n| replicas | shares | s | answers/s | ideal | of ideal |"
+    )
     print("|---|---|---:|---:|---:|---:|")
 
     def row(replicas: str, shares: str, seconds: float, ideal: float) -> None:
-        columns = [f"{seconds:.2f}", f"{REQUESTS / seconds:.1f}", f"{ideal:.1f}", f"{REQUESTS / seconds / ideal:.3f}"]
+        columns = [
+            f"{seconds:.2f}",
+            f"{REQUESTS / seconds:.1f}",
+            f"{ideal:.1f}",
+            f"{REQUESTS / seconds / ideal:.3f}",
+        ]
         print(f"| {replicas} | {shares} | {' | '.join(columns)} |", flush=True)
 
     for replicas in (1, 2, 4):
         with cluster(replicas) as made:
-            sleeping = f"seconds={SECONDS},replicas={replicas},unit_tokens={UNIT},address={made.address}"
-            row(str(replicas), "units", seconds_of(work / f"{replicas}", data, sleeping), replicas / SECONDS)
+            sleeping = (
+                f"seconds={SECONDS},replicas={replicas},unit_tokens={UNIT},address={made.address}"
+            )
+            row(
+                str(replicas),
+                "units",
+                seconds_of(work / f"{replicas}", data, sleeping),
+                replicas / SECONDS,
+            )
             if replicas == MOST:
-                slower, ideal = f"{MOST}, one {SLOWER} times slower", (MOST - 1 + 1 / SLOWER) / SECONDS
-                row(slower, "units", seconds_of(work / "slow", data, f"{sleeping},slow={work}/claimed"), ideal)
+                slower, ideal = (
+                    f"{MOST}, one {SLOWER} times slower",
+                    (MOST - 1 + 1 / SLOWER) / SECONDS,
+                )
+                row(
+                    slower,
+                    "units",
+                    seconds_of(work / "slow", data, f"{sleeping},slow={work}/claimed"),
+                    ideal,
+                )
     launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(MOST))
     static = f"seconds={SECONDS},slow={work}/claimed-too"
-    row(slower, "static", seconds_of(work / "static", data, static, launcher, ACCELERATE_USE_CPU="true"), ideal)
+    row(
+        slower,
+        "static",
+        seconds_of(work / "static", data, static, launcher, ACCELERATE_USE_CPU="true"),
+        ideal,
+    )
 
 
 def driver(work: Path) -> None:
     """Print requests/s of the command, with replicas that answer at once."""
     data = prepared(work / "driver", 16_022)
-    print("\n| 16,022 requests | replicas | s | requests/s | CPU s of the command | requests per CPU s |")
+    print(
+        "\n| 16,022 requests | replicas | s | requests/s | CPU s of the command | requests per CPU s |"
+    )
     print("|---|---:|---:|---:|---:|---:|")
     for name, blind in (("without pictures", "1"), ("668 pictures", "0")):
         for replicas in (1, 2):
             output = work / f"driver-{blind}-{replicas}"
-            command(output, data, f"replicas={replicas},cpus=0.5", how="--asking", MEDTASKS_BLIND=blind).wait()
+            command(
+                output, data, f"replicas={replicas},cpus=0.5", how="--asking", MEDTASKS_BLIND=blind
+            ).wait()
             seconds, cpu = json.loads((output / "printed").read_text().splitlines()[-1])
-            columns = [f"{seconds:.2f}", f"{16_022 / seconds:,.0f}", f"{cpu:.2f}", f"{16_022 / cpu:,.0f}"]
+            columns = [
+                f"{seconds:.2f}",
+                f"{16_022 / seconds:,.0f}",
+                f"{cpu:.2f}",
+                f"{16_022 / cpu:,.0f}",
+            ]
             print(f"| {name} | {replicas} | {' | '.join(columns)} |", flush=True)
 
 
 @dataclass
 class Kills(Outcome):
-    """A command that is started again until it has finished, on a cluster whose nodes are replaced."""
+    """A command that is started again until it has finished, on a cluster whose nodes are
+    replaced.
+    """
 
     work: Path
     data: Path
@@ -215,11 +269,17 @@ class Kills(Outcome):
 
     def asked(self) -> list[list[str]]:
         """Sample and process of each request that reached a replica."""
-        return [line.split() for line in self.log.read_text().splitlines()] if self.log.exists() else []
+        return (
+            [line.split() for line in self.log.read_text().splitlines()]
+            if self.log.exists()
+            else []
+        )
 
     def stored(self) -> set[str]:
         """Samples whose answer is on disk."""
-        answers = [one for folder in self.output.rglob("*_unfinished") for one in read_answers(folder)]
+        answers = [
+            one for folder in self.output.rglob("*_unfinished") for one in read_answers(folder)
+        ]
         return {one.reply.text for one in answers if one.reply.failed is None}
 
     def run_once(self, most: int, expected: dict[str, Any]) -> None:
@@ -289,7 +349,9 @@ def kills(work: Path, count: int, seed: int) -> bool:
         case = Kills(work, data, nodes, random.Random(seed))
         while case.kills.total() < count:
             case.run_once(count, expected)
-    print(f"\n{count} kills, seed {seed}: {dict(case.kills)}; {case.finished} runs finished, {REQUESTS} requests each")
+    print(
+        f"\n{count} kills, seed {seed}: {dict(case.kills)}; {case.finished} runs finished, {REQUESTS} requests each"
+    )
     print(f"lost: {case.lost}; on disk and asked again: {case.again}; in flight and asked again: {case.in_flight}; "
           f"files that differ: {case.differing}")  # fmt: skip
     return case.flawless
@@ -297,7 +359,9 @@ def kills(work: Path, count: int, seed: int) -> bool:
 
 def main() -> int:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("parts", nargs="*", default=["scaling", "driver", "kills"])
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--seed", type=int, default=0)

@@ -1,17 +1,20 @@
 """S4: answering with a transformers checkpoint, against the harness's own back-ends, in one run.
 
-Every contender is a process of its own and answers the same requests with the same random-weight checkpoint, which
-never ends an answer early, so that all generate the same number of tokens. What the vision tower and the decoder were
-run on is counted by hooks on their modules, for all contenders alike. One other request is answered before the clock
-starts. Where a machine has other work to do, CPU seconds are the steadier measure.
+Every contender is a process of its own and answers the same requests with the same random-weight
+checkpoint, which never ends an answer early, so that all generate the same number of tokens. What
+the vision tower and the decoder were run on is counted by hooks on their modules, for all
+contenders alike. One other request is answered before the clock starts. Where a machine has other
+work to do, CPU seconds are the steadier measure.
 
-The harness's back-ends load bfloat16 whatever the device, so they are given the same model in the precision of the run.
-`huggingface` of lmms-eval 0.7.3 does not run with this transformers as it is: it loads the model without its language
-head, and passes the processor an argument that was renamed. Here it has the whole model, and the argument is left out.
+The harness's back-ends load bfloat16 whatever the device, so they are given the same model in the
+precision of the run. `huggingface` of lmms-eval 0.7.3 does not run with this transformers as it is:
+it loads the model without its language head, and passes the processor an argument that was renamed.
+Here it has the whole model, and the argument is left out.
 
-`--shape gpu` is work for an accelerator: a checkpoint of the size of Qwen2.5-VL-3B, in bfloat16. `--shape engine` is
-more groups of smaller pictures, for `medtasks_vllm` in media order and shuffled, if vLLM is installed: order only
-matters where the caches hold less than the run shows, so the KV cache has room for 2,560 tokens.
+`--shape gpu` is work for an accelerator: a checkpoint of the size of Qwen2.5-VL-3B, in bfloat16.
+`--shape engine` is more groups of smaller pictures, for `medtasks_vllm` in media order and
+shuffled, if vLLM is installed: order only matters where the caches hold less than the run shows, so
+the KV cache has room for 2,560 tokens.
 """
 
 from __future__ import annotations
@@ -34,7 +37,9 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1]))  # training/ is not installed
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
-os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")  # hooks and the process's CPU time need the engine in here
+os.environ.setdefault(
+    "VLLM_ENABLE_V1_MULTIPROCESSING", "0"
+)  # hooks and the process's CPU time need the engine in here
 
 TOKEN = 28 * 28  # pixels that become one token
 CONTENDERS = {
@@ -59,9 +64,11 @@ ENGINE = {
 
 @dataclass(frozen=True)
 class Work:
-    """``groups`` times ``questions`` requests, which share ``pictures`` pictures of ``tokens`` tokens each.
+    """``groups`` times ``questions`` requests, which share ``pictures`` pictures of ``tokens``
+    tokens each.
 
-    In a stream every request shows ``growth`` more than the one before it. An answer has ``answer`` tokens.
+    In a stream every request shows ``growth`` more than the one before it. An answer has ``answer``
+    tokens.
     """
 
     name: str
@@ -98,7 +105,9 @@ SHAPES = {
 
 
 def checkpoint(directory: Path, shape: str) -> Path:
-    """A random-weight Qwen2.5-VL of 123 M parameters, of 42 M for the engine, or of the size of the 3B one."""
+    """A random-weight Qwen2.5-VL of 123 M parameters, of 42 M for the engine, or of the size of the
+    3B one.
+    """
     from training.tiny import TinyConfig, build_tiny_vlm
 
     shapes = {
@@ -129,7 +138,9 @@ def documents(work: Work) -> Iterator[dict[str, Any]]:
         for number in range(work.questions):
             yield {
                 "sample_id": f"{work.name}-{group}-{number}",
-                "media": [f"{group}-{place}" for place in range(work.pictures + work.growth * number)],
+                "media": [
+                    f"{group}-{place}" for place in range(work.pictures + work.growth * number)
+                ],
                 "tokens": work.tokens,
                 "question": "The image is a single frame. Reply to the question in one sentence of plain clinical "
                 f"language. Deal with every part of it.\n\nQuestion: {asked * (1 + number % 3)}{number}?",
@@ -144,7 +155,9 @@ def messages(document: dict[str, Any]) -> list[dict[str, Any]]:
     side = round((document["tokens"] * TOKEN) ** 0.5)
     parts: list[dict[str, Any]] = []
     for name in document["media"]:
-        noise = np.random.default_rng(list(name.encode())).integers(0, 256, (20, 20, 3), dtype=np.uint8)
+        noise = np.random.default_rng(list(name.encode())).integers(
+            0, 256, (20, 20, 3), dtype=np.uint8
+        )
         parts.append({"type": "image", "url": Image.fromarray(noise).resize((side, side))})
     return [{"role": "user", "content": [*parts, {"type": "text", "text": document["question"]}]}]
 
@@ -165,7 +178,9 @@ def requests(name: str, answer: int, rows: list[dict[str, Any]]) -> list[Any]:
     ]
 
 
-def load(kind: str, path: str, batch: int, device: str, dtype: str) -> tuple[Any, Counts | EngineCounts]:
+def load(
+    kind: str, path: str, batch: int, device: str, dtype: str
+) -> tuple[Any, Counts | EngineCounts]:
     """The back-end, and what its model is run on."""
     import torch
 
@@ -174,7 +189,13 @@ def load(kind: str, path: str, batch: int, device: str, dtype: str) -> tuple[Any
     if kind in ("ours", "plain"):
         from medtasks.adapters.vlm import MedtasksVLM
 
-        ours = MedtasksVLM(pretrained=path, device=device, dtype=dtype, batch_size=batch, share_prefix=kind == "ours")
+        ours = MedtasksVLM(
+            pretrained=path,
+            device=device,
+            dtype=dtype,
+            batch_size=batch,
+            share_prefix=kind == "ours",
+        )
         return ours, Counts(ours._model)
     from transformers import AutoModelForImageTextToText
 
@@ -185,12 +206,16 @@ def load(kind: str, path: str, batch: int, device: str, dtype: str) -> tuple[Any
     back_end = getattr(importlib.import_module(f"lmms_eval.models.chat.{kind}"), name)
     peer = back_end(pretrained=path, device=device, device_map=device, batch_size=batch, **extra)
     precision = getattr(torch, dtype)
-    peer._model = AutoModelForImageTextToText.from_pretrained(path, dtype=precision, device_map=device).eval()
+    peer._model = AutoModelForImageTextToText.from_pretrained(
+        path, dtype=precision, device_map=device
+    ).eval()
     peer.processor = WithoutEmpty(peer.processor)
     return peer, Counts(peer._model)
 
 
-def load_engine(path: str, batch: int, device: str, dtype: str, *, shuffled: bool) -> tuple[Any, EngineCounts]:
+def load_engine(
+    path: str, batch: int, device: str, dtype: str, *, shuffled: bool
+) -> tuple[Any, EngineCounts]:
     """``medtasks_vllm``; with ``shuffled``, requests reach vLLM in random order."""
     from medtasks.adapters.vllm import MedtasksVLLM
 
@@ -202,7 +227,9 @@ def load_engine(path: str, batch: int, device: str, dtype: str, *, shuffled: boo
             return planned
 
     settings = ENGINE if device == "cpu" else {"max_model_len": 16384}
-    model = (Shuffled if shuffled else MedtasksVLLM)(pretrained=path, dtype=dtype, batch_size=batch, **settings)
+    model = (Shuffled if shuffled else MedtasksVLLM)(
+        pretrained=path, dtype=dtype, batch_size=batch, **settings
+    )
     return model, EngineCounts(model._model)
 
 
@@ -251,7 +278,9 @@ class EngineCounts:
         self._engine = engine
         self._before = 0
         self.pictures = 0
-        engine.apply_model(lambda model: model.visual.register_forward_pre_hook(self._sees, with_kwargs=True))
+        engine.apply_model(
+            lambda model: model.visual.register_forward_pre_hook(self._sees, with_kwargs=True)
+        )
 
     def _sees(self, module: Any, args: Any, kwargs: Any) -> None:  # noqa: ARG002
         self.pictures += len(kwargs["grid_thw"])
@@ -269,7 +298,9 @@ class EngineCounts:
         return self._computed() - self._before
 
 
-def contend(kind: str, work: Work, path: str, batch: int, device: str, dtype: str) -> dict[str, Any]:
+def contend(
+    kind: str, work: Work, path: str, batch: int, device: str, dtype: str
+) -> dict[str, Any]:
     """Answer the work, and what that took."""
     import torch
 
@@ -288,7 +319,9 @@ def contend(kind: str, work: Work, path: str, batch: int, device: str, dtype: st
         "seconds": seconds,
         "cpu": cpu,
         "pictures": counts.pictures,
-        "prefill": counts.prefill(len(rows) * (work.answer - 1)),  # the last of an answer's tokens is never read
+        "prefill": counts.prefill(
+            len(rows) * (work.answer - 1)
+        ),  # the last of an answer's tokens is never read
         "peak": on_gpu or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "tokens": [one.token_counts.output_tokens for one in results],
         "texts": [one.text for one in results],
@@ -300,16 +333,25 @@ def in_its_process(task: dict[str, Any]) -> dict[str, Any] | None:
     command = [sys.executable, __file__, "--contend", json.dumps(task)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        print(f"  {task['kind']} does not run here: {done.stderr.strip().splitlines()[-1]}", flush=True)
+        print(
+            f"  {task['kind']} does not run here: {done.stderr.strip().splitlines()[-1]}",
+            flush=True,
+        )
         return None
     found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return found
 
 
 def compare(work: Work, path: Path, device: str, dtype: str, only: str) -> None:
-    """One table: every contender on ``work``; ratios and answers are compared with the first one."""
-    print(f"\n{work.name}: {work.groups} x {work.questions} requests, {work.answer} new tokens each, {dtype}\n")
-    print("| back-end | at once | samples/s | ratio | CPU s | ratio | pictures encoded | prompt tokens | MiB | same |")
+    """One table: every contender on ``work``; ratios and answers are compared with the first
+    one.
+    """
+    print(
+        f"\n{work.name}: {work.groups} x {work.questions} requests, {work.answer} new tokens each, {dtype}\n"
+    )
+    print(
+        "| back-end | at once | samples/s | ratio | CPU s | ratio | pictures encoded | prompt tokens | MiB | same |"
+    )
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|", flush=True)
     first: dict[str, Any] | None = None
     for name, (kind, fixed) in CONTENDERS.items():
@@ -317,13 +359,22 @@ def compare(work: Work, path: Path, device: str, dtype: str, only: str) -> None:
             continue
         batch = fixed or work.questions
         found = in_its_process(
-            {"kind": kind, "work": asdict(work), "path": str(path), "batch": batch, "device": device, "dtype": dtype}
+            {
+                "kind": kind,
+                "work": asdict(work),
+                "path": str(path),
+                "batch": batch,
+                "device": device,
+                "dtype": dtype,
+            }
         )
         if found is None:
             continue
         first = first or found
         if set(found["tokens"]) != {work.answer}:
-            print(f"  {name}: answers have {sorted(set(found['tokens']))} tokens, not {work.answer}")
+            print(
+                f"  {name}: answers have {sorted(set(found['tokens']))} tokens, not {work.answer}"
+            )
         answers = len(found["texts"])
         cells = (
             name,

@@ -1,10 +1,13 @@
-"""S5: verdicts per second of `judge_questions` against what the endpoint can give and against plain openai clients.
+"""S5: verdicts per second of `judge_questions` against what the endpoint can give and against plain
+openai clients.
 
-The stub judge runs in a process of its own and answers each request after a fixed latency. Its capacity is measured by
-a bare load generator (non-blocking sockets, requests as ready bytes, nothing read but the length) with as many
-connections as the others have requests in flight. "openai" and "openai, aiohttp" are `openai.AsyncOpenAI` with its two
-HTTP clients, asked as many questions at a time by as many tasks: prompts ready, answers not read. Ours is everything:
-prompts rendered, requests, verdicts validated and stored. All are measured in turn, several times; medians count.
+The stub judge runs in a process of its own and answers each request after a fixed latency. Its
+capacity is measured by a bare load generator (non-blocking sockets, requests as ready bytes,
+nothing read but the length) with as many connections as the others have requests in flight.
+"openai" and "openai, aiohttp" are `openai.AsyncOpenAI` with its two HTTP clients, asked as many
+questions at a time by as many tasks: prompts ready, answers not read. Ours is everything: prompts
+rendered, requests, verdicts validated and stored. All are measured in turn, several times; medians
+count.
 """
 
 from __future__ import annotations
@@ -36,7 +39,10 @@ def questions(count: int) -> list[Any]:
 
     document = task_documents("med_cmr_open_sod")[0]
     answer = "Response {}: the pattern on the image speaks for it. " * 4 + document["target"]
-    return [Question(f"s{number:06}", document, answer.replace("{}", str(number))) for number in range(count)]
+    return [
+        Question(f"s{number:06}", document, answer.replace("{}", str(number)))
+        for number in range(count)
+    ]
 
 
 def _verdict() -> str:
@@ -44,7 +50,10 @@ def _verdict() -> str:
 
     aspects = load_rubric("med_cmr_open").aspects
     return json.dumps(
-        {one.name: {"reason": "A sentence of ordinary length, as judges give.", "score": 3} for one in aspects}
+        {
+            one.name: {"reason": "A sentence of ordinary length, as judges give.", "score": 3}
+            for one in aspects
+        }
     )
 
 
@@ -108,7 +117,9 @@ def bare(url: str, count: int, connections: int) -> None:
 
     ready = selectors.DefaultSelector()
     for _ in range(connections):
-        ready.register(socket.create_connection((host, int(port))), selectors.EVENT_READ, bytearray())
+        ready.register(
+            socket.create_connection((host, int(port))), selectors.EVENT_READ, bytearray()
+        )
     for key in list(ready.get_map().values()):
         ask(key.fileobj)  # type: ignore[arg-type]
     while finished < count:
@@ -136,7 +147,9 @@ def plain_openai(url: str, count: int, concurrency: int, *, aiohttp: bool) -> No
         bodies = iter([request_body("@")] * count)
         kind = openai.DefaultAioHttpClient if aiohttp else openai.DefaultAsyncHttpxClient
         limits = {"limits": openai.DEFAULT_CONNECTION_LIMITS} if aiohttp else {}
-        async with openai.AsyncOpenAI(base_url=url, api_key="none", http_client=kind(**limits)) as client:
+        async with openai.AsyncOpenAI(
+            base_url=url, api_key="none", http_client=kind(**limits)
+        ) as client:
 
             async def work() -> None:
                 for body in bodies:
@@ -158,7 +171,9 @@ def ours(url: str, count: int, concurrency: int) -> None:
     settings = JudgeSettings(base_url=url, model="stub", concurrency=concurrency)
     with tempfile.TemporaryDirectory() as folder, VerdictStore(Path(folder) / "store") as store:
         result = asyncio.run(
-            judge_questions(questions(count), load_rubric("med_cmr_open"), JudgeClient(settings), store)
+            judge_questions(
+                questions(count), load_rubric("med_cmr_open"), JudgeClient(settings), store
+            )
         )
     assert all(verdict.scores for verdict in result.values())
 
@@ -188,7 +203,10 @@ def rows(latency: float, count: int, concurrency: int, repeats: int) -> Iterator
     capacity = statistics.median(rate for rate, _ in found["endpoint's capacity"])
     for name, runs in found.items():
         rate, computed = (statistics.median(column) for column in zip(*runs, strict=True))
-        share = [one / whole for (one, _), (whole, _) in zip(runs, found["endpoint's capacity"], strict=True)]
+        share = [
+            one / whole
+            for (one, _), (whole, _) in zip(runs, found["endpoint's capacity"], strict=True)
+        ]
         yield (
             f"| {1000 * latency:.0f} | {name} | {rate:,.0f} | {rate / capacity:.3f} "
             f"| {min(share):.3f} to {max(share):.3f} | {computed:,.0f} |"
@@ -204,9 +222,16 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, default=64)
     asked = parser.parse_args()
     cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
-    print(f"{platform.machine()}, {cores} cores, load before {load:.1f}, Python {platform.python_version()}; ", end="")
-    print(f"{asked.verdicts:,} verdicts, {asked.concurrency} in flight, medians of {asked.repeats}\n")
-    print("| latency, ms | client | answers/s | of capacity | of capacity, runs | CPU µs per answer |")
+    print(
+        f"{platform.machine()}, {cores} cores, load before {load:.1f}, Python {platform.python_version()}; ",
+        end="",
+    )
+    print(
+        f"{asked.verdicts:,} verdicts, {asked.concurrency} in flight, medians of {asked.repeats}\n"
+    )
+    print(
+        "| latency, ms | client | answers/s | of capacity | of capacity, runs | CPU µs per answer |"
+    )
     print("|---:|---|---:|---:|---:|---:|")
     for latency in asked.latency:
         for row in rows(latency, asked.verdicts, asked.concurrency, asked.repeats):

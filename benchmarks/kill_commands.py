@@ -64,11 +64,15 @@ class Command:
         (place / "modules").write_text("\n".join(sys.modules))
         (place / "printed").write_text(printed.getvalue())
 
-    def kill_at_random(self, kills: int, draw: random.Random, work: Path, run: Path, cache: Path) -> None:
+    def kill_at_random(
+        self, kills: int, draw: random.Random, work: Path, run: Path, cache: Path
+    ) -> None:
         """Kill the command until it was killed ``kills`` times and finished."""
         whole = self._place(work / f"{self.name}-whole", run, cache)
         forked(lambda: self.run(whole), work / "output")
-        for module in (whole / "modules").read_text().split():  # which each attempt would have to import
+        for module in (
+            (whole / "modules").read_text().split()
+        ):  # which each attempt would have to import
             with contextlib.suppress(Exception):
                 importlib.import_module(module)
         again = self._place(work / f"{self.name}-again", run, cache)
@@ -85,7 +89,9 @@ class Command:
                 self.kills += not ended
                 if (place / RESULT).exists() and self.content(place) != expected:
                     self.half_written.append(str(place))
-                ended = ended or (place / RESULT).exists()  # a command that never overwrites would refuse it
+                ended = (
+                    ended or (place / RESULT).exists()
+                )  # a command that never overwrites would refuse it
             self.finished += 1
             if self.content(place) != expected:
                 self.half_written.append(str(place))
@@ -122,7 +128,9 @@ def log_content(place: Path) -> object:
     found = []
     for path in sorted((place / RESULT).iterdir()):
         with ZipFile(path) as archive:
-            found.append((path.name, sorted((member.filename, member.CRC) for member in archive.infolist())))
+            found.append(
+                (path.name, sorted((member.filename, member.CRC) for member in archive.infolist()))
+            )
     return found
 
 
@@ -142,7 +150,9 @@ def commands() -> list[Command]:
     score = ["score", "predictions.jsonl", "--task", GROUP, "--model", "m", "--out", RESULT]
     build = ["leaderboard", "build", "run_medtasks", "--demonstration", "--out", RESULT]
     return [
-        Command("export inspect", ["export", "inspect", "run_medtasks", "--out", RESULT], log_content),
+        Command(
+            "export inspect", ["export", "inspect", "run_medtasks", "--out", RESULT], log_content
+        ),
         Command("score --out", score, run_content),
         Command("score", ["score", "run_medtasks"], printed),
         Command("leaderboard build", build, site_content),
@@ -161,14 +171,20 @@ def made_run(work: Path) -> Path:
             lines.append(json.dumps(row))
     (work / "predictions.jsonl").write_text("\n".join(lines))
     os.chdir(work)
-    command = Command("", ["score", "predictions.jsonl", "--task", GROUP, "--model", "m", "--out", RESULT], printed)
+    command = Command(
+        "",
+        ["score", "predictions.jsonl", "--task", GROUP, "--model", "m", "--out", RESULT],
+        printed,
+    )
     command.run(work)
     return work / RESULT
 
 
 def main() -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--kills", type=int, default=100, help="over all commands")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", help="one command")
@@ -192,7 +208,9 @@ def main() -> int:
     print("| command | kills | finished | half written | left behind |\n|---|---:|---:|---:|---:|")
     for command in chosen:
         wrong = len(command.half_written), len(command.left)
-        print(f"| {command.name} | {command.kills} | {command.finished} | {wrong[0]} | {wrong[1]} |")
+        print(
+            f"| {command.name} | {command.kills} | {command.finished} | {wrong[0]} | {wrong[1]} |"
+        )
     return int(not all(command.flawless for command in chosen))
 
 

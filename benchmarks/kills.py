@@ -1,10 +1,11 @@
 """Kills at random moments: no answer is lost, and none that was on disk is asked for again.
 
-For each back-end the same command is started again until it finishes, and killed (SIGKILL): three times out of four at
-a moment drawn uniformly over the time that asking for the missing replies takes, else over the duration of a whole run
-with start-up, scoring and writing. Each attempt is a forked process in which lmms-eval is imported already. After each
-attempt, the requests sent to the model, or received by the HTTP server, are compared with the replies that were on disk
-before it. At the end the result directory is compared with that of a run that was not killed.
+For each back-end the same command is started again until it finishes, and killed (SIGKILL): three
+times out of four at a moment drawn uniformly over the time that asking for the missing replies
+takes, else over the duration of a whole run with start-up, scoring and writing. Each attempt is a
+forked process in which lmms-eval is imported already. After each attempt, the requests sent to the
+model, or received by the HTTP server, are compared with the replies that were on disk before it. At
+the end the result directory is compared with that of a run that was not killed.
 
     python benchmarks/kills.py --kills 50 --seed 0
 
@@ -35,17 +36,23 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1]))  # training/ is not installed
 TASKS = ["kvasir_vqa_x1_level1", "mi_cxr_stagewise_icr", "med_cmr_mcq_ltg"]
-SERVER_TASKS = ["kvasir_vqa_x1_level1", "mi_cxr_tel", "med_cmr_mcq_ltg"]  # no two requests are alike
+SERVER_TASKS = [
+    "kvasir_vqa_x1_level1",
+    "mi_cxr_tel",
+    "med_cmr_mcq_ltg",
+]  # no two requests are alike
 FLYING = 4
 LATENCY = 0.1
 
 
 @dataclass(kw_only=True)
 class Outcome:
-    """What became of a command that was killed and started again: kills by their kind, finished runs, and requests.
+    """What became of a command that was killed and started again: kills by their kind, finished
+    runs, and requests.
 
-    ``in_flight`` were asked for again since their answer was not on disk, ``again`` although it was; the answers of
-    ``lost`` were on disk, or never arrived. ``differing`` are files that are not those of a run that was not killed.
+    ``in_flight`` were asked for again since their answer was not on disk, ``again`` although it
+    was; the answers of ``lost`` were on disk, or never arrived. ``differing`` are files that are
+    not those of a run that was not killed.
     """
 
     kills: Counter[str] = field(default_factory=Counter)
@@ -83,7 +90,9 @@ class Case(Outcome):
 
         if self.model != "async_openai":
             _log_requests(self.model, self.log)
-        harness.run_tasks(self.model, self.arguments, self.tasks, output, gen_kwargs="max_new_tokens=8")
+        harness.run_tasks(
+            self.model, self.arguments, self.tasks, output, gen_kwargs="max_new_tokens=8"
+        )
         (self.work / "modules").write_text("\n".join(sys.modules))
 
     def stored(self, output: Path) -> set[str]:
@@ -193,7 +202,9 @@ def kill_at_random(case: Case, kills: int, draw: random.Random) -> None:
     case.work.mkdir()
     whole = case.work / "whole"
     _, duration = forked(lambda: case.run(whole), case.work / "output")
-    for module in (case.work / "modules").read_text().split():  # which each attempt would have to import
+    for module in (
+        (case.work / "modules").read_text().split()
+    ):  # which each attempt would have to import
         with contextlib.suppress(Exception):
             importlib.import_module(module)
     asking = case.seconds_asking()
@@ -212,7 +223,10 @@ def kill_at_random(case: Case, kills: int, draw: random.Random) -> None:
                 missing = 1 - len(stored) / len(everything)
                 moment = Moment(draw.uniform(0, duration))
                 if missing and draw.random() < 0.75:
-                    moment = Moment(draw.uniform(0, asking * missing), lambda seen=before: len(case.asked()) > seen)
+                    moment = Moment(
+                        draw.uniform(0, asking * missing),
+                        lambda seen=before: len(case.asked()) > seen,
+                    )
             ended, _ = forked(lambda to=output: case.run(to), case.work / "output", moment)
             fresh = case.asked()[before:]
             case.again += len(stored & set(fresh))
@@ -220,7 +234,9 @@ def kill_at_random(case: Case, kills: int, draw: random.Random) -> None:
             now = case.stored(output)
             case.lost += 0 if written else len(stored - now)
             if not ended:
-                where = "writing" if written or now >= everything else "asking" if fresh else "starting"
+                where = (
+                    "writing" if written or now >= everything else "asking" if fresh else "starting"
+                )
                 case.kills["scoring, " * (where == "writing") + where] += 1
             stored = now
             ended = ended or bool(written)
@@ -239,13 +255,21 @@ def _results(output: Path) -> list[Path]:
 
 
 def contents(output: Path) -> dict[str, Any]:
-    """Content of the newest result directory; of the manifest, what does not depend on time and work."""
+    """Content of the newest result directory; of the manifest, what does not depend on time and
+    work.
+    """
     folder = max(_results(output))
     files: dict[str, Any] = {
-        str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
     }
     manifest = json.loads(files.pop("manifest.json"))
-    return {**files, "tasks of the manifest": manifest["tasks"], "finish": manifest["model"].get("finish")}
+    return {
+        **files,
+        "tasks of the manifest": manifest["tasks"],
+        "finish": manifest["model"].get("finish"),
+    }
 
 
 def differing(expected: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
@@ -267,7 +291,9 @@ class Handler(BaseHTTPRequestHandler):
         message = {"role": "assistant", "content": f"{'ABCDE'[int(key, 16) % 5]} {key}"}
         usage = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
         reply = {"id": key, "object": "chat.completion", "created": 0, "model": "m", "usage": usage}
-        raw = json.dumps({**reply, "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}).encode()
+        raw = json.dumps(
+            {**reply, "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+        ).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(raw)))
@@ -295,15 +321,25 @@ def predictions(path: Path) -> str:
     from medtasks.benchmarks.documents import task_documents
     from medtasks.catalog.spec import leaf_tasks
 
-    rows = {(leaf, doc["sample_id"]) for task in TASKS for leaf in leaf_tasks(task) for doc in task_documents(leaf)}
-    lines = [json.dumps({"task": task, "sample_id": sample, "response": "A"}) for task, sample in sorted(rows)]
+    rows = {
+        (leaf, doc["sample_id"])
+        for task in TASKS
+        for leaf in leaf_tasks(task)
+        for doc in task_documents(leaf)
+    }
+    lines = [
+        json.dumps({"task": task, "sample_id": sample, "response": "A"})
+        for task, sample in sorted(rows)
+    ]
     path.write_text("\n".join(lines))
     return str(path)
 
 
 def main() -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--kills", type=int, default=50, help="over all back-ends")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", help="one back-end")
@@ -327,10 +363,22 @@ def main() -> int:
         replay = f"path={predictions(work / 'predictions.jsonl')}"
         qwen = f"pretrained={tiny_checkpoint()},device_map=cpu,device=cpu"
         cases = [
-            Case("medtasks_vlm", "medtasks_vlm", "pretrained=tiny,device=cpu,batch_size=8", TASKS, work / "vlm"),
+            Case(
+                "medtasks_vlm",
+                "medtasks_vlm",
+                "pretrained=tiny,device=cpu,batch_size=8",
+                TASKS,
+                work / "vlm",
+            ),
             Case("medtasks_replay", "medtasks_replay", replay, TASKS, work / "replay"),
             Case("qwen2_5_vl", "qwen2_5_vl", qwen, TASKS, work / "qwen"),
-            Case("async_openai, HTTP server", "async_openai", openai, SERVER_TASKS, work / "async_openai"),
+            Case(
+                "async_openai, HTTP server",
+                "async_openai",
+                openai,
+                SERVER_TASKS,
+                work / "async_openai",
+            ),
         ]
         cases = [case for case in cases if given.only in (None, case.model)]
         for number, case in enumerate(cases):
@@ -342,12 +390,24 @@ def main() -> int:
         shutil.rmtree(work, ignore_errors=True)
     print(f"{sum(case.kills.total() for case in cases)} kills, seed {given.seed}\n")
     print(
-        "| back-end | kills | starting | asking | scoring, writing | runs finished | requests of a run | lost |", end=""
+        "| back-end | kills | starting | asking | scoring, writing | runs finished | requests of a run | lost |",
+        end="",
     )
-    print(" on disk and asked again | in flight and asked again | results that differ |\n|---|" + "---:|" * 10)
+    print(
+        " on disk and asked again | in flight and asked again | results that differ |\n|---|"
+        + "---:|" * 10
+    )
     for case in cases:
         phases = [case.kills[name] for name in ("starting", "asking", "scoring, writing")]
-        columns = [sum(phases), *phases, case.finished, case.requests, case.lost, case.again, case.in_flight]
+        columns = [
+            sum(phases),
+            *phases,
+            case.finished,
+            case.requests,
+            case.lost,
+            case.again,
+            case.in_flight,
+        ]
         print(f"| {case.name} | {' | '.join(map(str, columns))} | {len(case.differing)} |")
     return int(not all(case.flawless for case in cases))
 

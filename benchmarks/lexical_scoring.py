@@ -1,9 +1,10 @@
 """Target S1: lexical scoring of a Kvasir-VQA-x1-shaped result folder, and a leaderboard of it.
 
-In one run, on the same generated rows: the published recipe (Hugging Face ``evaluate`` metrics, called anew for all
-rows, each level and each class) and what users call, each in a process of its own: ``medtasks score DIR``, which
-also makes intervals, with an empty cache and again with what that left, and reading the folder for a leaderboard.
-The values must agree before any time is printed.
+In one run, on the same generated rows: the published recipe (Hugging Face ``evaluate`` metrics,
+called anew for all rows, each level and each class) and what users call, each in a process of its
+own: ``medtasks score DIR``, which also makes intervals, with an empty cache and again with what
+that left, and reading the folder for a leaderboard. The values must agree before any time is
+printed.
 
     python benchmarks/lexical_scoring.py [--rows N] [--seed S]
 """
@@ -49,8 +50,27 @@ LEVEL_SIZES = {1: 5548, 2: 5261, 3: 5213}
 QUESTIONS_PER_IMAGE = 24
 TOLERANCE = 1e-9
 
-COLORS = ["pink", "red", "white", "yellow", "brown", "pink and red", "whitish", "violet", "green", "black"]
-PLACES = ["center", "upper-left", "upper-center", "upper-right", "center-left", "center-right", "lower-left"]
+COLORS = [
+    "pink",
+    "red",
+    "white",
+    "yellow",
+    "brown",
+    "pink and red",
+    "whitish",
+    "violet",
+    "green",
+    "black",
+]
+PLACES = [
+    "center",
+    "upper-left",
+    "upper-center",
+    "upper-right",
+    "center-left",
+    "center-right",
+    "lower-left",
+]
 PLACES += ["lower-center", "lower-right"]
 COUNTS = ["one", "two", "three", "four", "no", "several"]
 LANDMARKS = ["cecum", "ileum", "pylorus", "z-line", "no anatomical landmark"]
@@ -71,9 +91,18 @@ YES_NO = ["", "not "]
 CLASSES: dict[str, tuple[list[str], list[str]]] = {
     "polyp_type": (["the polyp is classified as {}", "a polyp of type {} is visible"], POLYPS),
     "polyp_removal_status": (["the polyps have {}been removed", "removal is {}complete"], YES_NO),
-    "text_presence": (["text is {}present in the image", "written text does {}appear on screen"], YES_NO),
-    "box_artifact_presence": (["a green and black box artifact is {}visible", "the box is {}shown"], YES_NO),
-    "landmark_presence": (["the landmark identified is the {}", "evidence of {} can be seen"], LANDMARKS),
+    "text_presence": (
+        ["text is {}present in the image", "written text does {}appear on screen"],
+        YES_NO,
+    ),
+    "box_artifact_presence": (
+        ["a green and black box artifact is {}visible", "the box is {}shown"],
+        YES_NO,
+    ),
+    "landmark_presence": (
+        ["the landmark identified is the {}", "evidence of {} can be seen"],
+        LANDMARKS,
+    ),
     "abnormality_color": (["the abnormality appears {}", "its color is predominantly {}"], COLORS),
     "polyp_count": (["{} polyps were identified", "there are {} polyps in the image"], COUNTS),
     "instrument_location": (["the instrument is located in the {}", "the tool lies {}"], PLACES),
@@ -82,13 +111,28 @@ CLASSES: dict[str, tuple[list[str], list[str]]] = {
         ["gastroscopy", "colonoscopy"],
     ),
     "instrument_presence": (["{} is present", "the image shows {}"], TOOLS),
-    "abnormality_presence": (["{} was detected", "findings consistent with {} are noted"], FINDINGS),
-    "finding_presence": (["the image does {}contain any finding", "findings are {}present"], YES_NO),
+    "abnormality_presence": (
+        ["{} was detected", "findings consistent with {} are noted"],
+        FINDINGS,
+    ),
+    "finding_presence": (
+        ["the image does {}contain any finding", "findings are {}present"],
+        YES_NO,
+    ),
     "finding_count": (["{} findings are present", "a total of {} findings were noted"], COUNTS),
-    "instrument_count": (["{} instruments are in view", "the image contains {} instruments"], COUNTS),
-    "abnormality_location": (["the abnormality is in the {} region", "it is found in the {}"], PLACES),
+    "instrument_count": (
+        ["{} instruments are in view", "the image contains {} instruments"],
+        COUNTS,
+    ),
+    "abnormality_location": (
+        ["the abnormality is in the {} region", "it is found in the {}"],
+        PLACES,
+    ),
     "landmark_color": (["the anatomical landmark is {}", "the landmark shows a {} color"], COLORS),
-    "landmark_location": (["the anatomical landmark lies in the {}", "it sits in the {} area"], PLACES),
+    "landmark_location": (
+        ["the anatomical landmark lies in the {}", "it sits in the {} area"],
+        PLACES,
+    ),
     "polyp_size": (["the polyp measures {}", "its estimated size is {}"], SIZES),
 }
 OPENINGS = [
@@ -128,15 +172,21 @@ class Row:
 
 
 def generate(rows: int, seed: int) -> list[Row]:
-    """Rows with the published share of levels; the prediction is the reference after a few random edits."""
+    """Rows with the published share of levels; the prediction is the reference after a few random
+    edits.
+    """
     draw = random.Random(seed)
     total = sum(LEVEL_SIZES.values())
-    levels = [level for level, size in LEVEL_SIZES.items() for _ in range(round(size * rows / total))]
+    levels = [
+        level for level, size in LEVEL_SIZES.items() for _ in range(round(size * rows / total))
+    ]
     made = []
     for number, level in enumerate((levels + [3] * rows)[:rows]):
         names = [name for name in CLASSES if level == 1 or name != "finding_presence"]
         classes = tuple(draw.choices(names, k=level))  # a class may be named twice, as in the data
-        clauses = [(draw.choice(CLASSES[name][0]), draw.choice(CLASSES[name][1]), name) for name in classes]
+        clauses = [
+            (draw.choice(CLASSES[name][0]), draw.choice(CLASSES[name][1]), name) for name in classes
+        ]
         frame = draw.choice(OPENINGS), draw.choice(LINKS)
         reference = sentence([text.format(value) for text, value, _ in clauses], *frame)
         prediction = reference
@@ -150,7 +200,15 @@ def generate(rows: int, seed: int) -> list[Row]:
             words = sentence(guesses, *frame).split()
             words = [SWAPS.get(word, word) if draw.random() < 0.4 else word for word in words]
             prediction = " ".join(word for word in words if draw.random() > 0.04)
-        made.append(Row(prediction, reference, level, classes, f"image{number % -(-rows // QUESTIONS_PER_IMAGE)}"))
+        made.append(
+            Row(
+                prediction,
+                reference,
+                level,
+                classes,
+                f"image{number % -(-rows // QUESTIONS_PER_IMAGE)}",
+            )
+        )
     return made
 
 
@@ -173,15 +231,22 @@ Compute = Callable[[list[str], list[str]], dict[str, float]]
 
 
 def published_recipe() -> tuple[dict[str, Compute], str]:
-    """``evaluate`` metrics by name as functions of (predictions, references), and where they came from."""
+    """``evaluate`` metrics by name as functions of (predictions, references), and where they came
+    from.
+    """
     import evaluate
 
     def loaded(source: Callable[[str], str]) -> dict[str, Any]:
-        return {name: evaluate.load(source(name)) for name in ("rouge", "meteor", "chrf", "bleu", "exact_match")}
+        return {
+            name: evaluate.load(source(name))
+            for name in ("rouge", "meteor", "chrf", "bleu", "exact_match")
+        }
 
     try:
         modules, origin = loaded(lambda name: name), "the hub's modules"
-    except Exception as error:  # whatever a missing hub raises: connection, cache and offline errors
+    except (
+        Exception
+    ) as error:  # whatever a missing hub raises: connection, cache and offline errors
         local = Path(__file__).parent / "hf_metrics"
         modules = loaded(lambda name: str(local / name))
         origin = f"local modules of `benchmarks/hf_metrics` (the hub: {type(error).__name__})"
@@ -189,13 +254,25 @@ def published_recipe() -> tuple[dict[str, Compute], str]:
     def rouge(aggregated: bool, predictions: list[str], references: list[str]) -> dict[str, float]:
         types = ["rouge1", "rouge2", "rougeL"]
         got = modules["rouge"].compute(
-            predictions=predictions, references=references, rouge_types=types, use_aggregator=aggregated
+            predictions=predictions,
+            references=references,
+            rouge_types=types,
+            use_aggregator=aggregated,
         )
-        return {name: float(sum(value) / len(value)) if not aggregated else value for name, value in got.items()}
+        return {
+            name: float(sum(value) / len(value)) if not aggregated else value
+            for name, value in got.items()
+        }
 
-    def single(name: str, key: str, predictions: list[str], references: list[str], **options: Any) -> dict[str, float]:
+    def single(
+        name: str, key: str, predictions: list[str], references: list[str], **options: Any
+    ) -> dict[str, float]:
         module = modules["chrf" if name == "chrf++" else name]
-        return {name: float(module.compute(predictions=predictions, references=references, **options)[key])}
+        return {
+            name: float(
+                module.compute(predictions=predictions, references=references, **options)[key]
+            )
+        }
 
     def exact(predictions: list[str], references: list[str]) -> dict[str, float]:
         sides = ([text.strip().lower() for text in side] for side in (predictions, references))
@@ -249,7 +326,11 @@ def write_folder(rows: list[Row], folder: Path) -> None:
         settings={},
         tasks=facts,
         groups={"kvasir_vqa_x1": tuple(samples)},
-        data={"kvasir_vqa_x1": DataFacts(fingerprint="0" * 64, mini=True, records=len(rows), excluded={})},
+        data={
+            "kvasir_vqa_x1": DataFacts(
+                fingerprint="0" * 64, mini=True, records=len(rows), excluded={}
+            )
+        },
     )
     write_run(folder, RunRecord(manifest=manifest, samples=samples, tasks={}, groups={}))
 
@@ -301,14 +382,19 @@ def run_ours(folder: Path, cache: Path) -> tuple[dict[str, dict[str, float]], di
         shutil.rmtree(made, ignore_errors=True)
     python = [sys.executable]
     # a finished run has scores; samples without them would all be reported as different
-    cpu_seconds([*python, "-m", "medtasks", "score", str(folder), "--out", str(finished)], cache.with_name("unused"))
+    cpu_seconds(
+        [*python, "-m", "medtasks", "score", str(folder), "--out", str(finished)],
+        cache.with_name("unused"),
+    )
     folder = finished
     collect = [*python, "-c", COLLECT, str(scored), str(cache)]
     spent = {
         "`medtasks score DIR --out`, nothing kept": cpu_seconds(
             [*python, "-m", "medtasks", "score", str(folder), "--out", str(scored)], cache
         ),
-        "`medtasks score DIR`, again": cpu_seconds([*python, "-m", "medtasks", "score", str(folder)], cache),
+        "`medtasks score DIR`, again": cpu_seconds(
+            [*python, "-m", "medtasks", "score", str(folder)], cache
+        ),
         "read for the leaderboard after `medtasks score`": cpu_seconds(
             [*python, "-c", COLLECT, str(scored), str(cache)], cache
         ),
@@ -318,30 +404,50 @@ def run_ours(folder: Path, cache: Path) -> tuple[dict[str, dict[str, float]], di
     group = scores["groups"]["kvasir_vqa_x1"]
     entries = {
         "overall": group,
-        **{f"level {level}": scores["tasks"][f"kvasir_vqa_x1_level{level}"] for level in LEVEL_SIZES},
+        **{
+            f"level {level}": scores["tasks"][f"kvasir_vqa_x1_level{level}"]
+            for level in LEVEL_SIZES
+        },
     }
-    entries |= {f"class {name}": part for name, part in group["breakdowns"]["question_class"].items()}
-    values = {name: {key: entry["metrics"][name]["value"] for key, entry in entries.items()} for name in LEXICAL}
+    entries |= {
+        f"class {name}": part for name, part in group["breakdowns"]["question_class"].items()
+    }
+    values = {
+        name: {key: entry["metrics"][name]["value"] for key, entry in entries.items()}
+        for name in LEXICAL
+    }
     return values, spent
 
 
 def cpu_seconds(command: list[str], cache: Path) -> float:
     """CPU seconds (user and system) of a command that keeps things in ``cache``."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, check=True, capture_output=True, env={**os.environ, "MEDTASKS_CACHE": str(cache)})
+    subprocess.run(
+        command, check=True, capture_output=True, env={**os.environ, "MEDTASKS_CACHE": str(cache)}
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def largest_difference(ours: dict[str, dict[str, float]], theirs: dict[str, dict[str, float]]) -> dict[str, float]:
-    """Largest absolute difference over the groups, by metric; both sides must have the same groups."""
-    if {name: set(groups) for name, groups in ours.items()} != {name: set(groups) for name, groups in theirs.items()}:
+def largest_difference(
+    ours: dict[str, dict[str, float]], theirs: dict[str, dict[str, float]]
+) -> dict[str, float]:
+    """Largest absolute difference over the groups, by metric; both sides must have the same
+    groups.
+    """
+    if {name: set(groups) for name, groups in ours.items()} != {
+        name: set(groups) for name, groups in theirs.items()
+    }:
         sys.exit("the two sides scored different metrics or groups")
-    return {name: max(abs(ours[name][key] - theirs[name][key]) for key in ours[name]) for name in ours}
+    return {
+        name: max(abs(ours[name][key] - theirs[name][key]) for key in ours[name]) for name in ours
+    }
 
 
 def give_nltk_wordnet() -> None:
-    """Copy the dictionary to where NLTK reads it, if it has none: the recipe uses NLTK's own reader."""
+    """Copy the dictionary to where NLTK reads it, if it has none: the recipe uses NLTK's own
+    reader.
+    """
     found = meteor.corpus()
     if isinstance(found, Path):
         data = Path(tempfile.mkdtemp())
@@ -355,13 +461,17 @@ def give_nltk_wordnet() -> None:
 def main() -> None:
     """Run both sides and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=sum(LEVEL_SIZES.values()), help="fewer for a quick look")
+    parser.add_argument(
+        "--rows", type=int, default=sum(LEVEL_SIZES.values()), help="fewer for a quick look"
+    )
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     rows = generate(options.rows, options.seed)
     give_nltk_wordnet()
     recipe, origin = published_recipe()
-    run_recipe(generate(50, options.seed + 1), recipe)  # dictionaries and modules are loaded before it is timed
+    run_recipe(
+        generate(50, options.seed + 1), recipe
+    )  # dictionaries and modules are loaded before it is timed
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent) / "run"
         write_folder(rows, folder)
@@ -391,12 +501,20 @@ def report(
     libraries = ["evaluate", "nltk", "numpy", "rouge-score", "sacrebleu"]
     installed = ", ".join(f"{name} {version(name)}" for name in libraries)
     pairs = {(row.prediction, row.reference) for row in rows}
-    print(f"{len(rows):,} rows, {len(pairs):,} distinct pairs, {len(groups_of(rows))} groups; recipe from {origin}\n")
-    print(f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, {installed}; ", end="")
+    print(
+        f"{len(rows):,} rows, {len(pairs):,} distinct pairs, {len(groups_of(rows))} groups; recipe from {origin}\n"
+    )
+    print(
+        f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, {installed}; ",
+        end="",
+    )
     print(f"`{get_metric('meteor').signature}`\n")
     print("| published recipe | seconds | largest difference |\n|---|---:|---:|")
     rouge = [name for name in LEXICAL if name.startswith("rouge")]
-    for label, names in {"rouge": rouge, **{name: [name] for name in LEXICAL if name not in rouge}}.items():
+    for label, names in {
+        "rouge": rouge,
+        **{name: [name] for name in LEXICAL if name not in rouge},
+    }.items():
         worst = max(differences[name] for name in names)
         print(f"| {label} | {sum(seconds[label].values()):.2f} | {worst:.1e} |")
     print("\n| all metrics and groups | CPU seconds | ratio |\n|---|---:|---:|")

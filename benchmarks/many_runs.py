@@ -1,7 +1,9 @@
-"""A leaderboard of many models: CPU seconds, and memory of all processes, of ``medtasks leaderboard build``.
+"""A leaderboard of many models: CPU seconds, and memory of all processes, of ``medtasks leaderboard
+build``.
 
-Each run has 16,022 Kvasir-shaped rows (`lexical_scoring.py`) with the same questions; its answers are drawn from four
-scored runs of different quality. The first build finds nothing kept, the second one the scores.
+Each run has 16,022 Kvasir-shaped rows (`lexical_scoring.py`) with the same questions; its answers
+are drawn from four scored runs of different quality. The first build finds nothing kept, the second
+one the scores.
 
     python benchmarks/many_runs.py [--runs 100] [--rows N]
 """
@@ -32,12 +34,16 @@ MEDTASKS = (sys.executable, "-m", "medtasks")
 
 
 def worse(rows: list[Row], quality: int) -> list[Row]:
-    """The rows with some words of the predictions left out or replaced, the more the higher ``quality``."""
+    """The rows with some words of the predictions left out or replaced, the more the higher
+    ``quality``.
+    """
     draw = random.Random(quality)
 
     def changed(text: str) -> str:
         words = [word for word in text.split() if draw.random() >= 0.03 * quality]
-        return " ".join(SWAPS.get(word, word) if draw.random() < 0.05 * quality else word for word in words)
+        return " ".join(
+            SWAPS.get(word, word) if draw.random() < 0.05 * quality else word for word in words
+        )
 
     return [replace(row, prediction=changed(row.prediction)) for row in rows]
 
@@ -56,7 +62,9 @@ def make_runs(folder: Path, rows: list[Row], runs: int) -> Path:
     for quality, one in enumerate(scored):
         write_folder(worse(rows, quality), folder / f"raw{quality}")
         raw = str(folder / f"raw{quality}")
-        subprocess.run([*MEDTASKS, "score", raw, "--out", str(one)], check=True, capture_output=True)
+        subprocess.run(
+            [*MEDTASKS, "score", raw, "--out", str(one)], check=True, capture_output=True
+        )
     manifest = (scored[0] / "manifest.json").read_text(encoding="utf-8")
     files: dict[str, list[list[bytes]]] = {}
     for name in (f"kvasir_vqa_x1_level{level}" for level in LEVEL_SIZES):
@@ -70,7 +78,9 @@ def make_runs(folder: Path, rows: list[Row], runs: int) -> Path:
         (run / "samples").mkdir(parents=True)
         for name, lines in files.items():
             chosen = draw.choices(range(QUALITIES), shares, k=len(lines[0]))
-            (run / "samples" / name).write_bytes(b"".join(lines[one][row] for row, one in enumerate(chosen)))
+            (run / "samples" / name).write_bytes(
+                b"".join(lines[one][row] for row, one in enumerate(chosen))
+            )
         text = manifest.replace('"model": "generated"', f'"model": "org/model-{number:03}"')
         (run / "manifest.json").write_text(text, encoding="utf-8")
     return folder / "board"
@@ -81,7 +91,9 @@ def memory(pid: int) -> list[int]:
     found = []
     with contextlib.suppress(OSError):
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
-        found.append(next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) // 1024)
+        found.append(
+            next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) // 1024
+        )
         for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split():
             found += memory(int(child))
     return found
@@ -89,7 +101,9 @@ def memory(pid: int) -> list[int]:
 
 def main() -> None:
     """Make the runs, build the board, print what that took."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--rows", type=int, default=sum(LEVEL_SIZES.values()))
     given = parser.parse_args()
@@ -103,7 +117,9 @@ def main() -> None:
         for kept in ("nothing", "scores"):
             before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
             largest = together = 0
-            with subprocess.Popen([*command, f"{folder}/{kept}"], env=env, stdout=subprocess.DEVNULL) as build:
+            with subprocess.Popen(
+                [*command, f"{folder}/{kept}"], env=env, stdout=subprocess.DEVNULL
+            ) as build:
                 while build.poll() is None:
                     found = memory(build.pid)
                     largest, together = max([largest, *found]), max(together, sum(found))

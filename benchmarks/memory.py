@@ -1,8 +1,9 @@
 """S7: peak memory of a run by number of documents, Kvasir-shaped, with pictures.
 
-The back-end decodes the pictures of each batch and answers with sentences of its own, so that no model's memory hides
-the growth. For each size a process of its own prints the peak when the first batch arrives, after the last one, before
-scoring, and at the end. 24 questions share one of the 720 × 576 pictures, as in the release.
+The back-end decodes the pictures of each batch and answers with sentences of its own, so that no
+model's memory hides the growth. For each size a process of its own prints the peak when the first
+batch arrives, after the last one, before scoring, and at the end. 24 questions share one of the 720
+× 576 pictures, as in the release.
 """
 
 from __future__ import annotations
@@ -58,21 +59,28 @@ def run(output: Path) -> dict[str, int]:
                 assert any(part["type"] == "image" for part in turn["content"])
             peaks.setdefault(STAGES[0], peak())
             peaks[STAGES[1]] = peak()
-            return [Reply(f"One polyp is seen, with answer {next(number)} of the run.") for _ in requests]
+            return [
+                Reply(f"One polyp is seen, with answer {next(number)} of the run.")
+                for _ in requests
+            ]
 
     def collected(*arguments: Any) -> Any:
         peaks[STAGES[2]] = peak()
         return collect_run(*arguments)
 
     collect_run, evaluation.collect_run = evaluation.collect_run, collected
-    TaskManager("WARNING", include_path=str(task_directory()), include_defaults=False)  # the hook wraps the evaluator
+    TaskManager(
+        "WARNING", include_path=str(task_directory()), include_defaults=False
+    )  # the hook wraps the evaluator
     evaluator.simple_evaluate(
         model=Looking(),
         tasks=["kvasir_vqa_x1"],
         log_samples=False,
         bootstrap_iters=0,
         evaluation_tracker=EvaluationTracker(output_path=str(output)),
-        task_manager=TaskManager("WARNING", include_path=str(task_directory()), include_defaults=False),
+        task_manager=TaskManager(
+            "WARNING", include_path=str(task_directory()), include_defaults=False
+        ),
         verbosity="WARNING",
         datetime_str="now",
     )
@@ -98,14 +106,18 @@ def prepared(folder: Path, size: int) -> Path:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 4_000, 16_022])
     parser.add_argument("--run", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.run is not None:
         print(json.dumps(run(given.run)))
         return
-    print(f"{platform.machine()}, Python {platform.python_version()}; peak memory in MiB at each stage\n")
+    print(
+        f"{platform.machine()}, Python {platform.python_version()}; peak memory in MiB at each stage\n"
+    )
     print(f"| documents | {' | '.join(STAGES)} |\n|---:|{'---:|' * len(STAGES)}")
     for size in given.sizes:
         with tempfile.TemporaryDirectory() as folder:

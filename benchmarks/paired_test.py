@@ -1,9 +1,9 @@
 """Size, power and coverage of paired comparisons with few and many clusters, on simulated studies.
 
-The studies are those of ``tests/stats/simulated.py``. For each design and number of clusters: how often the cluster
-sign-flip test, Student's t with the jackknife's standard error, and a normal distribution with the same standard error
-reject at the 5 % level, and how often 95 % intervals (of the sign-flip test, by t, and percentiles of the cluster
-bootstrap) hold the truth.
+The studies are those of ``tests/stats/simulated.py``. For each design and number of clusters: how
+often the cluster sign-flip test, Student's t with the jackknife's standard error, and a normal
+distribution with the same standard error reject at the 5 % level, and how often 95 % intervals (of
+the sign-flip test, by t, and percentiles of the cluster bootstrap) hold the truth.
 
     python benchmarks/paired_test.py [--studies N] [--clusters N ...] [--seed S]
 """
@@ -24,7 +24,19 @@ from medtasks.stats.bootstrap import TAILS, joint_resamples
 from medtasks.stats.sign_flips import exact_share, saddlepoint_share
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "stats"))
-from simulated import EVEN, HEAVY, SINGLE, UNEQUAL, Rates, Study, alike, apart, by_size, skewed, studies
+from simulated import (
+    EVEN,
+    HEAVY,
+    SINGLE,
+    UNEQUAL,
+    Rates,
+    Study,
+    alike,
+    apart,
+    by_size,
+    skewed,
+    studies,
+)
 
 EQUAL: dict[str, tuple[str, str, Rates]] = {
     "accuracy, even clusters": ("accuracy", EVEN, alike()),
@@ -76,10 +88,17 @@ def beyond(study: Study, errors: float) -> bool:
 
 
 def approximation(seed: int) -> None:
-    """The saddlepoint approximation beside the exact test, with as many clusters as that can take."""
+    """The saddlepoint approximation beside the exact test, with as many clusters as that can
+    take.
+    """
     draw = np.random.default_rng(seed)
-    print("| approximate / exact p-value of 26 clusters, p < 0.2 | 5 % | median | 95 % |\n|---|---:|---:|---:|")
-    for name, tail in (("differences of normal distribution", 0.0), ("a few clusters outweigh the others", 1.2)):
+    print(
+        "| approximate / exact p-value of 26 clusters, p < 0.2 | 5 % | median | 95 % |\n|---|---:|---:|---:|"
+    )
+    for name, tail in (
+        ("differences of normal distribution", 0.0),
+        ("a few clusters outweigh the others", 1.2),
+    ):
         ratios = []
         for _ in range(500):
             scaled = draw.normal(0.4, 1, 26) * draw.lognormal(0, tail, 26)
@@ -88,7 +107,9 @@ def approximation(seed: int) -> None:
             assert exact is not None
             if exact < 0.2:
                 ratios.append(saddlepoint_share(sizes, times, abs(scaled.sum())) / exact)
-        print(f"| {name} | {' | '.join(f'{end:.3f}' for end in np.quantile(ratios, [0.05, 0.5, 0.95]))} |")
+        print(
+            f"| {name} | {' | '.join(f'{end:.3f}' for end in np.quantile(ratios, [0.05, 0.5, 0.95]))} |"
+        )
 
 
 def main() -> None:
@@ -101,12 +122,26 @@ def main() -> None:
     begin = time.perf_counter()
     print(f"{options.studies:,} studies each, seed {options.seed}\n")
     covers = ("sign flips", "t", "percentiles")
-    print(f"| equal models | clusters | sign flips | t | normal | {' | '.join(f'{one} cover' for one in covers)} |")
+    print(
+        f"| equal models | clusters | sign flips | t | normal | {' | '.join(f'{one} cover' for one in covers)} |"
+    )
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
     for name, (metric, sizes, rates) in EQUAL.items():
         for count in options.clusters:
-            made = list(studies(options.studies, count, metric=metric, sizes=sizes, rates=rates, seed=options.seed))
-            rejected = [share([rule(one) for one in made]) for rule in (lambda one: one.rejected, by_t, by_normal)]
+            made = list(
+                studies(
+                    options.studies,
+                    count,
+                    metric=metric,
+                    sizes=sizes,
+                    rates=rates,
+                    seed=options.seed,
+                )
+            )
+            rejected = [
+                share([rule(one) for one in made])
+                for rule in (lambda one: one.rejected, by_t, by_normal)
+            ]
             some = made[: max(1, options.studies // 4)]
             covered = [
                 "none" if made[0].found.low is None else share([one.covers(0.0) for one in made]),
@@ -118,7 +153,14 @@ def main() -> None:
     for name, (metric, sizes, rates) in DIFFERENT.items():
         for count in options.clusters:
             made = list(
-                studies(options.studies // 2, count, metric=metric, sizes=sizes, rates=rates, seed=options.seed + 1)
+                studies(
+                    options.studies // 2,
+                    count,
+                    metric=metric,
+                    sizes=sizes,
+                    rates=rates,
+                    seed=options.seed + 1,
+                )
             )
             print(
                 f"| {name} | {count} | {share([one.rejected for one in made])} | {share([by_t(one) for one in made])} |"

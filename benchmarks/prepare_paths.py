@@ -1,8 +1,10 @@
-"""Every `medtasks prepare` path on generated content in the published layouts and sizes: time, CPU, peak memory.
+"""Every `medtasks prepare` path on generated content in the published layouts and sizes: time, CPU,
+peak memory.
 
-Contents are noise; row counts, file layouts and the number of pictures per row are the releases'. The same few pictures
-and videos lie under all names (hard links), so that disk space stays bounded; each is read and decoded under each name
-all the same. One path after the other, each in a process of its own; with `--paths`, some of them.
+Contents are noise; row counts, file layouts and the number of pictures per row are the releases'.
+The same few pictures and videos lie under all names (hard links), so that disk space stays bounded;
+each is read and decoded under each name all the same. One path after the other, each in a process
+of its own; with `--paths`, some of them.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ def picture(number: int, width: int, height: int, kind: str) -> bytes:
     from PIL import Image
 
     generator = np.random.default_rng(number)
-    coarse = Image.fromarray(generator.integers(0, 255, (9, 12, 3), dtype=np.uint8)).resize((width, height))
+    coarse = Image.fromarray(generator.integers(0, 255, (9, 12, 3), dtype=np.uint8)).resize(
+        (width, height)
+    )
     grain = generator.integers(-6, 7, (height, width, 1), dtype=np.int16)
     stream = io.BytesIO()
     pixels = np.clip(np.asarray(coarse, dtype=np.int16) + grain, 0, 255).astype(np.uint8)
@@ -112,16 +116,28 @@ def with_picture(row: dict[str, Any], data: bytes | None, path: str) -> dict[str
 
 def kvasir(folder: Path) -> dict[str, list[str]]:
     pictures = kvasir_pictures()
-    linked(folder / "plain/images", iter(f"{name}.jpg" for name in pictures), list(pictures.values())[:VARIETY])
+    linked(
+        folder / "plain/images",
+        iter(f"{name}.jpg" for name in pictures),
+        list(pictures.values())[:VARIETY],
+    )
     jsonl(folder / "plain/test.jsonl", kvasir_rows())
     parquet(
         folder / "bytes/data/test-00000-of-00001.parquet",
-        (with_picture(row, pictures[row["img_id"]], f"{row['img_id']}.jpg") for row in kvasir_rows()),
+        (
+            with_picture(row, pictures[row["img_id"]], f"{row['img_id']}.jpg")
+            for row in kvasir_rows()
+        ),
     )
     parquet(folder / "rows/data/test-00000-of-00001.parquet", kvasir_rows())
-    raw = ({"img_id": name, "image": {"bytes": data, "path": f"{name}.jpg"}} for name, data in pictures.items())
+    raw = (
+        {"img_id": name, "image": {"bytes": data, "path": f"{name}.jpg"}}
+        for name, data in pictures.items()
+    )
     parquet(folder / "images/data/raw-00000-of-00001.parquet", raw)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder / "plain/images")))
+    server = ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(Quiet, directory=str(folder / "plain/images"))
+    )
     threading.Thread(target=server.serve_forever, daemon=True).start()
     address = f"http://127.0.0.1:{server.server_port}"
     urls = (with_picture(row, None, f"{address}/{row['img_id']}.jpg") for row in kvasir_rows())
@@ -131,7 +147,12 @@ def kvasir(folder: Path) -> dict[str, list[str]]:
         "kvasir_vqa_x1, JSONL and a folder of pictures": [*command, f"{folder}/plain"],
         "kvasir_vqa_x1, parquet with the pictures' bytes": [*command, f"{folder}/bytes"],
         "kvasir_vqa_x1, parquet with URLs": [*command, f"{folder}/urls"],
-        "kvasir_vqa_x1, parquet and the image dataset": [*command, f"{folder}/rows", "--images", f"{folder}/images"],
+        "kvasir_vqa_x1, parquet and the image dataset": [
+            *command,
+            f"{folder}/rows",
+            "--images",
+            f"{folder}/images",
+        ],
         "kvasir_vqa_x1, references only": [*command, f"{folder}/plain", "--references-only"],
     }
 
@@ -182,7 +203,9 @@ def med_cmr_row(number: int, path: str, *, mcq: bool) -> dict[str, Any]:
 def mi_cxr(folder: Path) -> dict[str, list[str]]:
     def visit(patient: int, number: int) -> str:
         name = f"p{patient:08}"
-        return f"files/{name[:3]}/{name}/s{number:08}/" + "-".join(f"{patient * 100 + number:08x}" for _ in "12345")
+        return f"files/{name[:3]}/{name}/s{number:08}/" + "-".join(
+            f"{patient * 100 + number:08x}" for _ in "12345"
+        )
 
     rows, names = [], {}
     for q_id in range(MI_CXR):
@@ -196,12 +219,22 @@ def mi_cxr(folder: Path) -> dict[str, list[str]]:
                 "qtype": "single_emergence",
                 "images": images,
                 "question": "When does it appear?",
-                "choices": {"A": "T1 → T2", "B": "T2 → T3", "C": "T3 → T4", "D": "T4 → T5", "E": "None of these"},
+                "choices": {
+                    "A": "T1 → T2",
+                    "B": "T2 → T3",
+                    "C": "T3 → T4",
+                    "D": "T4 → T5",
+                    "E": "None of these",
+                },
                 "answer": "B",
             }
         )
     jsonl(folder / "micxr_test.jsonl", iter(rows))
-    linked(folder / "jpg", iter(names), [picture(number, 1_272, 1_528, "JPEG") for number in range(VARIETY)])
+    linked(
+        folder / "jpg",
+        iter(names),
+        [picture(number, 1_272, 1_528, "JPEG") for number in range(VARIETY)],
+    )
     command = ["mi_cxr", "--rows", f"{folder}/micxr_test.jsonl"]
     return {
         "mi_cxr, rows and the tree of pictures": [*command, "--images", f"{folder}/jpg"],
@@ -236,7 +269,11 @@ def medstream(folder: Path) -> dict[str, list[str]]:
         path = folder / "records" / f"{dataset}.jsonl"
         path.parent.mkdir(exist_ok=True)
         path.write_text("\n".join(texts), encoding="utf-8")
-    videos = (f"Stream_Bench/{name}/{name}/videos/{number}.mp4" for name in records for number in range(VIDEOS))
+    videos = (
+        f"Stream_Bench/{name}/{name}/videos/{number}.mp4"
+        for name in records
+        for number in range(VIDEOS)
+    )
     linked(folder / "media", videos, [clip])
     command = ["medstreambench", "--source", f"{folder}/records"]
     return {
@@ -245,7 +282,9 @@ def medstream(folder: Path) -> dict[str, list[str]]:
     }
 
 
-def medstream_row(name: str, dataset: str, video: str, query: float, *, streaming: bool) -> dict[str, Any]:
+def medstream_row(
+    name: str, dataset: str, video: str, query: float, *, streaming: bool
+) -> dict[str, Any]:
     row: dict[str, Any] = {
         "sample_id": name,
         "dataset": dataset,
@@ -285,8 +324,9 @@ from medtasks.cli.app import main
 atexit.register(lambda: print(re.search(r"VmHWM:\\s+([0-9]+)", open("/proc/self/status").read())[1]))
 main()
 """
-"""The command, with its own peak of resident memory in KiB as the last line: the kernel's count for children includes
-what this process had before it started them."""
+"""The command, with its own peak of resident memory in KiB as the last line: the kernel's count for
+children includes what this process had before it started them.
+"""
 
 
 def measured(arguments: list[str], out: Path) -> tuple[int, float, float, float]:
@@ -319,7 +359,9 @@ def main() -> None:
     print("| path | seconds | CPU seconds | peak memory, MiB |\n|---|---|---|---|")
     for name in chosen:
         with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder:
-            for number, (path, arguments) in enumerate(MAKERS[name](Path(folder) / "release").items()):
+            for number, (path, arguments) in enumerate(
+                MAKERS[name](Path(folder) / "release").items()
+            ):
                 code, wall, cpu, memory = measured(arguments, Path(folder) / f"out{number}")
                 print(
                     f"| {path}{'' if code == 0 else f' (exit code {code})'} | {wall:.1f} | {cpu:.1f} | {memory:,.0f} |"

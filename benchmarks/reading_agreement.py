@@ -1,6 +1,8 @@
-"""Agreement of the option-letter filter and of lmms-eval's extractors with the blind sets, by family and language.
+"""Agreement of the option-letter filter and of lmms-eval's extractors with the blind sets, by
+family and language.
 
-Run ``python benchmarks/reading_agreement.py``; it prints the tables of ``docs/answer-extraction.md``.
+Run ``python benchmarks/reading_agreement.py``; it prints the tables of
+``docs/answer-extraction.md``.
 """
 
 from __future__ import annotations
@@ -21,7 +23,17 @@ GROUPS = {
     "Qwen-VL": ("qwen",),
     "InternVL": ("internvl",),
     "medical models": (
-        *("medgemma", "lingshu", "llava-med", "huatuogpt", "chexagent", "radfm", "med-flamingo", "hulu", "medvlm"),
+        *(
+            "medgemma",
+            "lingshu",
+            "llava-med",
+            "huatuogpt",
+            "chexagent",
+            "radfm",
+            "med-flamingo",
+            "hulu",
+            "medvlm",
+        ),
         "baichuan",
     ),
 }
@@ -50,11 +62,16 @@ Read = tuple[dict[str, Any], dict[str, str]]
 
 def group_of(family: str) -> str:
     """The group of model families that a row belongs to."""
-    return next((name for name, begins in GROUPS.items() if family.casefold().startswith(begins)), "other open models")
+    return next(
+        (name for name, begins in GROUPS.items() if family.casefold().startswith(begins)),
+        "other open models",
+    )
 
 
 def rows() -> list[dict[str, Any]]:
-    """The multiple-choice rows in which a letter or a whole-answer text can be read, or none may be."""
+    """The multiple-choice rows in which a letter or a whole-answer text can be read, or none may
+    be.
+    """
     lines = [line for corpus in CORPORA for line in corpus.read_text(encoding="utf-8").splitlines()]
     every = [row for row in map(json.loads, lines) if row["kind"] == "choice"]
     return [row for row in every if row.get("by") != "prose-text" and not row.get("arguable")]
@@ -81,8 +98,14 @@ def theirs() -> dict[str, Reader]:
     bench = MMBench_Evaluator.__new__(MMBench_Evaluator)  # its parser needs no judge
 
     def mmbench(response: str, options: Mapping[str, str]) -> str:
-        known = {letter: text for letter, text in options.items() if letter in "ABCD"}  # it knows no other
-        return str(bench.can_infer_option(response, len(options)) or bench.can_infer_text(response, known) or "none")
+        known = {
+            letter: text for letter, text in options.items() if letter in "ABCD"
+        }  # it knows no other
+        return str(
+            bench.can_infer_option(response, len(options))
+            or bench.can_infer_text(response, known)
+            or "none"
+        )
 
     return {
         "mmmu": mmmu,
@@ -98,7 +121,9 @@ def agrees(row: Mapping[str, Any], read: str) -> bool:
 
 
 def tables(readers: Mapping[str, Reader]) -> Iterable[str]:
-    """Lines of two tables: responses and agreement, with the wrong letters in brackets, by family and by language."""
+    """Lines of two tables: responses and agreement, with the wrong letters in brackets, by family
+    and by language.
+    """
     every = rows()
     families: dict[str, list[Read]] = defaultdict(list)
     languages: dict[str, list[Read]] = defaultdict(list)
@@ -112,7 +137,11 @@ def tables(readers: Mapping[str, Reader]) -> Iterable[str]:
     order = [name for name in (*GROUPS, "other open models") if name in families]
     yield from _table("responses like those of", {name: families[name] for name in order}, readers)
     yield ""
-    yield from _table("language", {name: languages[name] for name in LANGUAGES.values() if name in languages}, readers)
+    yield from _table(
+        "language",
+        {name: languages[name] for name in LANGUAGES.values() if name in languages},
+        readers,
+    )
 
 
 def _table(heading: str, parts: dict[str, list[Read]], readers: Iterable[str]) -> Iterable[str]:
@@ -122,7 +151,9 @@ def _table(heading: str, parts: dict[str, list[Read]], readers: Iterable[str]) -
         cells = []
         for reader in readers:
             agreeing = sum(agrees(row, read[reader]) for row, read in chosen)
-            wrong = sum(len(read[reader]) == 1 and read[reader] != row["reading"] for row, read in chosen)
+            wrong = sum(
+                len(read[reader]) == 1 and read[reader] != row["reading"] for row, read in chosen
+            )
             cells.append(f"{agreeing} ({wrong})")
         yield f"| {name} | {len(chosen)} | {' | '.join(cells)} |"
 

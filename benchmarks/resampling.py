@@ -1,8 +1,9 @@
 """Target S2: 1,000 cluster-bootstrap resamples of every corpus metric, and rankings of many models.
 
-On rows shaped like Kvasir-VQA-x1's test set (``lexical_scoring.generate``). The slow side scores each resample anew
-from its texts, with our own batched scorer (which is quicker than the published recipe); it is timed on a few resamples
-and scaled to 1,000. Both sides see the same resamples, and their scores must agree before any time is printed.
+On rows shaped like Kvasir-VQA-x1's test set (``lexical_scoring.generate``). The slow side scores
+each resample anew from its texts, with our own batched scorer (which is quicker than the published
+recipe); it is timed on a few resamples and scaled to 1,000. Both sides see the same resamples, and
+their scores must agree before any time is printed.
 
     python benchmarks/resampling.py [--rows N] [--resamples N] [--anew N] [--models N] [--seed S]
 """
@@ -30,7 +31,9 @@ TARGET_RATIO, TARGET_SECONDS = 50, 5
 
 
 def drawn_rows(clusters: list[str], resamples: int) -> list[list[int]]:
-    """The row numbers of each resample, a cluster's as often as it is drawn; the draws are `joint_resamples`'s."""
+    """The row numbers of each resample, a cluster's as often as it is drawn; the draws are
+    `joint_resamples`'s.
+    """
     names = sorted(set(clusters))
     members: dict[str, list[int]] = {name: [] for name in names}
     for row, name in enumerate(clusters):
@@ -38,7 +41,8 @@ def drawn_rows(clusters: list[str], resamples: int) -> list[list[int]]:
     generator = np.random.Generator(np.random.PCG64(SEED))
     counts = generator.multinomial(len(names), np.full(len(names), 1 / len(names)), size=resamples)
     return [
-        [row for name, count in zip(names, line, strict=True) for row in members[name] * int(count)] for line in counts
+        [row for name, count in zip(names, line, strict=True) for row in members[name] * int(count)]
+        for line in counts
     ]
 
 
@@ -49,7 +53,9 @@ def scored_anew(rows: list[Row], chosen: list[int]) -> dict[str, float]:
     return {name: corpus_score(get_metric(name), table) for name, table in tables.items()}
 
 
-def timed_ranking(metric: str, tables: dict[str, Array], clusters: list[str], resamples: int) -> float:
+def timed_ranking(
+    metric: str, tables: dict[str, Array], clusters: list[str], resamples: int
+) -> float:
     """Seconds of a whole ranking: ranks with intervals, every pair with its test, Holm, letters."""
     facts = {"task": "kvasir_vqa_x1", "metric": metric, "label": metric, "unit": "fraction"}
     column = BoardColumn(key=metric, higher_is_better=True, **facts)
@@ -90,14 +96,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rows", type=int, default=16_022)
     parser.add_argument("--resamples", type=int, default=1000)
-    parser.add_argument("--anew", type=int, default=3, help="resamples that the slow side is timed on")
+    parser.add_argument(
+        "--anew", type=int, default=3, help="resamples that the slow side is timed on"
+    )
     parser.add_argument("--models", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     rows = generate(options.rows, options.seed)
     clusters = [row.image for row in rows]
     tables = lexical_statistics([(row.prediction, row.reference) for row in rows])
-    scored_anew(rows, list(range(min(50, len(rows)))))  # dictionaries are loaded before either side is timed
+    scored_anew(
+        rows, list(range(min(50, len(rows))))
+    )  # dictionaries are loaded before either side is timed
 
     begin = time.perf_counter()
     entries = [(cluster_totals(tables[name], clusters), get_metric(name).score) for name in LEXICAL]
@@ -123,20 +133,27 @@ def main() -> None:
 
     slow = once * options.resamples
     print(f"{len(rows):,} rows of {len(set(clusters))} images, {len(LEXICAL)} metrics, ", end="")
-    print(f"{options.resamples:,} resamples; {os.cpu_count()} cores, {platform.machine()}, ", end="")
+    print(
+        f"{options.resamples:,} resamples; {os.cpu_count()} cores, {platform.machine()}, ", end=""
+    )
     print(f"Python {platform.python_version()}, numpy {np.__version__}\n")
     print("| all metrics | s | ratio |\n|---|---:|---:|")
     print(f"| scored anew per resample ({len(chosen)} timed, scaled) | {slow:,.0f} | 1 |")
     print(f"| `joint_resamples`, one metric after another | {alone:.2f} | {slow / alone:,.0f} |")
     print(f"| `joint_resamples`, one set of draws | {together:.2f} | {slow / together:,.0f} |")
     met = alone <= TARGET_SECONDS and slow / alone >= TARGET_RATIO
-    print(f"\nlargest difference of the two sides: {worst:.1e}; target (at least {TARGET_RATIO}×, under ", end="")
+    print(
+        f"\nlargest difference of the two sides: {worst:.1e}; target (at least {TARGET_RATIO}×, under ",
+        end="",
+    )
     print(f"{TARGET_SECONDS} s): {'met' if met else 'MISSED'}\n")
 
     count = options.models
     print(f"| ranking of {count} models, {count * (count - 1) // 2} pairs | s |\n|---|---:|")
     for name in ("rougeL", "chrf++", "bleu"):
-        seconds = timed_ranking(name, models_like(tables[name], count, options.seed), clusters, options.resamples)
+        seconds = timed_ranking(
+            name, models_like(tables[name], count, options.seed), clusters, options.resamples
+        )
         print(f"| {name} | {seconds:.2f} |")
     answers = verdicts(len(rows), count, options.seed)
     print(f"| accuracy | {timed_ranking('accuracy', answers, clusters, options.resamples):.2f} |")

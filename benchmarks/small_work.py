@@ -1,6 +1,8 @@
-"""CPU seconds of small work: `medtasks demo`, a board of its five runs cold and again, `view` until its address.
+"""CPU seconds of small work: `medtasks demo`, a board of its five runs cold and again, `view` until
+its address.
 
-CPU seconds (user) are those of the process and all its children; all caches are below a directory that is removed.
+CPU seconds (user) are those of the process and all its children; all caches are below a directory
+that is removed.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ def cpu(*arguments: str, folder: Path) -> float:
 
 def cpu_until_address(folder: Path) -> float:
     """User seconds of `medtasks view` until it prints its address."""
-    process = subprocess.Popen([*COMMAND, "view", "runs", "--no-browser"], cwd=folder, stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [*COMMAND, "view", "runs", "--no-browser"], cwd=folder, stdout=subprocess.PIPE
+    )
     assert process.stdout is not None
     process.stdout.readline()
     fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
@@ -42,7 +46,9 @@ def cpu_until_address(folder: Path) -> float:
 def main() -> None:
     """Run all steps and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=Path, help="directory of a finished demo, instead of running it")
+    parser.add_argument(
+        "--runs", type=Path, help="directory of a finished demo, instead of running it"
+    )
     runs: Path | None = parser.parse_args().runs
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
@@ -59,7 +65,9 @@ def main() -> None:
         build = ("leaderboard", "build", "runs", "--out", "page", "--demonstration")
         rows.append(("`leaderboard build`, nothing kept", cpu(*build, folder=folder)))
         rows.append(("`leaderboard build` again", cpu(*build, folder=folder)))
-        rows.append(("with `--figures pdf,png,svg`", cpu(*build, "--figures", "pdf,png,svg", folder=folder)))
+        rows.append(
+            ("with `--figures pdf,png,svg`", cpu(*build, "--figures", "pdf,png,svg", folder=folder))
+        )
         rows.append(("`medtasks score` of one run", cpu("score", "runs/uniform", folder=folder)))
         rows.append(("`medtasks score` again", cpu("score", "runs/uniform", folder=folder)))
     print(speed())

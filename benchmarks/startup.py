@@ -1,8 +1,9 @@
 """S6: what the plug-in adds to lmms-eval's start-up, and what it saves, in one run.
 
-Inside fresh interpreters that have imported what lmms-eval imports anyway, this times the two things the plug-in adds:
-the entry point's payload, and our part of the task index. Both are compared with the harness's own index of tasks,
-without the plug-in and with it, which has the files parsed in C.
+Inside fresh interpreters that have imported what lmms-eval imports anyway, this times the two
+things the plug-in adds: the entry point's payload, and our part of the task index. Both are
+compared with the harness's own index of tasks, without the plug-in and with it, which has the files
+parsed in C.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ alone = time.perf_counter() - started
 started = time.perf_counter(); harness.task_index(); own = time.perf_counter() - started
 print(json.dumps({"payload": payload, "indexing": indexing, "alone": alone, "own": own}))
 """
-IMPORT = "import time; s = time.perf_counter(); import medtasks.harness; print(time.perf_counter() - s)"
+IMPORT = (
+    "import time; s = time.perf_counter(); import medtasks.harness; print(time.perf_counter() - s)"
+)
 
 
 def main() -> None:
@@ -49,7 +52,9 @@ def main() -> None:
         return statistics.median(entry[key] for entry in found) * 1000
 
     added = median("payload") + median("own") + statistics.median(imports) * 1000
-    print(f"{platform.machine()}, Python {platform.python_version()}, medians of {runs} fresh interpreters\n")
+    print(
+        f"{platform.machine()}, Python {platform.python_version()}, medians of {runs} fresh interpreters\n"
+    )
     print("| step | ms |\n|---|---:|")
     print(f"| import of `medtasks.harness` | {statistics.median(imports) * 1000:.1f} |")
     print(f"| entry point payload | {median('payload'):.1f} |")

@@ -1,10 +1,12 @@
-"""S3: decoding for the k rounds of a streaming item, against the harness's own loader once per round, in one run.
+"""S3: decoding for the k rounds of a streaming item, against the harness's own loader once per
+round, in one run.
 
-A round sees the video from the query to its own time, one frame every two seconds and the last. The peer opens the
-video for every round and decodes it with `lmms_eval.models.model_utils.load_video.record_video_length_stream`, asked
-for exactly the frames of the window (the harness's `read_video` could not be asked for a window at all: it spreads
-frames over the whole file). Ours is what our tasks do: the frame store, one round after the other. Both make RGB
-pictures of the frames they keep; that these are the same pictures is checked.
+A round sees the video from the query to its own time, one frame every two seconds and the last. The
+peer opens the video for every round and decodes it with
+`lmms_eval.models.model_utils.load_video.record_video_length_stream`, asked for exactly the frames
+of the window (the harness's `read_video` could not be asked for a window at all: it spreads frames
+over the whole file). Ours is what our tasks do: the frame store, one round after the other. Both
+make RGB pictures of the frames they keep; that these are the same pictures is checked.
 """
 
 from __future__ import annotations
@@ -39,13 +41,17 @@ class Counted:
 
 
 def write_video(path: Path, width: int, height: int) -> None:
-    """Two minutes of moving noise, H.264, a keyframe every ten seconds, as encoders do by default."""
+    """Two minutes of moving noise, H.264, a keyframe every ten seconds, as encoders do by
+    default.
+    """
     import av
 
     generator = np.random.default_rng(0)
     scene = generator.integers(0, 255, (height, width + 512, 3), dtype=np.uint8)
     with av.open(str(path), "w") as container:
-        stream = container.add_stream("libx264", rate=RATE, options={"g": "250", "preset": "veryfast", "crf": "28"})
+        stream = container.add_stream(
+            "libx264", rate=RATE, options={"g": "250", "preset": "veryfast", "crf": "28"}
+        )
         stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
         for number in range(RATE * SECONDS):
             left = number % 512
@@ -97,16 +103,25 @@ def main() -> None:
         path = Path(folder) / "video.mp4"
         write_video(path, asked.width, asked.height)
         times = read_index(path).times
-        print(f"{platform.machine()}, Python {platform.python_version()}, {asked.width}x{asked.height}, {RATE} fps\n")
-        print("| rounds | frames decoded, harness | medtasks | ratio | s, harness | medtasks | ratio |")
+        print(
+            f"{platform.machine()}, Python {platform.python_version()}, {asked.width}x{asked.height}, {RATE} fps\n"
+        )
+        print(
+            "| rounds | frames decoded, harness | medtasks | ratio | s, harness | medtasks | ratio |"
+        )
         print("|---:|---:|---:|---:|---:|---:|---:|")
         for k in asked.rounds:
-            ends = [Fraction(QUERY) + Fraction((SECONDS - QUERY - 1) * (turn + 1), k) for turn in range(k)]
+            ends = [
+                Fraction(QUERY) + Fraction((SECONDS - QUERY - 1) * (turn + 1), k)
+                for turn in range(k)
+            ]
             rounds = [frames_shown(times, Fraction(QUERY), end) for end in ends]
             theirs, their_frames, their_time = peer(path, rounds)
             mine, my_frames, my_time = ours(path, rounds)
             for one, other in zip(theirs, mine, strict=True):
-                assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True)), "the pictures differ"
+                assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True)), (
+                    "the pictures differ"
+                )
             print(
                 f"| {k} | {their_frames:,} | {my_frames:,} | {their_frames / my_frames:.1f} | {their_time:.2f} "
                 f"| {my_time:.2f} | {their_time / my_time:.1f} |"

@@ -1,8 +1,10 @@
-"""One answer's walk: the functions of ours that an answer passes, from its reply to the pages of a board.
+"""One answer's walk: the functions of ours that an answer passes, from its reply to the pages of a
+board.
 
-One Kvasir-VQA-x1 answer is run, scored and put on a board, then two answers; each in a process that counts all calls. A
-function that is called more often for two answers handles answers; all others run once, however many answers there are,
-but for what only several answers have: an interval, a rank.
+One Kvasir-VQA-x1 answer is run, scored and put on a board, then two answers; each in a process that
+counts all calls. A function that is called more often for two answers handles answers; all others
+run once, however many answers there are, but for what only several answers have: an interval, a
+rank.
 
     python benchmarks/walk.py [--list]        (Python 3.11 or newer)
 """
@@ -45,7 +47,9 @@ def count(answers: int, directory: Path) -> None:
     threading.setprofile(note)
     sys.setprofile(note)
     policy = "policy=noisy_oracle,accuracy=0.6,seed=2"
-    folder = run_tasks("medtasks_baseline", policy, ["kvasir_vqa_x1_level1"], directory / "run", limit=answers)
+    folder = run_tasks(
+        "medtasks_baseline", policy, ["kvasir_vqa_x1_level1"], directory / "run", limit=answers
+    )
     phase = "board"
     app(
         ["leaderboard", "build", str(folder), "--out", str(directory / "site"), "--demonstration"],
@@ -73,12 +77,19 @@ def main() -> None:
             subprocess.run(command, env=environment, check=True, capture_output=True)
             found.append(json.loads((Path(directory) / "calls.json").read_text(encoding="utf-8")))
     one, two = found
-    handling = {phase: {name for name, calls in two[phase].items() if calls > one[phase].get(name, 0)} for phase in two}
+    handling = {
+        phase: {name for name, calls in two[phase].items() if calls > one[phase].get(name, 0)}
+        for phase in two
+    }
     if "--list" in sys.argv:
         for name in sorted(handling["run"] | handling["board"]):
             print(
                 name,
-                *(f"{phase} {one[phase].get(name, 0)} {two[phase][name]}" for phase in two if name in handling[phase]),
+                *(
+                    f"{phase} {one[phase].get(name, 0)} {two[phase][name]}"
+                    for phase in two
+                    if name in handling[phase]
+                ),
             )
     every, again = {*one["run"], *one["board"]}, {*one["run"]} & {*one["board"]}
     print(f"{len(every)} functions run for one answer, {len(again)} of them in run and board.")

@@ -1,4 +1,6 @@
-"""The machine's speed: CPU seconds of a fixed loop of Python and of a fixed loop of NumPy, to state beside others."""
+"""The machine's speed: CPU seconds of a fixed loop of Python and of a fixed loop of NumPy, to state
+beside others.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ import numpy as np
 
 
 def python_seconds() -> float:
-    """CPU seconds of ten million additions to a local variable; to a global one they take about twice as long."""
+    """CPU seconds of ten million additions to a local variable; to a global one they take about
+    twice as long.
+    """
     start = time.process_time()
     total = 0
     for number in range(10_000_000):
@@ -17,7 +21,9 @@ def python_seconds() -> float:
 
 
 def numpy_seconds() -> float:
-    """CPU seconds of sorting a million numbers twenty times, which no library does in several threads."""
+    """CPU seconds of sorting a million numbers twenty times, which no library does in several
+    threads.
+    """
     numbers = np.random.default_rng(0).random(1_000_000)
     start = time.process_time()
     for _ in range(20):

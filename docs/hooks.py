@@ -1,4 +1,6 @@
-"""MkDocs hook: the command reference out of the Typer app, and the pages that live at the root of the repository."""
+"""MkDocs hook: the command reference out of the Typer app, and the pages that live at the root of
+the repository.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,17 @@ INCLUDED = {"changelog.md": "CHANGELOG.md", "security.md": "SECURITY.md"}
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """The page's text: commands in place of their marker, or the file of the repository that the page shows."""
+    """The page's text: commands in place of their marker, or the file of the repository that the
+    page shows.
+    """
     name = page.file.src_uri
     if name == "cli.md":
         return markdown.replace("<!-- commands -->", commands())
     if name in INCLUDED:
         return (ROOT / INCLUDED[name]).read_text(encoding="utf-8").replace("](docs/", "](")
-    return markdown.replace("](../SECURITY.md", "](security.md").replace("](../CHANGELOG.md", "](changelog.md")
+    return markdown.replace("](../SECURITY.md", "](security.md").replace(
+        "](../CHANGELOG.md", "](changelog.md"
+    )
 
 
 def commands() -> str:
@@ -30,8 +36,12 @@ def commands() -> str:
     from medtasks.cli.console import plain_help
 
     command = plain_help(typer.main.get_command(app))
-    text = get_docs_for_click(obj=command, ctx=typer.Context(command, info_name="medtasks"), name="medtasks")
-    body = text[text.index("\n## ") :]  # behind the list of the commands, which the page's contents repeat
+    text = get_docs_for_click(
+        obj=command, ctx=typer.Context(command, info_name="medtasks"), name="medtasks"
+    )
+    body = text[
+        text.index("\n## ") :
+    ]  # behind the list of the commands, which the page's contents repeat
     body = re.sub(r"\n\x08\nExamples?:\n((?:  .+\n?)+)", _as_block, body)
     return re.sub(r"<(\w+)>", r"&lt;\1&gt;", body)
 

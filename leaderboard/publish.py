@@ -1,5 +1,6 @@
-"""From result directories to the board, and to the site with all its files, which is written completely or not at all;
-it replaces an earlier site, and nothing else."""
+"""From result directories to the board, and to the site with all its files, which is written
+completely or not at all; it replaces an earlier site, and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ def board_of(
     cache: Path | None = None,
     progress: Progress = lambda _, __: None,
 ) -> tuple[Board, str]:
-    """The board of ``results``, and a hash of all that it is made of: empty if that cannot be known.
+    """The board of ``results``, and a hash of all that it is made of: empty if that cannot be
+    known.
 
     All that is not listed is as in `medtasks.board`.
 
@@ -101,15 +103,18 @@ def publish(
     cache: Path | None = None,
     **options: Any,
 ) -> Board:
-    """Read ``results``, and write pages, figures and exports to ``site``, unless all is as at the last build and nobody
-    changed the site since. Arguments are those of :func:`board_of` and :func:`write_site`.
+    """Read ``results``, and write pages, figures and exports to ``site``, unless all is as at the
+    last build and nobody changed the site since. Arguments are those of :func:`board_of` and
+    :func:`write_site`.
 
     Raises:
         UsageError: there are no results.
     """
     if cache is not None:
         return _publish(results, site, title, figures, cache, keeps=True, **options)
-    with TemporaryDirectory(prefix="medtasks-") as fresh:  # the samples of runs are read after their scores
+    with TemporaryDirectory(
+        prefix="medtasks-"
+    ) as fresh:  # the samples of runs are read after their scores
         return _publish(results, site, title, figures, Path(fresh), keeps=False, **options)
 
 
@@ -123,17 +128,27 @@ def _publish(
     keeps: bool,
     **options: Any,
 ) -> Board:
-    """:func:`publish` with a directory for scored runs; the site is written in any case unless it ``keeps`` them."""
+    """:func:`publish` with a directory for scored runs; the site is written in any case unless it
+    ``keeps`` them.
+    """
     board, state = board_of(results, title=title, cache=cache, **options)
     key = state if keeps else ""
     if not board.runs:
-        reasons = "; ".join(f"{one.folder}: {one.reason.rstrip('.')}" for one in board.refused if one.reason != NO_RUN)
+        reasons = "; ".join(
+            f"{one.folder}: {one.reason.rstrip('.')}"
+            for one in board.refused
+            if one.reason != NO_RUN
+        )
         raise UsageError(f"nothing to show: {reasons}.") if reasons else no_run(results[0])
     made_of = key and short_hash(f"{key} {' '.join(sorted(figures))}")
     recover_directory(site)
     mark = _mark(site)
     with contextlib.suppress(DataError):  # files of it are missing
-        if made_of and mark.get("made_of") == made_of and mark.get("content") == _content(site, mark["holds"]):
+        if (
+            made_of
+            and mark.get("made_of") == made_of
+            and mark.get("content") == _content(site, mark["holds"])
+        ):
             return board
     samples = samples_of(board, runs_on_board(board, results), RunStore(cache / "scores"))
     write_site(board, site, samples=samples, figures=figures, made_of=made_of)
@@ -141,10 +156,16 @@ def _publish(
 
 
 def write_site(
-    board: Board, directory: Path, *, samples: SampleText | None = None, figures: Sequence[str] = (), made_of: str = ""
+    board: Board,
+    directory: Path,
+    *,
+    samples: SampleText | None = None,
+    figures: Sequence[str] = (),
+    made_of: str = "",
 ) -> None:
-    """Write the pages and exports of ``board`` to ``directory``: new, empty, or an earlier site, which is replaced in
-    one step, and in which files that we did not write (a ``CNAME``, say) stay. The same arguments give the same bytes.
+    """Write the pages and exports of ``board`` to ``directory``: new, empty, or an earlier site,
+    which is replaced in one step, and in which files that we did not write (a ``CNAME``, say) stay.
+    The same arguments give the same bytes.
 
     Args:
         samples: texts for the comparison page; without them it compares scores only.
@@ -152,7 +173,8 @@ def write_site(
         made_of: a hash of everything that the site is made of, by which :func:`publish` knows it.
 
     Raises:
-        UsageError: ``directory`` has files but no site of ours, or another file with the name of one of the site's.
+        UsageError: ``directory`` has files but no site of ours, or another file with the name of
+        one of the site's.
         DataError: a sample cannot be read.
     """
     directory = directory.absolute()
@@ -162,7 +184,9 @@ def write_site(
     others = sorted(path.name for path in directory.iterdir()) if directory.exists() else []
     earlier = _mark(directory)
     if others and not earlier:
-        raise UsageError(f"{directory}: has files, but no site of `medtasks leaderboard`; name a new directory.")
+        raise UsageError(
+            f"{directory}: has files, but no site of `medtasks leaderboard`; name a new directory."
+        )
     directory.parent.mkdir(parents=True, exist_ok=True)
     with temporary_beside(directory) as site:
         links: Files = {}
@@ -175,14 +199,20 @@ def write_site(
             (site / name).write_bytes(make())
         shutil.copytree(Path(__file__).parent / "site" / "assets", site / "assets")
         names = sorted(path.name for path in site.iterdir())
-        mark: dict[str, object] = {"generator": _GENERATOR, "medtasks": board.medtasks, "holds": names}
+        mark: dict[str, object] = {
+            "generator": _GENERATOR,
+            "medtasks": board.medtasks,
+            "holds": names,
+        }
         if made_of:
             mark |= {"made_of": made_of, "content": _content(site, names)}
         (site / _MARK).write_text(json.dumps(mark, indent=1) + "\n", encoding="utf-8")
         for name in (name for name in others if name not in {*earlier["holds"], _MARK}):
             if (site / name).exists():
                 kind = "a directory" if (site / name).is_dir() else "a file"
-                raise UsageError(f"{directory / name}: the site now has {kind} of that name; move yours.")
+                raise UsageError(
+                    f"{directory / name}: the site now has {kind} of that name; move yours."
+                )
             if (directory / name).is_dir() and not (directory / name).is_symlink():
                 shutil.copytree(directory / name, site / name, symlinks=True)
             else:
@@ -194,10 +224,13 @@ def site_files(
     board: Board, figures: Files, samples: SampleText, *, served: bool = False
 ) -> dict[str, Callable[[], bytes]]:
     """Functions that make the pages, their data and the exports of a site, by path; arguments as
-    `pages_of`. An export is made once, although pages state its size and the archive has it, too."""
+    `pages_of`. An export is made once, although pages state its size and the archive has it,
+    too.
+    """
 
     def encoded(name: str, make: Callable[[], str]) -> bytes:
-        # a lone surrogate has no UTF-8; a browser shows its character reference as the replacement character
+        # a lone surrogate has no UTF-8; a browser shows its character reference as the replacement
+        # character
         return make().encode("utf-8", "xmlcharrefreplace" if name.endswith(".html") else "replace")
 
     exports: dict[str, Callable[[], bytes]] = {}
@@ -212,7 +245,10 @@ def site_files(
     whole = Download(f"{_EXPORTS}/{_ARCHIVE}", title, size=_size(archive, served))
     downloads.insert(0, whole)
     pages = pages_of(board, figures, downloads, samples=bool(samples), served=served)
-    scripts = {f"data/{key}.js": partial(data_script, key, make) for key, make in data_values(board, samples)}
+    scripts = {
+        f"data/{key}.js": partial(data_script, key, make)
+        for key, make in data_values(board, samples)
+    }
 
     texts: Mapping[str, Callable[[], str]] = {**pages, **scripts}
     files: dict[str, Callable[[], bytes]] = {}
@@ -231,12 +267,19 @@ def _size(content: Callable[[], bytes], served: bool) -> Callable[[], int] | Non
 
 def _content(site: Path, names: Sequence[str]) -> str:
     """A hash of the files and directories ``names`` in ``site``."""
-    files = (path for name in names for path in sorted([site / name, *(site / name).rglob("*")]) if not path.is_dir())
+    files = (
+        path
+        for name in names
+        for path in sorted([site / name, *(site / name).rglob("*")])
+        if not path.is_dir()
+    )
     return contents_hash({path.relative_to(site).as_posix(): path for path in files})
 
 
 def _mark(directory: Path) -> dict[str, Any]:
-    """What a site of ours says of itself: the entries that it ``holds``, and what it is made of; empty for others."""
+    """What a site of ours says of itself: the entries that it ``holds``, and what it is made of;
+    empty for others.
+    """
     try:
         mark = json.loads((directory / _MARK).read_text(encoding="utf-8"))
         return mark if mark["generator"] == _GENERATOR and {*mark["holds"]} else {}

@@ -1,7 +1,7 @@
 """medtasks: four medical vision-language benchmarks as task plug-ins for lmms-eval.
 
-Results in Python are in `medtasks.analysis`, whose functions this module has, too; task packages use `medtasks.api`.
-``__init__.pyi`` has the types.
+Results in Python are in `medtasks.analysis`, whose functions this module has, too; task packages
+use `medtasks.api`. ``__init__.pyi`` has the types.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ __all__ = ["__version__", *_MODULES]
 
 
 def __getattr__(name: str) -> Any:
-    """A name of `medtasks.analysis`, imported when it is first used: every command imports this module."""
+    """A name of `medtasks.analysis`, imported when it is first used: every command imports this
+    module.
+    """
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -7,7 +7,9 @@ def main() -> None:
     """Run the command line. An interrupt while it is imported ends the process at once: nothing was
     begun."""
     handler = signal.getsignal(signal.SIGINT)
-    interruptible = handler is signal.default_int_handler  # it may be ignored, as in a background job of a shell
+    interruptible = (
+        handler is signal.default_int_handler
+    )  # it may be ignored, as in a background job of a shell
     if interruptible:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from medtasks.cli.app import main as command_line

@@ -1,8 +1,9 @@
 """The public API for task packages. Names are stable; changes are announced in CHANGELOG.md.
 
-A package registers a module under the entry-point group ``medtasks.tasks``. Next to that module are ``tasks/`` and,
-optionally, ``templates/`` and ``rubrics/``. The module may define ``PLUGIN``, a :class:`Plugin` with benchmarks,
-filters, metrics and board layouts. Our own benchmarks are built the same way.
+A package registers a module under the entry-point group ``medtasks.tasks``. Next to that module are
+``tasks/`` and, optionally, ``templates/`` and ``rubrics/``. The module may define ``PLUGIN``, a
+:class:`Plugin` with benchmarks, filters, metrics and board layouts. Our own benchmarks are built
+the same way.
 """
 
 from __future__ import annotations

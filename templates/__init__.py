@@ -1,1 +1,3 @@
-"""Prompt templates (Jinja), one folder per benchmark; rendered by :mod:`medtasks.catalog.prompts`."""
+"""Prompt templates (Jinja), one folder per benchmark; rendered by
+:mod:`medtasks.catalog.prompts`.
+"""

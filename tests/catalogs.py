@@ -1,4 +1,6 @@
-"""Another catalog for a block of a test: of the packages that are installed by now, or of those given."""
+"""Another catalog for a block of a test: of the packages that are installed by now, or of those
+given.
+"""
 
 from __future__ import annotations
 

@@ -19,12 +19,17 @@ REPOSITORY = Path(__file__).parent.parent
 
 gc.disable()  # until everything is collected: a fifth of what that costs went into searches that find nothing
 
-# torch's threads wait by spinning: two workers with two each on two cores spend three times the CPU time
+# torch's threads wait by spinning: two workers with two each on two cores spend three times the CPU
+# time
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# the same examples in every run, however slow the machine is; more are found by running with another profile
+# the same examples in every run, however slow the machine is; more are found by running with
+# another profile
 hypothesis.settings.register_profile(
-    "repeatable", derandomize=True, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "repeatable",
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("repeatable")
 
@@ -40,7 +45,9 @@ def _isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("TOKENIZERS_PARALLELISM", "false")
         patch.delenv("COLUMNS", raising=False)  # the width of what commands print
         ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-        if ignored:  # as in a background job of a shell; the processes that tests start would inherit it
+        if (
+            ignored
+        ):  # as in a background job of a shell; the processes that tests start would inherit it
             signal.signal(signal.SIGINT, signal.default_int_handler)
         yield
         if ignored:
@@ -59,7 +66,9 @@ def new_python(tmp_path: Path) -> Command:
 
 @pytest.fixture
 def python(new_python: Command) -> Command:
-    """`new_python`, unless a directory's tests are about something else than how a process starts."""
+    """`new_python`, unless a directory's tests are about something else than how a process
+    starts.
+    """
     return new_python
 
 
@@ -94,7 +103,9 @@ def warm_python(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, forks:
 
 
 def pytest_collection_finish() -> None:
-    """Keep what the collection imported out of every later garbage collection; the harness runs one in each run."""
+    """Keep what the collection imported out of every later garbage collection; the harness runs one
+    in each run.
+    """
     gc.enable()
     gc.collect()
     gc.freeze()
@@ -120,12 +131,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
     reasons = [str(report.longrepr) for report in terminalreporter.getreports("skipped")]
     for name, command in WANTED.items():
         if count := sum(name in reason for reason in reasons):
-            terminalreporter.write_line(f"{count} tests were skipped for want of {name}; get it with {command}.")
+            terminalreporter.write_line(
+                f"{count} tests were skipped for want of {name}; get it with {command}."
+            )
 
 
 @pytest.fixture
-def medtasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run ``medtasks`` with these arguments in this process, in ``tmp_path``; keywords are environment variables.
+def medtasks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
+    """Run ``medtasks`` with these arguments in this process, in ``tmp_path``; keywords are
+    environment variables.
 
     A process of its own imports for a second before it does anything.
     """
@@ -142,6 +158,8 @@ def medtasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
             with pytest.raises(SystemExit) as ended:
                 main()
         printed = capsys.readouterr()
-        return subprocess.CompletedProcess(arguments, int(ended.value.code or 0), printed.out, printed.err)
+        return subprocess.CompletedProcess(
+            arguments, int(ended.value.code or 0), printed.out, printed.err
+        )
 
     return run

@@ -61,5 +61,7 @@ def changed(value: Any, draw: random.Random) -> Any:
             return [*value, value[place]]
         if kind == 1:
             return [part for number, part in enumerate(value) if number != place]
-        return [changed(part, draw) if number == place else part for number, part in enumerate(value)]
+        return [
+            changed(part, draw) if number == place else part for number, part in enumerate(value)
+        ]
     return draw.choice(ODD)

@@ -33,12 +33,17 @@ def saved(picture: Image.Image | np.ndarray, kind: str, **options: Any) -> bytes
 
 
 def png(values: np.ndarray, colour_type: int = GREY, bits: int = 16, **chunks: bytes) -> bytes:
-    """A PNG file of these values, rows of packed bytes if ``bits`` are fewer than 8, with further chunks by name."""
+    """A PNG file of these values, rows of packed bytes if ``bits`` are fewer than 8, with further
+    chunks by name.
+    """
     stored = values.astype(">u2") if bits == 16 else values.astype(np.uint8)
     height, width = stored.shape[0], stored.shape[1] * (8 // bits if bits < 8 else 1)
     rows = b"".join(b"\0" + row.tobytes() for row in stored)
     header = struct.pack(">IIBBBBB", width, height, bits, colour_type, 0, 0, 0)
-    parts = [_chunk(b"IHDR", header), *(_chunk(name.encode(), data) for name, data in chunks.items())]
+    parts = [
+        _chunk(b"IHDR", header),
+        *(_chunk(name.encode(), data) for name, data in chunks.items()),
+    ]
     parts += [_chunk(b"IDAT", zlib.compress(rows)), _chunk(b"IEND", b"")]
     return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
 
@@ -70,9 +75,20 @@ def tiff_12_bit(values: np.ndarray) -> bytes:
     for first, second in values.reshape(-1, 2).tolist():
         packed += bytes((first >> 4, (first & 15) << 4 | second >> 8, second & 255))
     short, long = 3, 4
-    tags = [(256, long, width), (257, long, height), (258, short, 12), (259, short, 1), (262, short, 1)]
+    tags = [
+        (256, long, width),
+        (257, long, height),
+        (258, short, 12),
+        (259, short, 1),
+        (262, short, 1),
+    ]
     tags += [(273, long, 8), (277, short, 1), (278, long, height), (279, long, len(packed))]
     directory = struct.pack("<H", len(tags))
     for tag, kind, value in tags:
         directory += struct.pack("<HHII", tag, kind, 1, value)
-    return struct.pack("<2sHI", b"II", 42, 8 + len(packed)) + bytes(packed) + directory + struct.pack("<I", 0)
+    return (
+        struct.pack("<2sHI", b"II", 42, 8 + len(packed))
+        + bytes(packed)
+        + directory
+        + struct.pack("<I", 0)
+    )

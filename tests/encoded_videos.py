@@ -1,4 +1,6 @@
-"""Videos with sound, covers and several streams, whose frames show their own time or four colours."""
+"""Videos with sound, covers and several streams, whose frames show their own time or four
+colours.
+"""
 
 from __future__ import annotations
 
@@ -40,14 +42,18 @@ class Clip:
             if picture is None:
                 grey = np.full((self.size[1], self.size[0], 3), 90 + number % 60, dtype=np.uint8)
                 picture = draw_time_code(grey, time)
-            frame = av.VideoFrame.from_ndarray(picture, format="rgba" if picture.shape[2] == 4 else "rgb24")
+            frame = av.VideoFrame.from_ndarray(
+                picture, format="rgba" if picture.shape[2] == 4 else "rgb24"
+            )
             frame.pts, frame.time_base = time, MILLISECOND
             yield frame
 
 
 @dataclass(frozen=True)
 class Film:
-    """A file with these streams, in this order: pictures, then a cover, then sound that lasts ``sound`` seconds."""
+    """A file with these streams, in this order: pictures, then a cover, then sound that lasts
+    ``sound`` seconds.
+    """
 
     clips: Sequence[Clip] = ()
     cover: bool = False
@@ -70,8 +76,16 @@ def quarters(picture: Any) -> str:
     names = ""
     for down in (1, 3):
         for along in (1, 3):
-            bright = tuple(value > 128 for value in pixels[height * down // 4, width * along // 4].tolist())
-            names += {(1, 0, 0): "r", (0, 1, 0): "g", (0, 0, 1): "b", (0, 0, 0): "k", (1, 1, 1): "w"}[bright]
+            bright = tuple(
+                value > 128 for value in pixels[height * down // 4, width * along // 4].tolist()
+            )
+            names += {
+                (1, 0, 0): "r",
+                (0, 1, 0): "g",
+                (0, 0, 1): "b",
+                (0, 0, 0): "k",
+                (1, 1, 1): "w",
+            }[bright]
     return names
 
 
@@ -83,7 +97,9 @@ def write_film(path: Path, film: Film) -> Path:
         cover = _add_cover(container) if film.cover else None
         sound = _add_sound(container) if film.sound else None
         if cover is not None:
-            frame = av.VideoFrame.from_ndarray(np.full((120, 160, 3), 200, np.uint8), format="rgb24")
+            frame = av.VideoFrame.from_ndarray(
+                np.full((120, 160, 3), 200, np.uint8), format="rgb24"
+            )
             frame.pts, frame.time_base = 0, Fraction(1, 25)
             container.mux([*cover.encode(frame), *cover.encode(None)])
         if sound is not None:
@@ -128,7 +144,9 @@ def _add_sound(container: Any) -> Any:
 
 
 def _silence(number: int) -> av.AudioFrame:
-    frame = av.AudioFrame.from_ndarray(np.zeros((1, _BLOCK), np.float32), format="fltp", layout="mono")
+    frame = av.AudioFrame.from_ndarray(
+        np.zeros((1, _BLOCK), np.float32), format="fltp", layout="mono"
+    )
     frame.sample_rate, frame.pts, frame.time_base = _RATE, number * _BLOCK, Fraction(1, _RATE)
     return frame
 

@@ -1,7 +1,8 @@
 """Python processes that start at once: forks of one that has imported the large libraries already.
 
-A process that runs the harness spends some ten seconds of CPU time importing what nobody here wrote. The fork server of
-`multiprocessing` imports that once for a test session; each fork imports lmms-eval and medtasks of its own.
+A process that runs the harness spends some ten seconds of CPU time importing what nobody here
+wrote. The fork server of `multiprocessing` imports that once for a test session; each fork imports
+lmms-eval and medtasks of its own.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ _HERE = Path(__file__).parent
 
 
 class Forks:
-    """Runs Python in forks of one process, which is started by the first one, with the environment of that time."""
+    """Runs Python in forks of one process, which is started by the first one, with the environment
+    of that time.
+    """
 
     def __init__(self) -> None:
         self._context = multiprocessing.get_context("forkserver")
@@ -49,7 +52,11 @@ class Forks:
 
     def can_run(self, environment: Mapping[str, str]) -> bool:
         """Whether variables that are read at the start are as they were."""
-        names = {name for name in environment.keys() | self._started.keys() if name.startswith(_READ_AT_START)}
+        names = {
+            name
+            for name in environment.keys() | self._started.keys()
+            if name.startswith(_READ_AT_START)
+        }
         return all(environment.get(name) == self._started.get(name) for name in names)
 
     def run(
@@ -57,7 +64,9 @@ class Forks:
     ) -> subprocess.CompletedProcess[str]:
         """``python ARGUMENTS`` in ``folder``; what it prints goes to files in ``outputs``."""
         said = [str(outputs / name) for name in ("stdout", "stderr")]
-        process = self._context.Process(target=_become, args=(list(arguments), str(folder), dict(environment), said))
+        process = self._context.Process(
+            target=_become, args=(list(arguments), str(folder), dict(environment), said)
+        )
         process.start()
         process.join()
         code = process.exitcode
@@ -67,7 +76,9 @@ class Forks:
         return subprocess.CompletedProcess(arguments, code, out, err)
 
 
-def _become(arguments: list[str], folder: str, environment: dict[str, str], said: list[str]) -> None:
+def _become(
+    arguments: list[str], folder: str, environment: dict[str, str], said: list[str]
+) -> None:
     """Be the process that an interpreter with these arguments would be."""
     for number, path in enumerate(said, start=1):
         opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)

@@ -9,6 +9,8 @@ from medtasks.stats.intervals import Bounds, ClusteredItems, Interval, score_int
 SHARE: Bounds = (0.0, 1.0)
 
 
-def interval_of(statistics: Array, clusters: Clusters, score: Score, bounds: Bounds | None = SHARE) -> Interval:
+def interval_of(
+    statistics: Array, clusters: Clusters, score: Score, bounds: Bounds | None = SHARE
+) -> Interval:
     """The interval of the score of these statistics ``(n, width)``."""
     return score_interval(score, ClusteredItems.of(statistics, clusters), bounds)

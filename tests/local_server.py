@@ -12,7 +12,9 @@ Answer = tuple[int, dict[str, str], bytes]
 
 
 class LocalServer:
-    """Answers with what ``answer`` makes of a request's path and body; a context manager. ``port`` 0 is any."""
+    """Answers with what ``answer`` makes of a request's path and body; a context manager. ``port``
+    0 is any.
+    """
 
     def __init__(self, answer: Callable[[str, bytes], Answer], port: int = 0) -> None:
         class Handler(BaseHTTPRequestHandler):

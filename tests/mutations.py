@@ -1,4 +1,6 @@
-"""Damaged and hostile versions of a file, drawn from a seed: bytes that changed, and JSON values of other kinds."""
+"""Damaged and hostile versions of a file, drawn from a seed: bytes that changed, and JSON values of
+other kinds.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ TOKENS = (
 def mutated(content: bytes, draw: random.Random) -> bytes:
     """``content`` with one to three changes: of a JSON value, or of bytes."""
     for _ in range(draw.randint(1, 3)):
-        change = draw.choice((_with_other_value, _with_other_value, _with_token, _with_flip, _shortened, _repeated))
+        change = draw.choice(
+            (_with_other_value, _with_other_value, _with_token, _with_flip, _shortened, _repeated)
+        )
         content = change(content, draw)
     return content
 

@@ -19,9 +19,13 @@ OURS = "medtasks: "
 
 
 def noise(stdout: str, stderr: str) -> list[str]:
-    """The lines that no command should print: on standard error all but ours and the harness's progress and log; on
-    standard output warnings, logs of other libraries, and their reports at the end of a process."""
+    """The lines that no command should print: on standard error all but ours and the harness's
+    progress and log; on standard output warnings, logs of other libraries, and their reports at the
+    end of a process.
+    """
     errors = [line for line in re.split(r"[\r\n]+", stderr) if line.strip()]
     unknown = [line for line in errors if not line.startswith(OURS) and not HARNESS.fullmatch(line)]
-    printed = [line for line in stdout.splitlines() if NOISE.search(line) and not HARNESS.fullmatch(line)]
+    printed = [
+        line for line in stdout.splitlines() if NOISE.search(line) and not HARNESS.fullmatch(line)
+    ]
     return [*printed, *unknown]

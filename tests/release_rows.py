@@ -1,4 +1,6 @@
-"""Valid rows of Med-CMR and MedStreamBench as released, for tests that change them, and Med-CMR as an archive."""
+"""Valid rows of Med-CMR and MedStreamBench as released, for tests that change them, and Med-CMR as
+an archive.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,16 @@ def write_med_cmr_archive(path: Path) -> None:
 
 
 def zipped(folder: Path, path: Path) -> Path:
-    """A folder as an archive, with left-over files of macOS and an editor, as in the released one."""
-    files = [(str(file.relative_to(folder)), file.read_bytes()) for file in sorted(folder.rglob("*.*"))]
-    left_over = ("__MACOSX/dataset/imgs/._one.png", b"fork"), ("dataset/cmed.copy.mcq_cate.cleaned.json.bak", b"[]")
+    """A folder as an archive, with left-over files of macOS and an editor, as in the released
+    one.
+    """
+    files = [
+        (str(file.relative_to(folder)), file.read_bytes()) for file in sorted(folder.rglob("*.*"))
+    ]
+    left_over = (
+        ("__MACOSX/dataset/imgs/._one.png", b"fork"),
+        ("dataset/cmed.copy.mcq_cate.cleaned.json.bak", b"[]"),
+    )
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in (*files, *left_over):
             archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), data)
@@ -79,8 +88,12 @@ def single_turn_row(**changes: Any) -> dict[str, Any]:
 
 
 def streaming_row(mode: str = "future", **changes: Any) -> dict[str, Any]:
-    """A valid streaming object of four rounds, answerable from the third on; a change to None removes the field."""
-    silent, said = ("unanswerable", "closure") if mode == "future" else ("no_alert", "alert: bleeding")
+    """A valid streaming object of four rounds, answerable from the third on; a change to None
+    removes the field.
+    """
+    silent, said = (
+        ("unanswerable", "closure") if mode == "future" else ("no_alert", "alert: bleeding")
+    )
     rounds = [
         {
             "current_time": time,

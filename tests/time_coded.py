@@ -1,4 +1,6 @@
-"""Generated videos whose frames show their own time, in milliseconds, as a code that can be read back."""
+"""Generated videos whose frames show their own time, in milliseconds, as a code that can be read
+back.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,10 @@ def read_time_code(picture: Picture) -> int | None:
         return None
     word = 0
     for top, bottom, left, right in blocks(height, width):
-        across, down = (right - left) // 4, (bottom - top) // 4  # the border of a block bleeds into its neighbours
+        across, down = (
+            (right - left) // 4,
+            (bottom - top) // 4,
+        )  # the border of a block bleeds into its neighbours
         level = float(picture[top + down : bottom - down, left + across : right - across].mean())
         if DARK < level < BRIGHT:
             return None

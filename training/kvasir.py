@@ -1,6 +1,8 @@
-"""Endoscopy-like scenes other than the miniature's, and questions of the same kinds in one to three parts.
+"""Endoscopy-like scenes other than the miniature's, and questions of the same kinds in one to three
+parts.
 
-Answers are terse. The stub judge of the demo compares words: with whole sentences, a wrong colour would pass.
+Answers are terse. The stub judge of the demo compares words: with whole sentences, a wrong colour
+would pass.
 """
 
 from __future__ import annotations
@@ -31,18 +33,34 @@ _ANSWERS: Mapping[str, Callable[[Scene], str]] = {
     "How many polyps are there": lambda s: _count(len(_polyps(s)), "polyp"),
     "How many findings are there": lambda s: _count(len(s.lesions), "finding", "identified"),
     "How many instruments are there": lambda s: _count(int(s.instrument is not None), "instrument"),
-    "What colour is the abnormality": lambda s: _listed(s, "color") or "no abnormality whose colour could be named",
+    "What colour is the abnormality": lambda s: (
+        _listed(s, "color") or "no abnormality whose colour could be named"
+    ),
     "Where is the abnormality": lambda s: _listed(s, "cell") or "no abnormality to locate",
-    "How large is the polyp": lambda s: f"measures {_listed(s, 'size')}" if _polyps(s) else "no polyp to measure",
-    "Which abnormalities are visible": lambda s: f"{_listed(s, 'kind')} seen" if s.lesions else "no abnormality",
+    "How large is the polyp": lambda s: (
+        f"measures {_listed(s, 'size')}" if _polyps(s) else "no polyp to measure"
+    ),
+    "Which abnormalities are visible": lambda s: (
+        f"{_listed(s, 'kind')} seen" if s.lesions else "no abnormality"
+    ),
     "Is there any finding at all": lambda s: "contains a finding" if s.lesions else "no finding",
-    "Is any text printed on the frame": lambda s: "text is printed" if s.text else "no text printed",
-    "Does a green or black box cover part of the frame": lambda s: f"a {s.box} box" if s.box else "no box artefact",
+    "Is any text printed on the frame": lambda s: (
+        "text is printed" if s.text else "no text printed"
+    ),
+    "Does a green or black box cover part of the frame": lambda s: (
+        f"a {s.box} box" if s.box else "no box artefact"
+    ),
     "Which procedure does the frame come from": lambda s: f"from a {s.procedure}",
     "Which anatomical landmark can be seen": lambda s: s.landmark or "no anatomical landmark",
-    "Where is the anatomical landmark": lambda s: s.landmark_cell if s.landmark else "no landmark to locate",
-    "Where does the instrument lie": lambda s: "lower-right" if s.instrument else "no instrument has a location",
-    "Which instruments are in view": lambda s: f"a {s.instrument}" if s.instrument else "no instrument",
+    "Where is the anatomical landmark": lambda s: (
+        s.landmark_cell if s.landmark else "no landmark to locate"
+    ),
+    "Where does the instrument lie": lambda s: (
+        "lower-right" if s.instrument else "no instrument has a location"
+    ),
+    "Which instruments are in view": lambda s: (
+        f"a {s.instrument}" if s.instrument else "no instrument"
+    ),
 }
 
 
@@ -58,7 +76,9 @@ def lessons(seed: int) -> Iterator[Lesson]:
         for parts in (1, 1, 2, 3):
             asked = draw.sample(list(_ANSWERS), parts)
             answer = _joined([_ANSWERS[question](scene) for question in asked])
-            yield Lesson("kvasir_vqa_x1/answer.j2", {"question": f"{_joined(asked)}?"}, (shown,), answer)
+            yield Lesson(
+                "kvasir_vqa_x1/answer.j2", {"question": f"{_joined(asked)}?"}, (shown,), answer
+            )
 
 
 def _joined(parts: list[str]) -> str:
@@ -85,9 +105,15 @@ def _scene(draw: random.Random) -> Scene:
     kind, color = draw.choice(("polyp", "polyp", "ulcer")), draw.choice(list(COLORS))
     number = draw.choice((0, 0, 1, 1, 1, 2, 3)) if kind == "polyp" else 1
     cells = sorted(draw.sample(CELLS, number), key=CELLS.index)
-    sizes = draw.choices(list(SIZES), k=number) if draw.random() < 0.3 else [draw.choice(list(SIZES))] * number
+    sizes = (
+        draw.choices(list(SIZES), k=number)
+        if draw.random() < 0.3
+        else [draw.choice(list(SIZES))] * number
+    )
     sizes.sort(key=list(SIZES).index)
-    lesions = tuple(Lesion(kind, color, size, cell) for size, cell in zip(sizes, cells, strict=True))
+    lesions = tuple(
+        Lesion(kind, color, size, cell) for size, cell in zip(sizes, cells, strict=True)
+    )
     colonoscopy = kind == "polyp" if lesions else draw.random() < 0.5
     return Scene(
         img_id="",

@@ -1,4 +1,6 @@
-"""What the tiny model learns from: drawn pictures, a prompt as the tasks render it, and the right response."""
+"""What the tiny model learns from: drawn pictures, a prompt as the tasks render it, and the right
+response.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,9 @@ class Claim:
 class Lesson:
     """``fields`` are what the prompt's ``template`` reads.
 
-    Three hints on the way to the answer: ``known`` is what the pictures up to each one show, ``claims`` are in the
-    order of the prompt, and ``asked`` is what to know at the end of the prompt.
+    Three hints on the way to the answer: ``known`` is what the pictures up to each one show,
+    ``claims`` are in the order of the prompt, and ``asked`` is what to know at the end of the
+    prompt.
     """
 
     template: str

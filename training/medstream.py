@@ -36,10 +36,15 @@ _OUTCOMES: Mapping[str, Outcomes] = {
     "Is there smoke in the field?": _if("smoke"),
     "Does bleeding occur?": _if("bleeding"),
     "What is the lesion?": _if("polyp", "polyp", "unanswerable"),
-    "What does the picture show?": _if("polyp", "A polyp on the wall of the colon.", "The wall of the colon."),
+    "What does the picture show?": _if(
+        "polyp", "A polyp on the wall of the colon.", "The wall of the colon."
+    ),
     "Which finding is seen?": _if("spots", "red spots", "normal mucosa"),
     "Where is the endoscope?": _if("outside", "outside the patient", "inside the nose"),
-    "What is in view at this moment?": (("polyp grasper", "polyp and grasper"), *_if("polyp", "polyp", "nothing")),
+    "What is in view at this moment?": (
+        ("polyp grasper", "polyp and grasper"),
+        *_if("polyp", "polyp", "nothing"),
+    ),
     "Which finding comes into view, and what happens afterwards?": (
         ("polyp grasper", "A polyp comes into view and a grasper reaches for it."),
         *_if("polyp", "A polyp comes into view.", "unanswerable"),
@@ -64,17 +69,23 @@ _OUTCOMES: Mapping[str, Outcomes] = {
     ),
     "Will smoke hide the field?": _if("smoke", "yes", "unanswerable"),
     "Which phase will the operation enter?": _if("redness", "bleeding control", "unanswerable"),
-    "What will the surgeon have to deal with?": _if("bleeding", "Bleeding in the nose.", "unanswerable"),
+    "What will the surgeon have to deal with?": _if(
+        "bleeding", "Bleeding in the nose.", "unanswerable"
+    ),
     "Watch for smoke.": _if("smoke", "alert: smoke", "no_alert"),
     "Watch for bleeding.": _if("bleeding", "alert: bleeding", "no_alert"),
-    "Watch for a second instrument.": _if("grasper scissors", "alert: scissors have come in", "no_alert"),
+    "Watch for a second instrument.": _if(
+        "grasper scissors", "alert: scissors have come in", "no_alert"
+    ),
 }
 _TISSUES = ("#bc684e", "#ce7a64", "#c48046", "#d6ba96", "#b05450")
 _SIZES = ((128, 96), (96, 96), (112, 84), (160, 120), (96, 72), (112, 112))
 
 
 def lessons(seed: int) -> Iterator[Lesson]:
-    """Each question in turn, with all of its answers equally often: a model must see the pictures to know which."""
+    """Each question in turn, with all of its answers equally often: a model must see the pictures
+    to know which.
+    """
     draw = random.Random(seed)
     asked = [record for record in _records() if record["question"].split("\n")[0] in _OUTCOMES]
     while True:
@@ -94,7 +105,13 @@ def lessons(seed: int) -> Iterator[Lesson]:
                 size=draw.choice(_SIZES),
             )
             shown = tuple(_shown(clip, time) for time in times)
-            yield Lesson("medstreambench/window.j2", _fields(draw, record, times), shown, answer, _known(shown))
+            yield Lesson(
+                "medstreambench/window.j2",
+                _fields(draw, record, times),
+                shown,
+                answer,
+                _known(shown),
+            )
 
 
 def _there(draw: random.Random, looks: str, more_telling: Outcomes) -> list[str]:
@@ -124,15 +141,21 @@ def _times(draw: random.Random, picture: bool) -> list[float]:
 
 
 def _shown_from(draw: random.Random, times: list[float], brief: bool) -> tuple[float, float]:
-    """From when to when something is seen: from before the window or some frame of it on; if ``brief``, some frames."""
+    """From when to when something is seen: from before the window or some frame of it on; if
+    ``brief``, some frames.
+    """
     start = draw.choice((0, 0, draw.randrange(len(times))))
     last = draw.randrange(start, len(times)) if brief and draw.random() < 0.2 else len(times) - 1
-    return (times[start] if start else -math.inf), (math.inf if last == len(times) - 1 else times[last + 1])
+    return (times[start] if start else -math.inf), (
+        math.inf if last == len(times) - 1 else times[last + 1]
+    )
 
 
 def _fields(draw: random.Random, record: Mapping[str, Any], times: list[float]) -> dict[str, Any]:
     proactive = record["temporal_mode"] == "proactive"
-    allowed = ["no_alert", "uncertain", "alert: <reason>"] if proactive else ["unanswerable", "<answer>"]
+    allowed = (
+        ["no_alert", "uncertain", "alert: <reason>"] if proactive else ["unanswerable", "<answer>"]
+    )
     return {
         **{name: record[name] for name in ("task_mode", "temporal_mode", "question")},
         "medium": "images" if draw.random() < 0.1 else "video",

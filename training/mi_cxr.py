@@ -1,4 +1,6 @@
-"""Radiographs of other invented patients, and questions of every type about five visits of one of them."""
+"""Radiographs of other invented patients, and questions of every type about five visits of one of
+them.
+"""
 
 from __future__ import annotations
 
@@ -27,26 +29,53 @@ def lessons(seed: int) -> Iterator[Lesson]:
     while True:
         patient, first = draw.choice(PATIENTS), draw.randrange(3)
         courses = {finding: _course(draw) for finding in FINDINGS}
-        changes = {finding: [_happened(*two) for two in pairwise(course)] for finding, course in courses.items()}
+        changes = {
+            finding: [_happened(*two) for two in pairwise(course)]
+            for finding, course in courses.items()
+        }
         shown = tuple(
-            _shown(patient, (first + visit) % 3, tuple(courses[finding][visit] for finding in FINDINGS))
+            _shown(
+                patient, (first + visit) % 3, tuple(courses[finding][visit] for finding in FINDINGS)
+            )
             for visit in range(5)
         )
         known = tuple(_known(changes, visit) for visit in range(5))
         for finding in FINDINGS:
             question = f"Which option describes the course of the {finding} over all five visits?"
-            yield Lesson("mi_cxr/report.j2", {"question": question}, shown, _told(finding, changes[finding]), known)
-        for ask, number in ((_interval, 6), (_order, 3), (_change, 4), (_statement, 3), (_summary, 2)):
+            yield Lesson(
+                "mi_cxr/report.j2",
+                {"question": question},
+                shown,
+                _told(finding, changes[finding]),
+                known,
+            )
+        for ask, number in (
+            (_interval, 6),
+            (_order, 3),
+            (_change, 4),
+            (_statement, 3),
+            (_summary, 2),
+        ):
             for _ in range(number):
                 asked = ask(draw, changes)
                 if asked:
                     question, choices, right, *events = asked
-                    fields = {"question": question, "choices": dict(zip("ABCDE", choices, strict=True))}
+                    fields = {
+                        "question": question,
+                        "choices": dict(zip("ABCDE", choices, strict=True)),
+                    }
                     claims = tuple(_claims(choices, changes))
-                    about = {f"asked {number}": " ".join(event) for number, event in enumerate(events)}
+                    about = {
+                        f"asked {number}": " ".join(event) for number, event in enumerate(events)
+                    }
                     for number, (finding, one) in enumerate(events):
-                        about |= {f"event {number} {at}": str(now == one) for at, now in enumerate(changes[finding])}
-                    yield Lesson("mi_cxr/mcq.j2", fields, shown, "ABCDE"[right], known, claims, about)
+                        about |= {
+                            f"event {number} {at}": str(now == one)
+                            for at, now in enumerate(changes[finding])
+                        }
+                    yield Lesson(
+                        "mi_cxr/mcq.j2", fields, shown, "ABCDE"[right], known, claims, about
+                    )
 
 
 @functools.lru_cache(20000)
@@ -83,18 +112,26 @@ def _known(changes: Changes, visit: int) -> dict[str, str]:
 
 def _claims(choices: Sequence[str], changes: Changes) -> Iterator[Claim]:
     for choice in choices[:4]:
-        for claim in re.finditer(rf"(?:Between T(\d).*?)?({'|'.join(CHANGES)})(?: from T(\d) to T\d)?", choice):
+        for claim in re.finditer(
+            rf"(?:Between T(\d).*?)?({'|'.join(CHANGES)})(?: from T(\d) to T\d)?", choice
+        ):
             if interval := claim[1] or claim[3]:
                 finding = next(one for one in FINDINGS if one in choice)
                 yield Claim(claim[0], finding, changes[finding][int(interval) - 1], claim[2])
 
 
 Asked = tuple[Any, ...] | None
-"""Question, options, the right one's place and the changes asked about; None if there is no such question."""
+"""Question, options, the right one's place and the changes asked about; None if there is no such
+question.
+"""
 
 
 def _interval(draw: random.Random, changes: Changes) -> Asked:
-    finding, change, time = draw.choice(FINDINGS), draw.choice(list(_EVENTS)), draw.choice(("", "first", "second"))
+    finding, change, time = (
+        draw.choice(FINDINGS),
+        draw.choice(list(_EVENTS)),
+        draw.choice(("", "first", "second")),
+    )
     found = [interval for interval, one in enumerate(changes[finding]) if one == change]
     if not time and len(found) > 1:
         return None
@@ -102,7 +139,9 @@ def _interval(draw: random.Random, changes: Changes) -> Asked:
     if right == 4 and draw.random() < 0.8:  # otherwise half of all answers were E
         return None
     verb, event = _EVENTS[change]
-    question = f"In which interval does the {finding} {verb}{f' for the {time} time' if time else ''}?"
+    question = (
+        f"In which interval does the {finding} {verb}{f' for the {time} time' if time else ''}?"
+    )
     return (
         question,
         (*_INTERVALS, f"There is no {time} {event}" if time else "None of these intervals"),
@@ -161,14 +200,24 @@ def _summary(draw: random.Random, changes: Changes) -> Asked:
     for number, finding in enumerate(FINDINGS if several else (one,) * 4):
         truth = _told(finding, changes[finding])
         claimed = list(changes[finding])
-        while number != right and (_told(finding, claimed) == truth or _told(finding, claimed) in options):
+        while number != right and (
+            _told(finding, claimed) == truth or _told(finding, claimed) in options
+        ):
             claimed[draw.randrange(4)] = draw.choice(CHANGES)
         options.append(_told(finding, claimed))
     named = "abnormality it names" if several else one
-    last = "None of these descriptions is right" if several else "None of these describes the course"
-    return f"Which option describes the course of the {named} over all five visits?", (*options, last), right
+    last = (
+        "None of these descriptions is right" if several else "None of these describes the course"
+    )
+    return (
+        f"Which option describes the course of the {named} over all five visits?",
+        (*options, last),
+        right,
+    )
 
 
 def _told(finding: str, changes: list[str]) -> str:
-    parts = [f"{change} from T{visit} to T{visit + 1}" for visit, change in enumerate(changes, start=1)]
+    parts = [
+        f"{change} from T{visit} to T{visit + 1}" for visit, change in enumerate(changes, start=1)
+    ]
     return f"The {finding} {', '.join(parts[:3])}, and {parts[3]}."

@@ -1,9 +1,10 @@
 """A Qwen2.5-VL-architecture checkpoint with random weights, built on demand and never committed.
 
-With it the tests run real multimodal inference offline: the files are an ordinary transformers checkpoint directory.
-:class:`TinyConfig` also describes models of realistic size, so that a benchmark can time real shapes without real
-weights. Its byte-level BPE tokenizer is trained on the spot and has Qwen2.5-VL's special tokens. Not installed:
-``training/train.py`` uses the tokenizer and the chat template, tests and ``benchmarks/`` the rest.
+With it the tests run real multimodal inference offline: the files are an ordinary transformers
+checkpoint directory. :class:`TinyConfig` also describes models of realistic size, so that a
+benchmark can time real shapes without real weights. Its byte-level BPE tokenizer is trained on the
+spot and has Qwen2.5-VL's special tokens. Not installed: ``training/train.py`` uses the tokenizer
+and the chat template, tests and ``benchmarks/`` the rest.
 """
 
 from __future__ import annotations
@@ -40,8 +41,24 @@ CHAT_TEMPLATE = (
     "{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n' -}}{%- endif -%}"
 )
 
-_SUBJECTS = ["A polyp", "An ulcer", "The opacity", "A small effusion", "The instrument", "No finding", "A nodule"]
-_VERBS = ["is seen", "appears", "has grown", "has resolved", "is unchanged", "may be there", "was removed"]
+_SUBJECTS = [
+    "A polyp",
+    "An ulcer",
+    "The opacity",
+    "A small effusion",
+    "The instrument",
+    "No finding",
+    "A nodule",
+]
+_VERBS = [
+    "is seen",
+    "appears",
+    "has grown",
+    "has resolved",
+    "is unchanged",
+    "may be there",
+    "was removed",
+]
 _PLACES = (
     "in the upper left part of the image",
     "in the lower right lung zone",
@@ -70,12 +87,16 @@ def _corpus() -> list[str]:
 
 
 def train_tokenizer(vocabulary: int) -> Any:
-    """Return a fast transformers tokenizer of at most ``vocabulary`` entries, special tokens included.
+    """Return a fast transformers tokenizer of at most ``vocabulary`` entries, special tokens
+    included.
 
-    Training has no randomness: the same versions of ``tokenizers`` and ``transformers`` give the same files.
+    Training has no randomness: the same versions of ``tokenizers`` and ``transformers`` give the
+    same files.
     """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import Qwen2TokenizerFast  # the only kind that transformers 4 accepts in Qwen2.5-VL's processor
+    from transformers import (
+        Qwen2TokenizerFast,
+    )  # the only kind that transformers 4 accepts in Qwen2.5-VL's processor
 
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -104,9 +125,10 @@ RECIPE = 2  # raise it whenever the files that build_tiny_vlm writes change
 class TinyConfig:
     """Shapes of the checkpoint; the defaults are the tiny one's.
 
-    ``vocab_size`` is the number of embedding rows (the tokenizer has at most 1,024 entries), ``max_pixels`` and
-    ``min_pixels`` are pixels per image after resizing (one token covers ``28 * 28`` pixels), and ``end_gain`` makes
-    the end-of-turn token more likely, since random weights alone would hardly ever stop.
+    ``vocab_size`` is the number of embedding rows (the tokenizer has at most 1,024 entries),
+    ``max_pixels`` and ``min_pixels`` are pixels per image after resizing (one token covers ``28 *
+    28`` pixels), and ``end_gain`` makes the end-of-turn token more likely, since random weights
+    alone would hardly ever stop.
     """
 
     vocab_size: int = 1024
@@ -130,17 +152,21 @@ class TinyConfig:
                 f"TinyConfig: hidden_size {self.hidden_size} over heads {self.heads} must give a multiple of 4."
             )
         if self.vocab_size < 512:
-            raise UsageError(f"TinyConfig: vocab_size is {self.vocab_size}, but bytes and specials need 512 or more.")
+            raise UsageError(
+                f"TinyConfig: vocab_size is {self.vocab_size}, but bytes and specials need 512 or more."
+            )
 
 
 TOKENIZER_ENTRIES = 1024
 
 
-def build_tiny_vlm(directory: str | os.PathLike[str], seed: int = 0, config: TinyConfig | None = None) -> Path:
+def build_tiny_vlm(
+    directory: str | os.PathLike[str], seed: int = 0, config: TinyConfig | None = None
+) -> Path:
     """Write a random-weight Qwen2.5-VL-architecture checkpoint into ``directory`` and return it.
 
-    The weights come from their own generator seeded with ``seed``; the global random state does not change. The
-    same library versions give the same bytes.
+    The weights come from their own generator seeded with ``seed``; the global random state does not
+    change. The same library versions give the same bytes.
     """
     import torch
     from transformers import GenerationConfig, Qwen2_5_VLForConditionalGeneration
@@ -159,7 +185,8 @@ def build_tiny_vlm(directory: str | os.PathLike[str], seed: int = 0, config: Tin
             torch.set_default_dtype(before)
     _fill(model, seed, shape, tokenizer)
     model.generation_config = GenerationConfig(
-        eos_token_id=[tokenizer.eos_token_id, tokenizer.pad_token_id], pad_token_id=tokenizer.pad_token_id
+        eos_token_id=[tokenizer.eos_token_id, tokenizer.pad_token_id],
+        pad_token_id=tokenizer.pad_token_id,
     )
     with no_progress_bars():
         model.save_pretrained(target)
@@ -183,7 +210,10 @@ def _model_config(shape: TinyConfig, tokenizer: Any) -> Any:
             "num_attention_heads": shape.heads,
             "num_key_value_heads": shape.kv_heads,
             "max_position_embeddings": 32768,
-            "rope_scaling": {"type": "mrope", "mrope_section": [temporal, height, rotary - temporal - height]},
+            "rope_scaling": {
+                "type": "mrope",
+                "mrope_section": [temporal, height, rotary - temporal - height],
+            },
             "bos_token_id": None,
             "eos_token_id": tokenizer.eos_token_id,
             "pad_token_id": tokenizer.pad_token_id,
@@ -205,7 +235,9 @@ def _model_config(shape: TinyConfig, tokenizer: Any) -> Any:
 
 
 def _full_attention(depth: int) -> list[int]:
-    """Blocks with attention over the whole image instead of windows: the last of each quarter, as in Qwen2.5-VL."""
+    """Blocks with attention over the whole image instead of windows: the last of each quarter, as
+    in Qwen2.5-VL.
+    """
     step = max(2, depth // 4)
     return sorted({*range(step - 1, depth, step), depth - 1})
 
@@ -213,8 +245,8 @@ def _full_attention(depth: int) -> list[int]:
 def _fill(model: Any, seed: int, shape: TinyConfig, tokenizer: Any) -> None:
     """Draw every matrix from N(0, 1 / fan-in), so that answers depend on image and text alike.
 
-    Output rows of tokens that are not readable text are zero: random answers then look like words, not like
-    bytes.
+    Output rows of tokens that are not readable text are zero: random answers then look like words,
+    not like bytes.
     """
     import torch
 
@@ -249,7 +281,9 @@ def _processor(shape: TinyConfig, tokenizer: Any) -> Any:
 
 
 def tiny_checkpoint() -> Path:
-    """The directory of the tiny checkpoint, built in the cache (``$MEDTASKS_CACHE``) on first use."""
+    """The directory of the tiny checkpoint, built in the cache (``$MEDTASKS_CACHE``) on first
+    use.
+    """
     import transformers
 
     target = cache_root() / f"tiny-vlm-{RECIPE}-transformers-{transformers.__version__}"

@@ -2,8 +2,8 @@
 
     python -m training.train --out adapters/tiny_vlm
 
-First the vision tower learns to name what is on the pictures, then the decoder learns to answer. Lessons are drawn from
-`SEED`; scenes, patients and clips are not those of the miniature data.
+First the vision tower learns to name what is on the pictures, then the decoder learns to answer.
+Lessons are drawn from `SEED`; scenes, patients and clips are not those of the miniature data.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ NAMED = {"kvasir": 32, "mi_cxr": 16, "med_cmr": 112, "medstream": 32}
 CHECKED = 240
 """Lessons of each benchmark, from another seed, on which the model is checked."""
 BLIND = 0.12
-"""Share of lessons without pictures, so that the model also knows what to answer when it cannot see."""
+"""Share of lessons without pictures, so that the model also knows what to answer when it cannot
+see.
+"""
 VOCABULARY = 480
 HIDDEN, LAYERS, HEADS, MIDDLE = 96, 5, 4, 192
 PATCH, MERGED, VISION, BLOCKS = 16, 4, 32, 1
@@ -54,8 +56,9 @@ SIDE = PATCH * MERGED
 VISION_STEPS, VISION_RATE = 1200, 2e-3
 STEPS, RATE = 3000, 2.5e-3
 KNOWN, FOUND, JUDGED = 1, 2, 3
-"""Layers after which the decoder must know what the pictures so far show, what is true about a claim, and whether it or
-an option is right."""
+"""Layers after which the decoder must know what the pictures so far show, what is true about a
+claim, and whether it or an option is right.
+"""
 TEMPLATE = CHAT_TEMPLATE.replace(
     "{%- for message", "{%- set shown = namespace(pictures=0) -%}{%- for message", 1
 ).replace(
@@ -84,14 +87,26 @@ def tokenizer_for(lessons: Mapping[str, Sequence[Lesson]]) -> Any:
     from transformers import Qwen2TokenizerFast
 
     phrases = dict.fromkeys(
-        ("<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n", "Question: ", "Final answer: ", ", and ", ", ")
+        (
+            "<|im_start|>user\n",
+            "<|im_end|>\n<|im_start|>assistant\n",
+            "Question: ",
+            "Final answer: ",
+            ", and ",
+            ", ",
+        )
     )
     phrases |= dict.fromkeys(f"Picture {number}: " for number in range(1, 17))
     phrases |= dict.fromkeys(f"{letter}. " for letter in "ABCDE")
     texts: list[str] = []
     for some in lessons.values():
-        prompts, replies = [render(one.template, **one.fields) for one in some], [one.answer for one in some]
-        phrases |= dict.fromkeys([*shared_lines(prompts), *shared_parts([*prompts, *replies], 0.004 * len(some))])
+        prompts, replies = (
+            [render(one.template, **one.fields) for one in some],
+            [one.answer for one in some],
+        )
+        phrases |= dict.fromkeys(
+            [*shared_lines(prompts), *shared_parts([*prompts, *replies], 0.004 * len(some))]
+        )
         texts += [*prompts[::8], *replies]
     bare = Tokenizer(models.BPE())
     bare.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -113,7 +128,12 @@ def tokenizer_for(lessons: Mapping[str, Sequence[Lesson]]) -> Any:
         padding_side="left",
         clean_up_tokenization_spaces=False,
     )
-    tokenizer.add_tokens([AddedToken(phrase, single_word=phrase[-1].isalnum(), normalized=False) for phrase in phrases])
+    tokenizer.add_tokens(
+        [
+            AddedToken(phrase, single_word=phrase[-1].isalnum(), normalized=False)
+            for phrase in phrases
+        ]
+    )
     tokenizer.chat_template = TEMPLATE
     return tokenizer
 
@@ -124,20 +144,32 @@ def shared_lines(prompts: Sequence[str]) -> list[str]:
     runs: Counter[str] = Counter()
     for prompt in prompts:
         parts = prompt.split("\n")
-        common = [lines[part] >= 0.05 * len(prompts) and not part.startswith("Question") for part in parts]
+        common = [
+            lines[part] >= 0.05 * len(prompts) and not part.startswith("Question") for part in parts
+        ]
         start = 0
         for same, group in itertools.groupby(common):
             end = start + len(list(group))
             if same:
-                runs["\n" * (start > 0) + "\n".join(parts[start:end]) + "\n" * (end < len(parts))] += 1
+                runs[
+                    "\n" * (start > 0) + "\n".join(parts[start:end]) + "\n" * (end < len(parts))
+                ] += 1
             start = end
-    return [run for run, count in sorted(runs.items()) if count >= 0.01 * len(prompts) and run.strip()]
+    return [
+        run for run, count in sorted(runs.items()) if count >= 0.01 * len(prompts) and run.strip()
+    ]
 
 
 def shared_parts(texts: Sequence[str], least: float) -> list[str]:
-    """Lines, or parts of lines that are not shared as a whole, that occur ``least`` times or more."""
+    """Lines, or parts of lines that are not shared as a whole, that occur ``least`` times or
+    more.
+    """
     shared: list[str] = []
-    parts = Counter(part for text in texts for part in re.split(r"\n(?:[A-E]\. )?|Question: |Final answer: ", text))
+    parts = Counter(
+        part
+        for text in texts
+        for part in re.split(r"\n(?:[A-E]\. )?|Question: |Final answer: ", text)
+    )
     for between in ("$", r"(\b\d+(?:(?:\.|, )\d+)*)", r"(, and |, )"):
         found: Counter[str] = Counter()
         for text, count in parts.items():
@@ -152,7 +184,12 @@ def model_for(tokenizer: Any) -> Any:
     from transformers import GenerationConfig, Qwen3VLConfig, Qwen3VLForConditionalGeneration
 
     identity = tokenizer.convert_tokens_to_ids
-    rotation = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [4, 4, 4], "mrope_interleaved": True}
+    rotation = {
+        "rope_type": "default",
+        "rope_theta": 10000.0,
+        "mrope_section": [4, 4, 4],
+        "mrope_interleaved": True,
+    }
     config = Qwen3VLConfig(
         text_config={
             "vocab_size": -(-len(tokenizer) // 8) * 8,
@@ -195,7 +232,9 @@ def model_for(tokenizer: Any) -> Any:
                     weight.fill_(1.6)  # sharper attention to begin with
                 continue
             spread = weight[0].numel() ** -0.5
-            if "o_proj" in name or "down_proj" in name:  # small, or they drown what the embeddings say
+            if (
+                "o_proj" in name or "down_proj" in name
+            ):  # small, or they drown what the embeddings say
                 spread *= 0.15
             elif "pos_embed" in name:
                 spread = 0.02
@@ -204,20 +243,27 @@ def model_for(tokenizer: Any) -> Any:
             else:
                 weight.normal_(0.0, spread)
     model.generation_config = GenerationConfig(
-        eos_token_id=[tokenizer.eos_token_id, tokenizer.pad_token_id], pad_token_id=tokenizer.pad_token_id
+        eos_token_id=[tokenizer.eos_token_id, tokenizer.pad_token_id],
+        pad_token_id=tokenizer.pad_token_id,
     )
     return model
 
 
 def first_embeddings(tokenizer: Any, tokens: int, width: int) -> torch.Tensor:
-    """Tokens that share words begin alike: what is learned about a word in one phrase serves in all others."""
+    """Tokens that share words begin alike: what is learned about a word in one phrase serves in all
+    others.
+    """
     parts: dict[str, torch.Tensor] = defaultdict(lambda: torch.randn(width))
     found = torch.randn(tokens, width)
     for token in range(len(tokenizer)):
         words = re.findall(r"[A-Za-z]+|\d", tokenizer.decode([token]))
-        named = [parts[one] for one in (*words, *(" ".join(pair) for pair in itertools.pairwise(words)))]
+        named = [
+            parts[one] for one in (*words, *(" ".join(pair) for pair in itertools.pairwise(words)))
+        ]
         if len(words) > 1:
-            found[token] = (torch.stack(named).sum(0) + 0.5 * found[token]) / (len(named) + 0.25) ** 0.5
+            found[token] = (torch.stack(named).sum(0) + 0.5 * found[token]) / (
+                len(named) + 0.25
+            ) ** 0.5
     return 0.1 * found
 
 
@@ -259,7 +305,12 @@ class Pictures:
         found: list[Lesson] = []
         while some := list(itertools.islice(lessons, min(64, number - len(found)))):
             found += some
-            new = {id(one): one for lesson in some for one in lesson.shown if id(one) not in self.places}
+            new = {
+                id(one): one
+                for lesson in some
+                for one in lesson.shown
+                if id(one) not in self.places
+            }
             self.places |= {one: len(self.shown) + place for place, one in enumerate(new)}
             self.shown += new.values()
             if new:
@@ -278,7 +329,9 @@ class Pictures:
     def tokens(self, model: Any, places: Sequence[int]) -> torch.Tensor:
         """What the vision tower makes of these pictures: (pictures, HIDDEN)."""
         grids = torch.tensor([[1, MERGED, MERGED]] * len(places))
-        seen = model.model.visual(self.patches[places].float().flatten(0, 1), grid_thw=grids, return_dict=True)
+        seen = model.model.visual(
+            self.patches[places].float().flatten(0, 1), grid_thw=grids, return_dict=True
+        )
         return seen.pooler_output
 
 
@@ -287,10 +340,18 @@ def together(attention: Any) -> None:
     from transformers.models.qwen3_vl.modeling_qwen3_vl import apply_rotary_pos_emb_vision
 
     def forward(hidden_states: torch.Tensor, position_embeddings: Any, **_: Any) -> torch.Tensor:
-        parts = attention.qkv(hidden_states).reshape(len(hidden_states), 3, attention.num_heads, -1).unbind(1)
+        parts = (
+            attention.qkv(hidden_states)
+            .reshape(len(hidden_states), 3, attention.num_heads, -1)
+            .unbind(1)
+        )
         query, key = apply_rotary_pos_emb_vision(parts[0], parts[1], *position_embeddings)
-        query, key, value = (one.unflatten(0, (-1, MERGED**2)).transpose(1, 2) for one in (query, key, parts[2]))
-        found = torch.nn.functional.scaled_dot_product_attention(query, key, value, scale=attention.scaling)
+        query, key, value = (
+            one.unflatten(0, (-1, MERGED**2)).transpose(1, 2) for one in (query, key, parts[2])
+        )
+        found = torch.nn.functional.scaled_dot_product_attention(
+            query, key, value, scale=attention.scaling
+        )
         return attention.proj(found.transpose(1, 2).flatten(0, 1).flatten(1))
 
     attention.forward = forward
@@ -306,9 +367,13 @@ class Naming:
                 known = values.setdefault(name, {})
                 known.setdefault(value, len(known))
         self.values = values
-        self.heads = torch.nn.ModuleList(torch.nn.Linear(HIDDEN, len(one)) for one in values.values())
+        self.heads = torch.nn.ModuleList(
+            torch.nn.Linear(HIDDEN, len(one)) for one in values.values()
+        )
 
-    def __call__(self, vectors: torch.Tensor, facts: Sequence[Mapping[str, str]]) -> dict[str, torch.Tensor]:
+    def __call__(
+        self, vectors: torch.Tensor, facts: Sequence[Mapping[str, str]]
+    ) -> dict[str, torch.Tensor]:
         """The summed loss of naming each vector's facts, by benchmark."""
         rows: dict[str, list[int]] = defaultdict(list)
         for row, one in enumerate(facts):
@@ -318,7 +383,9 @@ class Naming:
         for (name, known), head in zip(self.values.items(), self.heads, strict=True):
             if some := rows[name]:
                 right = torch.tensor([known[facts[row][name]] for row in some])
-                loss = torch.nn.functional.cross_entropy(head(vectors[some]), right, reduction="sum")
+                loss = torch.nn.functional.cross_entropy(
+                    head(vectors[some]), right, reduction="sum"
+                )
                 losses[name.split()[0]] = losses[name.split()[0]] + loss
         return losses
 
@@ -336,8 +403,12 @@ def learn_to_see(model: Any, pictures: Pictures, steps: int) -> None:
     began = time.time()
     losses: dict[str, float] = defaultdict(float)
     for step in range(steps):
-        batch = [place for name, kind in kinds.items() for place in chance.sample(kind, NAMED[name])]
-        found = heads(pictures.tokens(model, batch), [pictures.shown[place].facts for place in batch])
+        batch = [
+            place for name, kind in kinds.items() for place in chance.sample(kind, NAMED[name])
+        ]
+        found = heads(
+            pictures.tokens(model, batch), [pictures.shown[place].facts for place in batch]
+        )
         loss = sum(found.values(), torch.zeros(())) / 48
         for name, part in found.items():
             losses[name] += part.item() / 48
@@ -354,7 +425,8 @@ def learn_to_see(model: Any, pictures: Pictures, steps: int) -> None:
 
 def schedule(optimizer: Any, steps: int) -> Any:
     return torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min(1.0, (step + 1) / 40) * (0.52 + 0.48 * math.cos(math.pi * step / steps))
+        optimizer,
+        lambda step: min(1.0, (step + 1) / 40) * (0.52 + 0.48 * math.cos(math.pi * step / steps)),
     )
 
 
@@ -364,14 +436,18 @@ def example(tokenizer: Any, lesson: Lesson, pictures: Pictures) -> Example:
     def whole(number: int) -> str:
         content = [{"type": "image"}] * number + [{"type": "text", "text": text}]
         message = [{"role": "user", "content": content}]
-        return str(tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True))
+        return str(
+            tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True)
+        )
 
     def tokens_of(parts: Iterable[str]) -> list[int]:
         """The token in which each part ends; parts are in order."""
         found, at = [], 0
         for part in parts:
             at = prompt.index(part, at) + len(part)
-            found.append(next(token for token, (_, end) in enumerate(read["offset_mapping"]) if end >= at))
+            found.append(
+                next(token for token, (_, end) in enumerate(read["offset_mapping"]) if end >= at)
+            )
         return found
 
     prompt = whole(len(lesson.shown))
@@ -379,16 +455,25 @@ def example(tokenizer: Any, lesson: Lesson, pictures: Pictures) -> Example:
     tokens = list(read["input_ids"])
     image = tokenizer.convert_tokens_to_ids(IMAGE_TOKEN)
     seen = [place for place, token in enumerate(tokens) if token == image]
-    hints = [(at, KNOWN, *fact) for at, known in zip(seen, lesson.known, strict=False) for fact in known.items()]
+    hints = [
+        (at, KNOWN, *fact)
+        for at, known in zip(seen, lesson.known, strict=False)
+        for fact in known.items()
+    ]
     for name, value in lesson.asked.items():
         hints.append((len(tokens) - 1, JUDGED if name.startswith("event") else KNOWN, name, value))
-    for at, one in zip(tokens_of(claim.text for claim in lesson.claims), lesson.claims, strict=True):
+    for at, one in zip(
+        tokens_of(claim.text for claim in lesson.claims), lesson.claims, strict=True
+    ):
         hints += [(at, KNOWN, "about", one.about), (at, FOUND, "true", one.true)]
         hints.append((at, JUDGED, "claim", str(one.true == one.claimed)))
     choices = lesson.fields.get("choices", {})
     ends = tokens_of(f"\n{letter}. {choice}" for letter, choice in choices.items())
     if len({*ends}) == len(ends):  # several options may be one token
-        hints += [(at, JUDGED, "option", str(one == lesson.answer)) for one, at in zip(choices, ends, strict=True)]
+        hints += [
+            (at, JUDGED, "option", str(one == lesson.answer))
+            for one, at in zip(choices, ends, strict=True)
+        ]
     places = [pictures.places[id(one)] for one in lesson.shown]
     answer = list(tokenizer(lesson.answer + END_OF_TURN)["input_ids"])
     return Example(tokens, list(tokenizer(whole(0))["input_ids"]), answer, places, hints)
@@ -399,7 +484,8 @@ def answers(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Scores of the next token at each token of the answers, the right tokens, and their rows.
 
-    A picture is one token, so positions are those of text. Padding comes last, so no token attends to it.
+    A picture is one token, so positions are those of text. Padding comes last, so no token attends
+    to it.
     """
     rows = [(one.blind if blind else one.prompt, one.answer) for one, blind in batch]
     shape = len(rows), max(len(prompt) + len(answer) for prompt, answer in rows)
@@ -426,7 +512,11 @@ def right(model: Any, examples: Sequence[Example], seen: torch.Tensor, blind: bo
         for start in range(0, len(examples), 60):
             batch = [(one, blind) for one in examples[start : start + 60]]
             scores, labels, rows = answers(model, batch, seen)
-            wrong = {int(row) for row, hit in zip(rows, scores.argmax(-1) == labels, strict=True) if not hit}
+            wrong = {
+                int(row)
+                for row, hit in zip(rows, scores.argmax(-1) == labels, strict=True)
+                if not hit
+            }
             good += len(batch) - len(wrong)
     return good / len(examples)
 
@@ -438,17 +528,25 @@ def learn_to_answer(
     seen: torch.Tensor,
     steps: int,
 ) -> None:
-    """Train the decoder on the answers; what the vision tower makes of the pictures (`seen`) stays as it is.
+    """Train the decoder on the answers; what the vision tower makes of the pictures (`seen`) stays
+    as it is.
 
     Without hints on the way, it takes many times as many steps until it compares pictures.
     """
     language = model.model.language_model
     after: dict[int, torch.Tensor] = {}
     hooks = [
-        language.layers[layer].register_forward_hook(lambda _, __, out, layer=layer: after.update({layer: out}))
+        language.layers[layer].register_forward_hook(
+            lambda _, __, out, layer=layer: after.update({layer: out})
+        )
         for layer in (KNOWN, FOUND, JUDGED)
     ]
-    heads = Naming({name: value} for some in examples.values() for one in some for _, _, name, value in one.hints)
+    heads = Naming(
+        {name: value}
+        for some in examples.values()
+        for one in some
+        for _, _, name, value in one.hints
+    )
     learned = [*language.parameters(), *heads.heads.parameters()]
     optimizer = torch.optim.AdamW(learned, lr=RATE, weight_decay=0.05, betas=(0.9, 0.98))
     rate = schedule(optimizer, steps)
@@ -491,13 +589,20 @@ def learn_to_answer(
 
 
 def report(model: Any, checked: Mapping[str, Sequence[Example]], seen: torch.Tensor) -> None:
-    """Print the share of right answers to lessons that were not learned from, with and without pictures."""
+    """Print the share of right answers to lessons that were not learned from, with and without
+    pictures.
+    """
     for name, some in checked.items():
         seeing, blind = (right(model, some, seen, blind) for blind in (False, True))
-        print(f"  {name}: {seeing:.3f} right on {len(some)} held-out lessons, {blind:.3f} without pictures", flush=True)
+        print(
+            f"  {name}: {seeing:.3f} right on {len(some)} held-out lessons, {blind:.3f} without pictures",
+            flush=True,
+        )
 
 
-def batches(examples: Sequence[Example], size: int, chance: random.Random) -> Iterator[list[Example]]:
+def batches(
+    examples: Sequence[Example], size: int, chance: random.Random
+) -> Iterator[list[Example]]:
     """Endless batches of examples of similar length."""
     while True:
         mixed = chance.sample(range(len(examples)), len(examples))
@@ -508,30 +613,55 @@ def batches(examples: Sequence[Example], size: int, chance: random.Random) -> It
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
     torch.set_num_threads(1)  # another number gives other bytes
     torch.manual_seed(SEED)
     began = time.time()
     pictures = Pictures(image_processor())
-    lessons = {name: pictures.of(one.lessons(SEED), number) for name, (one, number) in LESSONS.items()}
-    tests = {name: pictures.of(one.lessons(SEED + 1), CHECKED) for name, (one, _) in LESSONS.items()}
+    lessons = {
+        name: pictures.of(one.lessons(SEED), number) for name, (one, number) in LESSONS.items()
+    }
+    tests = {
+        name: pictures.of(one.lessons(SEED + 1), CHECKED) for name, (one, _) in LESSONS.items()
+    }
     pictures.join()
     tokenizer = tokenizer_for(lessons)
     model, processor = model_for(tokenizer), processor_for(tokenizer)
-    print(sum(one.numel() for one in model.parameters()), "parameters,", len(tokenizer), "tokens", flush=True)
+    print(
+        sum(one.numel() for one in model.parameters()),
+        "parameters,",
+        len(tokenizer),
+        "tokens",
+        flush=True,
+    )
     for block in model.model.visual.blocks:
         together(block.attn)
-    examples = {name: [example(tokenizer, one, pictures) for one in some] for name, some in lessons.items()}
-    checked = {name: [example(tokenizer, one, pictures) for one in some] for name, some in tests.items()}
-    lengths = {name: sum(len(one.prompt) for one in some) // len(some) for name, some in examples.items()}
-    print(f"{len(pictures.shown)} pictures, {time.time() - began:.0f} s, tokens of a prompt: {lengths}", flush=True)
+    examples = {
+        name: [example(tokenizer, one, pictures) for one in some] for name, some in lessons.items()
+    }
+    checked = {
+        name: [example(tokenizer, one, pictures) for one in some] for name, some in tests.items()
+    }
+    lengths = {
+        name: sum(len(one.prompt) for one in some) // len(some) for name, some in examples.items()
+    }
+    print(
+        f"{len(pictures.shown)} pictures, {time.time() - began:.0f} s, tokens of a prompt: {lengths}",
+        flush=True,
+    )
     learn_to_see(model, pictures, VISION_STEPS)
     with torch.no_grad():
         every = range(len(pictures.shown))
-        seen = torch.cat([pictures.tokens(model, every[start : start + 500]) for start in every[::500]])
-        scale = 0.1 / seen.square().mean().sqrt()  # like the embeddings of words, or pictures drown them
+        seen = torch.cat(
+            [pictures.tokens(model, every[start : start + 500]) for start in every[::500]]
+        )
+        scale = (
+            0.1 / seen.square().mean().sqrt()
+        )  # like the embeddings of words, or pictures drown them
         seen *= scale
         for part in model.model.visual.merger.linear_fc2.parameters():
             part *= scale
@@ -560,10 +690,18 @@ def for_transformers_4(directory: Path) -> None:
         text["rope_theta"] = text["rope_scaling"].pop("rope_theta")
 
     change("config.json", rope)
-    change("tokenizer_config.json", lambda one: one.update(additional_special_tokens=one.pop("extra_special_tokens")))
+    change(
+        "tokenizer_config.json",
+        lambda one: one.update(additional_special_tokens=one.pop("extra_special_tokens")),
+    )
     whole = json.loads((directory / "processor_config.json").read_text(encoding="utf-8"))
-    for name, part in (("preprocessor", "image_processor"), ("video_preprocessor", "video_processor")):
-        (directory / f"{name}_config.json").write_text(json.dumps(whole[part], indent=2) + "\n", encoding="utf-8")
+    for name, part in (
+        ("preprocessor", "image_processor"),
+        ("video_preprocessor", "video_processor"),
+    ):
+        (directory / f"{name}_config.json").write_text(
+            json.dumps(whole[part], indent=2) + "\n", encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ __all__ = ["build_tiny_llava"]
 IMAGE = "<image>"
 PATCH, SIDE = 14, 56  # pixels
 
-# As the released LLaVA-1.5 checkpoints have it: contents are lists of parts; a plain string gives an empty turn.
+# As the released LLaVA-1.5 checkpoints have it: contents are lists of parts; a plain string gives
+# an empty turn.
 CHAT_TEMPLATE = (
     "{%- for message in messages -%}"
     "{{- message['role'] | upper + ': ' -}}"
@@ -24,7 +25,9 @@ CHAT_TEMPLATE = (
 
 
 def build_tiny_llava(directory: Path, seed: int = 0) -> Path:
-    """Write the checkpoint into ``directory`` and return it; global random state is left as it was."""
+    """Write the checkpoint into ``directory`` and return it; global random state is left as it
+    was.
+    """
     import torch
     from transformers import (
         CLIPImageProcessor,
@@ -70,10 +73,14 @@ def build_tiny_llava(directory: Path, seed: int = 0) -> Path:
         model = LlavaForConditionalGeneration(config)
     with torch.no_grad():  # random weights alone would hardly ever stop
         model.lm_head.weight[tokenizer.eos_token_id] *= 4.0
-    model.generation_config = GenerationConfig(eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
+    model.generation_config = GenerationConfig(
+        eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id
+    )
     model.save_pretrained(directory)
     LlavaProcessor(
-        image_processor=CLIPImageProcessor(size={"shortest_edge": SIDE}, crop_size={"height": SIDE, "width": SIDE}),
+        image_processor=CLIPImageProcessor(
+            size={"shortest_edge": SIDE}, crop_size={"height": SIDE, "width": SIDE}
+        ),
         tokenizer=tokenizer,
         patch_size=PATCH,
         vision_feature_select_strategy="default",

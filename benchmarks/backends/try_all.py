@@ -1,12 +1,15 @@
-"""Tries every back-end that runs on a CPU with every kind of task, and writes what works into docs/back-ends.md.
+"""Tries every back-end that runs on a CPU with every kind of task, and writes what works into
+docs/back-ends.md.
 
-Checkpoints are tiny and built on the spot, data are the miniature ones; back-ends that call a server call
-`transformers serve` on this machine. A cell works where every request has a response, both stages of a stage-wise item
-are there, and the responses are not those of a blind run (a model's, that is).
+Checkpoints are tiny and built on the spot, data are the miniature ones; back-ends that call a
+server call `transformers serve` on this machine. A cell works where every request has a response,
+both stages of a stage-wise item are there, and the responses are not those of a blind run (a
+model's, that is).
 
     pip install -e '.[benchmark]' && python benchmarks/backends/try_all.py
 
-With names of back-ends only these are tried; what was found out about the others before is kept in tried.json.
+With names of back-ends only these are tried; what was found out about the others before is kept in
+tried.json.
 """
 
 from __future__ import annotations
@@ -57,7 +60,9 @@ LONGEST = 1800  # seconds; machines may be busy
 
 @dataclass(frozen=True)
 class BackEnd:
-    """A row of the table; ``answers`` says whether its responses come from a model that sees the media."""
+    """A row of the table; ``answers`` says whether its responses come from a model that sees the
+    media.
+    """
 
     name: str
     arguments: str
@@ -73,7 +78,9 @@ class BackEnd:
 
 @dataclass
 class Row:
-    """What became of each kind of task: ``works``, or why not; and the versions it was tried with."""
+    """What became of each kind of task: ``works``, or why not; and the versions it was tried
+    with.
+    """
 
     cells: dict[str, str] = field(default_factory=dict)
     made: str = field(default_factory=lambda: installed())
@@ -100,13 +107,20 @@ def back_ends(qwen: Path, llava: Path, replayed: Path, url: str) -> Iterator[Bac
 
 
 def main() -> None:
-    """Try all back-ends, or those named, keep what became of them, and write the table into the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Try all back-ends, or those named, keep what became of them, and write the table into the
+    page.
+    """
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("only", nargs="*", help="back-ends or rows to try (default: all)")
     only = parser.parse_args().only
     with tempfile.TemporaryDirectory(prefix="back-ends-") as folder, ExitStack() as stack:
         here = Path(folder)
-        qwen, llava = build_tiny_vlm(here / "tiny-qwen2.5-vl"), build_tiny_llava(here / "tiny-llava")
+        qwen, llava = (
+            build_tiny_vlm(here / "tiny-qwen2.5-vl"),
+            build_tiny_llava(here / "tiny-llava"),
+        )
         known = list(back_ends(qwen, llava, here / "predictions.jsonl", "http://unused"))
         chosen = {one.label for one in known if not only or {one.name, one.label} & set(only)}
         serving = any(one.name in SERVED for one in known if one.label in chosen)
@@ -131,7 +145,9 @@ def keep(label: str, row: Row) -> None:
     """Add a row to the file of results."""
     print(f"{label}: {row.cells}", file=sys.stderr, flush=True)
     rows = {**read_kept(), label: row}
-    text = json.dumps({label: asdict(rows[label]) for label in sorted(rows)}, indent=1, ensure_ascii=False)
+    text = json.dumps(
+        {label: asdict(rows[label]) for label in sorted(rows)}, indent=1, ensure_ascii=False
+    )
     KEPT.write_text(f"{text}\n", encoding="utf-8")
 
 
@@ -144,7 +160,9 @@ def served(checkpoint: Path) -> Iterator[str]:
     command = (sys.executable, "-m", "transformers.cli.transformers", "serve", str(checkpoint))
     options = ("--host", "127.0.0.1", "--port", port, "--device", "cpu")
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    server = subprocess.Popen([*command, *options], env={**os.environ, "HF_HUB_OFFLINE": "1"}, **quiet)
+    server = subprocess.Popen(
+        [*command, *options], env={**os.environ, "HF_HUB_OFFLINE": "1"}, **quiet
+    )
     try:
         end = time.monotonic() + LONGEST
         while server.poll() is None and time.monotonic() < end:
@@ -154,7 +172,9 @@ def served(checkpoint: Path) -> Iterator[str]:
             except OSError:
                 time.sleep(0.5)
         else:
-            raise SystemExit("`transformers serve` did not start: pip install 'transformers[serving]'")
+            raise SystemExit(
+                "`transformers serve` did not start: pip install 'transformers[serving]'"
+            )
         yield f"http://127.0.0.1:{port}/v1"
     finally:
         server.terminate()
@@ -195,8 +215,24 @@ class Ended:
 def run(one: BackEnd, output: Path, **environment: str) -> Ended:
     """One command, as users type it."""
     command = [
-        *(sys.executable, "-m", "lmms_eval", "--model", one.name, "--model_args", one.arguments, *one.options),
-        *("--tasks", ",".join(KINDS.values()), "--limit", str(LIMIT), "--gen_kwargs", "max_new_tokens=8"),
+        *(
+            sys.executable,
+            "-m",
+            "lmms_eval",
+            "--model",
+            one.name,
+            "--model_args",
+            one.arguments,
+            *one.options,
+        ),
+        *(
+            "--tasks",
+            ",".join(KINDS.values()),
+            "--limit",
+            str(LIMIT),
+            "--gen_kwargs",
+            "max_new_tokens=8",
+        ),
         *("--output_path", str(output)),
     ]
     settings = {**os.environ, "MEDTASKS_DATA": "mini", "HF_HUB_OFFLINE": "1", **environment}
@@ -216,14 +252,18 @@ def why_not(ended: Ended, task: str) -> str | None:
         return "the task was not run"
     if facts.failed:
         return phrase(max(facts.failed, key=lambda why: facts.failed[why]))
-    if task == KINDS["stage-wise"] and not all(all(read_stages(text)) for text in said(ended, task)):
+    if task == KINDS["stage-wise"] and not all(
+        all(read_stages(text)) for text in said(ended, task)
+    ):
         return "a stage has no text"
     return None
 
 
 def said(ended: Ended, task: str) -> list[str]:
     """The responses of one task."""
-    samples: list[Sample] = [] if ended.folder is None else list(read_run(ended.folder)[1].get(task, ()))
+    samples: list[Sample] = (
+        [] if ended.folder is None else list(read_run(ended.folder)[1].get(task, ()))
+    )
     return [text for sample in samples for text in sample.responses]
 
 
@@ -241,7 +281,9 @@ def record(ended: Ended, path: Path) -> None:
 
 def installed() -> str:
     """What the back-ends are made of here."""
-    packages = ", ".join(f"{name} {version(name)}" for name in ("lmms-eval", "transformers", "torch", "openai"))
+    packages = ", ".join(
+        f"{name} {version(name)}" for name in ("lmms-eval", "transformers", "torch", "openai")
+    )
     return f"{packages}, Python {platform.python_version()}"
 
 
@@ -271,7 +313,10 @@ def drawn(rows: dict[str, Row], order: list[str]) -> str:
     kinds = (*KINDS, BLIND)
     shown = {label: rows[label] for label in order if label in rows}
     lines = [f"| `--model` | {' | '.join(kinds)} |", f"|---|{'---|' * len(kinds)}"]
-    lines += [f"| `{label}` | {' | '.join(cell(row.cells[kind]) for kind in kinds)} |" for label, row in shown.items()]
+    lines += [
+        f"| `{label}` | {' | '.join(cell(row.cells[kind]) for kind in kinds)} |"
+        for label, row in shown.items()
+    ]
     lines += ["", *(f"{number}. {reason}." for number, reason in enumerate(reasons, 1))]
     made = "; ".join(dict.fromkeys(row.made for row in shown.values()))
     return "\n".join([*lines, *([""] if reasons else []), f"Tried on a CPU with {made}.", ""])

@@ -1,4 +1,6 @@
-"""BibTeX entries as text: their keys, and one for a paper of which only title and number are known."""
+"""BibTeX entries as text: their keys, and one for a paper of which only title and number are
+known.
+"""
 
 from __future__ import annotations
 

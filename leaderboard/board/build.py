@@ -29,7 +29,14 @@ from . import board as schema
 from .bibliography import entry_key
 from .models import Models, distinct_names, model_facts
 from .reference import Reference, load_reference, place_of, published_figures
-from .rows import board_columns, comparable_table, confidence_section, held_chance, is_incomplete, without_empty
+from .rows import (
+    board_columns,
+    comparable_table,
+    confidence_section,
+    held_chance,
+    is_incomplete,
+    without_empty,
+)
 from .usage import SECONDS, Prices, cost_of, plotted, used_by
 
 
@@ -47,22 +54,30 @@ def build_board(
 ) -> schema.Board:
     """The leaderboard of the runs; their order makes no difference, and duplicates are ignored.
 
-    ``refused`` are directories that could not be read, and why; ``models`` and ``prices`` are the organiser's
-    (`medtasks.leaderboard.board.models.read_by_model`); ``rejudged`` says how far verdicts agree with those asked
-    again, of any runs. All else is as in `medtasks.board`.
+    ``refused`` are directories that could not be read, and why; ``models`` and ``prices`` are the
+    organiser's (`medtasks.leaderboard.board.models.read_by_model`); ``rejudged`` says how far
+    verdicts agree with those asked again, of any runs. All else is as in `medtasks.board`.
     """
-    by_key = {run.public.key: run for run in sorted(runs, key=lambda run: (run.public.key, run.public.folder))}
+    by_key = {
+        run.public.key: run
+        for run in sorted(runs, key=lambda run: (run.public.key, run.public.folder))
+    }
     runs = sorted(by_key.values(), key=lambda run: (run.public.created, run.public.key))
     groups = ComparabilityGroups(runs, demonstration=demonstration)
 
     known: dict[str, schema.BoardModel] = {}
     for run in runs:  # facts are from the newest run, training data from all
         facts = model_facts(run.public, models)
-        trained = {**known[facts.slug].trained, **facts.trained} if facts.slug in known else facts.trained
+        trained = (
+            {**known[facts.slug].trained, **facts.trained} if facts.slug in known else facts.trained
+        )
         known[facts.slug] = facts.model_copy(update={"trained": trained})
     model_facts_of = {run.public.model: run.public.model_facts for run in runs}
     names = distinct_names({slug: facts.name for slug, facts in known.items()}, model_facts_of)
-    known = {slug: facts.model_copy(update={"name": names[slug]}) for slug, facts in sorted(known.items())}
+    known = {
+        slug: facts.model_copy(update={"name": names[slug]})
+        for slug, facts in sorted(known.items())
+    }
 
     boards = []
     entries = [entry for run in runs for entry in run.entries.values()]
@@ -96,7 +111,9 @@ def _runs(
     tables = [table for board in boards for table in board.tables]
     on_board = {key for table in tables for row in table.every_row for key in row.runs}
     instead: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for task, metric in {(column.task, column.metric) for table in tables for column in table.columns}:
+    for task, metric in {
+        (column.task, column.metric) for table in tables for column in table.columns
+    }:
         for old, new in groups.of(task, metric).replaced.items():
             instead[old][new].add(task)
     copies, contradicted = same_responses(runs), contradictions(runs)
@@ -109,10 +126,14 @@ def _runs(
             notes.append(f"same responses as {other}, a run of another model, in {', '.join(same)}")
         for other, tasks in sorted(contradicted.get(facts.key, {}).items()):
             named = first_names(tasks)
-            notes.append(f"other questions or gold answers than {other}, which claims the same data, in {named}")
+            notes.append(
+                f"other questions or gold answers than {other}, which claims the same data, in {named}"
+            )
         again = {one.rubric: str(one) for one in rejudged if one.run == facts.digest}
         cost = cost_of(prices, facts, facts.usage)
-        yield facts.model_copy(update={"notes": (*facts.notes, *notes), "cost": cost, "rejudged": again})
+        yield facts.model_copy(
+            update={"notes": (*facts.notes, *notes), "cost": cost, "rejudged": again}
+        )
 
 
 def _filled(
@@ -124,7 +145,9 @@ def _filled(
     *,
     published: bool,
 ) -> schema.BenchmarkBoard:
-    """A benchmark's layout, filled with scores; what neither a run nor a paper fills is left out."""
+    """A benchmark's layout, filled with scores; what neither a run nor a paper fills is left
+    out.
+    """
     benchmark = get_benchmark(layout.benchmark)
     reference, unpublished = Reference(), ""
     try:
@@ -142,25 +165,37 @@ def _filled(
     rankings = tuple(filter(None, map(ranked, headline)))
     places = [{one.model: float(one.rank) for one in ranking.ranked} for ranking in rankings]
     on_top = {model for by_model in places for model in by_model}
-    order = {model: tuple(by_model.get(model, float("inf")) for by_model in places) for model in on_top}
+    order = {
+        model: tuple(by_model.get(model, float("inf")) for by_model in places) for model in on_top
+    }
     table = partial(comparable_table, groups, order)
     first = LayoutTable(name=HEADLINE, title="Headline scores", columns=layout.headline)
     tables = [
         table(one.name, one.title, board_columns(one.columns, runs, groups), one.note)
         for one in (first, *layout.tables)
     ]
-    figures = published_figures(reference, {place_of(column): column.key for one in tables for column in one.columns})
+    figures = published_figures(
+        reference, {place_of(column): column.key for one in tables for column in one.columns}
+    )
     shown_tables = [without_empty(one, {figure.column for figure in figures}) for one in tables]
     shown_tables = [one for one in shown_tables if one.columns or one.name == HEADLINE]
     letters = [
-        schema.LetterCounts(task=entry.name, model=model, **held.model_dump(include={"gold", "chosen", "preference"}))
+        schema.LetterCounts(
+            task=entry.name,
+            model=model,
+            **held.model_dump(include={"gold", "chosen", "preference"}),
+        )
         for model, entry in _entries("letters", layout, groups)
         if (held := entry.scores.letters) is not None
     ]
-    timelines = [one for _, entry in _entries("timeline", layout, groups) for one in entry.timelines]
+    timelines = [
+        one for _, entry in _entries("timeline", layout, groups) for one in entry.timelines
+    ]
     beside: dict[str, Sequence[Any]] = {"letters": letters, "timeline": timelines}
     plots = [
-        one for plot in layout.plots for one in _plots(plot, beside.get(plot.kind), runs, groups, shown_tables, table)
+        one
+        for plot in layout.plots
+        for one in _plots(plot, beside.get(plot.kind), runs, groups, shown_tables, table)
     ]
     columns = [column for one in shown_tables for column in one.columns]
     gains, bars, text_only = media_gain(benchmark, headline, columns, groups)
@@ -175,11 +210,19 @@ def _filled(
         for model, run in groups.of(column.task, column.metric).ranked.items():
             used, cost = used_by(run, prices, column.task)
             if (cell := scores.get(model)) is not None and used != Usage():
-                usage.append(schema.ModelUsage(model=model, run=run.public.key, score=cell, usage=used, cost=cost))
+                usage.append(
+                    schema.ModelUsage(
+                        model=model, run=run.public.key, score=cell, usage=used, cost=cost
+                    )
+                )
         if measure := plotted([(one.usage, one.cost) for one in usage]):
             taken = {plot.name for plot in plots}
             against = schema.BoardPlot(
-                name=next(one for one in ("cost", "score-against-cost", "cost-of-answers") if one not in taken),
+                name=next(
+                    one
+                    for one in ("cost", "score-against-cost", "cost-of-answers")
+                    if one not in taken
+                ),
                 title=f"{column.label} against {measure.label.lower()}",
                 kind="cost",
                 table=HEADLINE,
@@ -192,7 +235,9 @@ def _filled(
     return schema.BenchmarkBoard(
         **{name: getattr(benchmark, name) for name in own},
         bibtex=bibtex,
-        members={task: leaf_tasks(task) for task in dict.fromkeys(column.task for column in headline)},
+        members={
+            task: leaf_tasks(task) for task in dict.fromkeys(column.task for column in headline)
+        },
         owner=benchmark_owner(benchmark.name).owner,
         shows=layout.shows,
         why=layout.why,
@@ -225,7 +270,9 @@ def _bibtex(benchmark: Benchmark) -> str:
         return ""
     text = decoded(content_of(path), path.name).strip()
     if entry_key(text) is None:
-        raise DataError(f"{path.name}: expected one BibTeX entry, such as @misc{{key, title = {{…}}}}; fix the file.")
+        raise DataError(
+            f"{path.name}: expected one BibTeX entry, such as @misc{{key, title = {{…}}}}; fix the file."
+        )
     return text
 
 
@@ -241,14 +288,18 @@ def _ranking(groups: ComparabilityGroups, column: schema.BoardColumn) -> schema.
         if model in group.waiting:
             unranked[model] = score.reason or "no value"
         elif is_incomplete(score):  # too few responses or verdicts for a rank
-            unranked[model] = f"incomplete: {coverage_text(score.samples, score.answered, score.judged)}"
+            unranked[model] = (
+                f"incomplete: {coverage_text(score.samples, score.answered, score.judged)}"
+            )
         else:
             entries[model] = entry
     tables, clusters = on_common_items(entries, column.metric) if entries else ({}, ())
     return rank_models(column, tables, clusters, signature=group.signature, unranked=unranked)
 
 
-def _entries(kind: str, layout: BoardLayout, groups: ComparabilityGroups) -> Iterator[tuple[str, Entry]]:
+def _entries(
+    kind: str, layout: BoardLayout, groups: ComparabilityGroups
+) -> Iterator[tuple[str, Entry]]:
     """The ranked entries, with their models, of the tasks in plots of this kind."""
     columns = [column for plot in layout.plots if plot.kind == kind for column in plot.columns]
     for task, metric in {column.task: column.metric for column in columns}.items():
@@ -264,17 +315,27 @@ def _plots(
     tables: list[schema.BoardTable],
     made: Callable[..., schema.BoardTable],
 ) -> Iterator[schema.BoardPlot]:
-    """The plot, if there are data for it (``beside``: other than scores); a table for its columns is added if none has
-    them. Columns have a value in some row (ranks: in two), those of a paired plot on both sides."""
+    """The plot, if there are data for it (``beside``: other than scores); a table for its columns
+    is added if none has them. Columns have a value in some row (ranks: in two), those of a paired
+    plot on both sides.
+    """
     columns, against = (board_columns(one, runs, groups) for one in (plot.columns, plot.against))
     if beside is not None:
         tasks = {one.task for one in beside}
         columns = tuple(one for one in columns if one.task in tasks)
     else:
         rows = made(plot.name, plot.title, (*columns, *against)).rows
-        values = Counter(key for row in rows for key, cell in row.cells.items() if cell.value is not None)
-        valued = {key for key, count in values.items() if count > plot.ranks}  # a rank is one among several
-        sides = [one for one in zip(columns, against or columns, strict=True) if {side.key for side in one} <= valued]
+        values = Counter(
+            key for row in rows for key, cell in row.cells.items() if cell.value is not None
+        )
+        valued = {
+            key for key, count in values.items() if count > plot.ranks
+        }  # a rank is one among several
+        sides = [
+            one
+            for one in zip(columns, against or columns, strict=True)
+            if {side.key for side in one} <= valued
+        ]
         columns = tuple(one for one, _ in sides)
         against = tuple(other for _, other in sides) if against else ()
     if not columns:

@@ -1,4 +1,6 @@
-"""Scores that models' repositories on the hub claim: shown as references beside the figures of papers, never ranked."""
+"""Scores that models' repositories on the hub claim: shown as references beside the figures of
+papers, never ranked.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def read_claims(given: Sequence[str]) -> list[Claim]:
     """
     if not given:
         return []
-    from huggingface_hub import parse_eval_result_entries  # slow to import, and few boards have claims
+    from huggingface_hub import (
+        parse_eval_result_entries,
+    )  # slow to import, and few boards have claims
 
     claims: list[Claim] = []
     for one in given:
@@ -50,7 +54,9 @@ def read_claims(given: Sequence[str]) -> list[Claim]:
             try:
                 entries = parse_eval_result_entries(yaml.safe_load(content))
             except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError) as error:
-                raise DataError(f"{file}: not scores in the hub's format ({first_line(error)}); restore it.") from error
+                raise DataError(
+                    f"{file}: not scores in the hub's format ({first_line(error)}); restore it."
+                ) from error
             for entry in entries:
                 if isinstance(entry.value, bool) or not isinstance(entry.value, int | float):
                     found = f"field `value` is {str(entry.value)[:40]!r}"
@@ -68,7 +74,10 @@ def with_claims(board: Board, claims: Sequence[Claim]) -> Board:
     left = {f"{entry.task_id} of {entry.dataset_id}" for _, entry in claims}
     benchmarks = []
     for benchmark in board.benchmarks:
-        dataset, columns = "", {column.key for table in benchmark.tables for column in table.columns}
+        dataset, columns = (
+            "",
+            {column.key for table in benchmark.tables for column in table.columns},
+        )
         with contextlib.suppress(MedtasksError):  # it is not from the hub
             dataset, _ = dataset_of(benchmark.name)
         figures = {
@@ -94,7 +103,9 @@ def with_claims(board: Board, claims: Sequence[Claim]) -> Board:
             if entry.dataset_id == dataset and entry.task_id in columns
         }
         left -= {f"{task} of {dataset}" for _, task in figures}
-        benchmarks.append(benchmark.model_copy(update={"published": (*benchmark.published, *figures.values())}))
+        benchmarks.append(
+            benchmark.model_copy(update={"published": (*benchmark.published, *figures.values())})
+        )
     if left:
         raise UsageError(
             f"--claimed: this board has no column for {first_names(sorted(left))}; leave these scores out, or add "

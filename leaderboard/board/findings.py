@@ -15,7 +15,9 @@ MOST_NAMED = 3
 
 
 def finding(ranking: Ranking, models: Mapping[str, BoardModel], cells: Mapping[str, Cell]) -> str:
-    """What the ranking shows, in a sentence or two; ``models`` and the ``cells`` of the ranked score are by slug."""
+    """What the ranking shows, in a sentence or two; ``models`` and the ``cells`` of the ranked
+    score are by slug.
+    """
     order = [one.model for one in ranking.ranked]
     if not order:
         return "No model is ranked."
@@ -27,7 +29,11 @@ def finding(ranking: Ranking, models: Mapping[str, BoardModel], cells: Mapping[s
     behind = [model for model in order if model not in equals]
     # models that share a letter with the best may still differ from each other
     others = equals if len(equals) == 2 else equals[1:]
-    parts = [f"{_named(others, models)} cannot be told apart" + f" from {best}" * (len(equals) > 2)] if others else []
+    parts = (
+        [f"{_named(others, models)} cannot be told apart" + f" from {best}" * (len(equals) > 2)]
+        if others
+        else []
+    )
     if behind:
         lead = f"{best} leads {models[behind[0]].name}{_by(order[0], behind[0], ranking)}"
         if len(behind) > 1 and not letters[behind[0]] & letters[behind[1]]:
@@ -36,12 +42,16 @@ def finding(ranking: Ranking, models: Mapping[str, BoardModel], cells: Mapping[s
         parts.append(lead)
     sentences = [f"{'; '.join(parts)}."]
     if not behind and few_clusters(ranking.clusters) is not None:
-        sentences.append(f"With only {ranking.clusters} clusters, even large differences may not be significant.")
+        sentences.append(
+            f"With only {ranking.clusters} clusters, even large differences may not be significant."
+        )
     sentences += _not_above_floor(ranking, models, cells)
     return " ".join(sentences)
 
 
-def _not_above_floor(ranking: Ranking, models: Mapping[str, BoardModel], cells: Mapping[str, Cell]) -> Iterator[str]:
+def _not_above_floor(
+    ranking: Ranking, models: Mapping[str, BoardModel], cells: Mapping[str, Cell]
+) -> Iterator[str]:
     """The models whose interval reaches the highest floor; baselines are expected to."""
     column = ranking.column
     floor = highest_floor(column)
@@ -53,7 +63,9 @@ def _not_above_floor(ranking: Ranking, models: Mapping[str, BoardModel], cells: 
         reached = [model for model, low in ends.items() if low is not None and low <= floor.level]
     else:
         ends = {model: cells[model].high for model in competing}
-        reached = [model for model, high in ends.items() if high is not None and high >= floor.level]
+        reached = [
+            model for model, high in ends.items() if high is not None and high >= floor.level
+        ]
     if reached:
         verb = "is" if len(reached) == 1 else "are"
         better = "above" if column.higher_is_better else "better than"

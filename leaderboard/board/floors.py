@@ -1,4 +1,6 @@
-"""The floors of a board's column: what guessing, a constant answer or a run without media reaches."""
+"""The floors of a board's column: what guessing, a constant answer or a run without media
+reaches.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def column_floors(column: BoardColumn) -> tuple[Floor, ...]:
         floors.append(Floor("chance", column.chance, "chance", "chance"))
     if column.constant is not None:
         name = f"always {column.constant_answer}"
-        floors.append(Floor("constant", column.constant, name, f"always answering {column.constant_answer}"))
+        floors.append(
+            Floor("constant", column.constant, name, f"always answering {column.constant_answer}")
+        )
     if column.blind is not None:
         floors.append(Floor("blind", column.blind, "best blind run", "the best blind run"))
     return tuple(floors)
@@ -69,11 +73,16 @@ def held_floors(scores: Iterable[MetricScore]) -> dict[str, float | str | None]:
     return largest.model_dump(include={"chance", "constant", "constant_answer"})
 
 
-def best_blind(scores: Sequence[tuple[str, MetricScore]], *, higher_is_better: bool) -> dict[str, float | str]:
+def best_blind(
+    scores: Sequence[tuple[str, MetricScore]], *, higher_is_better: bool
+) -> dict[str, float | str]:
     """The column's fields about the best of the blind runs' ``scores``, each with its model."""
     sign = 1 if higher_is_better else -1
     valued = [(sign * score.value, model) for model, score in scores if score.value is not None]
     if not valued:
         return {}
     best = max(value for value, _ in valued)
-    return {"blind": sign * best, "blind_model": min(model for value, model in valued if value == best)}
+    return {
+        "blind": sign * best,
+        "blind_model": min(model for value, model in valued if value == best),
+    }

@@ -25,7 +25,16 @@ from medtasks.runs.manifest import RunManifest
 from .board import BoardModel, BoardRun, Trained
 
 _SELF_DESCRIBED = ("medtasks_vlm", "medtasks_baseline", "medtasks_replay")
-CHECKPOINT_NAMES = ("checkpoint", "pretrained", "model_name", "model_id", "model_version", "model", "path", "engine")
+CHECKPOINT_NAMES = (
+    "checkpoint",
+    "pretrained",
+    "model_name",
+    "model_id",
+    "model_version",
+    "model",
+    "path",
+    "engine",
+)
 """Facts that name the model itself; beside ``checkpoint``, ``model`` is the back-end."""
 NO_IDENTITY = frozenset(
     {
@@ -72,9 +81,13 @@ class Described(BaseModel, frozen=True, extra="forbid"):
         if value is None:
             return None
         parts = urlsplit(value)
-        plain = value.isprintable() and " " not in value and not parts.username and not parts.password
+        plain = (
+            value.isprintable() and " " not in value and not parts.username and not parts.password
+        )
         if parts.scheme not in ("http", "https") or not parts.hostname or not plain:
-            raise ValueError("expected a web address such as https://example.org/model, without credentials")
+            raise ValueError(
+                "expected a web address such as https://example.org/model, without credentials"
+            )
         return value
 
 
@@ -83,11 +96,16 @@ Models = Mapping[str, Described]
 
 
 def model_name(manifest: RunManifest) -> str:
-    """The model's name: a hub id or the last part of a path; for a baseline its policy with the settings, for
-    predictions without a name that of their file."""
+    """The model's name: a hub id or the last part of a path; for a baseline its policy with the
+    settings, for predictions without a name that of their file.
+    """
     facts = model_arguments(manifest)
     if facts.get("policy"):
-        settings = [f"{key} {facts[key]}" for key in ("accuracy", "answer", "seed") if facts.get(key) is not None]
+        settings = [
+            f"{key} {facts[key]}"
+            for key in ("accuracy", "answer", "seed")
+            if facts.get(key) is not None
+        ]
         return f"{facts['policy']} ({', '.join(settings)})" if settings else str(facts["policy"])
     if manifest.model.get("model") == "medtasks_replay" and facts.get("file"):
         return Path(shown(facts["file"])).stem
@@ -101,13 +119,19 @@ def model_name(manifest: RunManifest) -> str:
 
 
 def model_key(manifest: RunManifest) -> str:
-    """The model's slug: the end of its name and a hash of all that identifies it; safe in addresses and file names.
+    """The model's slug: the end of its name and a hash of all that identifies it; safe in addresses
+    and file names.
 
-    Neither `NO_IDENTITY` nor seeds (except a baseline's) identify a model; of local paths only the last part does.
+    Neither `NO_IDENTITY` nor seeds (except a baseline's) identify a model; of local paths only the
+    last part does.
     """
     facts = model_arguments(manifest)
     kept = {  # adapters, like weights, are identified by their fingerprint if they have one
-        key: shown(value["fingerprint"] if isinstance(value, Mapping) and value.get("fingerprint") else value)
+        key: shown(
+            value["fingerprint"]
+            if isinstance(value, Mapping) and value.get("fingerprint")
+            else value
+        )
         for key, value in facts.items()
         if value not in (None, "") and key not in NO_IDENTITY and not is_secret(key)
     }
@@ -125,7 +149,9 @@ def model_key(manifest: RunManifest) -> str:
 
 
 def model_arguments(manifest: RunManifest) -> dict[str, Any]:
-    """The manifest's facts about the model; if these are only the back-end's name, also its arguments."""
+    """The manifest's facts about the model; if these are only the back-end's name, also its
+    arguments.
+    """
     facts = dict(manifest.model)
     if "layout" not in facts and (facts.get("model") in _SELF_DESCRIBED or "checkpoint" in facts):
         return facts
@@ -145,26 +171,35 @@ class _Loader(MarkedLoader):
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         if repeated := sorted(str(key) for key in keys if keys.count(key) > 1):
             mark = node.start_mark
-            raise yaml.constructor.ConstructorError(None, None, f"key {repeated[0]!r} is duplicated", mark)
+            raise yaml.constructor.ConstructorError(
+                None, None, f"key {repeated[0]!r} is duplicated", mark
+            )
         content: dict[Any, Any] = super().construct_mapping(node, deep)
         return content
 
 
-_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile("(~|null|Null|NULL|)$"), ["~", "n", "N", ""])
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:null", re.compile("(~|null|Null|NULL|)$"), ["~", "n", "N", ""]
+)
 
 
 def read_by_model(path: Path, kind: type[M]) -> dict[str, M]:
-    """The entries of a YAML file of slugs, names or globs of names, each read as ``kind``; `DataError` names file,
-    model and field of what is wrong."""
+    """The entries of a YAML file of slugs, names or globs of names, each read as ``kind``;
+    `DataError` names file, model and field of what is wrong.
+    """
     loaded = read_yaml(path, DataError, _Loader)
     if not isinstance(loaded, dict) or not loaded:
-        raise DataError(f"{path}: has no models, expected a mapping of names to facts; fix the file.")
+        raise DataError(
+            f"{path}: has no models, expected a mapping of names to facts; fix the file."
+        )
     entries = {}
     for name, facts in loaded.items():
         place = f"{path}: model {str(name)[:80]!r}"
         if not isinstance(facts, dict):
             known = ", ".join(kind.model_fields)
-            raise DataError(f"{place} is {str(facts)[:80]!r}, expected fields from {known}; fix it.")
+            raise DataError(
+                f"{place} is {str(facts)[:80]!r}, expected fields from {known}; fix it."
+            )
         try:
             entries[str(name)] = kind.model_validate(facts)
         except ValidationError as error:
@@ -177,7 +212,11 @@ def model_facts(run: BoardRun, models: Models | None = None) -> BoardModel:
     name = str(run.model_facts.get("name", run.model))
     given = find(models or {}, run.model, name) or Described()
     families = family_of(name) or family_of(str(run.model_facts.get("architecture", "")))
-    family, kind = ("baseline", "baseline") if "policy" in run.model_facts else (", ".join(families), "unknown")
+    family, kind = (
+        ("baseline", "baseline")
+        if "policy" in run.model_facts
+        else (", ".join(families), "unknown")
+    )
     return BoardModel(
         slug=run.model,
         name=given.name or name,
@@ -189,16 +228,24 @@ def model_facts(run: BoardRun, models: Models | None = None) -> BoardModel:
 
 
 def find(entries: Mapping[str, M], slug: str, name: str) -> M | None:
-    """The entry for a model: by its slug, else by its name, else by the first glob that matches the name."""
+    """The entry for a model: by its slug, else by its name, else by the first glob that matches the
+    name.
+    """
     names = (name.casefold(), name.rpartition("/")[2].casefold())
     named = [entry for key, entry in entries.items() if key.casefold() in names]
-    globs = [entry for key, entry in entries.items() if any(fnmatch.fnmatchcase(one, key.casefold()) for one in names)]
+    globs = [
+        entry
+        for key, entry in entries.items()
+        if any(fnmatch.fnmatchcase(one, key.casefold()) for one in names)
+    ]
     return entries.get(slug) or next(iter((*named, *globs)), None)
 
 
 def distinct_names(names: Mapping[str, str], facts: Mapping[str, Facts]) -> dict[str, str]:
-    """The names by slug; equal ones are followed by the smallest set of facts (`BoardRun.model_facts`) in which their
-    models all differ; if `_MOST` are not enough, the slug's hash is added."""
+    """The names by slug; equal ones are followed by the smallest set of facts
+    (`BoardRun.model_facts`) in which their models all differ; if `_MOST` are not enough, the slug's
+    hash is added.
+    """
     same_name: dict[str, list[str]] = defaultdict(list)
     for slug, name in sorted(names.items()):
         same_name[name.casefold()].append(slug)
@@ -210,18 +257,33 @@ def distinct_names(names: Mapping[str, str], facts: Mapping[str, Facts]) -> dict
         stated = {key for one in of for key in one}
         known = (stated - NO_IDENTITY - {"name", "seed", *CHECKPOINT_NAMES}) | (stated & {"model"})
         ordered = [*_FIRST, *sorted(known - {*_FIRST, *_LAST}), *_LAST]
-        differing = [key for key in ordered if key in known and len({one.get(key) for one in of}) > 1]
-        sets = (_described(of, keys) for number in range(1, _MOST + 1) for keys in combinations(differing, number))
+        differing = [
+            key for key in ordered if key in known and len({one.get(key) for one in of}) > 1
+        ]
+        sets = (
+            _described(of, keys)
+            for number in range(1, _MOST + 1)
+            for keys in combinations(differing, number)
+        )
         words = next((one for one in sets if len(set(one)) == len(one)), [])
         if not words:
             some = zip(_described(of, differing[:_MOST]), slugs, strict=True)
             words = [", ".join(filter(None, (text, slug[-_DIGITS:]))) for text, slug in some]
-        found.update({slug: f"{names[slug]} ({text})" for slug, text in zip(slugs, words, strict=True) if text})
+        found.update(
+            {
+                slug: f"{names[slug]} ({text})"
+                for slug, text in zip(slugs, words, strict=True)
+                if text
+            }
+        )
     return found
 
 
 def _described(several: Iterable[Facts], keys: Iterable[str]) -> list[str]:
-    return [", ".join(filter(None, (_in_words(key, one[key]) for key in keys if key in one))) for one in several]
+    return [
+        ", ".join(filter(None, (_in_words(key, one[key]) for key in keys if key in one)))
+        for one in several
+    ]
 
 
 def _in_words(key: str, value: str) -> str:

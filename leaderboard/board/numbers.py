@@ -14,18 +14,32 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 _SAFE_PART = re.compile(r"[A-Za-z0-9_-]{1,60}")
 _UNSAFE_IN_PART = re.compile(r"[^A-Za-z0-9_-]+")
 
-UNIT_LABELS: dict[Unit, str] = {"fraction": "%", "points": "points", "seconds": "s", "score": "score", "rank": "rank"}
+UNIT_LABELS: dict[Unit, str] = {
+    "fraction": "%",
+    "points": "points",
+    "seconds": "s",
+    "score": "score",
+    "rank": "rank",
+}
 """Units, short enough for a heading."""
 UNITS: dict[Unit, str] = {**UNIT_LABELS, "points": "points, 0 to 100"}
 """The unit of a number as printed by `shown`."""
-DIFFERENCES: dict[Unit, str] = {"fraction": " points", "points": " points", "seconds": " s", "score": "", "rank": ""}
+DIFFERENCES: dict[Unit, str] = {
+    "fraction": " points",
+    "points": " points",
+    "seconds": " s",
+    "score": "",
+    "rank": "",
+}
 """Units of differences; those of fractions are percentage points."""
 MINUS = "−"
 
 
 def rounded(value: float, unit: Unit) -> Decimal:
-    """``value`` as printed: fractions in percent, points and seconds with one decimal, scores with three, ranks whole.
-    Halves of the decimal number that ``repr`` gives are rounded away from zero; there is no -0.0."""
+    """``value`` as printed: fractions in percent, points and seconds with one decimal, scores with
+    three, ranks whole. Halves of the decimal number that ``repr`` gives are rounded away from zero;
+    there is no -0.0.
+    """
     number = Decimal(repr(float(value))) * (100 if unit == "fraction" else 1)
     step = Decimal({"score": "0.001", "rank": "1"}.get(unit, "0.1"))
     return number.quantize(step, rounding=ROUND_HALF_UP) + Decimal(0)
@@ -58,15 +72,22 @@ def shown_name(board: Board, model: str, blind: bool = False) -> str:
 
 
 def safe_name(text: str) -> str:
-    """``text`` as (part of) a file name: unchanged if it is safe, else with a hash, so that names stay distinct."""
+    """``text`` as (part of) a file name: unchanged if it is safe, else with a hash, so that names
+    stay distinct.
+    """
     kept = _UNSAFE.sub("-", text).strip("-.")[:80]
     return text if kept == text and text else f"{kept}-{short_hash(text)[:8]}".lstrip("-")
 
 
 def column_key(column: Column) -> str:
-    """The column's key: task, metric, breakdown and group joined by dots; other characters than letters, digits, ``_``
-    and ``-`` are replaced, with a hash to keep keys distinct."""
-    parts = [part for part in (column.task, column.metric, column.breakdown, column.group) if part is not None]
+    """The column's key: task, metric, breakdown and group joined by dots; other characters than
+    letters, digits, ``_`` and ``-`` are replaced, with a hash to keep keys distinct.
+    """
+    parts = [
+        part
+        for part in (column.task, column.metric, column.breakdown, column.group)
+        if part is not None
+    ]
     safe = [_UNSAFE_IN_PART.sub("-", part).strip("-")[:40] for part in parts]
     return ".".join(
         part if _SAFE_PART.fullmatch(part) else f"{kept}-{short_hash(part)[:8]}"

@@ -1,9 +1,9 @@
-"""Figures of papers, which are shown as references and never ranked: the CSV file that a benchmark names
-(`Benchmark.figures`), each line one printed figure (:class:`PublishedFigure`).
+"""Figures of papers, which are shown as references and never ranked: the CSV file that a benchmark
+names (`Benchmark.figures`), each line one printed figure (:class:`PublishedFigure`).
 
-An unreadable figure is empty, and its notes say why. ``notes`` are about the figure, ``row_notes`` about the model's
-row in the table; several notes are on lines of their own. A line without a table is about all figures: ``note``, or
-``gap`` for figures that the file lacks, and why.
+An unreadable figure is empty, and its notes say why. ``notes`` are about the figure, ``row_notes``
+about the model's row in the table; several notes are on lines of their own. A line without a table
+is about all figures: ``note``, or ``gap`` for figures that the file lacks, and why.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ _NUMBER = re.compile(r"-?[0-9]{1,9}(\.[0-9]{1,9})?")
 
 
 class PublishedFigure(Published):
-    """One printed figure, and what medtasks scores as its counterpart; ``value`` is worked out here."""
+    """One printed figure, and what medtasks scores as its counterpart; ``value`` is worked out
+    here.
+    """
 
     judge: OptionalText
     size: OptionalText
@@ -54,17 +56,23 @@ class PublishedFigure(Published):
         if (self.breakdown is None) != (self.group is None):
             raise ValueError("has one of `breakdown` and `group`, expected both or neither")
         if self.why and self.rankable:
-            raise ValueError("`why` is given, but the figure is rankable; remove it, or write no in `rankable`")
+            raise ValueError(
+                "`why` is given, but the figure is rankable; remove it, or write no in `rankable`"
+            )
         if self.printed is None:
             if not self.notes:
                 raise ValueError("`printed` is empty; say why in `notes`")
             return self
         if not _NUMBER.fullmatch(self.printed):
-            raise ValueError(f"`printed` is {self.printed!r}, expected a number, or nothing if it is unreadable")
+            raise ValueError(
+                f"`printed` is {self.printed!r}, expected a number, or nothing if it is unreadable"
+            )
         number, highest = Decimal(self.printed), _HIGHEST.get(self.unit)
         if highest is not None and not 0 <= number <= highest:
             raise ValueError(f"`printed` is {self.printed}, expected 0 to {highest} ({self.unit})")
-        return self.model_copy(update={"value": float(number / 100 if self.unit == "percent" else number)})
+        return self.model_copy(
+            update={"value": float(number / 100 if self.unit == "percent" else number)}
+        )
 
 
 class Reference(Frozen):
@@ -76,7 +84,9 @@ class Reference(Frozen):
 
 
 def read_reference(path: Path) -> Reference:
-    """The published figures in the CSV file ``path``; `DataError` names file, line and field of what is wrong."""
+    """The published figures in the CSV file ``path``; `DataError` names file, line and field of
+    what is wrong.
+    """
     about: dict[str, list[str]] = {"note": [], "gap": []}
     figures: dict[tuple[str, str, str], PublishedFigure] = {}
     try:
@@ -85,25 +95,37 @@ def read_reference(path: Path) -> Reference:
             for fields in reader:
                 place = f"{path}, line {reader.line_num}"
                 if not fields.get("table") and fields.get("column") in about:
-                    about[fields["column"]].append(": ".join(filter(None, (fields.get("notes"), fields.get("why")))))
+                    about[fields["column"]].append(
+                        ": ".join(filter(None, (fields.get("notes"), fields.get("why"))))
+                    )
                     continue
                 if "value" in fields:
-                    raise DataError(f"{place}: field `value` is unknown, it is worked out from `printed`; remove it.")
+                    raise DataError(
+                        f"{place}: field `value` is unknown, it is worked out from `printed`; remove it."
+                    )
                 try:
                     figure = PublishedFigure.model_validate(fields)
                 except ValidationError as error:
-                    raise DataError(f"{place}: {first_problem(error, PublishedFigure)}; fix it.") from error
+                    raise DataError(
+                        f"{place}: {first_problem(error, PublishedFigure)}; fix it."
+                    ) from error
                 key = (figure.table, figure.label, figure.column)
                 if figures.setdefault(key, figure) is not figure:
                     raise DataError(f"{place}: {', '.join(key)} is duplicated; remove it.")
     except (OSError, ValueError, csv.Error) as error:
-        raise DataError(f"{path}: not a readable CSV file ({first_line(error)}); fix or restore it.") from error
-    return Reference(notes=tuple(about["note"]), figures=tuple(figures.values()), gaps=tuple(about["gap"]))
+        raise DataError(
+            f"{path}: not a readable CSV file ({first_line(error)}); fix or restore it."
+        ) from error
+    return Reference(
+        notes=tuple(about["note"]), figures=tuple(figures.values()), gaps=tuple(about["gap"])
+    )
 
 
 @functools.cache
 def load_reference(benchmark: str) -> Reference:
-    """The published figures of ``benchmark``, if there are any; errors are those of :func:`read_reference`."""
+    """The published figures of ``benchmark``, if there are any; errors are those of
+    :func:`read_reference`.
+    """
     path = get_benchmark(benchmark).figures
     return Reference() if path is None else read_reference(path)
 
@@ -114,9 +136,13 @@ def place_of(column: BoardColumn | PublishedFigure) -> Place:
 
 
 def published_figures(reference: Reference, keys: Mapping[Place, str]) -> tuple[Published, ...]:
-    """The figures; they name the board's column if ``keys`` has one, otherwise the paper's own heading."""
+    """The figures; they name the board's column if ``keys`` has one, otherwise the paper's own
+    heading.
+    """
     shown = {*Published.model_fields}
     return tuple(
-        Published(**{**one.model_dump(include=shown), "column": keys.get(place_of(one), one.column)})
+        Published(
+            **{**one.model_dump(include=shown), "column": keys.get(place_of(one), one.column)}
+        )
         for one in reference.figures
     )

@@ -35,7 +35,8 @@ def markdown_escaped(text: str) -> str:
 
 
 def latex_escaped(text: str) -> str:
-    r"""``text`` escaped for LaTeX; brackets are in braces, because ``\\`` would take them as an argument.
+    r"""``text`` escaped for LaTeX; brackets are in braces, because ``\\`` would take them as an
+    argument.
 
     >>> print(latex_escaped("50 % of $x_1"))
     50 \% of \$x\_1

@@ -1,7 +1,8 @@
-"""Scores and samples in the schema of Every Eval Ever (https://evalevalai.com), made of its own package's models.
+"""Scores and samples in the schema of Every Eval Ever (https://evalevalai.com), made of its own
+package's models.
 
-The package is not among our optional dependencies: its bounds on `rich` contradict ours. Without its dependencies it
-works, and its models need only pydantic.
+The package is not among our optional dependencies: its bounds on `rich` contradict ours. Without
+its dependencies it works, and its models need only pydantic.
 """
 
 from __future__ import annotations
@@ -35,9 +36,15 @@ RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")
 
 
 def write_records(
-    results: Sequence[Path], out: Path, *, model: str, organization: str, relationship: str = "third_party"
+    results: Sequence[Path],
+    out: Path,
+    *,
+    model: str,
+    organization: str,
+    relationship: str = "third_party",
 ) -> tuple[list[Path], list[str]]:
-    """Write one record for each run and benchmark to ``out/BENCHMARK/OWNER/NAME/``; return the files, and notes.
+    """Write one record for each run and benchmark to ``out/BENCHMARK/OWNER/NAME/``; return the
+    files, and notes.
 
     Samples are written beside a record where the benchmark's board layout lets texts be published.
 
@@ -53,21 +60,32 @@ def write_records(
         line = import_module("every_eval_ever.instance_level_types").InstanceLevelEvaluationLog
         version = import_module("every_eval_ever.schema").get_schema_version()
     except ImportError as error:
-        raise UsageError(f"every_eval_ever cannot be imported ({first_line(error)}); install it: {INSTALL}") from error
+        raise UsageError(
+            f"every_eval_ever cannot be imported ({first_line(error)}); install it: {INSTALL}"
+        ) from error
     if relationship not in RELATIONSHIPS:
         raise UsageError(f"--relationship {relationship}: choose from {', '.join(RELATIONSHIPS)}.")
 
     def as_json(kind: Any, content: Mapping[str, Any], indent: int | None = None) -> str:
         """The content as the package's own model writes it."""
-        return str(kind.model_validate(content).model_dump_json(exclude_none=True, indent=indent)) + "\n"
+        return (
+            str(kind.model_validate(content).model_dump_json(exclude_none=True, indent=indent))
+            + "\n"
+        )
 
     found, notes = publishable(results, model)
     written: list[Path] = []
-    for (key, benchmark), group in groupby(found, key=lambda one: (one.run.public.key, one.benchmark)):
+    for (key, benchmark), group in groupby(
+        found, key=lambda one: (one.run.public.key, one.benchmark)
+    ):
         members, layout = list(group), all_layouts()[benchmark]
         run, folder = members[0].run, Path(safe_name(benchmark)) / model
         (out / folder).mkdir(parents=True, exist_ok=True)
-        stem = str(uuid.UUID(bytes=hashlib.sha256(f"{key} {benchmark} {model}".encode()).digest()[:16], version=4))
+        stem = str(
+            uuid.UUID(
+                bytes=hashlib.sha256(f"{key} {benchmark} {model}".encode()).digest()[:16], version=4
+            )
+        )
         shared = {"schema_version": version, "evaluation_id": f"{benchmark}/{model}/{key}"}
         source = {"source_organization_name": organization, "evaluator_relationship": relationship}
         record = {**shared, **_record(members, model, source)}
@@ -115,7 +133,9 @@ def _record(members: Sequence[Headline], model: str, source: Mapping[str, str]) 
         "eval_library": {
             "name": "medtasks",
             "version": versions.get("medtasks", "unknown"),
-            "additional_details": {name: text for name, text in versions.items() if text != "absent"},
+            "additional_details": {
+                name: text for name, text in versions.items() if text != "absent"
+            },
         },
         "model_info": {
             "name": str(facts.get("name", model)),
@@ -203,8 +223,14 @@ def _judging(one: Headline) -> dict[str, Any] | None:
     return {
         "judges": [
             {
-                "model_info": {"name": name, "id": str(facts.get("model", name)), "additional_details": {}},
-                "temperature": facts["temperature"] if isinstance(facts.get("temperature"), int | float) else None,
+                "model_info": {
+                    "name": name,
+                    "id": str(facts.get("model", name)),
+                    "additional_details": {},
+                },
+                "temperature": facts["temperature"]
+                if isinstance(facts.get("temperature"), int | float)
+                else None,
                 "additional_details": {key: json.dumps(value) for key, value in facts.items()},
             }
             for name, facts in rubric.judges.items()
@@ -216,7 +242,9 @@ def _judging(one: Headline) -> dict[str, Any] | None:
 
 
 def _sample_lines(members: Sequence[Headline], run: ScoredRun) -> Iterator[dict[str, Any]]:
-    """A line for each sample of the run, which has them, and headline score that the sample has a value of."""
+    """A line for each sample of the run, which has them, and headline score that the sample has a
+    value of.
+    """
     for one in members:
         full = _BOUNDS.get(unit_of(one.column.metric), (0.0, float("inf")))[1]
         for sample in (sample for task in one.tasks for sample in run.samples[task]):
@@ -224,7 +252,11 @@ def _sample_lines(members: Sequence[Headline], run: ScoredRun) -> Iterator[dict[
                 continue
             choices = sample.document.get("choices")
             asked = str(sample.document.get("question") or sample.prompt)
-            options = list(map(str, filter(None, choices.values()))) if isinstance(choices, dict) else None
+            options = (
+                list(map(str, filter(None, choices.values())))
+                if isinstance(choices, dict)
+                else None
+            )
             doubts = run.verification[sample.task].doubts(sample.sample_id)
             read = {"turn_idx": 0, "source": "output.raw", "extracted_value": sample.filtered}
             yield {
@@ -233,9 +265,16 @@ def _sample_lines(members: Sequence[Headline], run: ScoredRun) -> Iterator[dict[
                 "sample_id": f"{sample.task}/{sample.sample_id}",
                 "sample_hash": hashlib.sha256(f"{asked}{sample.target}".encode()).hexdigest(),
                 "interaction_type": "single_turn",
-                "input": {"raw": asked, "formatted": sample.prompt, "reference": [sample.target], "choices": options},
+                "input": {
+                    "raw": asked,
+                    "formatted": sample.prompt,
+                    "reference": [sample.target],
+                    "choices": options,
+                },
                 "output": {"raw": list(sample.responses)},
-                "answer_attribution": [{**read, "extraction_method": "custom", "is_terminal": True}],
+                "answer_attribution": [
+                    {**read, "extraction_method": "custom", "is_terminal": True}
+                ],
                 "evaluation": {"score": value, "is_correct": value >= full * (1 - 1e-9)},
                 "metadata": {
                     "task": sample.task,

@@ -1,4 +1,6 @@
-"""Scores for a model's repository on the hub, and the registration of a benchmark in its dataset's repository."""
+"""Scores for a model's repository on the hub, and the registration of a benchmark in its dataset's
+repository.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +35,16 @@ def hub_files(
 ) -> tuple[dict[str, bytes], list[str]]:
     """The files for a model's repository by path, and why other scores are not in them.
 
-    The newest run of a score counts. ``source_url`` is the address of the evidence, such as a leaderboard.
+    The newest run of a score counts. ``source_url`` is the address of the evidence, such as a
+    leaderboard.
     """
     found, notes = publishable(results, model)
     entries: dict[str, list[EvalResultEntry]] = {}
     for one in {(one.benchmark, one.task_id): one for one in found}.values():
         try:
-            dataset, revision = dataset_of(one.benchmark, one.run.manifest.data[one.benchmark].fingerprint)
+            dataset, revision = dataset_of(
+                one.benchmark, one.run.manifest.data[one.benchmark].fingerprint
+            )
         except UsageError as error:
             notes.append(f"not exported: {error}")
             continue
@@ -57,18 +62,26 @@ def hub_files(
     notes = list(dict.fromkeys(notes))
     if not entries:
         raise no_score(notes)
-    return {name: _yaml(eval_result_entries_to_yaml(listed)) for name, listed in entries.items()}, notes
+    return {
+        name: _yaml(eval_result_entries_to_yaml(listed)) for name, listed in entries.items()
+    }, notes
 
 
 def _notes(one: Headline) -> str:
     """What the number is: metric with unit, interval, items, coverage, judge and signature."""
     score, unit = one.score, unit_of(one.column.metric)
-    parts = [f"{one.column.label}: {one.column.metric}, {'fraction' if unit == 'fraction' else UNITS[unit]}"]
+    parts = [
+        f"{one.column.label}: {one.column.metric}, {'fraction' if unit == 'fraction' else UNITS[unit]}"
+    ]
     if score.interval is not None:
         low, high = score.interval
         cluster = load_spec(one.column.task).benchmark.cluster
-        parts.append(f"95 % interval {low:.6g} to {high:.6g} ({score.interval_method}, cluster: {cluster})")
-    parts.append(coverage_text(score.samples, score.answered, score.judged) or f"{score.samples:,} items")
+        parts.append(
+            f"95 % interval {low:.6g} to {high:.6g} ({score.interval_method}, cluster: {cluster})"
+        )
+    parts.append(
+        coverage_text(score.samples, score.answered, score.judged) or f"{score.samples:,} items"
+    )
     judge = one.run.public.judged_by.get(one.column.task) if score.judged is not None else None
     parts += [f"judged by {judge}"] if judge else []
     if any(one.run.verification[task].outcome != "verified" for task in one.tasks):
@@ -87,7 +100,10 @@ def write_hub_files(files: dict[str, bytes], out: Path) -> list[Path]:
 
 def push(files: dict[str, bytes], model: str) -> str:
     """Open a pull request with the files on the model's repository; return its address."""
-    operations = [CommitOperationAdd(path_in_repo=name, path_or_fileobj=content) for name, content in files.items()]
+    operations = [
+        CommitOperationAdd(path_in_repo=name, path_or_fileobj=content)
+        for name, content in files.items()
+    ]
     try:
         done = HfApi().create_commit(
             model,
@@ -104,11 +120,15 @@ def push(files: dict[str, bytes], model: str) -> str:
 
 
 def benchmark_file(benchmark: str) -> bytes:
-    """``eval.yaml``, with which the owner of a dataset registers a benchmark: a task for each headline score."""
+    """``eval.yaml``, with which the owner of a dataset registers a benchmark: a task for each
+    headline score.
+    """
     known = get_benchmark(benchmark)
     dataset, _ = dataset_of(benchmark)
     if not (columns := headline_columns(benchmark)):
-        raise UsageError(f"{benchmark}: it has no board layout, so nothing says which scores count; add one.")
+        raise UsageError(
+            f"{benchmark}: it has no board layout, so nothing says which scores count; add one."
+        )
     content: dict[str, Any] = {
         "name": known.title,
         "description": f"{known.title} ({known.paper}), {dataset}: scored by medtasks {medtasks.__version__}.",

@@ -1,4 +1,5 @@
-"""Runs as logs of Inspect (``inspect view``), written with its own package: one ``.eval`` file per run and task.
+"""Runs as logs of Inspect (``inspect view``), written with its own package: one ``.eval`` file per
+run and task.
 
 Samples are those of the run as it is scored here.
 """
@@ -35,7 +36,8 @@ Pictures = Mapping[str, Sequence[str]]
 
 
 def write_inspect_logs(results: Sequence[Path], out: Path) -> tuple[list[Path], list[str]]:
-    """Write the logs of all runs in ``results`` to the new directory ``out``; return them, and notes on pictures.
+    """Write the logs of all runs in ``results`` to the new directory ``out``; return them, and
+    notes on pictures.
 
     Pictures are included where the benchmark's board layout lets media be published, and nowhere
     else. A crash leaves no ``out``.
@@ -47,9 +49,13 @@ def write_inspect_logs(results: Sequence[Path], out: Path) -> tuple[list[Path], 
     try:
         import inspect_ai.log  # noqa: F401
     except ImportError as error:
-        raise UsageError(f"inspect_ai cannot be imported ({first_line(error)}); install it: {INSTALL}") from error
+        raise UsageError(
+            f"inspect_ai cannot be imported ({first_line(error)}); install it: {INSTALL}"
+        ) from error
     if out.exists():
-        raise UsageError(f"{out}: exists already; logs are never overwritten, choose another directory.")
+        raise UsageError(
+            f"{out}: exists already; logs are never overwritten, choose another directory."
+        )
     require_clock()
     folders = find_everything(results).runs
     if not folders:
@@ -108,8 +114,13 @@ def _pictures(task: str, samples: Sequence[Sample], manifest: RunManifest) -> tu
             absent = shown.absent
             if absent:
                 break
-            content = [picture(task, sample.sample_id, manifest, place, False) for place in range(shown.count)]
-            found[sample.sample_id] = [f"data:image/png;base64,{base64.b64encode(one).decode()}" for one in content]
+            content = [
+                picture(task, sample.sample_id, manifest, place, False)
+                for place in range(shown.count)
+            ]
+            found[sample.sample_id] = [
+                f"data:image/png;base64,{base64.b64encode(one).decode()}" for one in content
+            ]
     except MedtasksError as error:
         absent = first_line(error)
     return ({}, f"{benchmark}: without pictures. {absent}") if absent else (found, "")
@@ -133,9 +144,16 @@ def _log(run: ScoredRun, task: str, digest: str, pictures: Pictures) -> dict[str
             "name": metric,
             "scorer": metric,
             "scored_samples": score.samples,
-            "metrics": {one: {"name": one, "value": value} for one, value in values.items() if value is not None},
+            "metrics": {
+                one: {"name": one, "value": value}
+                for one, value in values.items()
+                if value is not None
+            },
             # without a value, why there is none
-            "metadata": {"signature": score.signature, **({"reason": score.reason} if score.reason else {})},
+            "metadata": {
+                "signature": score.signature,
+                **({"reason": score.reason} if score.reason else {}),
+            },
         }
         totals.append(total)
     ids = [sample.sample_id for sample in samples]
@@ -170,13 +188,19 @@ def _log(run: ScoredRun, task: str, digest: str, pictures: Pictures) -> dict[str
     }
 
 
-def _sample(sample: Sample, place: int, model: str, pictures: Sequence[str], doubts: str) -> dict[str, Any]:
-    """The sample's response number ``place``, from 0, as an epoch; ``doubts`` are what could not be verified of it.
+def _sample(
+    sample: Sample, place: int, model: str, pictures: Sequence[str], doubts: str
+) -> dict[str, Any]:
+    """The sample's response number ``place``, from 0, as an epoch; ``doubts`` are what could not be
+    verified of it.
 
     Metrics without a value are left out, as Inspect does with what is not scored.
     """
     identity = short_hash(f"{sample.task}\0{sample.sample_id}\0{place}")
-    content = [*({"type": "image", "image": one} for one in pictures), {"type": "text", "text": sample.prompt}]
+    content = [
+        *({"type": "image", "image": one} for one in pictures),
+        {"type": "text", "text": sample.prompt},
+    ]
     asked = {"role": "user", "id": f"{identity}-user", "content": content}
     reply = {"role": "assistant", "id": f"{identity}-model", "content": sample.responses[place]}
     reply |= {"model": model, "source": "generate"}
@@ -213,7 +237,9 @@ def _sample(sample: Sample, place: int, model: str, pictures: Sequence[str], dou
             for name, value in values.items()
             if value is not None
         },
-        "error": None if reason is None else {"message": reason, "traceback": "", "traceback_ansi": ""},
+        "error": None
+        if reason is None
+        else {"message": reason, "traceback": "", "traceback_ansi": ""},
         "metadata": {
             "sample_id": sample.sample_id,
             "task": sample.task,

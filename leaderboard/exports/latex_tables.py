@@ -75,7 +75,9 @@ class LatexPart:
     width: float
 
 
-def as_latex(board: Board, benchmark: BenchmarkBoard, table: BoardTable, *, intervals: bool = True) -> str:
+def as_latex(
+    board: Board, benchmark: BenchmarkBoard, table: BoardTable, *, intervals: bool = True
+) -> str:
     """The comparable rows, then the published ones below a rule; comments name all other rows.
 
     The best comparable value is bold, the second underlined (`places`). Without ``intervals`` there
@@ -138,11 +140,17 @@ def _column_width(table: BoardTable, column: BoardColumn, intervals: bool) -> fl
 
 
 def _parts(
-    board: Board, benchmark: BenchmarkBoard, table: BoardTable, columns: Sequence[BoardColumn], intervals: bool
+    board: Board,
+    benchmark: BenchmarkBoard,
+    table: BoardTable,
+    columns: Sequence[BoardColumn],
+    intervals: bool,
 ) -> Iterator[LatexPart]:
     """The rows of these columns, in tables that are not longer than a page."""
     best = {column.key: places(table, column) for column in columns}
-    rows = [_row(board, row, place, columns, best, intervals) for place, row in enumerate(table.rows)]
+    rows = [
+        _row(board, row, place, columns, best, intervals) for place, row in enumerate(table.rows)
+    ]
     name_width = _name_width(board, benchmark, table)
     width = name_width + sum(_column_width(table, column, intervals) + _GAP for column in columns)
     published = _published_groups(benchmark, columns, width)
@@ -196,7 +204,9 @@ def _row(
 ) -> LatexRow:
     name = shown_name(board, row.model, row.blind)
     cells = [(column, row.cells.get(column.key)) for column in columns]
-    numbers = tuple(_latex_number(cell, column, best[column.key].get(place)) for column, cell in cells)
+    numbers = tuple(
+        _latex_number(cell, column, best[column.key].get(place)) for column, cell in cells
+    )
     ends = tuple(_latex_interval(cell, column) for column, cell in cells) if intervals else ()
     return LatexRow(_latex_name(name), numbers, ends, _wrapped(name, _NAME))
 
@@ -210,7 +220,9 @@ def _published_groups(
     benchmark: BenchmarkBoard, columns: Sequence[BoardColumn], width: float
 ) -> tuple[PublishedRows, ...]:
     groups = []
-    by_source = groupby(published_rows(benchmark, columns), key=lambda entry: _source_note(entry[0]))
+    by_source = groupby(
+        published_rows(benchmark, columns), key=lambda entry: _source_note(entry[0])
+    )
     for note, entries in by_source:
         rows = []
         for row, values in entries:

@@ -50,9 +50,7 @@ _PROTOCOL = (
     "generation settings, frames, and how the back-end presents the prompt."
 )
 _PROTOCOL_WORDS = {"version": "task version", "prompt": "prompt", "protocol": "protocol"}
-_PANEL = (
-    "A judge's hash covers the rubric with its prompt, the models and their settings, and how verdicts are combined."
-)
+_PANEL = "A judge's hash covers the rubric with its prompt, the models and their settings, and how verdicts are combined."
 _RULES = "Answers were extracted from responses by fixed rules, the same for every model (filter=version): "
 _COMPARABLE = "Scores with equal signatures are comparable."
 _JUDGE_HASH = re.compile(r"judge (?P<hash>[0-9a-f]{8,64})")

@@ -20,4 +20,6 @@ def places(table: BoardTable, column: BoardColumn) -> dict[int, int]:
         if cell is not None and cell.value is not None and not cell.incomplete
     }
     ordered = sorted(set(printed.values()), reverse=column.higher_is_better)[:2]
-    return {number: ordered.index(value) + 1 for number, value in printed.items() if value in ordered}
+    return {
+        number: ordered.index(value) + 1 for number, value in printed.items() if value in ordered
+    }

@@ -85,7 +85,9 @@ def _markdown_piece(piece: str | Code | Citation) -> str:
     if isinstance(piece, Citation):
         return f"[@{piece.key}]"
     if isinstance(piece, Code):
-        return f"`{piece.text}`" if _PLAIN_CODE.fullmatch(piece.text) else markdown_escaped(piece.text)
+        return (
+            f"`{piece.text}`" if _PLAIN_CODE.fullmatch(piece.text) else markdown_escaped(piece.text)
+        )
     return _spaced(piece, markdown_escaped)
 
 

@@ -1,4 +1,6 @@
-"""Which headline scores of runs may be published as results of a model, and why the others may not."""
+"""Which headline scores of runs may be published as results of a model, and why the others may
+not.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,10 @@ class Headline:
     def tasks(self) -> dict[str, TaskFacts]:
         """The tasks of a group; a task itself."""
         manifest = self.run.manifest
-        return {name: manifest.tasks[name] for name in manifest.groups.get(self.column.task, (self.column.task,))}
+        return {
+            name: manifest.tasks[name]
+            for name in manifest.groups.get(self.column.task, (self.column.task,))
+        }
 
     @property
     def signature(self) -> str:
@@ -50,23 +55,39 @@ class Headline:
 
 
 def headline_columns(benchmark: str) -> list[Column]:
-    """The headline scores of a benchmark over all items; signed ones have no best value and are left out."""
+    """The headline scores of a benchmark over all items; signed ones have no best value and are
+    left out.
+    """
     layout = all_layouts().get(benchmark)
     columns = () if layout is None else layout.headline
     return [one for one in columns if one.breakdown is None and one.metric not in SIGNED]
 
 
 def publishable(results: Sequence[Path], model: str) -> tuple[list[Headline], list[str]]:
-    """The headline scores in ``results`` that may be published as those of ``model`` (owner/name on the hub), those of
-    the oldest run first, and why others may not."""
+    """The headline scores in ``results`` that may be published as those of ``model`` (owner/name on
+    the hub), those of the oldest run first, and why others may not.
+    """
     if not all(model.split("/")) or model.count("/") != 1:
-        raise UsageError(f"--model {model}: expected owner/name, the model's repository on the hub; fix it.")
+        raise UsageError(
+            f"--model {model}: expected owner/name, the model's repository on the hub; fix it."
+        )
     runs, refused = collect(results, RunStore(cache_root() / "scores"))
     if refused:
         raise MedtasksError(f"{refused[0].folder}: {refused[0].reason.rstrip('.')}.")
-    if len(models := {run.model: str(run.public.model_facts.get("name", run.model)) for run in runs}) > 1:
-        raise UsageError(f"the runs are of several models ({first_names(models.values())}); give those of one.")
-    columns = [(benchmark, column) for benchmark in all_layouts() for column in headline_columns(benchmark)]
+    if (
+        len(
+            models := {
+                run.model: str(run.public.model_facts.get("name", run.model)) for run in runs
+            }
+        )
+        > 1
+    ):
+        raise UsageError(
+            f"the runs are of several models ({first_names(models.values())}); give those of one."
+        )
+    columns = [
+        (benchmark, column) for benchmark in all_layouts() for column in headline_columns(benchmark)
+    ]
     found: list[Headline] = []
     notes: dict[str, None] = {}
     for run in sorted(runs, key=lambda run: str(run.public.created)):
@@ -110,12 +131,15 @@ def no_score(notes: Iterable[str]) -> UsageError:
 
 
 def dataset_of(benchmark: str, fingerprint: str = "") -> tuple[str, str | None]:
-    """The dataset on the hub that a benchmark is from, and its revision if the data prepared here are those;
-    `UsageError` if the benchmark's source is not a dataset on the hub."""
+    """The dataset on the hub that a benchmark is from, and its revision if the data prepared here
+    are those; `UsageError` if the benchmark's source is not a dataset on the hub.
+    """
     known = get_benchmark(benchmark)
     name = known.hub[0] if known.hub else known.source.split(",")[0]
     if name.count("/") != 1 or " " in name:
-        raise UsageError(f"{benchmark}: its source is not a dataset on the hub ({name}), so no page could show scores.")
+        raise UsageError(
+            f"{benchmark}: its source is not a dataset on the hub ({name}), so no page could show scores."
+        )
     try:
         manifest = open_prepared(benchmark).manifest
     except MedtasksError:  # the revision is then unknown

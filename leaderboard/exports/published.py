@@ -8,7 +8,9 @@ from ..board.board import BenchmarkBoard, BoardColumn, Published
 from ..board.numbers import shown
 
 
-def published_rows(benchmark: BenchmarkBoard, columns: Sequence[BoardColumn]) -> Iterator[tuple[Published, list[str]]]:
+def published_rows(
+    benchmark: BenchmarkBoard, columns: Sequence[BoardColumn]
+) -> Iterator[tuple[Published, list[str]]]:
     """The published rows with a number in one of the columns; empty texts for the other columns."""
     for row in benchmark.published_rows:
         figures = [(row.get(column.key), column.unit) for column in columns]

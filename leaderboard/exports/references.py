@@ -13,7 +13,9 @@ def paper_entry(benchmark: BenchmarkBoard) -> str:
     """The BibTeX entry of the benchmark's paper: its package's, or one made of title and paper."""
     if entry_key(benchmark.bibtex) is not None:
         return benchmark.bibtex
-    return made_entry(benchmark.name, latex_escaped(benchmark.title), latex_escaped(benchmark.paper))
+    return made_entry(
+        benchmark.name, latex_escaped(benchmark.title), latex_escaped(benchmark.paper)
+    )
 
 
 def paper_key(benchmark: BenchmarkBoard) -> str:

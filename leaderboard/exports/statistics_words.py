@@ -46,9 +46,12 @@ def interval_words(method: str) -> Sentence:
     return _METHODS.get(method, ("are by the method ", Code(method)))
 
 
-def interval_sentences(board: Board, clusters: Sequence[str], methods: Iterable[str]) -> list[Sentence]:
-    """How the intervals of scores were computed, by these ``methods``; ``clusters`` are what answers are correlated in,
-    such as patients."""
+def interval_sentences(
+    board: Board, clusters: Sequence[str], methods: Iterable[str]
+) -> list[Sentence]:
+    """How the intervals of scores were computed, by these ``methods``; ``clusters`` are what
+    answers are correlated in, such as patients.
+    """
     level = f"{100 * board.confidence:g} %"
     sentences: list[Sentence] = [
         (f"Intervals ({level}, in brackets) ", *interval_words(method), ".")
@@ -64,7 +67,11 @@ def comparison_sentences(board: Board) -> list[Sentence]:
     draws = f"{board.resamples:,} draws of whole clusters with replacement (seed {board.seed})"
     return [
         (_PAIRS,),
-        ("P-values were corrected over all pairs of a ranking by Holm's method ", Citation("holm1979simple"), "."),
+        (
+            "P-values were corrected over all pairs of a ranking by Holm's method ",
+            Citation("holm1979simple"),
+            ".",
+        ),
         (
             f"Intervals of ranks are percentiles over {draws} ",
             Citation("goldstein1996league"),

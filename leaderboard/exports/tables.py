@@ -1,5 +1,7 @@
-"""A board as files: JSON with a documented schema; tables as Markdown, for a README or a model card, and as LaTeX
-(``booktabs``), for a paper; scores as tidy CSV: a line for each, with all that tells whether two are comparable."""
+"""A board as files: JSON with a documented schema; tables as Markdown, for a README or a model
+card, and as LaTeX (``booktabs``), for a paper; scores as tidy CSV: a line for each, with all that
+tells whether two are comparable.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,9 @@ def _exports_of_benchmark(board: Board, benchmark: BenchmarkBoard) -> dict[str, 
 
 
 def as_markdown(board: Board, benchmark: BenchmarkBoard, table: BoardTable) -> str:
-    """The comparable rows, then those that are not comparable with the reasons, then the published ones."""
+    """The comparable rows, then those that are not comparable with the reasons, then the published
+    ones.
+    """
     published = list(published_rows(benchmark, table.columns))
     template = _ENVIRONMENT.get_template("table.md.j2")
     return template.render(board=board, benchmark=benchmark, table=table, published=published)
@@ -94,7 +98,11 @@ def _markdown_cell(cell: Cell | None, column: BoardColumn) -> str:
     if cell.value is None:
         return f"no value: {markdown_escaped(cell.reason or 'no reason given')}"
     ends = shown_interval(cell, column.unit)
-    return shown(cell.value, column.unit) + f" [{ends}]" * bool(ends) + " (incomplete)" * cell.incomplete
+    return (
+        shown(cell.value, column.unit)
+        + f" [{ends}]" * bool(ends)
+        + " (incomplete)" * cell.incomplete
+    )
 
 
 _ENVIRONMENT = export_environment()
@@ -112,9 +120,11 @@ COLUMNS = (
     "benchmark", "table", "model", "name", "blind", "task", "metric", "breakdown", "group", "value", "low", "high",
     "items", "answered", "judged", "unit", "best", "signature", "set_apart", "reasons", "published", "demonstration",
 )  # fmt: skip
-"""``model`` is the slug; ``value``, ``low`` and ``high`` have all digits, in the board's own unit (a fraction is 0 to
-1); ``best`` is highest, lowest or, in a signed column, zero; ``set_apart`` marks scores that are not comparable.
-``published`` names the paper's table of a row that was not re-run."""
+"""``model`` is the slug; ``value``, ``low`` and ``high`` have all digits, in the board's own unit
+(a fraction is 0 to 1); ``best`` is highest, lowest or, in a signed column, zero; ``set_apart``
+marks scores that are not comparable. ``published`` names the paper's table of a row that was not
+re-run.
+"""
 
 _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 _Field = str | float | int | None
@@ -122,15 +132,20 @@ _Line = dict[str, _Field]
 
 
 def as_csv(board: Board, benchmark: BenchmarkBoard) -> str:
-    """All scores of one benchmark as in RFC 4180: a header, CR LF line endings, fields quoted if needed.
+    """All scores of one benchmark as in RFC 4180: a header, CR LF line endings, fields quoted if
+    needed.
 
-    Text that a spreadsheet would read as a formula is prefixed with an apostrophe; numbers stay as they are. A paper's
-    figure in a column that the board lacks has the paper's heading as its metric, and no unit.
+    Text that a spreadsheet would read as a formula is prefixed with an apostrophe; numbers stay as
+    they are. A paper's figure in a column that the board lacks has the paper's heading as its
+    metric, and no unit.
     """
     stream = io.StringIO()
     writer = csv.DictWriter(stream, COLUMNS, lineterminator="\r\n")
     writer.writeheader()
-    shared: _Line = {"benchmark": benchmark.name, "demonstration": "yes" if board.demonstration else "no"}
+    shared: _Line = {
+        "benchmark": benchmark.name,
+        "demonstration": "yes" if board.demonstration else "no",
+    }
     for line in _lines(board, benchmark):
         writer.writerow({key: csv_field(value) for key, value in {**shared, **line}.items()})
     return stream.getvalue()
@@ -141,20 +156,35 @@ def _lines(board: Board, benchmark: BenchmarkBoard) -> Iterator[_Line]:
     for table in benchmark.tables:
         for column in table.columns:
             best = "zero" if column.signed else "highest" if column.higher_is_better else "lowest"
-            columns[column.key] = column.model_dump(include={"task", "metric", "breakdown", "group", "unit"})
+            columns[column.key] = column.model_dump(
+                include={"task", "metric", "breakdown", "group", "unit"}
+            )
             columns[column.key]["best"] = best
-        for row, apart in (*((row, "no") for row in table.rows), *((row, "yes") for row in table.apart)):
-            cells = ((column.key, row.cells[column.key]) for column in table.columns if column.key in row.cells)
+        for row, apart in (
+            *((row, "no") for row in table.rows),
+            *((row, "yes") for row in table.apart),
+        ):
+            cells = (
+                (column.key, row.cells[column.key])
+                for column in table.columns
+                if column.key in row.cells
+            )
             for key, cell in cells:
                 coverage = coverage_text(cell.items, cell.answered, cell.judged)
-                why = [cell.reason or "", f"incomplete: {coverage}" if cell.incomplete else "", *row.reasons]
+                why = [
+                    cell.reason or "",
+                    f"incomplete: {coverage}" if cell.incomplete else "",
+                    *row.reasons,
+                ]
                 yield {
                     "table": table.name,
                     "model": row.model,
                     "name": shown_name(board, row.model),
                     "blind": "yes" if row.blind else "no",
                     **columns[key],
-                    **cell.model_dump(include={"value", "low", "high", "items", "answered", "judged", "signature"}),
+                    **cell.model_dump(
+                        include={"value", "low", "high", "items", "answered", "judged", "signature"}
+                    ),
                     "set_apart": apart,
                     "reasons": "; ".join(filter(None, why)),
                 }
@@ -166,16 +196,24 @@ def _lines(board: Board, benchmark: BenchmarkBoard) -> Iterator[_Line]:
             **columns.get(figure.column, {"metric": figure.column}),
             "value": figure.value,
             "set_apart": "yes",
-            "reasons": "; ".join(("published, not re-run", *filter(None, (figure.why,)), *figure.notes)),
+            "reasons": "; ".join(
+                ("published, not re-run", *filter(None, (figure.why,)), *figure.notes)
+            ),
             "published": f"{figure.paper}, {figure.source}",
         }
 
 
 def csv_field(value: _Field) -> str:
-    """A value of a CSV file: numbers with all digits, and no text that a spreadsheet would read as a formula."""
+    """A value of a CSV file: numbers with all digits, and no text that a spreadsheet would read as
+    a formula.
+    """
     if value is None:
         return ""
     if not isinstance(value, str):
         return repr(value)
     plain = value.replace("\0", "\N{REPLACEMENT CHARACTER}")
-    return f"'{plain}" if plain.lstrip().startswith(_FORMULA) or plain.startswith(("\t", "\r", "\n")) else plain
+    return (
+        f"'{plain}"
+        if plain.lstrip().startswith(_FORMULA) or plain.startswith(("\t", "\r", "\n"))
+        else plain
+    )

@@ -1,4 +1,6 @@
-"""Figures of a board as files, by matplotlib: SVG with a dark mode, PNG and PDF, with reproducible bytes."""
+"""Figures of a board as files, by matplotlib: SVG with a dark mode, PNG and PDF, with reproducible
+bytes.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,9 @@ Drawn: TypeAlias = "dict[str, Any]"
 """Style arguments of matplotlib."""
 
 INK, MUTED, GRID, PAPER = "#1b2026", "#59636e", "#cfd6dd", "#fefefe"
-"""Text and axes, secondary text, grid lines, and the page. No series has these colours, so a dark page can replace
-them by those of `DARK`."""
+"""Text and axes, secondary text, grid lines, and the page. No series has these colours, so a dark
+page can replace them by those of `DARK`.
+"""
 DARK = {INK: "#e9edf1", MUTED: "#a7b0ba", GRID: "#3b434c", PAPER: "#14181d"}
 _DEMONSTRATION = "Miniature data: a demonstration, not a benchmark result."
 WIDTH = 4.8
@@ -41,17 +44,28 @@ _MISSING: Drawn = {"facecolor": "none", "hatch": "xxxx", "edgecolor": MUTED, "li
 _DARK_TEXT, _LIGHT_TEXT = "#101010", "#fafafa"
 _DARK_BELOW = 0.633
 """The position in the colour map at which its (monotonic) luminance reaches 0.3."""
-_INKED = ("axes.edgecolor", "axes.labelcolor", "legend.labelcolor", "text.color", "xtick.color", "ytick.color")
+_INKED = (
+    "axes.edgecolor",
+    "axes.labelcolor",
+    "legend.labelcolor",
+    "text.color",
+    "xtick.color",
+    "ytick.color",
+)
 _SETTINGS: Drawn = {
     **dict.fromkeys(_INKED, INK),
     **dict.fromkeys(("axes.facecolor", "figure.facecolor"), "none"),
     **dict.fromkeys(("axes.labelsize", "font.size"), 8.5),
     **dict.fromkeys(("legend.fontsize", "xtick.labelsize", "ytick.labelsize"), 8),
-    **dict.fromkeys(("axes.spines.right", "axes.spines.top", "legend.frameon", "text.parse_math"), False),
+    **dict.fromkeys(
+        ("axes.spines.right", "axes.spines.top", "legend.frameon", "text.parse_math"), False
+    ),
     "axes.axisbelow": True,
     "axes.linewidth": 0.7,
     "font.family": ["sans-serif"],
-    "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib; viewers without it use the generic family
+    "font.sans-serif": [
+        "DejaVu Sans"
+    ],  # comes with matplotlib; viewers without it use the generic family
     "grid.color": GRID,
     "grid.linewidth": 0.6,
     "hatch.linewidth": 0.5,
@@ -73,11 +87,14 @@ _FILLED = _mark(LOOKS[0], 5.5)
 _HOLLOW = _mark(LOOKS[1], 5, color=PAPER, markeredgecolor=LOOKS[3].colour, markeredgewidth=1.4)
 
 
-def draw_all(board: Board, site: Path, formats: Sequence[str] = FORMATS) -> dict[tuple[str, str], dict[str, str]]:
-    """Draw every plot of ``board`` to ``site/figures/<benchmark>/<plot>.<format>``; return by benchmark and plot the
-    paths in ``site`` by format.
+def draw_all(
+    board: Board, site: Path, formats: Sequence[str] = FORMATS
+) -> dict[tuple[str, str], dict[str, str]]:
+    """Draw every plot of ``board`` to ``site/figures/<benchmark>/<plot>.<format>``; return by
+    benchmark and plot the paths in ``site`` by format.
 
-    A plot for which no model has a value is neither drawn nor returned. The same board gives the same bytes.
+    A plot for which no model has a value is neither drawn nor returned. The same board gives the
+    same bytes.
     """
     found = {}
     for benchmark in board.benchmarks:
@@ -93,7 +110,12 @@ def draw(board: Board, one: Figure, formats: Sequence[str]) -> dict[str, bytes]:
     """A figure as the content of a file in each format."""
     lines = [_DEMONSTRATION] if board.demonstration else []
     lines += ["Some values are incomplete (*)."] if one.incomplete else []
-    makers: dict[type, Callable[..., mpl.Figure]] = {Blocks: _blocks, Heat: _heat, Radar: _radar, Plane: _plane}
+    makers: dict[type, Callable[..., mpl.Figure]] = {
+        Blocks: _blocks,
+        Heat: _heat,
+        Radar: _radar,
+        Plane: _plane,
+    }
     with drawing():
         return images(makers[type(one.shape)](one.shape, one.title, lines), one.title, formats)
 
@@ -107,10 +129,17 @@ def drawing() -> Iterator[None]:
         yield
 
 
-def _new_figure(title: str, height: float, lines: Sequence[str], width: float = WIDTH) -> mpl.Figure:
-    """An empty figure of ``width`` by ``height`` inches, plus the height of its heading (``title``, then ``lines``)."""
+def _new_figure(
+    title: str, height: float, lines: Sequence[str], width: float = WIDTH
+) -> mpl.Figure:
+    """An empty figure of ``width`` by ``height`` inches, plus the height of its heading (``title``,
+    then ``lines``).
+    """
     characters = int(width * 11.5)
-    heading = [*wrapped(title, characters).split("\n"), *(wrapped(line, int(characters * 1.2)) for line in lines)]
+    heading = [
+        *wrapped(title, characters).split("\n"),
+        *(wrapped(line, int(characters * 1.2)) for line in lines),
+    ]
     tall = height + 0.2 * sum(line.count("\n") + 1 for line in heading)
     figure = mpl.Figure(figsize=(width, tall), dpi=72, layout="constrained")
     figure.suptitle("\n".join(heading), x=0.01, ha="left", fontsize=9.5, linespacing=1.3)
@@ -118,20 +147,32 @@ def _new_figure(title: str, height: float, lines: Sequence[str], width: float = 
 
 
 def images(figure: mpl.Figure, title: str, formats: Sequence[str]) -> dict[str, bytes]:
-    """The content of a file in each format; an SVG has a style for dark pages that replaces our neutral colours.
+    """The content of a file in each format; an SVG has a style for dark pages that replaces our
+    neutral colours.
 
-    The axes are placed once for all formats: it takes longer than drawing, and formats measure text differently.
-    Positions are rounded: the solver adds numbers in the order of memory addresses, so their last bit differs between
-    processes, and matplotlib makes the ids of clip paths out of all digits.
+    The axes are placed once for all formats: it takes longer than drawing, and formats measure text
+    differently. Positions are rounded: the solver adds numbers in the order of memory addresses, so
+    their last bit differs between processes, and matplotlib makes the ids of clip paths out of all
+    digits.
     """
     if (engine := figure.get_layout_engine()) is not None:
         engine.execute(figure)
         figure.set_layout_engine("none")
     for axes in figure.axes:
-        left, bottom, width, height = (round(number, 9) for number in axes.get_position(original=True).bounds)
+        left, bottom, width, height = (
+            round(number, 9) for number in axes.get_position(original=True).bounds
+        )
         axes.set_position((left, bottom, width, height))
     options: dict[str, Drawn] = {
-        "svg": {"metadata": {"Title": title, "Creator": "medtasks", "Date": None, "Format": None, "Type": None}},
+        "svg": {
+            "metadata": {
+                "Title": title,
+                "Creator": "medtasks",
+                "Date": None,
+                "Format": None,
+                "Type": None,
+            }
+        },
         "pdf": {"metadata": {"Title": title, "CreationDate": None, "ModDate": None}},
         # a PNG cannot adapt to a dark page: dark text needs a light background
         "png": {"metadata": {"Software": None}, "dpi": _DPI, "facecolor": PAPER},
@@ -156,7 +197,9 @@ def images(figure: mpl.Figure, title: str, formats: Sequence[str]) -> dict[str, 
 
 def _legend(figure: mpl.Figure, names: Sequence[str], how: Sequence[Drawn]) -> None:
     handles = [Line2D([], [], **{"linestyle": "none", **one}) for one in how]
-    legend = figure.legend(handles, [str(n) for n in range(len(handles))], loc="outside lower center", ncols=2)
+    legend = figure.legend(
+        handles, [str(n) for n in range(len(handles))], loc="outside lower center", ncols=2
+    )
     for text, name in zip(legend.get_texts(), names, strict=True):
         text.set_text(name)  # given to `legend`, labels that begin with an underscore are left out
 
@@ -193,7 +236,9 @@ def _blocks(shape: Blocks, title: str, lines: Sequence[str]) -> mpl.Figure:
 
 
 def _block(axes: Axes, block: Block, top: float, width: float) -> None:
-    """A heading at ``top``, and below it bars, or dumbbells for two names, on an axis of a ``width``."""
+    """A heading at ``top``, and below it bars, or dumbbells for two names, on an axis of a
+    ``width``.
+    """
 
     def write(x: float, y: float, text: str, **style: Any) -> None:
         axes.text(x, y, text, va="center", **{"size": 7, **style}).set_in_layout(False)
@@ -216,16 +261,36 @@ def _block(axes: Axes, block: Block, top: float, width: float) -> None:
             for value, how in zip(line.values[::-1], (_HOLLOW, _FILLED), strict=True):
                 if value is not None:
                     axes.plot([value], [y], linestyle="none", **how)
-            lacking = [short(name, 20) for name, value in zip(block.names, line.values, strict=True) if value is None]
+            lacking = [
+                short(name, 20)
+                for name, value in zip(block.names, line.values, strict=True)
+                if value is None
+            ]
             text = line.text or f"no value: {' and '.join(lacking)}"
             write(max(known, default=0.0) + 0.025 * width, y, text, **({} if line.text else reason))
         elif not known:
             write(0.01 * width, y, "no value", **reason)
         else:
             look = line.look
-            axes.barh(y, known, height=0.74, color=look.colour, hatch=look.hatch, edgecolor=INK, linewidth=0.5)
+            axes.barh(
+                y,
+                known,
+                height=0.74,
+                color=look.colour,
+                hatch=look.hatch,
+                edgecolor=INK,
+                linewidth=0.5,
+            )
             if line.ends:
-                axes.plot(line.ends, [y, y], color=INK, linewidth=1.2, marker="|", markersize=4, markeredgewidth=1)
+                axes.plot(
+                    line.ends,
+                    [y, y],
+                    color=INK,
+                    linewidth=1.2,
+                    marker="|",
+                    markersize=4,
+                    markeredgewidth=1,
+                )
             write(max(0.0, *known, *(line.ends or ())) + 0.015 * width, y, line.text)
     if block.chance is not None:
         ends = [top + 0.45, top + len(block.lines) + 0.55]
@@ -240,7 +305,9 @@ def _heat(shape: Heat, title: str, lines: Sequence[str]) -> mpl.Figure:
     figure = _new_figure(title, 0.18 * len(down) + above + 0.75, lines, width)
     axes = figure.add_subplot()
     axes.patch.set(**_MISSING)
-    goodness = np.array([[math.nan if good is None else good for _, good in row] for _, row in shape.rows])
+    goodness = np.array(
+        [[math.nan if good is None else good for _, good in row] for _, row in shape.rows]
+    )
     cells = axes.pcolormesh(np.ma.masked_invalid(goodness), cmap="cividis", vmin=0, vmax=1)
     for y, (_, row) in enumerate(shape.rows):
         for x, (text, good) in enumerate(row):
@@ -252,7 +319,9 @@ def _heat(shape: Heat, title: str, lines: Sequence[str]) -> mpl.Figure:
     axes.set_yticks([place + 0.5 for place in range(len(down))], down)
     axes.tick_params(length=0, top=False, labeltop=True, bottom=False, labelbottom=False)
     axes.spines[:].set_visible(False)
-    key = figure.colorbar(cells, ax=axes, location="bottom", aspect=30, shrink=0.6, anchor=(0, 0), ticks=[0, 1])
+    key = figure.colorbar(
+        cells, ax=axes, location="bottom", aspect=30, shrink=0.6, anchor=(0, 0), ticks=[0, 1]
+    )
     key.ax.set_xticklabels([shape.worst, shape.best], size=7)
     key.ax.get_xticklabels()[0].set_horizontalalignment("left")
     key.ax.get_xticklabels()[1].set_horizontalalignment("right")
@@ -298,7 +367,13 @@ def _plane(shape: Plane, title: str, lines: Sequence[str]) -> mpl.Figure:
     for _, look, points in shape.curves:
         if shape.joined:
             places = [point.x for point in points]
-            axes.plot(places, [point.y for point in points], color=look.colour, linestyle=look.line, linewidth=1.0)
+            axes.plot(
+                places,
+                [point.y for point in points],
+                color=look.colour,
+                linestyle=look.line,
+                linewidth=1.0,
+            )
         for point in points:
             axes.plot([point.x] * 2, point.ends or [point.y] * 2, color=look.colour, linewidth=1.0)
             axes.plot([point.x], [point.y], linestyle="none", **_mark(look, 1.4 * point.radius))
@@ -310,6 +385,9 @@ def _plane(shape: Plane, title: str, lines: Sequence[str]) -> mpl.Figure:
         axes.set_xlim(0, shape.across.high)
     axes.set(xlabel=shape.across.title, ylabel=shape.up.title)
     axes.grid(True, color=GRID)
-    styles = [_mark(look, 6, linestyle=look.line) if shape.joined else _mark(look, 7) for _, look, _ in shape.curves]
+    styles = [
+        _mark(look, 6, linestyle=look.line) if shape.joined else _mark(look, 7)
+        for _, look, _ in shape.curves
+    ]
     _legend(figure, [label for label, _, _ in shape.curves], styles)
     return figure

@@ -1,5 +1,6 @@
-"""Figures of a board as data: their columns, the models with a value in one of them, the shape, and a description in
-words."""
+"""Figures of a board as data: their columns, the models with a value in one of them, the shape, and
+a description in words.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +13,31 @@ from medtasks.stats.ranks import normalised_ranks
 
 from ..board.board import BenchmarkBoard, Board, BoardColumn, BoardPlot, Cell
 from ..board.floors import floors_text, highest_floor
-from ..board.numbers import MINUS, UNITS, difference, direction, safe_name, shown, shown_interval, shown_name
+from ..board.numbers import (
+    MINUS,
+    UNITS,
+    difference,
+    direction,
+    safe_name,
+    shown,
+    shown_interval,
+    shown_name,
+)
 from ..board.usage import amount, plotted
-from .shapes import LOOKS, Axis, Block, Blocks, Heat, Line, Look, Plane, Point, Radar, distinct, listed
+from .shapes import (
+    LOOKS,
+    Axis,
+    Block,
+    Blocks,
+    Heat,
+    Line,
+    Look,
+    Plane,
+    Point,
+    Radar,
+    distinct,
+    listed,
+)
 
 MOST_MODELS = 8
 """Maximum number of models in all figures but heat maps; more could not be distinguished."""
@@ -28,9 +51,10 @@ _WIDE = 20.0
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure; ``extent`` says how many of the models with a value it shows (``8 of 31 models``; empty if all),
-    ``incomplete`` whether a value over too few items is among them, ``omitted`` what it leaves out, in sentences;
-    ``alt`` describes it to those who cannot see it."""
+    """A figure; ``extent`` says how many of the models with a value it shows (``8 of 31 models``;
+    empty if all), ``incomplete`` whether a value over too few items is among them, ``omitted`` what
+    it leaves out, in sentences; ``alt`` describes it to those who cannot see it.
+    """
 
     plot: BoardPlot
     shape: Blocks | Heat | Radar | Plane
@@ -45,15 +69,21 @@ class Figure:
 
 
 def model_order(benchmark: BenchmarkBoard) -> dict[str, int]:
-    """The order of models in tables and figures of a benchmark: by the first score that ranks any, then by slug."""
-    ranked = next(([one.model for one in ranking.ranked] for ranking in benchmark.rankings if ranking.ranked), [])
+    """The order of models in tables and figures of a benchmark: by the first score that ranks any,
+    then by slug.
+    """
+    ranked = next(
+        ([one.model for one in ranking.ranked] for ranking in benchmark.rankings if ranking.ranked),
+        [],
+    )
     others = {row.model for table in benchmark.tables for row in table.every_row}
     return {model: place for place, model in enumerate([*ranked, *sorted(others - set(ranked))])}
 
 
 def figures_of(board: Board, benchmark: BenchmarkBoard) -> dict[str, Figure]:
-    """The figures by the name of their plot, without those that no model has a value for, and without letters and
-    timelines, which pages draw into their tables."""
+    """The figures by the name of their plot, without those that no model has a value for, and
+    without letters and timelines, which pages draw into their tables.
+    """
     makers = {"cost": _cost, "reliability": _confidence, "coverage": _confidence}
     plots = [plot for plot in benchmark.plots if plot.kind not in ("letters", "timeline")]
     found = {plot.name: makers.get(plot.kind, _scores)(board, benchmark, plot) for plot in plots}
@@ -62,7 +92,9 @@ def figures_of(board: Board, benchmark: BenchmarkBoard) -> dict[str, Figure]:
 
 def figure_files(benchmark: BenchmarkBoard, plot: str, formats: Iterable[str]) -> dict[str, str]:
     """The paths of a figure's files on a site, by format."""
-    return {kind: f"figures/{safe_name(benchmark.name)}/{safe_name(plot)}.{kind}" for kind in formats}
+    return {
+        kind: f"figures/{safe_name(benchmark.name)}/{safe_name(plot)}.{kind}" for kind in formats
+    }
 
 
 def _labels(board: Board, models: Iterable[str]) -> dict[str, str]:
@@ -79,8 +111,19 @@ def _line(label: str, look: Look, column: BoardColumn, cell: Cell | None) -> Lin
         return Line(label, look, "", (None,))
     text, ends, words = shown(cell.value, column.unit) + "*" * cell.incomplete, None, ""
     if cell.low is not None and cell.high is not None:
-        ends, words = (scaled(cell.low, column), scaled(cell.high, column)), f" ({shown_interval(cell, column.unit)})"
-    return Line(label, look, text, (scaled(cell.value, column),), ends, cell.incomplete, f"{label} {text}{words}")
+        ends, words = (
+            (scaled(cell.low, column), scaled(cell.high, column)),
+            f" ({shown_interval(cell, column.unit)})",
+        )
+    return Line(
+        label,
+        look,
+        text,
+        (scaled(cell.value, column),),
+        ends,
+        cell.incomplete,
+        f"{label} {text}{words}",
+    )
 
 
 def scaled(value: float, column: BoardColumn) -> float:
@@ -93,16 +136,21 @@ Series: TypeAlias = "list[tuple[BoardColumn, list[Line]]]"
 
 
 def _scores(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> Figure | None:
-    """Bars, a heat map, dumbbells or a radar of the plot's columns: of at most `MOST_MODELS` models, but all on a heat
-    map, which has no signed columns.
+    """Bars, a heat map, dumbbells or a radar of the plot's columns: of at most `MOST_MODELS`
+    models, but all on a heat map, which has no signed columns.
 
-    A column is looked up in the plot's own table first, then in the benchmark's others; unknown ones are left out.
+    A column is looked up in the plot's own table first, then in the benchmark's others; unknown
+    ones are left out.
     """
     heat = plot.kind == "heatmap"
     tables = sorted(benchmark.tables, key=lambda table: table.name != plot.table)
     known = {column.key: column for table in reversed(tables) for column in table.columns}
     sides = (plot.columns, plot.against) if plot.against else (plot.columns,)
-    found = [[known[key] for key in keys] for keys in zip(*sides, strict=False) if known.keys() >= {*keys}]
+    found = [
+        [known[key] for key in keys]
+        for keys in zip(*sides, strict=False)
+        if known.keys() >= {*keys}
+    ]
     signed = [first.label for first, *_ in found if heat and first.signed]
     columns = [one for one in found if not (heat and one[0].signed)]
 
@@ -111,7 +159,11 @@ def _scores(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> Figure 
         rows[row.model] = {**row.cells, **rows.get(row.model, {})}
     order = [model for model in model_order(benchmark) if model in rows]
     asked = {*plot.columns, *plot.against}
-    valued = [one for one in order if any(cell.value is not None and key in asked for key, cell in rows[one].items())]
+    valued = [
+        one
+        for one in order
+        if any(cell.value is not None and key in asked for key, cell in rows[one].items())
+    ]
     drawn = valued if heat else valued[:MOST_MODELS]
     if not drawn or not columns:
         return None
@@ -119,18 +171,27 @@ def _scores(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> Figure 
     # the look of a model is that of its place on the board, or the first free one if that is taken
     taken: list[int] = []
     for place in map(order.index, drawn):
-        free = [number for number in range(len(LOOKS)) if number not in taken] or [place % len(LOOKS)]
+        free = [number for number in range(len(LOOKS)) if number not in taken] or [
+            place % len(LOOKS)
+        ]
         taken.append(place if place in free else free[0])
     labels = _labels(board, drawn)
 
     def lines_of(column: BoardColumn) -> tuple[BoardColumn, list[Line]]:
         looks = zip(labels.items(), taken, strict=True)
-        return column, [_line(label, LOOKS[look], column, rows[one].get(column.key)) for (one, label), look in looks]
+        return column, [
+            _line(label, LOOKS[look], column, rows[one].get(column.key))
+            for (one, label), look in looks
+        ]
 
     series, *against = [list(map(lines_of, side)) for side in zip(*columns, strict=True)]
-    every = [(column, line) for side in (series, *against) for column, lines in side for line in lines]
+    every = [
+        (column, line) for side in (series, *against) for column, lines in side for line in lines
+    ]
     absent = [f"{line.label} in {column.label}" for column, line in every if line.value is None]
-    apart = {(row.model, row.runs) for table in tables for row in table.apart if asked & row.cells.keys()}
+    apart = {
+        (row.model, row.runs) for table in tables for row in table.apart if asked & row.cells.keys()
+    }
     omitted = f" Without a value: {listed(absent)}." if absent else ""
     if apart:
         omitted += f" {len(apart)} {'row is' if len(apart) == 1 else 'rows are'} not comparable and not drawn."
@@ -145,13 +206,23 @@ def _scores(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> Figure 
     elif against:
         made = _dumbbells(series, against[0], extent, board.confidence)
     shape, words = made or _bars(plot, series, extent, board.confidence)
-    return Figure(plot, shape, extent, any(line.incomplete for _, line in every), omitted.strip(), f"{words}{omitted}")
+    return Figure(
+        plot,
+        shape,
+        extent,
+        any(line.incomplete for _, line in every),
+        omitted.strip(),
+        f"{words}{omitted}",
+    )
 
 
 def _summary(column: BoardColumn, lines: Sequence[Line]) -> str:
-    """The best and the last model of a column (signed: the lowest and the highest), with their numbers; incomplete ones
-    only if there are no others."""
-    found = [one for one in lines if one.competing is not None] or [one for one in lines if one.value is not None]
+    """The best and the last model of a column (signed: the lowest and the highest), with their
+    numbers; incomplete ones only if there are no others.
+    """
+    found = [one for one in lines if one.competing is not None] or [
+        one for one in lines if one.value is not None
+    ]
     if not found:
         return f"{column.label}: no value"
     sign = -1 if column.higher_is_better and not column.signed else 1
@@ -175,19 +246,28 @@ def _scale_of(column: BoardColumn) -> str:
 
 def _axis_title(columns: Iterable[BoardColumn]) -> str:
     units = {column.unit for column in columns}
-    names = {"fraction": "percent", "points": "points (0 to 100)", "seconds": "seconds", "score": "score"}
+    names = {
+        "fraction": "percent",
+        "points": "points (0 to 100)",
+        "seconds": "seconds",
+        "score": "score",
+    }
     return " or ".join(name for unit, name in names.items() if unit in units)
 
 
 def _on_axes(blocks: Sequence[tuple[Block, Sequence[BoardColumn]]]) -> list[Block]:
-    """The blocks, each of one or two columns, with one axis for all that share a scale, as percent and points do: it
-    includes 0, and has room for a number at the end of the longest bar."""
+    """The blocks, each of one or two columns, with one axis for all that share a scale, as percent
+    and points do: it includes 0, and has room for a number at the end of the longest bar.
+    """
     axes = {}
     for scale in {_scale_of(first) for _, (first, *_) in blocks}:
         members = [(block, columns) for block, columns in blocks if _scale_of(columns[0]) == scale]
         numbers = [0.0]
         for block, _ in members:
-            values = (block.chance, *(one for line in block.lines for one in (*line.values, *(line.ends or ()))))
+            values = (
+                block.chance,
+                *(one for line in block.lines for one in (*line.values, *(line.ends or ()))),
+            )
             numbers += [value for value in values if value is not None]
         low, high = min(numbers), max(numbers)
         high = high if low < high else 1.0
@@ -195,7 +275,9 @@ def _on_axes(blocks: Sequence[tuple[Block, Sequence[BoardColumn]]]) -> list[Bloc
         low, high = low - room * (low < 0), high + room
         if scale == "percent":  # no tick beyond 100 percent, but room for the numbers
             low, high = max(low, -118.0), min(high, 118.0)
-        axes[scale] = Axis(_axis_title(column for _, columns in members for column in columns), low, high)
+        axes[scale] = Axis(
+            _axis_title(column for _, columns in members for column in columns), low, high
+        )
     return [block._replace(axis=axes[_scale_of(first)]) for block, (first, *_) in blocks]
 
 
@@ -210,7 +292,10 @@ def _bars(plot: BoardPlot, series: Series, extent: str, confidence: float) -> tu
         if plot.chance is not None and highest is not None:
             others = floors_text(column, without=highest)
             drawn[f"{highest.name} {shown(highest.level, column.unit)}"] = None
-            note = f"dashed: {highest.name} {shown(highest.level, column.unit)}" + f"; {others}" * bool(others)
+            note = (
+                f"dashed: {highest.name} {shown(highest.level, column.unit)}"
+                + f"; {others}" * bool(others)
+            )
             level = scaled(highest.level, column)
         blocks.append((Block([column.label], note, level, lines), [column]))
     which = f" for {extent}" if extent else ""
@@ -220,7 +305,9 @@ def _bars(plot: BoardPlot, series: Series, extent: str, confidence: float) -> tu
     return Blocks(_on_axes(blocks), False, confidence), words
 
 
-def _dumbbells(series: Series, against: Series, extent: str, confidence: float) -> tuple[Blocks, str]:
+def _dumbbells(
+    series: Series, against: Series, extent: str, confidence: float
+) -> tuple[Blocks, str]:
     blocks, parts = [], []
     for (column, firsts), (other, seconds) in zip(series, against, strict=True):
         # percent and points are drawn on one axis, fractions in percent
@@ -233,22 +320,31 @@ def _dumbbells(series: Series, against: Series, extent: str, confidence: float) 
         same = column.label == other.label
         names = [f"{one.label} ({one.task})" if same else one.label for one in (column, other)]
         blocks.append((Block(names, "", None, lines), [column, other]))
-        numbers = listed([f"{line.label} {line.text}" for line in lines if line.text]) or "no model has both"
+        numbers = (
+            listed([f"{line.label} {line.text}" for line in lines if line.text])
+            or "no model has both"
+        )
         parts.append(f"{names[0]} minus {names[1]}: {numbers}")
     which = f" for {extent}" if extent else ""
     return Blocks(_on_axes(blocks), True, confidence), f"Dumbbell chart{which}. {listed(parts)}."
 
 
 def _heat(plot: BoardPlot, series: Series) -> tuple[Heat, str]:
-    """Models by columns, with the fewer of the two across, so that the figure fits a phone: cells from 0 for the worst
-    to 1 for the best, on one scale if all columns have the same unit and direction. Ranks need a complete value."""
+    """Models by columns, with the fewer of the two across, so that the figure fits a phone: cells
+    from 0 for the worst to 1 for the best, on one scale if all columns have the same unit and
+    direction. Ranks need a complete value.
+    """
     shared = len({(column.unit, column.higher_is_better) for column, _ in series}) <= 1
     every = [line.value for _, lines in series for line in lines if line.value is not None]
     cells: list[list[tuple[str, float | None]]] = []
     for column, lines in series:
         if plot.ranks:
-            ranks = normalised_ranks([line.competing for line in lines], higher_is_better=column.higher_is_better)
-            cells.append([("", None) if rank is None else (f"{rank:.2f}", 1 - rank) for rank in ranks])
+            ranks = normalised_ranks(
+                [line.competing for line in lines], higher_is_better=column.higher_is_better
+            )
+            cells.append(
+                [("", None) if rank is None else (f"{rank:.2f}", 1 - rank) for rank in ranks]
+            )
             continue
         known = every if shared else [line.value for line in lines if line.value is not None]
         low, high = min(known, default=0.0), max(known, default=0.0)
@@ -265,7 +361,11 @@ def _heat(plot: BoardPlot, series: Series) -> tuple[Heat, str]:
     if plot.ranks:
         worst, best, lacks = "last: 1", "best: 0", "rank"
         of_model = [[1 - good for _, good in row if good is not None] for row in rows]
-        means = [(math.fsum(one) / len(one), label) for label, one in zip(down, of_model, strict=True) if one]
+        means = [
+            (math.fsum(one) / len(one), label)
+            for label, one in zip(down, of_model, strict=True)
+            if one
+        ]
         lowest = listed([f"{label} {mean:.2f}" for mean, label in sorted(means)], most=3)
         words = f"Heat map of ranks, 0 for the best and 1 for the last, {size} rank. "
         words += f"Lowest mean over the columns: {lowest}."
@@ -283,8 +383,10 @@ def _heat(plot: BoardPlot, series: Series) -> tuple[Heat, str]:
 
 
 def _radar(series: Series, extent: str) -> tuple[Radar, str] | None:
-    """Curves of three or more models over three or more axes with one scale from 0 in the middle; None if a column is
-    signed or on another scale, or a value below 0. One or two models are compared more easily as bars."""
+    """Curves of three or more models over three or more axes with one scale from 0 in the middle;
+    None if a column is signed or on another scale, or a value below 0. One or two models are
+    compared more easily as bars.
+    """
     columns = [column for column, _ in series]
     models = zip(*(lines for _, lines in series), strict=True)
     curves = [(lines[0].label, lines[0].look, [line.value for line in lines]) for lines in models]
@@ -294,8 +396,14 @@ def _radar(series: Series, extent: str) -> tuple[Radar, str] | None:
     if signed or too_few or len({*map(_scale_of, columns)}) > 1 or min(values) < 0:
         return None
     highest = max(values)
-    top = min(100.0, 20.0 * math.ceil(highest / 20)) if _scale_of(columns[0]) == "percent" else highest
-    names = [one.label if one.higher_is_better else f"{one.label} (lower is better)" for one in columns]
+    top = (
+        min(100.0, 20.0 * math.ceil(highest / 20))
+        if _scale_of(columns[0]) == "percent"
+        else highest
+    )
+    names = [
+        one.label if one.higher_is_better else f"{one.label} (lower is better)" for one in columns
+    ]
     summary = listed([_summary(*one) for one in series])
     which = extent or f"{len(curves)} models"
     words = f"Radar chart for {which} with {len(columns)} axes, from 0 in the middle. {summary}."
@@ -303,19 +411,31 @@ def _radar(series: Series, extent: str) -> tuple[Radar, str] | None:
 
 
 def _confidence(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> Figure | None:
-    tasks = {column.task for table in benchmark.tables for column in table.columns if column.key in plot.columns}
+    tasks = {
+        column.task
+        for table in benchmark.tables
+        for column in table.columns
+        if column.key in plot.columns
+    }
     found = {one.model: one.reliability for one in benchmark.reliability if one.task in tasks}
     labels = _labels(board, (model for model in model_order(benchmark) if model in found))
     curves, texts = [], []
     for look, (model, label) in zip(LOOKS, labels.items(), strict=False):
         bins, curve = found[model].bins, found[model].curve
         if plot.kind == "coverage":
-            points = [Point(100 * place / len(curve), 100 * value, 3.0) for place, value in enumerate(curve, start=1)]
+            points = [
+                Point(100 * place / len(curve), 100 * value, 3.0)
+                for place, value in enumerate(curve, start=1)
+            ]
             text = f"{points[0].y:.0f} % right among the most confident tenth, {points[-1].y:.0f} % among all"
         else:
             answers, points = sum(each.answers for each in bins), []
             for each in bins:
-                ends = None if each.interval is None else (100 * each.interval[0], 100 * each.interval[1])
+                ends = (
+                    None
+                    if each.interval is None
+                    else (100 * each.interval[0], 100 * each.interval[1])
+                )
                 radius = 2 + 5 * math.sqrt(each.answers / answers)
                 points.append(Point(100 * each.confidence, 100 * each.accuracy, radius, ends))
             text = ", ".join(f"{point.x:.0f} % sure, {point.y:.0f} % right" for point in points)
@@ -348,7 +468,9 @@ def _cost(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> Figure | 
         line = _line(labels[model], look, column, used[model].score)
         incomplete |= line.incomplete
         numbers.append(f"{line.words} at {amount(cost)}")
-        points = [] if line.value is None else [Point(cost, line.value, 5.0, line.ends)]  # a ranked run has one
+        points = (
+            [] if line.value is None else [Point(cost, line.value, 5.0, line.ends)]
+        )  # a ranked run has one
         curves.append((labels[model] + "*" * line.incomplete, look, points))
     extent = _extent(curves, known)
     absent = [labels[model] for model in costs if model not in known]
@@ -356,7 +478,9 @@ def _cost(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> Figure | 
     across = f"{measure.label.lower()} ({measure.unit})"
     words = f"Scatter plot{f' ({extent})' if extent else ''}. {column.label} against {across}: {listed(numbers)}."
     plane = _cost_plane(across, f"{column.label} ({UNITS[column.unit]})", curves)
-    return Figure(plot, plane, extent, incomplete, omitted, " ".join(filter(None, (words, omitted))))
+    return Figure(
+        plot, plane, extent, incomplete, omitted, " ".join(filter(None, (words, omitted)))
+    )
 
 
 def _cost_plane(across: str, up: str, curves: Sequence[tuple[str, Look, Sequence[Point]]]) -> Plane:
@@ -364,13 +488,20 @@ def _cost_plane(across: str, up: str, curves: Sequence[tuple[str, Look, Sequence
     points = [point for _, _, of_model in curves for point in of_model]
     costs = [point.x for point in points]
     wide = min(costs) > 0 and max(costs) > _WIDE * min(costs)
-    low, high = (math.log10(min(costs)), math.log10(max(costs))) if wide else (0.0, max(costs) or 1.0)
+    low, high = (
+        (math.log10(min(costs)), math.log10(max(costs))) if wide else (0.0, max(costs) or 1.0)
+    )
     room = 0.06 * (high - low) or 1.0
     low, high = low - room * wide, high + room
-    marks = [10 ** (low + (high - low) * share) if wide else high * share for share in (0.1, 0.5, 0.9)]
+    marks = [
+        10 ** (low + (high - low) * share) if wide else high * share for share in (0.1, 0.5, 0.9)
+    ]
     scores = [score for point in points for score in (point.y, *(point.ends or ()))]
     bottom, top = min(0.0, *scores), max(scores) or 1.0
-    heights = [(value, f"{value:.3g}") for value in (bottom + (top - bottom) * share for share in (0, 0.5, 1))]
+    heights = [
+        (value, f"{value:.3g}")
+        for value in (bottom + (top - bottom) * share for share in (0, 0.5, 1))
+    ]
     return Plane(
         Axis(across, low, high, [(mark, amount(mark) or "0") for mark in marks], wide),
         Axis(up, bottom, top + 0.05 * (top - bottom), heights),

@@ -1,7 +1,8 @@
-"""Shapes of figures as data: numbers, labels, axes and looks, which pages and matplotlib draw alike, and places on a
-page.
+"""Shapes of figures as data: numbers, labels, axes and looks, which pages and matplotlib draw
+alike, and places on a page.
 
-Bars and dumbbells are lines in blocks (:class:`Blocks`); cost, reliability and coverage are points on a plane.
+Bars and dumbbells are lines in blocks (:class:`Blocks`); cost, reliability and coverage are points
+on a plane.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ RADIUS = 140
 
 
 class Look(NamedTuple):
-    """The style of one series: a colour of Okabe and Ito (grey for their yellow, which fades on white), and marks."""
+    """The style of one series: a colour of Okabe and Ito (grey for their yellow, which fades on
+    white), and marks.
+    """
 
     colour: str
     marker: str
@@ -44,7 +47,9 @@ LOOKS = (
 
 
 def short(text: str, most: int = 30) -> str:
-    """``text`` on one line; the middle of a long one is cut, because sizes and versions are at the end."""
+    """``text`` on one line; the middle of a long one is cut, because sizes and versions are at the
+    end.
+    """
     plain = one_line(text)
     if len(plain) <= most:
         return plain
@@ -56,7 +61,8 @@ def distinct(texts: Sequence[str], most: int = 30) -> list[str]:
     """`short` of each, with a number added to those that would be equal."""
     cut = [short(text, most) for text in texts]
     return [
-        f"{text} ({cut[: place + 1].count(text)})" if cut.count(text) > 1 else text for place, text in enumerate(cut)
+        f"{text} ({cut[: place + 1].count(text)})" if cut.count(text) > 1 else text
+        for place, text in enumerate(cut)
     ]
 
 
@@ -70,7 +76,9 @@ listed = partial(first_names, most=8, separator="; ")
 
 
 class Axis(NamedTuple):
-    """An axis: its title with the unit, its ends (logarithms on a ``wide`` one), and ticks, values with their texts."""
+    """An axis: its title with the unit, its ends (logarithms on a ``wide`` one), and ticks, values
+    with their texts.
+    """
 
     title: str
     low: float
@@ -92,8 +100,10 @@ class Axis(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A model in a figure: its score in a column as drawn, with its interval and its number (starred if incomplete), or
-    the two values of a dumbbell and their difference. ``words`` are the model and its score in a sentence."""
+    """A model in a figure: its score in a column as drawn, with its interval and its number
+    (starred if incomplete), or the two values of a dumbbell and their difference. ``words`` are the
+    model and its score in a sentence.
+    """
 
     label: str
     look: Look
@@ -114,7 +124,9 @@ class Line(NamedTuple):
 
 
 class Block(NamedTuple):
-    """The models in one column, or in a pair of columns; ``note`` is its remark, or says what ``chance`` is."""
+    """The models in one column, or in a pair of columns; ``note`` is its remark, or says what
+    ``chance`` is.
+    """
 
     names: Sequence[str]
     note: str
@@ -124,7 +136,9 @@ class Block(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """Bars with intervals, or dumbbells if ``paired``; blocks with the same axis can be compared."""
+    """Bars with intervals, or dumbbells if ``paired``; blocks with the same axis can be
+    compared.
+    """
 
     blocks: Sequence[Block]
     paired: bool
@@ -146,7 +160,9 @@ class Heat(NamedTuple):
 
 
 class Radar(NamedTuple):
-    """Closed curves around a centre, on one scale from 0 to ``rim``: a value for each axis, None for a gap."""
+    """Closed curves around a centre, on one scale from 0 to ``rim``: a value for each axis, None
+    for a gap.
+    """
 
     axes: Sequence[str]
     rim: float
@@ -165,13 +181,18 @@ class Radar(NamedTuple):
             side = math.sin(angle)
             anchor = "middle" if abs(side) < 1e-6 else "start" if side > 0 else "end"
             x, y = _around(RADIUS + 8, angle)
-            found.append((*_around(RADIUS, angle), short(label, 30), x, y + 4 - 4 * math.cos(angle), anchor))
+            found.append(
+                (*_around(RADIUS, angle), short(label, 30), x, y + 4 - 4 * math.cos(angle), anchor)
+            )
         return found
 
     def path(self, values: Sequence[float | None]) -> tuple[str, list[tuple[float, float]]]:
         """Path data of a closed curve with its gaps, and its dots."""
         sides = zip(self.angles, values, strict=True)
-        places = [None if value is None else _around(RADIUS * value / self.rim, angle) for angle, value in sides]
+        places = [
+            None if value is None else _around(RADIUS * value / self.rim, angle)
+            for angle, value in sides
+        ]
         path, pen = "", "M"
         for place in (*places, places[0]):
             path += f"{pen}{place[0]} {place[1]}" if place else ""
@@ -210,13 +231,23 @@ class Plane(NamedTuple):
 
     def path(self, points: Sequence[Point]) -> str:
         """Path data: the line through the points, and their intervals."""
-        line = "M" + "L".join(f"{self.x(one.x)} {self.y(one.y)}" for one in points) if self.joined else ""
-        ends = [f"M{self.x(one.x)} {self.y(one.ends[0])}V{self.y(one.ends[1])}" for one in points if one.ends]
+        line = (
+            "M" + "L".join(f"{self.x(one.x)} {self.y(one.y)}" for one in points)
+            if self.joined
+            else ""
+        )
+        ends = [
+            f"M{self.x(one.x)} {self.y(one.ends[0])}V{self.y(one.ends[1])}"
+            for one in points
+            if one.ends
+        ]
         return "".join((line, *ends))
 
 
 def time_axis(lines: Sequence[Timeline], further: Iterable[float] = ()) -> Axis:
-    """The axis of the models' rounds of one item, of its question and t*, and of ``further`` times."""
+    """The axis of the models' rounds of one item, of its question and t*, and of ``further``
+    times.
+    """
     first = lines[0]
     times = [first.query_time, *further, *(one.time for line in lines for one in line.rounds)]
     if first.expected_time is not None:

@@ -1,5 +1,7 @@
-"""The check of submissions to a leaderboard's repository: each run, runs beside each other, and the files in and beside
-them: no other files, media, secrets or local paths."""
+"""The check of submissions to a leaderboard's repository: each run, runs beside each other, and the
+files in and beside
+them: no other files, media, secrets or local paths.
+"""
 
 from __future__ import annotations
 
@@ -55,10 +57,12 @@ _REPLIES = re.compile(r"(?P<task>.+)\.rank\d+\.jsonl")
 
 @dataclass(frozen=True)
 class CheckReport:
-    """The directories that were checked, the names of the submissions, the findings (`medtasks.core.findings` formats
-    them), and how far verdicts agree with those that were asked again.
+    """The directories that were checked, the names of the submissions, the findings
+    (`medtasks.core.findings` formats them), and how far verdicts agree with those that were asked
+    again.
 
-    A submission's name is its path below the given root and its model. Files beside the results are named by the root.
+    A submission's name is its path below the given root and its model. Files beside the results are
+    named by the root.
     """
 
     folders: tuple[str, ...]
@@ -78,12 +82,14 @@ def check_results(
     environment: Mapping[str, str] = os.environ,
     progress: Callable[[int, int], None] = lambda _, __: None,
 ) -> CheckReport:
-    """Check the result directories in ``paths``; nothing is changed. ``docs/leaderboard.md`` lists what is checked.
+    """Check the result directories in ``paths``; nothing is changed. ``docs/leaderboard.md`` lists
+    what is checked.
 
     Args:
         coverage, demonstration, public: as of `Submission`.
         rescore: compute learned metrics again (the slowest part).
-        ask_again: asks a judge again about some of a run's verdicts (`medtasks.leaderboard.verify.rejudging.rejudge`).
+        ask_again: asks a judge again about some of a run's verdicts
+        (`medtasks.leaderboard.verify.rejudging.rejudge`).
         environment: variables whose secrets are searched for.
 
     Raises:
@@ -102,7 +108,11 @@ def check_results(
     for path in dict.fromkeys(paths):
         if not any(folder.resolve().is_relative_to(path.resolve()) for folder in folders):
             empty = path.resolve().name
-            findings.append(problem("LB101", empty, "it contains no result directory", file=path, submission=empty))
+            findings.append(
+                problem(
+                    "LB101", empty, "it contains no result directory", file=path, submission=empty
+                )
+            )
     for path, (what, fix) in everything.unread.items():
         if (what, fix) != LOGS:  # logs are named below, whatever task they are of
             code, name = "LB104" if path.is_symlink() else "LB102", name_below(path, paths)
@@ -118,11 +128,17 @@ def check_results(
         recover_directory(folder)
         if not (folder / "scores.json").is_file():
             missing, fix = "scores.json is missing", "restore it, or run `medtasks score`"
-            scores: dict[str, Any] = {"expected": "the scores of the run", "fix": fix, "submission": name}
+            scores: dict[str, Any] = {
+                "expected": "the scores of the run",
+                "fix": fix,
+                "submission": name,
+            }
             findings.append(problem("LB102", name, missing, **scores))
         try:
             manifest, samples = read_run(folder)
-            run = Submission(folder, name, manifest, samples, scored_run(folder), coverage, demonstration, public)
+            run = Submission(
+                folder, name, manifest, samples, scored_run(folder), coverage, demonstration, public
+            )
             tasks[folder.resolve()] = manifest.tasks
             findings += [replace(one, submission=name) for one in check_run(run, learned=rescore)]
         except Exception as error:  # untrusted input
@@ -147,7 +163,9 @@ def check_results(
         rejudged += again
         for one in again:
             if one.equal < AGREEMENT * one.scores or not one.scores:
-                findings.append(run.problem("LB213", name, f"{one.rubric}: {one}", "judge", submission=name))
+                findings.append(
+                    run.problem("LB213", name, f"{one.rubric}: {one}", "judge", submission=name)
+                )
     places = {folder.resolve(): name for folder, name in names.items()}
     beside = _files(paths, tasks, places, secrets, public=public, demonstration=demonstration)
     findings += [replace(one, submission=one.where) for one in beside]
@@ -157,14 +175,22 @@ def check_results(
     return CheckReport(tuple(map(str, folders)), tuple(checked), tuple(findings), tuple(rejudged))
 
 
-def _compared(runs: Mapping[Path, ScoredRun], names: Mapping[Path, str]) -> Iterator[SubmissionFinding]:
-    """Runs on other data than those with most of the release, or that most runs have; runs that would replace an older
-    one of the same model (whoever submits a run chooses its model's name); runs with another model's responses; and
-    runs that claim the same data, but have other questions or gold answers."""
+def _compared(
+    runs: Mapping[Path, ScoredRun], names: Mapping[Path, str]
+) -> Iterator[SubmissionFinding]:
+    """Runs on other data than those with most of the release, or that most runs have; runs that
+    would replace an older one of the same model (whoever submits a run chooses its model's name);
+    runs with another model's responses; and runs that claim the same data, but have other questions
+    or gold answers.
+    """
     by_data: dict[str, dict[str, list[tuple[float, Path]]]] = defaultdict(lambda: defaultdict(list))
     for folder, run in runs.items():
         for benchmark, fingerprint in run.public.data.items():
-            shares = [released_share(entry) for entry in run.entries.values() if entry.benchmark == benchmark]
+            shares = [
+                released_share(entry)
+                for entry in run.entries.values()
+                if entry.benchmark == benchmark
+            ]
             by_data[benchmark][fingerprint].append((max(shares, default=0.0), folder))
     for benchmark, held in sorted(by_data.items()):
         usual = min(held, key=lambda one: (-max(held[one])[0], -len(held[one]), one))
@@ -172,10 +198,16 @@ def _compared(runs: Mapping[Path, ScoredRun], names: Mapping[Path, str]) -> Iter
         for other in sorted(held.keys() - {usual}):
             for _, folder in held[other]:
                 field, file = f"data.{benchmark}.fingerprint", folder / "manifest.json"
-                more: dict[str, Any] = {"expected": expected, "field": field, "submission": names[folder]}
+                more: dict[str, Any] = {
+                    "expected": expected,
+                    "field": field,
+                    "submission": names[folder],
+                }
                 yield problem("LB209", benchmark, other[:16], file=file, **more)
     signatures = {
-        folder: {signature for entry in run.entries.values() for signature in entry.signatures.values()}
+        folder: {
+            signature for entry in run.entries.values() for signature in entry.signatures.values()
+        }
         for folder, run in runs.items()
     }
     for folder, run in runs.items():
@@ -189,7 +221,13 @@ def _compared(runs: Mapping[Path, ScoredRun], names: Mapping[Path, str]) -> Iter
         ]
         if older:
             found = f"a newer run of the model of {first_names(sorted(older), MOST)}, which it would replace"
-            yield problem("LB211", names[folder], found, file=folder / "manifest.json", submission=names[folder])
+            yield problem(
+                "LB211",
+                names[folder],
+                found,
+                file=folder / "manifest.json",
+                submission=names[folder],
+            )
     folders = {run.public.key: folder for folder, run in runs.items()}
     for key, copies in same_responses(runs.values()).items():
         for other, tasks in copies.items():
@@ -204,17 +242,26 @@ def _compared(runs: Mapping[Path, ScoredRun], names: Mapping[Path, str]) -> Iter
 
 
 def _texts_in(path: Path, where: str, secrets: Patterns) -> Iterator[SubmissionFinding]:
-    """Findings about secrets in any file, and paths of one machine in a manifest or in what it writes of a sample."""
+    """Findings about secrets in any file, and paths of one machine in a manifest or in what it
+    writes of a sample.
+    """
     if not path.is_file():
         return
     counts: Counter[str] = Counter()
     try:
         with path.open(encoding="utf-8", errors="replace", newline="\n") as lines:
             for number, line in enumerate(lines, start=1):
-                found = [(kind, match[0]) for kind, of in secrets.items() for match in of.finditer(line)]
+                found = [
+                    (kind, match[0]) for kind, of in secrets.items() for match in of.finditer(line)
+                ]
                 masked = [f"{kind} ({text[:4]}…, {len(text)} characters)" for kind, text in found]
-                findings = [problem("LB301", where, text, file=path, line=number) for text in masked]
-                for one in (*findings, *(_paths(line, where, path, number) if path.suffix == ".jsonl" else ())):
+                findings = [
+                    problem("LB301", where, text, file=path, line=number) for text in masked
+                ]
+                for one in (
+                    *findings,
+                    *(_paths(line, where, path, number) if path.suffix == ".jsonl" else ()),
+                ):
                     counts[one.code] += 1
                     if counts[one.code] <= MOST:
                         yield one
@@ -225,7 +272,9 @@ def _texts_in(path: Path, where: str, secrets: Patterns) -> Iterator[SubmissionF
         yield problem("LB102", where, text, fix=fix, file=path)
 
 
-def _paths(text: str, where: str, path: Path, line: int | None = None) -> Iterator[SubmissionFinding]:
+def _paths(
+    text: str, where: str, path: Path, line: int | None = None
+) -> Iterator[SubmissionFinding]:
     try:
         content = json.loads(text)
         if line is not None and isinstance(content, dict):
@@ -235,7 +284,9 @@ def _paths(text: str, where: str, path: Path, line: int | None = None) -> Iterat
         return  # reported when the directory is read
     for field, value in texts:
         for match in _PATH.finditer(value):
-            yield problem("LB302", where, f"the path {match[0][:60]!r}", file=path, line=line, field=field)
+            yield problem(
+                "LB302", where, f"the path {match[0][:60]!r}", file=path, line=line, field=field
+            )
 
 
 def _texts_of(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
@@ -260,14 +311,22 @@ def _files(
     public: bool,
     demonstration: bool,
 ) -> Iterator[SubmissionFinding]:
-    """Findings about the files of ``runs``, whose manifests name these tasks, and about those beside them: logs and
-    unfinished runs may stay there, unless they have rows that must not be shared. ``names`` are those of the runs."""
+    """Findings about the files of ``runs``, whose manifests name these tasks, and about those
+    beside them: logs and unfinished runs may stay there, unless they have rows that must not be
+    shared. ``names`` are those of the runs.
+    """
     held: dict[tuple[Path, str], list[Path]] = {}
     lonely: dict[Path, Path] = {}  # directories with logs, but no run
-    files = {file.parent.resolve() / file.name: (path, file) for path in paths for file in sorted(path.rglob("*"))}
+    files = {
+        file.parent.resolve() / file.name: (path, file)
+        for path in paths
+        for file in sorted(path.rglob("*"))
+    }
     for place, (path, file) in files.items():
         folder = next((one for one in place.parents if one in runs), None)
-        if (file.is_dir() and not file.is_symlink()) or (folder is None and ".git" in file.relative_to(path).parts):
+        if (file.is_dir() and not file.is_symlink()) or (
+            folder is None and ".git" in file.relative_to(path).parts
+        ):
             continue
         where = path.resolve().name if folder is None else names[folder]
         text = f"{file.name} is beside the results"
@@ -275,14 +334,22 @@ def _files(
             name = place.relative_to(folder).as_posix()
             if file.is_symlink():
                 yield problem("LB104", where, f"{name} is a link", file=file)
-            elif name not in ("manifest.json", "scores.json", *(f"samples/{task}.jsonl" for task in runs[folder])):
+            elif name not in (
+                "manifest.json",
+                "scores.json",
+                *(f"samples/{task}.jsonl" for task in runs[folder]),
+            ):
                 kind = f"a {file.suffix} file" if file.suffix else "a file"
-                yield problem("LB103", where, f"{name} is {kind} of {file.stat().st_size:,} bytes", file=file)
+                yield problem(
+                    "LB103", where, f"{name} is {kind} of {file.stat().st_size:,} bytes", file=file
+                )
         elif file.suffix.lower() in _MEDIA:
             yield problem("LB103", where, text, expected="no media", fix="remove it", file=file)
         else:  # logs and replies have prompts, logs also references
             unfinished = file.parent.name.endswith(UNFINISHED)
-            named = LOG.fullmatch(file.name) or (_REPLIES.fullmatch(file.name) if unfinished else None)
+            named = LOG.fullmatch(file.name) or (
+                _REPLIES.fullmatch(file.name) if unfinished else None
+            )
             if _LOGS.fullmatch(file.name) and not any(run.parent == place.parent for run in runs):
                 lonely.setdefault(place.parent, file)
             spec = None if named is None else load_specs().get(named["task"])
@@ -297,6 +364,11 @@ def _files(
     severity = "error" if public else "warning"
     for (beside, benchmark), several in held.items():
         text = f"beside the results: {counted(len(several), 'file')} with prompts of {benchmark} ({several[0].name})"
-        expected, fix = "nothing that must not be shared", "remove this, or keep the repository private"
+        expected, fix = (
+            "nothing that must not be shared",
+            "remove this, or keep the repository private",
+        )
         where = name_below(beside, paths)
-        yield problem("LB304", where, text, expected=expected, fix=fix, file=several[0], severity=severity)
+        yield problem(
+            "LB304", where, text, expected=expected, fix=fix, file=several[0], severity=severity
+        )

@@ -1,5 +1,6 @@
-"""The rules of the submission check, each with a stable code, and the checks of one run: complete, comparable,
-sufficiently covered, judged, verified, no leaked answers."""
+"""The rules of the submission check, each with a stable code, and the checks of one run: complete,
+comparable, sufficiently covered, judged, verified, no leaked answers.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ _TOLERANCE = 1e-3
 _AS_WRITTEN = "submit the directory as the run wrote it"
 _SCORE_AGAIN = "score the directory again: `medtasks score DIR --out NEW_DIR`"
 _OF_DATA = ("target", "cluster", "media", "document", "prompt_hash")
-"""Fields of a sample that come from the data; the others are computed from the response, or are the response."""
+"""Fields of a sample that come from the data; the others are computed from the response, or are the
+response.
+"""
 RULES: Mapping[str, Rule] = {rule.code: rule for rule in (
     Rule("LB101", "error", "no result directory", expected="at least one",
         fix="submit the directory …_medtasks that a run writes; `medtasks score --out` makes one of other logs"),
@@ -102,9 +105,18 @@ class SubmissionFinding(Finding):
 
 
 def problem(
-    code: str, where: str, found: str, *, expected: str = "", fix: str = "", file: Path | None = None, **more: Any
+    code: str,
+    where: str,
+    found: str,
+    *,
+    expected: str = "",
+    fix: str = "",
+    file: Path | None = None,
+    **more: Any,
 ) -> SubmissionFinding:
-    """A finding of rule ``code``: what was found and expected, and how to fix it; ``more`` are further fields."""
+    """A finding of rule ``code``: what was found and expected, and how to fix it; ``more`` are
+    further fields.
+    """
     rule = RULES[code]
     place = f"field `{more['field']}`: " if more.get("field") else ""
     message = f"{place}{found}, expected {expected or rule.expected}; {fix or rule.fix}."
@@ -114,11 +126,12 @@ def problem(
 
 @dataclass(frozen=True)
 class Submission:
-    """A run that could be read, as it was submitted and as it is scored here, its name, and what the repository
-    requires.
+    """A run that could be read, as it was submitted and as it is scored here, its name, and what
+    the repository requires.
 
-    ``coverage`` is the share of a release's records that must be prepared, ``demonstration`` allows miniature data, and
-    where the repository is not ``public``, rows that must not be shared are a warning.
+    ``coverage`` is the share of a release's records that must be prepared, ``demonstration`` allows
+    miniature data, and where the repository is not ``public``, rows that must not be shared are a
+    warning.
     """
 
     folder: Path
@@ -133,23 +146,40 @@ class Submission:
     @cached_property
     def tasks(self) -> dict[str, TaskFacts]:
         """The facts of the tasks that are installed, as they were submitted."""
-        return {name: facts for name, facts in self.manifest.tasks.items() if name in self.scored.entries}
+        return {
+            name: facts
+            for name, facts in self.manifest.tasks.items()
+            if name in self.scored.entries
+        }
 
     def problem(
-        self, code: str, where: str, found: str, field: str = "", file: str = "manifest.json", **more: Any
+        self,
+        code: str,
+        where: str,
+        found: str,
+        field: str = "",
+        file: str = "manifest.json",
+        **more: Any,
     ) -> SubmissionFinding:
         """A finding about one of the run's files; ``more`` are further arguments of `problem`."""
         return problem(code, where, found, file=self.folder / file, field=field, **more)
 
-    def in_tasks(self, code: str, found: str, tasks: Sequence[str], field: str = "", **more: Any) -> SubmissionFinding:
-        """A finding about all of the tasks, with their number; ``field`` is that of the first task's facts."""
+    def in_tasks(
+        self, code: str, found: str, tasks: Sequence[str], field: str = "", **more: Any
+    ) -> SubmissionFinding:
+        """A finding about all of the tasks, with their number; ``field`` is that of the first
+        task's facts.
+        """
         number = f" (in {len(tasks):,} tasks)" * (len(tasks) > 1)
-        return self.problem(code, tasks[0], found + number, field and f"tasks.{tasks[0]}.{field}", **more)
+        return self.problem(
+            code, tasks[0], found + number, field and f"tasks.{tasks[0]}.{field}", **more
+        )
 
 
 def check_run(run: Submission, learned: bool) -> Iterator[SubmissionFinding]:
-    """Findings about the run as a whole, and about each of its installed tasks; ``learned`` metrics are computed again
-    if asked for, the slowest part."""
+    """Findings about the run as a whole, and about each of its installed tasks; ``learned`` metrics
+    are computed again if asked for, the slowest part.
+    """
     for name in sorted(run.manifest.tasks.keys() - run.tasks.keys()):
         yield problem("LB207", name, "no installed package has this task")
     for check in (_asked, _data, _comparable, _judged, _verified, _differences):
@@ -159,18 +189,30 @@ def check_run(run: Submission, learned: bool) -> Iterator[SubmissionFinding]:
 
 
 def _asked(run: Submission) -> Iterator[SubmissionFinding]:
-    """Documents that were not asked, failed or asked without media, and tasks without prompts and responses."""
+    """Documents that were not asked, failed or asked without media, and tasks without prompts and
+    responses.
+    """
     settings = run.manifest.settings
     limited = [option for option in ("limit", "offset") if settings.get(option)]
     for option in limited:
         found = f"--{option} {settings[option]}".removesuffix(".0")
-        yield run.problem("LB201", run.name, found, f"settings.{option}", fix=f"run again without --{option}")
+        yield run.problem(
+            "LB201", run.name, found, f"settings.{option}", fix=f"run again without --{option}"
+        )
     for subset in sorted({facts.subset for facts in run.tasks.values()} - {""}):
         tasks = [name for name, facts in run.tasks.items() if facts.subset == subset]
-        yield run.in_tasks("LB201", f"the subset {subset}", tasks, "subset", fix="run again without MEDTASKS_SUBSET")
+        yield run.in_tasks(
+            "LB201",
+            f"the subset {subset}",
+            tasks,
+            "subset",
+            fix="run again without MEDTASKS_SUBSET",
+        )
     for name, facts in run.tasks.items():
         if failed := sum(facts.failed.values()):
-            reasons = "; ".join(f"{count:,} × {reason}" for reason, count in list(facts.failed.items())[:MOST])
+            reasons = "; ".join(
+                f"{count:,} × {reason}" for reason, count in list(facts.failed.items())[:MOST]
+            )
             found = f"{failed:,} of {facts.attempted:,} requests have no response ({reasons})"
             # an error if a score over the others would be incomplete
             severity = "error" if facts.answered < COVERAGE * facts.attempted else "warning"
@@ -184,13 +226,20 @@ def _asked(run: Submission) -> Iterator[SubmissionFinding]:
         yield run.problem("LB201", name, found, f"tasks.{name}.answered")
     for name in run.scored.groups:
         if lacking := sorted({*leaf_tasks(name)} - {*run.manifest.groups[name]}):
-            yield run.problem("LB208", name, f"the group lacks {first_names(lacking, MOST)}", f"groups.{name}")
+            yield run.problem(
+                "LB208", name, f"the group lacks {first_names(lacking, MOST)}", f"groups.{name}"
+            )
     if blind := [name for name, facts in run.tasks.items() if facts.blind]:
         yield run.in_tasks("LB206", "prompts were sent without media", blind, "blind")
     stripped = [name for name in run.tasks if lacks_texts(run.samples[name])]
-    more: dict[str, Any] = {"severity": "note", "fix": "nothing to fix, but its statistics cannot be checked"}
+    more: dict[str, Any] = {
+        "severity": "note",
+        "fix": "nothing to fix, but its statistics cannot be checked",
+    }
     for withheld, how in ((False, {}), (True, more)):
-        if tasks := [name for name in stripped if is_withheld(run.tasks[name].benchmark) is withheld]:
+        if tasks := [
+            name for name in stripped if is_withheld(run.tasks[name].benchmark) is withheld
+        ]:
             file = f"samples/{tasks[0]}.jsonl"
             yield run.in_tasks("LB305", "neither prompts nor responses", tasks, file=file, **how)
 
@@ -209,16 +258,24 @@ def _data(run: Submission) -> Iterator[SubmissionFinding]:
             yield run.problem("LB204", name, found, f"data.{name}.coverage", expected=enough)
         else:
             for task, entry in run.scored.entries.items():
-                whole = run.scored.complete[task] and not any(run.tasks[leaf].subset for leaf in leaf_tasks(task))
+                whole = run.scored.complete[task] and not any(
+                    run.tasks[leaf].subset for leaf in leaf_tasks(task)
+                )
                 share = released_share(entry)
                 if entry.benchmark == name and whole and share < run.coverage:
-                    found = f"{counted(len(entry.items), 'item')}, {share:.1%} of the published number"
+                    found = (
+                        f"{counted(len(entry.items), 'item')}, {share:.1%} of the published number"
+                    )
                     file = f"samples/{task}.jsonl"
-                    yield run.problem("LB204", task, found, expected=enough, fix=_AS_WRITTEN, file=file)
+                    yield run.problem(
+                        "LB204", task, found, expected=enough, fix=_AS_WRITTEN, file=file
+                    )
 
 
 def _comparable(run: Submission) -> Iterator[SubmissionFinding]:
-    """Other protocols than today's, samples that must not be shared, and prompts that show what a benchmark hides."""
+    """Other protocols than today's, samples that must not be shared, and prompts that show what a
+    benchmark hides.
+    """
     for name, facts in run.tasks.items():
         today, spec = protocols_today(name), load_spec(name)
         pairs = {
@@ -229,20 +286,34 @@ def _comparable(run: Submission) -> Iterator[SubmissionFinding]:
             "generation settings": (facts.generation, spec.generation),
             "cap on frames": (facts.frames.get("cap"), None),
         }
-        others = [f"{what} {here!r} instead of {there!r}" for what, (here, there) in pairs.items() if here != there]
+        others = [
+            f"{what} {here!r} instead of {there!r}"
+            for what, (here, there) in pairs.items()
+            if here != there
+        ]
         options = changed_options(run.manifest.settings)
         others += [f"--{option} {value!r}" for option, value in options.items()]
-        by_back_end = {what: value for what, value in facts.presentation.items() if what not in options}
+        by_back_end = {
+            what: value for what, value in facts.presentation.items() if what not in options
+        }
         others += [f"back-end's {what}: {value}" for what, value in by_back_end.items()]
         if not facts.blind and (others or facts.protocol_hash not in today):
             found = f"{facts.protocol_hash} ({'; '.join(others) or 'other filters, metrics or versions'})"
             expected = f"{' or '.join(sorted(today))}, from the task files installed here"
-            yield run.problem("LB203", name, found, f"tasks.{name}.protocol_hash", expected=expected)
+            yield run.problem(
+                "LB203", name, found, f"tasks.{name}.protocol_hash", expected=expected
+            )
         file, samples, benchmark = f"samples/{name}.jsonl", run.samples[name], facts.benchmark
-        if is_withheld(benchmark) and not run.manifest.data[benchmark].mini and not lacks_texts(samples):
+        if (
+            is_withheld(benchmark)
+            and not run.manifest.data[benchmark].mini
+            and not lacks_texts(samples)
+        ):
             why = layout_of(benchmark).why or "its package has no board layout that allows more"
             found = f"{counted(len(samples), 'sample')} with prompts, references and responses ({why.rstrip('.')})"
-            yield run.problem("LB304", name, found, file=file, severity="error" if run.public else "warning")
+            yield run.problem(
+                "LB304", name, found, file=file, severity="error" if run.public else "warning"
+            )
         visible = get_benchmark(benchmark).visible_fields
         leaked = (
             (line, sample, field, text)
@@ -251,7 +322,9 @@ def _comparable(run: Submission) -> Iterator[SubmissionFinding]:
         )
         for line, sample, field, text in islice(leaked, MOST):
             where = f"{name}: {sample.sample_id}"
-            yield run.problem("LB303", where, f"the prompt has {text[:60]!r}", file=file, line=line, field=field)
+            yield run.problem(
+                "LB303", where, f"the prompt has {text[:60]!r}", file=file, line=line, field=field
+            )
 
 
 def _judged(run: Submission) -> Iterator[SubmissionFinding]:
@@ -262,11 +335,19 @@ def _judged(run: Submission) -> Iterator[SubmissionFinding]:
     for name, entry in run.scored.entries.items():
         lacking: dict[tuple[str, Severity], list[str]] = {}
         for metric, score in entry.scores.metrics.items():
-            if score.judged is not None and score.samples and (score.value is None or is_incomplete(score)):
+            if (
+                score.judged is not None
+                and score.samples
+                and (score.value is None or is_incomplete(score))
+            ):
                 severity: Severity = "error" if (name, metric) in headline else "warning"
-                lacking.setdefault((coverage_text(score.samples, None, score.judged), severity), []).append(metric)
+                lacking.setdefault(
+                    (coverage_text(score.samples, None, score.judged), severity), []
+                ).append(metric)
         for (found, severity), metrics in lacking.items():
-            yield run.problem("LB205", name, found, ", ".join(metrics), "scores.json", fix=fix, severity=severity)
+            yield run.problem(
+                "LB205", name, found, ", ".join(metrics), "scores.json", fix=fix, severity=severity
+            )
 
 
 def _verified(run: Submission) -> Iterator[SubmissionFinding]:
@@ -280,7 +361,9 @@ def _verified(run: Submission) -> Iterator[SubmissionFinding]:
         for line, sample in enumerate(samples, start=1):
             if sample.sample_id in named:
                 where = f"{task}: {sample.sample_id}"
-                yield run.problem("LB403", where, "another prompt", file=file, line=line, field="prompt")
+                yield run.problem(
+                    "LB403", where, "another prompt", file=file, line=line, field="prompt"
+                )
         if one.outcome == "refused" and one.strangers:
             yield run.problem("LB401", task, one.reason, file=file)
     for why, tasks in sorted(unverifiable.items()):
@@ -289,13 +372,19 @@ def _verified(run: Submission) -> Iterator[SubmissionFinding]:
 
 
 def _differences(run: Submission) -> Iterator[SubmissionFinding]:
-    """Fields of samples that are not what is computed here; nothing reads them, but whoever opens the files does."""
+    """Fields of samples that are not what is computed here; nothing reads them, but whoever opens
+    the files does.
+    """
     by_field: dict[str, list[Difference]] = {}
     for difference in run.scored.differences:
         by_field.setdefault(difference.field, []).append(difference)
     for field, several in by_field.items():
         first = several[0]
-        lines = (line for line, one in enumerate(run.samples[first.task], start=1) if one.sample_id == first.first)
+        lines = (
+            line
+            for line, one in enumerate(run.samples[first.task], start=1)
+            if one.sample_id == first.first
+        )
         code = "LB404" if field.partition(".")[0] in _OF_DATA else "LB405"
         found = first.found or "nothing"
         samples = sum(difference.samples for difference in several)
@@ -323,15 +412,27 @@ def _learned(run: Submission) -> Iterator[SubmissionFinding]:
         for text in problems:
             yield problem("LB107", task, text.rstrip("."))
         for name in spec.metadata.learned:
-            scores = [(one.scores.get(name), other.scores.get(name)) for one, other in zip(samples, again, strict=True)]
+            scores = [
+                (one.scores.get(name), other.scores.get(name))
+                for one, other in zip(samples, again, strict=True)
+            ]
             given = sum(score is not None for score, _ in scores)
             if given and LEARNED[name].unavailable() is not None:
                 found = f"{counted(given, 'sample')} with a score that cannot be computed here"
-                yield run.problem("LB107", task, found, f"scores.{name}", file, expected="what it needs")
+                yield run.problem(
+                    "LB107", task, found, f"scores.{name}", file, expected="what it needs"
+                )
                 continue
             for line, (score, computed) in enumerate(scores, start=1):
-                if score is not None and computed is not None and abs(score - computed) > _TOLERANCE:
-                    where, expected = f"{task}: {samples[line - 1].sample_id}", f"{computed:g} as computed here"
+                if (
+                    score is not None
+                    and computed is not None
+                    and abs(score - computed) > _TOLERANCE
+                ):
+                    where, expected = (
+                        f"{task}: {samples[line - 1].sample_id}",
+                        f"{computed:g} as computed here",
+                    )
                     more: dict[str, Any] = {"expected": expected, "line": line}
                     yield run.problem("LB106", where, f"{score:g}", f"scores.{name}", file, **more)
                     break

@@ -27,18 +27,25 @@ from ..verify.scored_run import RunStore, ScoredRun, scored_run
 
 LOG = re.compile(r".+_samples_(?P<task>.+)\.jsonl", re.I)
 LARGE = 64 * 2**20
-"""From this many bytes on, runs are read in several processes; with less, these would hardly have started."""
+"""From this many bytes on, runs are read in several processes; with less, these would hardly have
+started.
+"""
 MOST_PROCESSES = 8
 COPY = "copy what it points to"
 """What to do about a link."""
-LOGS = "it has only lmms-eval's logs", "make a run of them: `medtasks score LOG --from lmms-eval --out NEW_DIR`"
+LOGS = (
+    "it has only lmms-eval's logs",
+    "make a run of them: `medtasks score LOG --from lmms-eval --out NEW_DIR`",
+)
 Progress = Callable[[int, int], None]
 """Called with the number of runs done and of all runs."""
 
 
 class Found(NamedTuple):
-    """Result directories; and by path what was not read (a link to one, a directory that cannot be listed, or one with
-    logs of our tasks, but without a result directory), with what it is and what to do."""
+    """Result directories; and by path what was not read (a link to one, a directory that cannot be
+    listed, or one with logs of our tasks, but without a result directory), with what it is and what
+    to do.
+    """
 
     runs: list[RunFolder]
     unread: dict[Path, tuple[str, str]]
@@ -49,7 +56,8 @@ def collect(
 ) -> tuple[list[ScoredRun], list[Refused]]:
     """All runs in ``paths``, sorted by content hash, and what was refused, with reasons.
 
-    Runs with the same content count once. With a ``store``, unchanged directories are not scored again.
+    Runs with the same content count once. With a ``store``, unchanged directories are not scored
+    again.
 
     Raises:
         MachineError: this machine is at fault, for example because its prepared data are damaged.
@@ -81,28 +89,41 @@ def collect(
         except Exception as error:  # untrusted input: one bad run must not hide the others
             if (fault := machine_fault(error)) is not None:
                 raise fault from error
-            text = " ".join(str(error).split())  # on one line, with directories shortened to their names
+            text = " ".join(
+                str(error).split()
+            )  # on one line, with directories shortened to their names
             for folder in (str(run.directory.resolve()), str(run.directory)):
                 text = text.replace(folder, run.name)
             text = shown(text)[:500] or "it cannot be read"
             ours = isinstance(error, MedtasksError)
             refused.append(
-                (submission_name(run), text if ours else f"it cannot be read ({type(error).__name__}: {text})")
+                (
+                    submission_name(run),
+                    text if ours else f"it cannot be read ({type(error).__name__}: {text})",
+                )
             )
         else:
             known = scored.setdefault(one.digest, one)
-            scored[one.digest] = min(known, one, key=lambda run: run.public.folder)  # for any order of paths
+            scored[one.digest] = min(
+                known, one, key=lambda run: run.public.folder
+            )  # for any order of paths
         if not ahead:
             progress(number, len(runs))
     reasons = sorted((shown(folder), reason) for folder, reason in refused)
-    return [scored[key] for key in sorted(scored)], [Refused(folder=name, reason=why) for name, why in reasons]
+    return [scored[key] for key in sorted(scored)], [
+        Refused(folder=name, reason=why) for name, why in reasons
+    ]
 
 
 def _score_ahead(runs: Sequence[RunFolder], store: RunStore, progress: Progress) -> bool:
-    """Score runs into the store in several processes, if there is much to read; return whether there was. What fails is
-    read in this process, which reports the reason, and loads runs when the others, with their memory, have ended."""
+    """Score runs into the store in several processes, if there is much to read; return whether
+    there was. What fails is read in this process, which reports the reason, and loads runs when the
+    others, with their memory, have ended.
+    """
     processes = min(MOST_PROCESSES, os.cpu_count() or 1)
-    served = threading.current_thread() is not threading.main_thread()  # a fork would copy the locks of other threads
+    served = (
+        threading.current_thread() is not threading.main_thread()
+    )  # a fork would copy the locks of other threads
     if served or store.folder is None or processes < 2:
         return False
     unread = 0
@@ -160,23 +181,32 @@ def state_of_results(paths: Sequence[Path], store: RunStore) -> str | None:
 
 def links_in(folder: Path) -> list[str]:
     """The links below a result directory, which may point to any file of this machine."""
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_symlink())
+    return sorted(
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_symlink()
+    )
 
 
 def find_everything(paths: Sequence[Path]) -> Found:
     """All runs in ``paths``, which are result directories or trees that contain some, each once.
 
-    Hidden directories are skipped, except for a run that a crash left there while it was being replaced. Links to
-    result directories (``…_medtasks``) are not followed.
+    Hidden directories are skipped, except for a run that a crash left there while it was being
+    replaced. Links to result directories (``…_medtasks``) are not followed.
     """
     folders: dict[Path, Path] = {}
     unread: dict[Path, tuple[str, str]] = {}
 
     def closed(error: OSError) -> None:
-        unread[Path(error.filename)] = f"it cannot be listed ({error.strerror})", "give access to it"
+        unread[Path(error.filename)] = (
+            f"it cannot be listed ({error.strerror})",
+            "give access to it",
+        )
 
     def other(here: Path, names: list[str], files: list[str]) -> None:
-        links = [here / name for name in (*names, *files) if name.endswith(SUFFIX) and (here / name).is_symlink()]
+        links = [
+            here / name
+            for name in (*names, *files)
+            if name.endswith(SUFFIX) and (here / name).is_symlink()
+        ]
         unread.update(dict.fromkeys(links, ("it is a link", COPY)))
         tasks = {match["task"] for match in map(LOG.fullmatch, files) if match is not None}
         if tasks & load_specs().keys() and not any(name.endswith(SUFFIX) for name in names):
@@ -191,7 +221,9 @@ def find_everything(paths: Sequence[Path]) -> Found:
 
 
 def submission_name(run: RunFolder) -> str:
-    """The name of a submission: its path below the given root, and its model if the manifest can be read."""
+    """The name of a submission: its path below the given root, and its model if the manifest can be
+    read.
+    """
     with contextlib.suppress(MedtasksError, OSError):
         return f"{run.name} ({model_name(read_manifest(run.directory))})"
     return run.name

@@ -24,10 +24,16 @@ _LONGEST = 40
 
 
 def layout_of(benchmark: str) -> BoardLayout:
-    """The board layout with the tasks of ``benchmark``, its own or another's; without one no sample of it is shown."""
+    """The board layout with the tasks of ``benchmark``, its own or another's; without one no sample
+    of it is shown.
+    """
     layouts = all_layouts()
     tasks = {name for name, spec in load_specs().items() if spec.metadata.benchmark == benchmark}
-    others = (layout for layout in layouts.values() if any(column.task in tasks for column in columns_of(layout)))
+    others = (
+        layout
+        for layout in layouts.values()
+        if any(column.task in tasks for column in columns_of(layout))
+    )
     return layouts.get(benchmark) or next(others, BoardLayout(benchmark, headline=()))
 
 
@@ -37,14 +43,16 @@ def is_withheld(benchmark: str) -> bool:
 
 
 def remove_rows(folder: Path, out: Path, report: Callable[[str], object] = lambda _: None) -> Path:
-    """Write the run in ``folder`` to the new directory ``out``, without what its board layouts withhold.
+    """Write the run in ``folder`` to the new directory ``out``, without what its board layouts
+    withhold.
 
-    Samples of such a benchmark keep their ids, the correct and the chosen options, the groups of its breakdowns, scores
-    and statistics. Prompts, responses, references, verdicts and media names are removed, and clusters (patients) get
-    new numbers over all such tasks of the run, so only stripped runs of the same tasks are comparable. The scores do
-    not change, but can no longer be recomputed from responses. If a score over several samples needs the answers, those
-    among the document's ``guesses`` are kept, which are single words. A task or group whose scores would change even
-    so is left out; ``report`` is called with a sentence on each.
+    Samples of such a benchmark keep their ids, the correct and the chosen options, the groups of
+    its breakdowns, scores and statistics. Prompts, responses, references, verdicts and media names
+    are removed, and clusters (patients) get new numbers over all such tasks of the run, so only
+    stripped runs of the same tasks are comparable. The scores do not change, but can no longer be
+    recomputed from responses. If a score over several samples needs the answers, those among the
+    document's ``guesses`` are kept, which are single words. A task or group whose scores would
+    change even so is left out; ``report`` is called with a sentence on each.
 
     Raises:
         UsageError: ``folder`` is not, and does not contain, one run, or ``out`` exists.
@@ -67,7 +75,9 @@ def remove_rows(folder: Path, out: Path, report: Callable[[str], object] = lambd
 
 
 def _without_rows(before: RunRecord, *, words: bool) -> tuple[RunRecord, list[str]]:
-    """The run without what is withheld, but with answers that are ``words``, and what was left out and why."""
+    """The run without what is withheld, but with answers that are ``words``, and what was left out
+    and why.
+    """
     manifest = before.manifest
     withheld = {task for task, facts in manifest.tasks.items() if is_withheld(facts.benchmark)}
     # new names in the order of the old ones, so that the bootstrap resamples the same clusters
@@ -78,9 +88,13 @@ def _without_rows(before: RunRecord, *, words: bool) -> tuple[RunRecord, list[st
 
     def unchanged(name: str, old: Scores, new: Scores) -> bool:
         if old != new:
-            changed = [metric for metric, score in old.metrics.items() if score != new.metrics.get(metric)]
+            changed = [
+                metric for metric, score in old.metrics.items() if score != new.metrics.get(metric)
+            ]
             what = [*changed, "breakdowns"][0]
-            left_out.append(f"{name}, because its {what} would change without the texts of its rows")
+            left_out.append(
+                f"{name}, because its {what} would change without the texts of its rows"
+            )
         return old == new
 
     for task, members in before.samples.items():
@@ -132,7 +146,9 @@ def _fields_read(task: str, samples: Sequence[Sample]) -> frozenset[str]:
             seen.add(key)
             return super().get(key, default)
 
-    views = [replace(view, document=Watched(view.document)) for view in (one.view() for one in samples)]
+    views = [
+        replace(view, document=Watched(view.document)) for view in (one.view() for one in samples)
+    ]
     rates = () if benchmark.errors is None else (rate.name for rate in benchmark.errors.rates)
     task_of = {view.sample_id: task for view in views}
     derived = derived_metrics(benchmark, task_of, (*benchmark.pooled, *rates))
@@ -144,20 +160,32 @@ def _fields_read(task: str, samples: Sequence[Sample]) -> frozenset[str]:
 
 
 def _without_row(
-    sample: Sample, fields: frozenset[str], cluster: str, confidence: float | str | None, *, words: bool
+    sample: Sample,
+    fields: frozenset[str],
+    cluster: str,
+    confidence: float | str | None,
+    *,
+    words: bool,
 ) -> Sample:
-    """The sample with these ``fields`` of its document, and of the gold answer and the extracted ones those that are
-    options or, with ``words``, possible answers that are no sentences."""
+    """The sample with these ``fields`` of its document, and of the gold answer and the extracted
+    ones those that are options or, with ``words``, possible answers that are no sentences.
+    """
     benchmark = load_spec(sample.task).benchmark
     guesses = sample.document.get("guesses", ()) if words else ()
-    shown = {*benchmark.options, *(one for one in guesses if len(one) <= _LONGEST and " " not in one)}
+    shown = {
+        *benchmark.options,
+        *(one for one in guesses if len(one) <= _LONGEST and " " not in one),
+    }
 
     def option(filtered: str, status: str) -> str:
         return filtered if filtered in shown or filtered == f"[{status}]" else ""
 
     own = sample.document.get("choices") or benchmark.options  # their number is the chance level
     choices = {"choices": dict.fromkeys(own, "")} if len(own) != len(benchmark.options) else {}
-    repeats = (one.model_copy(update={"filtered": option(one.filtered, one.status)}) for one in sample.repeats)
+    repeats = (
+        one.model_copy(update={"filtered": option(one.filtered, one.status)})
+        for one in sample.repeats
+    )
     return sample.model_copy(
         update={
             "cluster": cluster,
@@ -168,6 +196,9 @@ def _without_row(
             "filtered": option(sample.filtered, sample.status),
             "repeats": tuple(repeats),
             "verdicts": {},
-            "document": {**choices, **{key: value for key, value in sample.document.items() if key in fields}},
+            "document": {
+                **choices,
+                **{key: value for key, value in sample.document.items() if key in fields},
+            },
         }
     )

@@ -1,4 +1,6 @@
-"""The report of a submission check: a line for each submission, and its findings, those of several tasks folded."""
+"""The report of a submission check: a line for each submission, and its findings, those of several
+tasks folded.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ _MOST = 3
 
 
 def overview(report: CheckReport) -> list[tuple[str, str, str]]:
-    """A row for each submission: *ok*, *warnings* or *refused*, its name, and the kinds of findings that decide so."""
+    """A row for each submission: *ok*, *warnings* or *refused*, its name, and the kinds of findings
+    that decide so.
+    """
     rows = []
     for name in report.submissions:
         findings = [one for one in report.findings if one.submission == name]
@@ -31,14 +35,18 @@ def overview(report: CheckReport) -> list[tuple[str, str, str]]:
 
 
 def folded(report: CheckReport) -> dict[str, list[Finding]]:
-    """The findings by submission; those that only differ in the task are one, which names the first and counts them."""
+    """The findings by submission; those that only differ in the task are one, which names the first
+    and counts them.
+    """
     by_submission: dict[str, list[Finding]] = {}
     for name in report.submissions:
         alike: dict[tuple[str, str, str], list[SubmissionFinding]] = {}
         for one in report.findings:
             if one.submission == name:
                 task = one.where.partition(": ")[0]
-                alike.setdefault((one.severity, one.code, one.message.replace(task, "…")), []).append(one)
+                alike.setdefault(
+                    (one.severity, one.code, one.message.replace(task, "…")), []
+                ).append(one)
         if alike:
             by_submission[name] = [_folded(several) for several in alike.values()]
     return by_submission

@@ -1,8 +1,9 @@
-"""Two runs on the same questions: the difference in every shared score, and whether it exceeds chance.
+"""Two runs on the same questions: the difference in every shared score, and whether it exceeds
+chance.
 
-Several pairs of runs, such as base and tuned models, are compared over the tasks of a group: each pair and task gives
-one difference, tuned - base, over the items with a value in both runs, and the tests ask whether these differences lean
-to one side.
+Several pairs of runs, such as base and tuned models, are compared over the tasks of a group: each
+pair and task gives one difference, tuned - base, over the items with a value in both runs, and the
+tests ask whether these differences lean to one side.
 """
 
 from __future__ import annotations
@@ -16,7 +17,14 @@ import numpy.typing as npt
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.core.errors import UsageError
 from medtasks.core.schema import suggestion
-from medtasks.core.text import TextTable, counted, first_names, grouped_notes, p_text, signed_interval
+from medtasks.core.text import (
+    TextTable,
+    counted,
+    first_names,
+    grouped_notes,
+    p_text,
+    signed_interval,
+)
 from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.runs.comparisons import compare_statistics
 from medtasks.runs.signature import differences, has_unknown_prompts
@@ -38,13 +46,13 @@ _OVER = "Scores are over the items with a value in both runs; intervals and p ar
 
 @dataclass(frozen=True)
 class Line:
-    """One metric of one task or group: ``first`` and ``second`` are the scores over the items with a value in both
-    runs, None without any; ``pair`` has their difference, first - second.
+    """One metric of one task or group: ``first`` and ``second`` are the scores over the items with
+    a value in both runs, None without any; ``pair`` has their difference, first - second.
 
-    ``unpaired`` counts items with a value in only one run. ``detectable`` is the minimum detectable difference (80 %
-    power at level 0.05). ``unlike`` says why the two scores are not comparable, ``reason`` why there is no test. With
-    ``unknown_prompts``, the responses of both runs were made elsewhere: whether both models were asked the same, nobody
-    knows.
+    ``unpaired`` counts items with a value in only one run. ``detectable`` is the minimum detectable
+    difference (80 % power at level 0.05). ``unlike`` says why the two scores are not comparable,
+    ``reason`` why there is no test. With ``unknown_prompts``, the responses of both runs were made
+    elsewhere: whether both models were asked the same, nobody knows.
     """
 
     task: str
@@ -69,7 +77,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two runs, named by their models' slugs; p-values are corrected over all lines that have one."""
+    """Two runs, named by their models' slugs; p-values are corrected over all lines that have
+    one.
+    """
 
     first: str
     second: str
@@ -79,14 +89,24 @@ class Comparison:
     def table(self) -> TextTable:
         """The lines as ``medtasks compare`` prints them; A is the first run."""
         rows = []
-        texts: dict[str, list[tuple[str, str]]] = {"no difference": [], "no interval": [], "warning": [], "unlike": []}
+        texts: dict[str, list[tuple[str, str]]] = {
+            "no difference": [],
+            "no interval": [],
+            "warning": [],
+            "unlike": [],
+        }
         for line in self.lines:
             pair, unit, place = line.pair, line.unit, f"{line.task} {line.metric}"
             values, items, clusters = [""] * 6, "0", "0"
             if pair is not None:
                 ends = signed_interval((pair.low, pair.high), _DIGITS[unit])
                 difference = signed_number(pair.difference, unit, "+")
-                values = [signed_number(line.first, unit), signed_number(line.second, unit), difference, ends]
+                values = [
+                    signed_number(line.first, unit),
+                    signed_number(line.second, unit),
+                    difference,
+                    ends,
+                ]
                 values += [p_text(pair.p_value), p_text(pair.p_holm)]
                 items, clusters = f"{pair.items:,}", f"{pair.clusters:,}"
                 if pair.warning is not None:
@@ -98,7 +118,11 @@ class Comparison:
                 texts[kind].append((f"{kind}: {line.reason}", place))
             texts["unlike"] += [(f"not comparable: {reason}", place) for reason in line.unlike]
         tests = sum(line.pair is not None and line.pair.p_value is not None for line in self.lines)
-        holm = [f"  p (Holm) is corrected over the {tests:,} tests of this table."] if tests > 1 else []
+        holm = (
+            [f"  p (Holm) is corrected over the {tests:,} tests of this table."]
+            if tests > 1
+            else []
+        )
         unknown = any(line.comparable == "yes*" for line in self.lines)
         notes = [
             f"  {_OVER}",
@@ -115,8 +139,9 @@ class Comparison:
 
 @dataclass(frozen=True)
 class TaskDifference:
-    """``tuned`` - ``base`` (slugs of models) in one task; ``difference`` is None for the ``reason`` given. ``unlike``
-    says why the two scores are not comparable."""
+    """``tuned`` - ``base`` (slugs of models) in one task; ``difference`` is None for the ``reason``
+    given. ``unlike`` says why the two scores are not comparable.
+    """
 
     base: str
     tuned: str
@@ -128,11 +153,13 @@ class TaskDifference:
 
 @dataclass(frozen=True)
 class LeaningTest:
-    """Whether the differences of all pairs in the tasks of a group, in one metric, lean to one side.
+    """Whether the differences of all pairs in the tasks of a group, in one metric, lean to one
+    side.
 
-    ``better`` and ``worse`` count differences for and against the tuned models, in the metric's direction; equal scores
-    count in neither, and both tests leave them out. p-values are two-sided; None if no difference is left. ``least_p``
-    is the lowest that either test can reach with this number of differences.
+    ``better`` and ``worse`` count differences for and against the tuned models, in the metric's
+    direction; equal scores count in neither, and both tests leave them out. p-values are two-sided;
+    None if no difference is left. ``least_p`` is the lowest that either test can reach with this
+    number of differences.
     """
 
     group: str
@@ -159,13 +186,16 @@ def compare_runs(
     metric: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
-    """The comparison of two runs item by item in every score that both have, or in one ``task`` or ``metric``.
+    """The comparison of two runs item by item in every score that both have, or in one ``task`` or
+    ``metric``.
 
-    Unless they are asked for by name, metrics that apply to no item of either run are left out, and those of a group
-    that its only task has, too. `UsageError` if the runs have no score in common.
+    Unless they are asked for by name, metrics that apply to no item of either run are left out, and
+    those of a group that its only task has, too. `UsageError` if the runs have no score in common.
     """
     both = first.entries.keys() & second.entries.keys()
-    shared = sorted(both, key=lambda name: (-len(first.entries[name].items), name))  # those with most items first
+    shared = sorted(
+        both, key=lambda name: (-len(first.entries[name].items), name)
+    )  # those with most items first
     if not shared:
         known = [first_names(sorted(run.entries)) for run in (first, second)]
         raise UsageError(
@@ -180,7 +210,9 @@ def compare_runs(
     metrics = list(dict.fromkeys(one for several in held.values() for one in several))
     if metric is not None and metric not in metrics:
         some = first_names(metrics, 12) or "none"
-        raise UsageError(f"--metric {metric}: not in both runs{suggestion(metric, metrics)}, which share {some}.")
+        raise UsageError(
+            f"--metric {metric}: not in both runs{suggestion(metric, metrics)}, which share {some}."
+        )
     if task is None and metric is None:
         held = _worth_showing(held, first, second)
     lines: list[Line] = []
@@ -200,24 +232,33 @@ def _metrics_of(runs: Sequence[ScoredRun], name: str) -> list[str]:
     return [metric for metric in first if all(metric in other for other in others)]
 
 
-def _worth_showing(held: Mapping[str, list[str]], first: ScoredRun, second: ScoredRun) -> dict[str, list[str]]:
-    """The metrics by task and group that apply to an item, each once: a group of one task repeats that task's."""
+def _worth_showing(
+    held: Mapping[str, list[str]], first: ScoredRun, second: ScoredRun
+) -> dict[str, list[str]]:
+    """The metrics by task and group that apply to an item, each once: a group of one task repeats
+    that task's.
+    """
     shown: dict[str, list[str]] = {}
     for name, metrics in held.items():
         entries = first.entries[name], second.entries[name]
         members = {task for entry in entries for task in entry.table.tasks}
-        repeated = held.get(next(iter(members)), []) if len(members) == 1 and members != {name} else []
+        repeated = (
+            held.get(next(iter(members)), []) if len(members) == 1 and members != {name} else []
+        )
         shown[name] = [
             metric
             for metric in metrics
-            if metric not in repeated and any(entry.scores.metrics[metric].samples for entry in entries)
+            if metric not in repeated
+            and any(entry.scores.metrics[metric].samples for entry in entries)
         ]
     return shown
 
 
 @dataclass(frozen=True)
 class SharedRows:
-    """The rows of the items that two entries share; ``others`` counts items with other questions or gold answers."""
+    """The rows of the items that two entries share; ``others`` counts items with other questions or
+    gold answers.
+    """
 
     here: Rows
     there: Rows
@@ -225,11 +266,19 @@ class SharedRows:
 
 
 def shared_rows(first: Entry, second: Entry) -> SharedRows:
-    """The items of both that have the same question; none if the entries claim the same data and disagree."""
-    _, here, there = np.intersect1d(first.items, second.items, assume_unique=True, return_indices=True)
-    same_question = _asked_the_same(np.array(first.questions)[here], np.array(second.questions)[there])
+    """The items of both that have the same question; none if the entries claim the same data and
+    disagree.
+    """
+    _, here, there = np.intersect1d(
+        first.items, second.items, assume_unique=True, return_indices=True
+    )
+    same_question = _asked_the_same(
+        np.array(first.questions)[here], np.array(second.questions)[there]
+    )
     others = int(np.count_nonzero(~same_question))
-    if others and first.fingerprint == second.fingerprint:  # the items on which they agree are a choice of one of them
+    if (
+        others and first.fingerprint == second.fingerprint
+    ):  # the items on which they agree are a choice of one of them
         same_question[:] = False
     return SharedRows(here[same_question], there[same_question], others)
 
@@ -241,7 +290,11 @@ def _lines(first: Entry, second: Entry, metrics: Sequence[str]) -> Iterator[Line
     for metric in metrics:
         unlike = differences(first.signatures[metric], second.signatures[metric])
         unlike += [] if same_clusters else ["items are in different clusters"]
-        unlike += [f"the runs have other questions or gold answers of {counted(others, 'item')}"] if others else []
+        unlike += (
+            [f"the runs have other questions or gold answers of {counted(others, 'item')}"]
+            if others
+            else []
+        )
         tables = first.statistics(metric), second.statistics(metric)
         one, two = tables[0][here], tables[1][there]
         valued = sum(int(np.count_nonzero(~without_value(table))) for table in tables)
@@ -256,14 +309,32 @@ def _lines(first: Entry, second: Entry, metrics: Sequence[str]) -> Iterator[Line
         )
         found = compare_statistics(metric, one, two, first.table.codes[here])
         if found is None:
-            sides = (("first", first.scores.metrics[metric]), ("second", second.scores.metrics[metric]))
-            why = [f"{side} run: {score.reason or 'no value'}" for side, score in sides if score.value is None]
-            why = [*why, "no item has a value from both runs"] if len(here) else ["the runs have no item in common"]
+            sides = (
+                ("first", first.scores.metrics[metric]),
+                ("second", second.scores.metrics[metric]),
+            )
+            why = [
+                f"{side} run: {score.reason or 'no value'}"
+                for side, score in sides
+                if score.value is None
+            ]
+            why = (
+                [*why, "no item has a value from both runs"]
+                if len(here)
+                else ["the runs have no item in common"]
+            )
             yield replace(line, reason=why[0])
             continue
         pair, error = pair_of("first", "second", metric, (one, two), found), found.standard_error
         least = detectable_difference(error, found.clusters) if error else None
-        yield replace(line, first=found.first, second=found.second, pair=pair, detectable=least, reason=found.reason)
+        yield replace(
+            line,
+            first=found.first,
+            second=found.second,
+            pair=pair,
+            detectable=least,
+            reason=found.reason,
+        )
 
 
 def _asked_the_same(first: Texts, second: Texts) -> Mask:
@@ -279,8 +350,9 @@ def compare_pairs(
     metric: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[LeaningTest]:
-    """The tests of every ``group`` and ``metric`` that all runs share, over ``pairs`` of a base and a tuned run;
-    `UsageError` if the runs share no group of several tasks with a metric."""
+    """The tests of every ``group`` and ``metric`` that all runs share, over ``pairs`` of a base and
+    a tuned run; `UsageError` if the runs share no group of several tasks with a metric.
+    """
     from scipy.stats import binomtest  # slow to import, and few comparisons are of several pairs
 
     runs = [run for pair in pairs for run in pair]
@@ -290,10 +362,14 @@ def compare_pairs(
         tasks = [task for task in leaf_tasks(name) if task in shared]
         if name in shared and load_spec(name).kind == "group" and len(tasks) > 1:
             known = [_metrics_of(runs, task) for task in tasks]
-            in_all = [one for one in known[0] if metric in (None, one) and all(one in of for of in known)]
+            in_all = [
+                one for one in known[0] if metric in (None, one) and all(one in of for of in known)
+            ]
             places += [(name, one, tasks) for one in in_all]
     if not places:
-        asked = " ".join(filter(None, (group and f"--task {group}", metric and f"--metric {metric}")))
+        asked = " ".join(
+            filter(None, (group and f"--task {group}", metric and f"--metric {metric}"))
+        )
         raise UsageError(
             f"{asked or 'the runs'}: the runs share {first_names(sorted(shared), 12) or 'no task'}, expected a group "
             "of several tasks with a metric in common; give runs of one."
@@ -304,10 +380,17 @@ def compare_pairs(
         for base, tuned in pairs:
             for task in tasks:
                 (line,) = _lines(tuned.entries[task], base.entries[task], [one])
-                difference, reason = (None, line.reason) if line.pair is None else (line.pair.difference, None)
-                differences.append(TaskDifference(base.model, tuned.model, task, difference, reason, line.unlike))
+                difference, reason = (
+                    (None, line.reason) if line.pair is None else (line.pair.difference, None)
+                )
+                differences.append(
+                    TaskDifference(base.model, tuned.model, task, difference, reason, line.unlike)
+                )
             if progress is not None:
-                progress(len(tests) * len(pairs) + len(differences) // len(tasks), len(places) * len(pairs))
+                progress(
+                    len(tests) * len(pairs) + len(differences) // len(tasks),
+                    len(places) * len(pairs),
+                )
         sign = 1 if get_metric(one).higher_is_better else -1
         values = [task.difference for task in differences if task.difference is not None]
         leaning = rounded_differences(sign * np.array(values, dtype=np.float64))
@@ -317,5 +400,9 @@ def compare_pairs(
         wilcoxon_p = signed_rank_p(leaning) if len(leaning) else None
         counts = (better, len(leaning) - better)
         least_p = min(1.0, 2.0 ** (1 - len(leaning)))
-        tests.append(LeaningTest(name, one, unit_of(one), tuple(differences), *counts, sign_p, wilcoxon_p, least_p))
+        tests.append(
+            LeaningTest(
+                name, one, unit_of(one), tuple(differences), *counts, sign_p, wilcoxon_p, least_p
+            )
+        )
     return tests

@@ -25,7 +25,10 @@ def contradictions(runs: Iterable[ScoredRun]) -> dict[str, dict[str, list[str]]]
         # most runs have equal questions, so only different sets are compared
         alike: list[list[ScoredRun]] = []
         for run in several:
-            same = next((members for members in alike if members[0].questions[task] == run.questions[task]), None)
+            same = next(
+                (members for members in alike if members[0].questions[task] == run.questions[task]),
+                None,
+            )
             if same is None:
                 alike.append([run])
             else:

@@ -27,8 +27,8 @@ ROUNDS = 20
 class Contributions:
     """By cluster, what it adds to a score or a difference beyond its share of the items.
 
-    ``deviations`` are in the metric's unit and add up to about 0. ``sizes`` are the observations. ``right`` are the
-    right answers of one model, None if values are not right or wrong.
+    ``deviations`` are in the metric's unit and add up to about 0. ``sizes`` are the observations.
+    ``right`` are the right answers of one model, None if values are not right or wrong.
     """
 
     deviations: Array
@@ -36,15 +36,24 @@ class Contributions:
     right: Array | None = None
 
 
-def paired_contributions(first: ScoredRun, second: ScoredRun, task: str, metric: str) -> Contributions:
-    """Those of the difference between two runs; `UsageError` if they do not differ in any cluster."""
+def paired_contributions(
+    first: ScoredRun, second: ScoredRun, task: str, metric: str
+) -> Contributions:
+    """Those of the difference between two runs; `UsageError` if they do not differ in any
+    cluster.
+    """
     (line,) = compare_runs(first, second, task=task, metric=metric).lines
     if line.pair is None or not line.pair.standard_error or line.detectable is None:
         why = line.reason or "the two runs do not differ in any cluster"
-        raise UsageError(f"{task} {metric}: the pilot runs show no spread ({why}); use other runs, or one alone.")
+        raise UsageError(
+            f"{task} {metric}: the pilot runs show no spread ({why}); use other runs, or one alone."
+        )
     entries = first.entries[task], second.entries[task]
     rows = shared_rows(*entries)
-    tables = [entry.statistics(metric)[kept] for entry, kept in zip(entries, (rows.here, rows.there), strict=True)]
+    tables = [
+        entry.statistics(metric)[kept]
+        for entry, kept in zip(entries, (rows.here, rows.there), strict=True)
+    ]
     both = np.flatnonzero(~(without_value(tables[0]) | without_value(tables[1])))
     codes = entries[0].table.codes[rows.here[both]]
     score = get_metric(metric).score
@@ -61,26 +70,40 @@ def single_contributions(run: ScoredRun, task: str, metric: str) -> Contribution
     entry = run.entries.get(task)
     if entry is None or metric not in entry.scores.metrics:
         known = ", ".join(sorted(run.entries)) if entry is None else ", ".join(entry.scores.metrics)
-        raise UsageError(f"the pilot run has no {task if entry is None else metric}; it has {known}.")
+        raise UsageError(
+            f"the pilot run has no {task if entry is None else metric}; it has {known}."
+        )
     table = entry.statistics(metric)
     rows = np.flatnonzero(~without_value(table))
     score = clustered_score(table[rows], entry.table.codes[rows], get_metric(metric).score)
     count = len(score.sums)
     if count < 2 or not np.isfinite(score.without).all():
-        raise UsageError(f"{task} {metric}: the pilot run has values in {count} clusters, expected at least 2.")
+        raise UsageError(
+            f"{task} {metric}: the pilot run has values in {count} clusters, expected at least 2."
+        )
     deviations = _left_out(score)
     if np.abs(deviations).max() < NO_SPREAD:
-        raise UsageError(f"{task} {metric}: the pilot run shows no spread (no cluster changes the score); use another.")
+        raise UsageError(
+            f"{task} {metric}: the pilot run shows no spread (no cluster changes the score); use another."
+        )
     values = table[rows]
-    is_verdict = unit_of(metric) == "fraction" and values.shape[1] == 2 and bool(np.isin(values, (0, 1)).all())
-    return Contributions(deviations, _whole(score.weights), score.sums[:, 0] if is_verdict else None)
+    is_verdict = (
+        unit_of(metric) == "fraction"
+        and values.shape[1] == 2
+        and bool(np.isin(values, (0, 1)).all())
+    )
+    return Contributions(
+        deviations, _whole(score.weights), score.sums[:, 0] if is_verdict else None
+    )
 
 
 def variance_components(sums: Array, sizes: Sizes) -> tuple[float, float]:
-    """``a`` and ``b`` of the variance ``a·m + b·m²`` of a cluster's sum over its m items, neither below 0.
+    """``a`` and ``b`` of the variance ``a·m + b·m²`` of a cluster's sum over its m items, neither
+    below 0.
 
-    A regression of the squared sums, weighted by their precision, so that large clusters do not decide alone. Clusters
-    of one size cannot tell the two apart; then they have a correlation of 0.1.
+    A regression of the squared sums, weighted by their precision, so that large clusters do not
+    decide alone. Clusters of one size cannot tell the two apart; then they have a correlation of
+    0.1.
     """
     sizes = sizes.astype(np.float64)
     squares = sums**2 * len(sums) / (len(sums) - 1)
@@ -94,17 +117,24 @@ def variance_components(sums: Array, sizes: Sizes) -> tuple[float, float]:
         left, right = design.T @ (design * weights[:, None]), design.T @ (squares * weights)
         within, between = (float(part) for part in np.linalg.lstsq(left, right, rcond=None)[0])
         if between < 0:
-            within, between = float((weights * squares * sizes).sum() / (weights * sizes**2).sum()), 0.0
+            within, between = (
+                float((weights * squares * sizes).sum() / (weights * sizes**2).sum()),
+                0.0,
+            )
         elif within < 0:
-            within, between = 0.0, float((weights * squares * sizes**2).sum() / (weights * sizes**4).sum())
+            within, between = (
+                0.0,
+                float((weights * squares * sizes**2).sum() / (weights * sizes**4).sum()),
+            )
     return within, between
 
 
 def intraclass_correlation(right: Array, sizes: Sizes) -> float:
     """The correlation of two answers in one cluster, from 0 to `MOST_ICC`.
 
-    The moment estimator from the squared deviations of the clusters' right answers, whose expectation is
-    ``p (1 - p) m (1 + (m - 1) icc)``, weighted by their precision (Donner 1986 reviews the estimators).
+    The moment estimator from the squared deviations of the clusters' right answers, whose
+    expectation is ``p (1 - p) m (1 + (m - 1) icc)``, weighted by their precision (Donner 1986
+    reviews the estimators).
     """
     sizes = sizes.astype(np.float64)
     share = float(right.sum() / sizes.sum())
@@ -124,10 +154,11 @@ def intraclass_correlation(right: Array, sizes: Sizes) -> float:
 def pilot_margin(residuals: Array) -> float:
     """The factor by which a difference has to be larger because the pilot's spread is an estimate.
 
-    At the difference that the true spread needs for a power of 0.8, the power is a concave function of the spread, so
-    with an estimate it is 0.8 less ``0.92 cv²`` on average (the second term of its Taylor series); ``1 + 1.17 cv²``
-    times the difference makes up for it. ``cv²`` is the squared relative error of a standard deviation, a quarter of
-    that of the variance, from the standardized ``residuals``.
+    At the difference that the true spread needs for a power of 0.8, the power is a concave function
+    of the spread, so with an estimate it is 0.8 less ``0.92 cv²`` on average (the second term of
+    its Taylor series); ``1 + 1.17 cv²`` times the difference makes up for it. ``cv²`` is the
+    squared relative error of a standard deviation, a quarter of that of the variance, from the
+    standardized ``residuals``.
     """
     squares = residuals**2
     of_variance = float((squares**2).sum() / squares.sum() ** 2) - 1 / len(squares)

@@ -1,7 +1,9 @@
-"""The minimum detectable difference of two models, found by simulating studies and their paired test.
+"""The minimum detectable difference of two models, found by simulating studies and their paired
+test.
 
-A formula has to assume that the test reaches the power of a normal distribution. With few clusters, or a few that hold
-most of the items, it does not: the sign-flip test is discrete, and the sum of its differences is far from normal.
+A formula has to assume that the test reaches the power of a normal distribution. With few clusters,
+or a few that hold most of the items, it does not: the sign-flip test is discrete, and the sum of
+its differences is far from normal.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ Sizes = npt.NDArray[np.int64]
 """Items by cluster."""
 
 FIRST_STEPS, FIRST_STUDIES = (0.2, 0.35, 0.5, 0.7, 0.9, 1.15, 1.5, 2.0), 100
-"""Differences that are tried first, as multiples of the formula's, and simulated studies at each of them."""
+"""Differences that are tried first, as multiples of the formula's, and simulated studies at each of
+them.
+"""
 STEPS, STUDIES = (0.88, 0.96, 1.04, 1.12), 350
 """The same around the result so far, in each of `ROUNDS`."""
 ROUNDS = 2
@@ -48,7 +52,9 @@ class Population(Protocol):
         ...
 
     def differences(self, sizes: Sizes, difference: float, draw: np.random.Generator) -> Array:
-        """What each cluster contributes to the difference in one study, if the true one is ``difference``."""
+        """What each cluster contributes to the difference in one study, if the true one is
+        ``difference``.
+        """
         ...
 
 
@@ -56,7 +62,8 @@ class Population(Protocol):
 class RightOrWrong:
     """Two independent models with accuracies around ``score``.
 
-    Each has a rate of its own in each cluster, of a beta distribution whose intraclass correlation is ``icc``.
+    Each has a rate of its own in each cluster, of a beta distribution whose intraclass correlation
+    is ``icc``.
     """
 
     score: float
@@ -64,7 +71,9 @@ class RightOrWrong:
     largest: float = 1.0
 
     def standard_error(self, sizes: Sizes) -> float:
-        """The root of ``2 p (1 - p) / n`` times the design effect ``1 + (Σm²/Σm - 1) icc`` (Kish 1965)."""
+        """The root of ``2 p (1 - p) / n`` times the design effect ``1 + (Σm²/Σm - 1) icc`` (Kish
+        1965).
+        """
         items = int(sizes.sum())
         effect = 1 + (float((sizes**2).sum()) / items - 1) * self.icc
         return math.sqrt(2 * self.score * (1 - self.score) / items * effect)
@@ -92,8 +101,9 @@ class RightOrWrong:
 class Measured:
     """Two models whose difference varies as in pilot runs.
 
-    The variance of a cluster's sum of differences is ``within · m + between · m²`` with m items. ``residuals`` are the
-    pilot's deviations in standard deviations, ``(draws, clusters)``: those of one study are drawn from each row.
+    The variance of a cluster's sum of differences is ``within · m + between · m²`` with m items.
+    ``residuals`` are the pilot's deviations in standard deviations, ``(draws, clusters)``: those of
+    one study are drawn from each row.
     """
 
     within: float
@@ -108,7 +118,9 @@ class Measured:
         standardized = np.zeros(len(sizes))
         for residuals in self.residuals:
             signs = draw.choice([-1.0, 1.0], len(sizes))
-            standardized += signs * draw.choice(residuals, len(sizes)) / math.sqrt(len(self.residuals))
+            standardized += (
+                signs * draw.choice(residuals, len(sizes)) / math.sqrt(len(self.residuals))
+            )
         noise = standardized * np.sqrt(self._variances(sizes))
         differences: Array = (difference * sizes + noise) / sizes.sum()
         return differences
@@ -120,7 +132,9 @@ class Measured:
 
 
 def formula_difference(population: Population, sizes: Sizes) -> float:
-    """``(t[1 - level/2] + t[power]) · standard error``, with one degree of freedom less than clusters (Bloom 1995)."""
+    """``(t[1 - level/2] + t[power]) · standard error``, with one degree of freedom less than
+    clusters (Bloom 1995).
+    """
     quantiles = (student_quantile(chance, len(sizes) - 1) for chance in (1 - LEVEL / 2, POWER))
     return sum(quantiles) * population.standard_error(sizes)
 
@@ -128,11 +142,12 @@ def formula_difference(population: Population, sizes: Sizes) -> float:
 def simulated_difference(
     population: Population, sizes: Sizes, *, studies: int = STUDIES, seed: int = SEED
 ) -> float | None:
-    """The true difference that the paired test finds at `LEVEL` with probability `POWER`; None if it never does.
+    """The true difference that the paired test finds at `LEVEL` with probability `POWER`; None if
+    it never does.
 
-    Studies are drawn from ``population`` over clusters of these ``sizes``, and tested by `sign_flip_p`, at a few
-    differences, first far apart and then close to the one that is found as often. With `ENOUGH` effective
-    clusters, ``(Σm)² / Σm²``, the formula is as good.
+    Studies are drawn from ``population`` over clusters of these ``sizes``, and tested by
+    `sign_flip_p`, at a few differences, first far apart and then close to the one that is found as
+    often. With `ENOUGH` effective clusters, ``(Σm)² / Σm²``, the formula is as good.
     """
     if len(sizes) < LEAST_CLUSTERS:
         return None
@@ -174,9 +189,11 @@ class _Tried:
 
 
 def _crossing(tried: Sequence[_Tried], around: float) -> float:
-    """Where the probits of the shares reach that of `POWER`, by a straight line through those near ``around``.
+    """Where the probits of the shares reach that of `POWER`, by a straight line through those near
+    ``around``.
 
-    The line is weighted by the precision of the probits. The result is not far outside of what was tried.
+    The line is weighted by the precision of the probits. The result is not far outside of what was
+    tried.
     """
     from scipy.special import ndtri
 

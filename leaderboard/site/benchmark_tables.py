@@ -66,7 +66,9 @@ def benchmark_tables(board: schema.Board, benchmark: schema.BenchmarkBoard) -> B
     return BenchmarkTables(shown, folded)
 
 
-def _table(board: schema.Board, benchmark: schema.BenchmarkBoard, table: schema.BoardTable) -> BenchmarkTable:
+def _table(
+    board: schema.Board, benchmark: schema.BenchmarkBoard, table: schema.BoardTable
+) -> BenchmarkTable:
     """The headline table has a row for every ranked model, because it has the models' facts;
     others only those with a value."""
     is_headline = table.name == benchmark.tables[0].name

@@ -37,7 +37,13 @@ POLICY = (
 
 _ARXIV = re.compile(r"arXiv[: ]\s*(\d{4}\.\d{4,5}(?:v\d+)?)")
 _LINK = re.compile(r"(?i)https?://[a-z0-9\[][!-~]*")
-_SIZES = {"s": "under 5B", "m": "5B to 15B", "l": "15B to 80B", "x": "80B and more", "n": "not stated"}
+_SIZES = {
+    "s": "under 5B",
+    "m": "5B to 15B",
+    "l": "15B to 80B",
+    "x": "80B and more",
+    "n": "not stated",
+}
 _SIGNATURE_PARTS = {
     "metric": "what is computed",
     "task": "the task",
@@ -74,7 +80,9 @@ def pages_of(
     found: dict[str, Callable[[], str]] = {}
 
     def page(name: str, template: str, views: Callable[[], dict[str, object]]) -> None:
-        found[name] = lambda: environment.get_template(f"{template}.html.j2").render(page=name, **views())
+        found[name] = lambda: environment.get_template(f"{template}.html.j2").render(
+            page=name, **views()
+        )
 
     names = [benchmark.name for benchmark in board.benchmarks]
     by_benchmark = {name: downloads_of(downloads, name) for name in names}
@@ -91,13 +99,19 @@ def pages_of(
     page("index.html", "index", lambda: overview)
     for benchmark in board.benchmarks:
         files = {plot: paths for (name, plot), paths in figures.items() if name == benchmark.name}
-        views = partial(_benchmark, board, benchmark, files, [*archives, *by_benchmark[benchmark.name]])
+        views = partial(
+            _benchmark, board, benchmark, files, [*archives, *by_benchmark[benchmark.name]]
+        )
         page(f"benchmark-{benchmark.name}.html", "benchmark", views)
     models = sorted(board.models.values(), key=lambda one: (one.name.casefold(), one.slug))
     for model in models:
         page(f"model-{model.slug}.html", "model", partial(_model, board, model))
     # the two models to compare until others are chosen are the first two of the overview
-    page("compare.html", "compare", lambda: {"chosen": models, "best": [row.model for row in rows[:2]]})
+    page(
+        "compare.html",
+        "compare",
+        lambda: {"chosen": models, "best": [row.model for row in rows[:2]]},
+    )
     if samples and not served:
         page("samples.html", "samples", dict)
     page("protocol.html", "protocol", dict)
@@ -148,7 +162,9 @@ def _choices(rows: Iterable[BoardModel | Published]) -> dict[str, list[tuple[str
     found = list(rows)
     sizes = {size_class(one.size) for one in found}
     return {
-        "families": [(text, text) for text in sorted({one.family for one in found}, key=str.casefold)],
+        "families": [
+            (text, text) for text in sorted({one.family for one in found}, key=str.casefold)
+        ],
         "sizes": [(name, label) for name, label in _SIZES.items() if name in sizes],
         "types": [(text, text) for text in sorted({one.type for one in found})],
         "trained": [(text, text) for text in ("yes", "no", "unknown")],
@@ -211,10 +227,14 @@ def page_environment(
             (key, value or "yes", _SIGNATURE_PARTS.get(key, "a setting of the metric"))
             for key, value in parse_signature(text).items()
         ],
-        size_order=lambda size: "" if (billions := billions_of(size)) is None else f"{billions:.6g}",
+        size_order=lambda size: (
+            "" if (billions := billions_of(size)) is None else f"{billions:.6g}"
+        ),
         times=lambda lines: sorted({each.time for one in lines for each in one.rounds}),
         trained=lambda model, benchmark: model.trained.get(benchmark, "unknown"),
-        trained_on=lambda model: [title for name, title in titles.items() if model.trained.get(name) == "yes"],
+        trained_on=lambda model: [
+            title for name, title in titles.items() if model.trained.get(name) == "yes"
+        ],
         unit=UNIT_LABELS.__getitem__,
         view=tables.ColumnView,
     )
@@ -233,7 +253,9 @@ def _shown(value: Any) -> Any:
 
 
 def safe_link(text: str | None) -> str | None:
-    """``text`` if it is a complete http or https address, else None: other schemes can run scripts."""
+    """``text`` if it is a complete http or https address, else None: other schemes can run
+    scripts.
+    """
     return text if text is not None and _LINK.fullmatch(text) else None
 
 
@@ -244,8 +266,9 @@ def paper_link(text: str) -> str | None:
 
 
 def size_class(size: str | None) -> str:
-    """The range of parameters of a size such as ``235B-A22B``: ``s`` under 5, ``m`` under 15, ``l`` under 80 billion,
-    ``x`` above, ``n`` if it is not stated."""
+    """The range of parameters of a size such as ``235B-A22B``: ``s`` under 5, ``m`` under 15, ``l``
+    under 80 billion, ``x`` above, ``n`` if it is not stated.
+    """
     billions = billions_of(size)
     if billions is None:
         return "n"

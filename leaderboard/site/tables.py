@@ -27,8 +27,10 @@ _COUNT = re.compile(r"\d[\d,]*")
 
 @dataclass(frozen=True, eq=False)
 class ColumnView:
-    """A column as a table shows it; ``sub`` distinguishes columns with equal labels, ``ranking`` is that by this score,
-    ``of`` its benchmark's title. Each property is about the rows in the field before it."""
+    """A column as a table shows it; ``sub`` distinguishes columns with equal labels, ``ranking`` is
+    that by this score, ``of`` its benchmark's title. Each property is about the rows in the field
+    before it.
+    """
 
     column: schema.BoardColumn
     judged: Sequence[schema.BoardRow] = ()
@@ -43,7 +45,9 @@ class ColumnView:
 
     @cached_property
     def judge(self) -> str:
-        """The judges of all scores of the rows ``judged``; empty if they differ, or if none is judged."""
+        """The judges of all scores of the rows ``judged``; empty if they differ, or if none is
+        judged.
+        """
         names = {cell.judge for cell in self._cells(self.judged) if cell.judge}
         return names.pop() if len(names) == 1 else ""
 
@@ -65,7 +69,9 @@ class ColumnView:
 
     @cached_property
     def best(self) -> float | None:
-        """The best of at least two complete scores of the rows ``competing``; None for signed columns."""
+        """The best of at least two complete scores of the rows ``competing``; None for signed
+        columns.
+        """
         cells = self._cells(self.competing)
         known = [one.value for one in cells if one.value is not None and not one.incomplete]
         if len(known) < 2 or self.column.signed:
@@ -79,7 +85,9 @@ class ColumnView:
 
 
 def first_click(column: schema.BoardColumn) -> str:
-    """How the first click on a column sorts: the best value on top, of a signed score the lowest."""
+    """How the first click on a column sorts: the best value on top, of a signed score the
+    lowest.
+    """
     return "down" if column.higher_is_better and not column.signed else "up"
 
 
@@ -94,7 +102,11 @@ def coverage_notes(cell: schema.Cell, column: schema.BoardColumn) -> tuple[str, 
     if all(count in (None, cell.items) for count in (cell.answered, cell.judged)):
         return ()
     bounds = "" if cell.bounds is None else f"bounds: {interval(*cell.bounds, column.unit)}"
-    notes = (coverage_text(cell.items, cell.answered, cell.judged), bounds, "incomplete" * cell.incomplete)
+    notes = (
+        coverage_text(cell.items, cell.answered, cell.judged),
+        bounds,
+        "incomplete" * cell.incomplete,
+    )
     return tuple(filter(None, notes))
 
 
@@ -109,8 +121,9 @@ def why_none(cells: Iterable[schema.Cell | None]) -> str:
 
 
 def subtitles(columns: Sequence[schema.BoardColumn]) -> dict[str, str]:
-    """By key, how a column differs from others with the same label: task (without the words with which all tasks
-    begin), metric, breakdown."""
+    """By key, how a column differs from others with the same label: task (without the words with
+    which all tasks begin), metric, breakdown.
+    """
     labels: dict[str, list[schema.BoardColumn]] = defaultdict(list)
     for column in columns:
         labels[column.label].append(column)
@@ -118,7 +131,11 @@ def subtitles(columns: Sequence[schema.BoardColumn]) -> dict[str, str]:
     shared = _leading(task.split("_") for task in tasks) if len(tasks) > 1 else 0
     found = {}
     for same in labels.values():
-        differing = [name for name in ("task", "metric", "breakdown") if len({getattr(one, name) for one in same}) > 1]
+        differing = [
+            name
+            for name in ("task", "metric", "breakdown")
+            if len({getattr(one, name) for one in same}) > 1
+        ]
         for one in same:
             task = "_".join(one.task.split("_")[shared:]) or "all"
             parts = {"task": task, "metric": one.metric, "breakdown": one.breakdown or "all"}
@@ -127,8 +144,9 @@ def subtitles(columns: Sequence[schema.BoardColumn]) -> dict[str, str]:
 
 
 class Chart(NamedTuple):
-    """The models of a ranking, best first, each with its score and, below it, its blind run, which is not ranked;
-    ``more`` counts the models left out."""
+    """The models of a ranking, best first, each with its score and, below it, its blind run, which
+    is not ranked; ``more`` counts the models left out.
+    """
 
     benchmark: schema.BenchmarkBoard
     ranking: schema.Ranking
@@ -146,7 +164,10 @@ def charts(board: schema.Board, benchmark: schema.BenchmarkBoard) -> Iterator[Ch
         if not ranking.ranked:
             continue
         column = ranking.column
-        seeing, blind = ({row.model: row for row in rows if column.key in row.cells} for rows in (table.rows, beside))
+        seeing, blind = (
+            {row.model: row for row in rows if column.key in row.cells}
+            for rows in (table.rows, beside)
+        )
         shown = [one.model for one in ranking.ranked[:MOST_ROWS]]
         rows = tuple(rows[model] for model in shown for rows in (seeing, blind) if model in rows)
         view = ColumnView(column, judged=(*seeing.values(), *blind.values()), drawn=rows)
@@ -156,7 +177,9 @@ def charts(board: schema.Board, benchmark: schema.BenchmarkBoard) -> Iterator[Ch
 
 
 def overview_charts(board: schema.Board) -> list[Chart]:
-    """For each benchmark with a ranking, its first one in which a model is ranked; if there is none, an empty chart."""
+    """For each benchmark with a ranking, its first one in which a model is ranked; if there is
+    none, an empty chart.
+    """
     return [
         next(charts(board, one), Chart(one, ranking, ColumnView(ranking.column)))
         for one in board.benchmarks
@@ -165,7 +188,9 @@ def overview_charts(board: schema.Board) -> list[Chart]:
 
 
 def all_models(board: schema.Board) -> tuple[list[ColumnView], list[schema.BoardRow]]:
-    """Each benchmark's first headline score, and a row for every model that a benchmark compares."""
+    """Each benchmark's first headline score, and a row for every model that a benchmark
+    compares.
+    """
     found: dict[str, schema.BoardRow] = {}
     for row in (row for benchmark in board.benchmarks for row in benchmark.tables[0].rows):
         known = found.get(row.model, row)
@@ -173,20 +198,27 @@ def all_models(board: schema.Board) -> tuple[list[ColumnView], list[schema.Board
     rows = [*found.values()]
     first = [(one.title, ranking) for one in board.benchmarks for ranking in one.rankings[:1]]
     columns = [
-        ColumnView(ranking.column, judged=rows, drawn=rows, competing=rows, of=title, ranking=ranking)
+        ColumnView(
+            ranking.column, judged=rows, drawn=rows, competing=rows, of=title, ranking=ranking
+        )
         for title, ranking in first
     ]
     ranks = [{one.model: one.rank for one in ranking.ranked} for _, ranking in first]
 
     def place(row: schema.BoardRow) -> tuple[list[int], str, str]:
-        return [one.get(row.model, len(board.models) + 1) for one in ranks], board.models[row.model].name, row.model
+        return (
+            [one.get(row.model, len(board.models) + 1) for one in ranks],
+            board.models[row.model].name,
+            row.model,
+        )
 
     return columns, sorted(rows, key=place)
 
 
 class NotComparable(NamedTuple):
-    """A model's results on a benchmark that are not comparable: on how many of its tables, and why (for the headline
-    scores, if they are among them)."""
+    """A model's results on a benchmark that are not comparable: on how many of its tables, and why
+    (for the headline scores, if they are among them).
+    """
 
     model: schema.BoardModel
     blind: bool
@@ -196,7 +228,9 @@ class NotComparable(NamedTuple):
 
 
 def is_beside_its_model(table: schema.BoardTable, apart: schema.BoardRow) -> bool:
-    """Whether a row that is not comparable is just a ranked model's blind run: every page shows it below that model."""
+    """Whether a row that is not comparable is just a ranked model's blind run: every page shows it
+    below that model.
+    """
     is_alone = len(apart.reasons) == 1  # that it is blind
     return apart.blind and is_alone and any(row.model == apart.model for row in table.rows)
 
@@ -205,7 +239,9 @@ def not_comparable(board: schema.Board) -> list[NotComparable]:
     """The rows of tables that are not comparable, once for each model and benchmark."""
     found = []
     for benchmark in board.benchmarks:
-        reasons: dict[tuple[str, bool], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+        reasons: dict[tuple[str, bool], dict[str, list[str]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
         for table in benchmark.tables:
             for row in table.apart:
                 if not is_beside_its_model(table, row):
@@ -219,10 +255,11 @@ def not_comparable(board: schema.Board) -> list[NotComparable]:
 
 
 def published_tables(benchmark: schema.BenchmarkBoard) -> list[dict[str, Any]]:
-    """The published rows of ``benchmark``, table by table, in printed order. Each table has its ``rows`` and
-    ``figures``, and ``columns``, those of the board by key; None for other figures. ``notes`` are all notes, numbered
-    from 1; ``not_comparable`` are the reasons why figures cannot be compared with ours, each with the columns it is
-    about."""
+    """The published rows of ``benchmark``, table by table, in printed order. Each table has its
+    ``rows`` and ``figures``, and ``columns``, those of the board by key; None for other figures.
+    ``notes`` are all notes, numbered from 1; ``not_comparable`` are the reasons why figures cannot
+    be compared with ours, each with the columns it is about.
+    """
     tables: dict[tuple[str, str, str], list[dict[str, schema.Published]]] = defaultdict(list)
     for row in benchmark.published_rows:
         first = next(iter(row.values()))
@@ -248,15 +285,18 @@ def published_tables(benchmark: schema.BenchmarkBoard) -> list[dict[str, Any]]:
 def is_printed_so(cell: schema.Published, text: str) -> bool:
     """Whether the paper prints the number ``text``, apart from trailing zeros."""
     try:
-        return cell.printed is None or Decimal(cell.printed.strip(" %")) == Decimal(text.replace("−", "-"))
+        return cell.printed is None or Decimal(cell.printed.strip(" %")) == Decimal(
+            text.replace("−", "-")
+        )
     except InvalidOperation:
         return False
 
 
 class OfModel(NamedTuple):
-    """A table of one model, whose row is ``row``: a line for each of its ``columns``. With ``headings``, one for each
-    task and metric, it is a matrix: ``lines`` have the label of a group, and by heading its column, None if that has no
-    items of the group."""
+    """A table of one model, whose row is ``row``: a line for each of its ``columns``. With
+    ``headings``, one for each task and metric, it is a matrix: ``lines`` have the label of a group,
+    and by heading its column, None if that has no items of the group.
+    """
 
     title: str
     row: schema.BoardRow
@@ -266,7 +306,10 @@ class OfModel(NamedTuple):
 
     def has_value(self, columns: Sequence[schema.BoardColumn | None]) -> bool:
         """Whether the model has a score in one of the columns; pages fold lines without any."""
-        return any(column is not None and self.row.cells[column.key].value is not None for column in columns)
+        return any(
+            column is not None and self.row.cells[column.key].value is not None
+            for column in columns
+        )
 
     def why_none(self, columns: Sequence[schema.BoardColumn | None]) -> str:
         """Why there is no score in any of the columns: the distinct reasons."""
@@ -275,7 +318,9 @@ class OfModel(NamedTuple):
 
 
 def _breakdown(table: OfModel) -> tuple[str, frozenset[str]] | None:
-    """Breakdown and metrics of a table of one breakdown's groups, which may end with all items; else None."""
+    """Breakdown and metrics of a table of one breakdown's groups, which may end with all items;
+    else None.
+    """
     breakdowns = {column.breakdown for column in table.columns} - {None}
     metrics = frozenset(column.metric for column in table.columns if column.group is not None)
     if len(breakdowns) != 1 or not metrics >= {column.metric for column in table.columns}:
@@ -284,12 +329,26 @@ def _breakdown(table: OfModel) -> tuple[str, frozenset[str]] | None:
 
 
 def _joined(tables: Iterable[OfModel]) -> Iterator[OfModel]:
-    """The tables; consecutive ones that break the same metrics down by the same groups make one matrix."""
-    for (*_, breakdown), bundle in groupby(tables, key=lambda one: (one.row.runs, one.row.blind, _breakdown(one))):
+    """The tables; consecutive ones that break the same metrics down by the same groups make one
+    matrix.
+    """
+    for (*_, breakdown), bundle in groupby(
+        tables, key=lambda one: (one.row.runs, one.row.blind, _breakdown(one))
+    ):
         members = list(bundle)
-        columns = {(one.task, one.metric, one.group): one for member in members for one in member.columns}
-        groups = {group: one.label if group is None else group for (_, _, group), one in columns.items()}
-        heads = [*{(task, metric): one for (task, metric, group), one in columns.items() if group is not None}.values()]
+        columns = {
+            (one.task, one.metric, one.group): one for member in members for one in member.columns
+        }
+        groups = {
+            group: one.label if group is None else group for (_, _, group), one in columns.items()
+        }
+        heads = [
+            *{
+                (task, metric): one
+                for (task, metric, group), one in columns.items()
+                if group is not None
+            }.values()
+        ]
         if breakdown is None or len(heads) < 2 or len(groups) < 2:
             yield from members
             continue
@@ -299,7 +358,11 @@ def _joined(tables: Iterable[OfModel]) -> Iterator[OfModel]:
         subs = subtitles([head.model_copy(update={"label": ""}) for head in heads])
         headings = []
         for head in heads:
-            same = [one for one in columns.values() if (one.task, one.metric) == (head.task, head.metric)]
+            same = [
+                one
+                for one in columns.values()
+                if (one.task, one.metric) == (head.task, head.metric)
+            ]
             judged = [row.model_copy(update={"cells": {head.key: cells[one.key]}}) for one in same]
             headings.append(ColumnView(head, judged=judged, sub=subs[head.key]))
         lines = []
@@ -317,13 +380,16 @@ def _leading(several: Iterable[Sequence[str]]) -> int:
 
 
 def model_parts(board: schema.Board, slug: str) -> list[dict[str, Any]]:
-    """The benchmarks that have results of the model ``slug``. Each has its ``benchmark``, ``places`` (a headline
-    column, its ranking, and the model's score), ``tables`` (`OfModel`), those that are not comparable as ``apart``,
-    and in ``runs`` keys of `Board.runs`."""
+    """The benchmarks that have results of the model ``slug``. Each has its ``benchmark``,
+    ``places`` (a headline column, its ranking, and the model's score), ``tables`` (`OfModel`),
+    those that are not comparable as ``apart``, and in ``runs`` keys of `Board.runs`.
+    """
     parts = []
     for benchmark in board.benchmarks:
         rows = [
-            OfModel(table.title, row, [column for column in table.columns if column.key in row.cells])
+            OfModel(
+                table.title, row, [column for column in table.columns if column.key in row.cells]
+            )
             for table in benchmark.tables
             for row in table.every_row
             if row.model == slug
@@ -337,7 +403,10 @@ def model_parts(board: schema.Board, slug: str) -> list[dict[str, Any]]:
             for row in headline
             if row.model == slug and ranking.column.key in row.cells
         ]
-        tables, apart = [one for one in rows if not one.row.reasons], [one for one in rows if one.row.reasons]
+        tables, apart = (
+            [one for one in rows if not one.row.reasons],
+            [one for one in rows if one.row.reasons],
+        )
         order = [one.row.runs for one in apart]
         apart.sort(key=lambda one: (one.row.blind, order.index(one.row.runs)))
         runs = {key for one in rows for key in one.row.runs}

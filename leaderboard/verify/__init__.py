@@ -1,1 +1,3 @@
-"""Scored runs as boards show them, and submitted verdicts compared with those that are asked again."""
+"""Scored runs as boards show them, and submitted verdicts compared with those that are asked
+again.
+"""

@@ -1,4 +1,6 @@
-"""Submitted verdicts, compared with those that a judge gives now on a random sample of the same responses."""
+"""Submitted verdicts, compared with those that a judge gives now on a random sample of the same
+responses.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +33,13 @@ AGREEMENT = 0.9
 
 
 class Rejudged(Frozen):
-    """How far the verdicts under one rubric agree with those given again, of the run with the SHA-256 ``run``.
+    """How far the verdicts under one rubric agree with those given again, of the run with the
+    SHA-256 ``run``.
 
-    ``judge`` are the models that were asked, on ``date`` in UTC; ``same_judge`` says whether they, with their settings,
-    are the run's. ``share`` is that of the judged samples of each task, ``samples`` their number. ``scores`` counts the
-    scores of aspects that both verdicts have, ``unanswered`` those that were not given again.
+    ``judge`` are the models that were asked, on ``date`` in UTC; ``same_judge`` says whether they,
+    with their settings, are the run's. ``share`` is that of the judged samples of each task,
+    ``samples`` their number. ``scores`` counts the scores of aspects that both verdicts have,
+    ``unanswered`` those that were not given again.
     """
 
     run: str
@@ -67,28 +71,43 @@ def rejudge(
 ) -> Iterator[Rejudged]:
     """Ask ``config``'s judges again about a random sample of a run's verdicts, rubric by rubric.
 
-    The run is one with its samples; tasks without responses are left out. ``share`` is that of the judged samples of
-    each task, at least one; a submitter must not know the ``seed`` of their choice before. No verdict is taken from or
-    put into the user's store: it may have those of the submitter.
+    The run is one with its samples; tasks without responses are left out. ``share`` is that of the
+    judged samples of each task, at least one; a submitter must not know the ``seed`` of their
+    choice before. No verdict is taken from or put into the user's store: it may have those of the
+    submitter.
     """
     manifest, random = run.manifest, Random(seed)
-    responding = {task: found for task, found in run.samples.items() if not run.verification[task].claimed}
+    responding = {
+        task: found for task, found in run.samples.items() if not run.verification[task].claimed
+    }
     for rubric, facts in sorted(manifest.judge.items()):
         chosen: dict[str, list[Sample]] = {}
         for task in (task for task in facts.tasks if task in responding):
-            judged = [one for one in responding[task] if any(given.judges for given in one.verdicts.get(rubric, ()))]
+            judged = [
+                one
+                for one in responding[task]
+                if any(given.judges for given in one.verdicts.get(rubric, ()))
+            ]
             if judged:
                 chosen[task] = random.sample(judged, ceil(Fraction(str(share)) * len(judged)))
         if not chosen:
             continue
         with tempfile.TemporaryDirectory() as directory:
-            fresh = config.model_copy(update={"rubrics": (rubric,), "store": Path(directory) / "verdicts.sqlite"})
-            again = judge_all(chosen, fresh, manifest.model_copy(update={"judge": {}}), progress=progress)
+            fresh = config.model_copy(
+                update={"rubrics": (rubric,), "store": Path(directory) / "verdicts.sqlite"}
+            )
+            again = judge_all(
+                chosen, fresh, manifest.model_copy(update={"judge": {}}), progress=progress
+            )
         if again.error is not None:
             raise again.error
         new = again.facts[rubric]
         (before, clusters), (after, _) = _scores(chosen, facts), _scores(again.samples, new)
-        given = [(score, after[name].get(aspect)) for name, one in before.items() for aspect, score in one.items()]
+        given = [
+            (score, after[name].get(aspect))
+            for name, one in before.items()
+            for aspect, score in one.items()
+        ]
         yield Rejudged(
             run=run.digest,
             folder=run.public.folder,
@@ -102,22 +121,32 @@ def rejudge(
             scores=sum(other is not None for _, other in given),
             equal=sum(score == other for score, other in given),
             unanswered=sum(other is None for _, other in given),
-            agreement=agreement_report(facts.rubric, {"submitted": before, "again": after}, clusters),
+            agreement=agreement_report(
+                facts.rubric, {"submitted": before, "again": after}, clusters
+            ),
         )
 
 
 def _scores(
     samples: Mapping[str, Sequence[Sample]], facts: RubricFacts
 ) -> tuple[dict[str, dict[str, float]], dict[str, str]]:
-    """The panel's scores by response and aspect, without those that are undecided, and the cluster of each response."""
+    """The panel's scores by response and aspect, without those that are undecided, and the cluster
+    of each response.
+    """
     scores: dict[str, dict[str, float]] = {}
     clusters = {}
     for task, sample in ((task, one) for task, of_task in samples.items() for one in of_task):
         for number, response in enumerate(sample.verdicts[facts.rubric.name]):
             if response.judges:
                 name = f"{task}/{sample.sample_id}#{number}"
-                panel = {judge: response.judges[judge].scores for judge in facts.judges if judge in response.judges}
-                aspects = aspects_of(facts.rubric, sample.whole_document()) if any(panel.values()) else ()
+                panel = {
+                    judge: response.judges[judge].scores
+                    for judge in facts.judges
+                    if judge in response.judges
+                }
+                aspects = (
+                    aspects_of(facts.rubric, sample.whole_document()) if any(panel.values()) else ()
+                )
                 scores[name], _ = combine(panel, aspects, facts.combine)
                 clusters[name] = sample.cluster
     return scores, clusters

@@ -1,5 +1,6 @@
-"""A scored run as boards see it: its tables; its facts, notes on it and the commands that repeat it, without local
-paths and secrets."""
+"""A scored run as boards see it: its tables; its facts, notes on it and the commands that repeat
+it, without local paths and secrets.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +81,9 @@ class Entry:
         if not self.documents:
             return ("",) * self.scores.items
         hashes = []
-        for task, samples in zip(self.table.tasks[: self.scores.items], self.table.samples, strict=False):
+        for task, samples in zip(
+            self.table.tasks[: self.scores.items], self.table.samples, strict=False
+        ):
             known = self.documents.get(task, {})
             hashes.append("".join(known.get(sample, "") for sample in samples))
         return shared(tuple(hashes))
@@ -95,9 +98,14 @@ class Entry:
 
     @property
     def first_items(self) -> list[str]:
-        """The first item of each item's cluster: equal for equal clusters, which stripped runs rename."""
+        """The first item of each item's cluster: equal for equal clusters, which stripped runs
+        rename.
+        """
         first: dict[str, str] = {}
-        return [first.setdefault(cluster, item) for item, cluster in zip(self.items, self.clusters, strict=True)]
+        return [
+            first.setdefault(cluster, item)
+            for item, cluster in zip(self.items, self.clusters, strict=True)
+        ]
 
     @cached_property
     def items_hash(self) -> str:
@@ -105,10 +113,11 @@ class Entry:
         return short_hash(canonical_json([self.items, self.first_items]))
 
     def statistics(self, metric: str, part: str = "") -> Array:
-        """The metric's statistics ``(items, width)``, those of items that are judged by parts reduced to the ``part``.
+        """The metric's statistics ``(items, width)``, those of items that are judged by parts
+        reduced to the ``part``.
 
-        A row of NaN is an item without a value (unjudged or not computed), a row of zeros of a mean-type metric an item
-        to which it does not apply (NaN in wider ones).
+        A row of NaN is an item without a value (unjudged or not computed), a row of zeros of a
+        mean-type metric an item to which it does not apply (NaN in wider ones).
         """
         column = self.table.column(metric, part)
         found = column.statistics
@@ -126,7 +135,11 @@ class ScoredRun(RunRecord):
 
     @classmethod
     def of(cls, run: RunRecord, folder: str = "", digest: str = "") -> ScoredRun:
-        return cls(**{one.name: getattr(run, one.name) for one in fields(run)}, folder=folder, digest=digest)
+        return cls(
+            **{one.name: getattr(run, one.name) for one in fields(run)},
+            folder=folder,
+            digest=digest,
+        )
 
     @cached_property
     def model(self) -> str:
@@ -137,13 +150,19 @@ class ScoredRun(RunRecord):
         """What a board shows of the run."""
         manifest = self.manifest
         tasks = dict(sorted(manifest.tasks.items()))
-        model = {key: value for key, value in model_arguments(manifest).items() if key != "processes"}
-        scored = {f"{name} (scored)": shown(one) for name, one in sorted((manifest.scored or {}).items())}
+        model = {
+            key: value for key, value in model_arguments(manifest).items() if key != "processes"
+        }
+        scored = {
+            f"{name} (scored)": shown(one) for name, one in sorted((manifest.scored or {}).items())
+        }
         judges = {}
         for name, facts in sorted(manifest.judge.items()):
             combined = f", {facts.combine}" if len(facts.judges) > 1 else ""
             names = ", ".join(map(shown, facts.judges))
-            judges[name] = f"{names} (rubric {facts.rubric_hash}, judge {facts.judge_hash}{combined})"
+            judges[name] = (
+                f"{names} (rubric {facts.rubric_hash}, judge {facts.judge_hash}{combined})"
+            )
         counts = {}
         for task, one in tasks.items():
             statuses = {f"status {key}": count for key, count in one.status.items()}
@@ -163,7 +182,9 @@ class ScoredRun(RunRecord):
             prompts={task: one.prompt_hash for task, one in tasks.items()},
             filters={task: filters_text(one.filters) for task, one in tasks.items()},
             frames={task: shown(one.frames) for task, one in tasks.items() if one.frames},
-            presentation={task: shown(one.presentation) for task, one in tasks.items() if one.presentation},
+            presentation={
+                task: shown(one.presentation) for task, one in tasks.items() if one.presentation
+            },
             data={name: one.fingerprint for name, one in sorted(manifest.data.items())},
             judges=judges,
             judged_by={task: shown(names) for task, names in judge_names(manifest).items()},
@@ -184,20 +205,29 @@ class ScoredRun(RunRecord):
         entries = {}
         for name, scores in self.scores.items():
             table = self.tables.of(name, self.manifest.groups.get(name, ()))
-            lines = (line.model_copy(update={"model": self.model}) for line in self.timelines.get(name, ()))
-            entries[name] = Entry(name, scores, table, self.signatures[name], tuple(lines), self.questions)
+            lines = (
+                line.model_copy(update={"model": self.model})
+                for line in self.timelines.get(name, ())
+            )
+            entries[name] = Entry(
+                name, scores, table, self.signatures[name], tuple(lines), self.questions
+            )
         return entries
 
     @cached_property
     def complete(self) -> Mapping[str, bool]:
-        """Whether every prepared document was asked, by task and group, according to the manifest."""
+        """Whether every prepared document was asked, by task and group, according to the
+        manifest.
+        """
         complete = {
             task: facts.attempted == facts.asked and not self.tasks[task].incomplete
             for task, facts in self.manifest.tasks.items()
         }
         for name in self.groups:  # tasks without prepared rows are never run
             members = self.manifest.groups[name]
-            complete[name] = all(complete[task] for task in members) and {*leaf_tasks(name)} <= {*members}
+            complete[name] = all(complete[task] for task in members) and {*leaf_tasks(name)} <= {
+                *members
+            }
         return complete
 
 
@@ -208,7 +238,8 @@ def scored_run(
     """The run in a result directory, scored by the data and rules of this machine.
 
     Args:
-        run: the run; tasks of packages that are not installed are left out, and so are their groups, with a note.
+        run: the run; tasks of packages that are not installed are left out, and so are their
+        groups, with a note.
         store: keeps the run, and its columns out of memory; None scores it now.
         own: as in `medtasks.verify.scored.scored_record`.
         whole: with the samples.
@@ -238,9 +269,10 @@ def scored_run(
 def release_coverage(manifest: RunManifest, benchmark: str) -> tuple[int, int]:
     """The number of prepared records, and the number in the release.
 
-    They are those of the run's tasks if the data count records by task. If the source had fewer records than were
-    published, whatever it counted, all prepared records are compared with the published number, which says nothing
-    about tasks whose rows it does not count (`Benchmark.apart`).
+    They are those of the run's tasks if the data count records by task. If the source had fewer
+    records than were published, whatever it counted, all prepared records are compared with the
+    published number, which says nothing about tasks whose rows it does not count
+    (`Benchmark.apart`).
     """
     facts, known = manifest.data[benchmark], get_benchmark(benchmark)
     own = {task for task, one in manifest.tasks.items() if one.benchmark == benchmark}
@@ -257,8 +289,9 @@ def release_coverage(manifest: RunManifest, benchmark: str) -> tuple[int, int]:
 
 
 def run_notes(manifest: RunManifest, scores: Mapping[str, Scores]) -> Iterator[str]:
-    """What a reader must know about a run and the ``scores`` of its tasks and groups, a sentence each: where it comes
-    from, its data, what was asked, and how it was judged."""
+    """What a reader must know about a run and the ``scores`` of its tasks and groups, a sentence
+    each: where it comes from, its data, what was asked, and how it was judged.
+    """
     if manifest.has_unknown_prompts:
         yield (
             f"responses made elsewhere ({manifest.model.get('layout', 'medtasks_replay')}): prompts, generation "
@@ -283,7 +316,9 @@ def run_notes(manifest: RunManifest, scores: Mapping[str, Scores]) -> Iterator[s
         for why, count in sorted(one.excluded.items()):
             yield f"{task}: documents excluded: {count:,} ({why})"
     if blind := [task for task, one in tasks.items() if one.blind]:
-        yield "blind: prompts without media" + ("" if len(blind) == len(tasks) else f" ({', '.join(blind)})")
+        yield "blind: prompts without media" + (
+            "" if len(blind) == len(tasks) else f" ({', '.join(blind)})"
+        )
     for subset in sorted({one.subset for one in tasks.values()} - {""}):
         yield f"subset of the clusters ({subset}): comparable with runs of the same subset only"
     answered = sum(one.answered for one in tasks.values())
@@ -312,30 +347,47 @@ def run_notes(manifest: RunManifest, scores: Mapping[str, Scores]) -> Iterator[s
     if manifest.settings.get("predict_only"):
         yield "run with --predict_only"
     judged = {task for facts in manifest.judge.values() for task in facts.tasks}
-    if unjudged := [task for task in tasks if task not in judged and load_spec(task).metadata.rubrics]:
+    if unjudged := [
+        task for task in tasks if task not in judged and load_spec(task).metadata.rubrics
+    ]:
         yield f"not judged: {', '.join(unjudged)}"
     for name, rubric in sorted(manifest.judge.items()):
         if rubric.unjudged:
-            reasons = ", ".join(f"{why}: {count:,}" for why, count in sorted(rubric.unjudged.items()))
+            reasons = ", ".join(
+                f"{why}: {count:,}" for why, count in sorted(rubric.unjudged.items())
+            )
             yield f"{name}: {sum(rubric.unjudged.values()):,} of {rubric.asked:,} responses unjudged ({reasons})"
         yield from (f"{name}: {warning}" for warning in rubric.warnings)
 
 
 def commands(manifest: RunManifest, folder: str) -> tuple[str, ...]:
-    """One line each to prepare the data, run or score, and judge; ``folder`` is the name of the run's directory."""
+    """One line each to prepare the data, run or score, and judge; ``folder`` is the name of the
+    run's directory.
+    """
     lines = [get_benchmark(name).prepare for name, facts in manifest.data.items() if not facts.mini]
 
-    environment = ["MEDTASKS_DATA=mini"] if any(facts.mini for facts in manifest.data.values()) else []
+    environment = (
+        ["MEDTASKS_DATA=mini"] if any(facts.mini for facts in manifest.data.values()) else []
+    )
     if any(task.blind for task in manifest.tasks.values()) and not manifest.model.get("blind"):
         environment.append("MEDTASKS_BLIND=1")
-    environment += sorted({f"MEDTASKS_SUBSET={task.subset}" for task in manifest.tasks.values() if task.subset})
-    caps = {task.frames["cap"] for task in manifest.tasks.values() if task.frames.get("cap") is not None}
+    environment += sorted(
+        {f"MEDTASKS_SUBSET={task.subset}" for task in manifest.tasks.values() if task.subset}
+    )
+    caps = {
+        task.frames["cap"] for task in manifest.tasks.values() if task.frames.get("cap") is not None
+    }
     environment += [f"MEDTASKS_MAX_FRAMES={cap}" for cap in sorted(caps)]
 
-    imported = {name: any(IMPORTED in one for one in facts.judges.values()) for name, facts in manifest.judge.items()}
+    imported = {
+        name: any(IMPORTED in one for one in facts.judges.values())
+        for name, facts in manifest.judge.items()
+    }
     if layout := manifest.model.get("layout"):
         file, model = manifest.model.get("predictions", HIDDEN), manifest.model.get("model", HIDDEN)
-        judges = dict.fromkeys(judge for name in imported if imported[name] for judge in manifest.judge[name].judges)
+        judges = dict.fromkeys(
+            judge for name in imported if imported[name] for judge in manifest.judge[name].judges
+        )
         options = [f"--verdicts-of {_word(judge)}" for judge in judges]
         if epoch := manifest.model.get("epoch"):
             options.append(f"--epoch {_word(epoch)}")
@@ -344,15 +396,22 @@ def commands(manifest: RunManifest, folder: str) -> tuple[str, ...]:
             source = f"medtasks score {of_task} --from {_word(layout)} --task {_word(name)} --model {_word(model)}"
             lines.append(" ".join([*environment, source, *options, "--out NEW_DIR"]))
     else:
-        lines.append(" ".join([*environment, "lmms-eval", *_options(manifest), "--output_path results"]))
+        lines.append(
+            " ".join([*environment, "lmms-eval", *_options(manifest), "--output_path results"])
+        )
 
     for rubric, facts in manifest.judge.items():
         if imported[rubric]:
             continue
         words = [f"medtasks judge {_word(folder)} --rubric {_word(rubric)}"]
         for identity in facts.judges.values():
-            known = {key: value for key, value in identity.items() if value is not None and value != {}}
-            plain = all(isinstance(value, (str, int, float)) and "," not in str(value) for value in known.values())
+            known = {
+                key: value for key, value in identity.items() if value is not None and value != {}
+            }
+            plain = all(
+                isinstance(value, (str, int, float)) and "," not in str(value)
+                for value in known.values()
+            )
             judge = {"model": known.get("model", HIDDEN), "base_url": HIDDEN, **known}
             words.append(f"--judge {_word(_as_arguments(judge)) if plain else 'judge.yaml'}")
         if len(facts.judges) > 1:
@@ -379,12 +438,17 @@ def _named_tasks(manifest: RunManifest) -> list[str]:
 def _options(manifest: RunManifest) -> list[str]:
     settings = manifest.settings
 
-    pairs = {option: settings[option] for option in ("model_args", "gen_kwargs") if settings.get(option)}
+    pairs = {
+        option: settings[option] for option in ("model_args", "gen_kwargs") if settings.get(option)
+    }
     given = {
         "model": _word(settings.get("model") or manifest.model.get("model", HIDDEN)),
         "model_args": "",
         "tasks": _word(",".join(_named_tasks(manifest))),
-        **{option: shlex.quote(shown_argument(_as_arguments(value))) for option, value in pairs.items()},
+        **{
+            option: shlex.quote(shown_argument(_as_arguments(value)))
+            for option, value in pairs.items()
+        },
     }
     for option in _OPTIONS:
         value = settings.get(option)

@@ -1,1 +1,3 @@
-"""``medtasks view``: the board's pages from a local server, with every sample, its media, and runs under way."""
+"""``medtasks view``: the board's pages from a local server, with every sample, its media, and runs
+under way.
+"""

@@ -1,6 +1,7 @@
-"""What a view shows: the board of the result directories, the files of its site, the samples by task and run as the
-filters of an address select them, and bookmarks: samples that a reader marked, each with a note, in a file beside the
-result directories."""
+"""What a view shows: the board of the result directories, the files of its site, the samples by
+task and run as the filters of an address select them, and bookmarks: samples that a reader marked,
+each with a note, in a file beside the result directories.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ _MARKING = threading.Lock()
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One run on the board: ``label`` names its model, and its time if the model has several runs of a task."""
+    """One run on the board: ``label`` names its model, and its time if the model has several runs
+    of a task.
+    """
 
     key: str
     model: str
@@ -70,8 +73,9 @@ class Run:
 
 @dataclass(frozen=True)
 class Library:
-    """The result directories at one moment; later changes need a new one. ``files`` make the files of the site by path
-    when they are asked for."""
+    """The result directories at one moment; later changes need a new one. ``files`` make the files
+    of the site by path when they are asked for.
+    """
 
     board: Board
     runs: tuple[Run, ...]
@@ -80,10 +84,14 @@ class Library:
 
     @cached_property
     def asked(self) -> dict[str, dict[Run, list[str]]]:
-        """By task, and by group of which several tasks have samples here: the runs, each with its tasks in it."""
+        """By task, and by group of which several tasks have samples here: the runs, each with its
+        tasks in it.
+        """
         found = {}
         for name, spec in load_specs().items():
-            members = {run: [task for task in leaf_tasks(name) if task in run.tasks] for run in self.runs}
+            members = {
+                run: [task for task in leaf_tasks(name) if task in run.tasks] for run in self.runs
+            }
             tasks = {task for several in members.values() for task in several}
             if len(tasks) > (spec.kind == "group"):
                 found[name] = {run: several for run, several in members.items() if several}
@@ -95,16 +103,23 @@ class Library:
         return [name for name in self.asked if load_spec(name).kind == "task"]
 
     def run(self, key: str, task: str, model: str = "") -> Run:
-        """The run ``key``, or by default the newest of ``model``, or the first with samples of ``task``."""
+        """The run ``key``, or by default the newest of ``model``, or the first with samples of
+        ``task``.
+        """
         for run in self.asked.get(task, ()):
             if key in ("", run.key) and (key or model in ("", run.model)):
                 return run
-        raise UsageError(f"{task or 'the address'}: no such task or run has samples here; choose another.")
+        raise UsageError(
+            f"{task or 'the address'}: no such task or run has samples here; choose another."
+        )
 
     def tables(self, run: Run, task: str) -> dict[str, SampleTable]:
         """The tables of a run's samples of a task, or of all tasks of a group, by file."""
         leaves = self.asked[task].get(run, ())
-        return {table.file: table for table in (self.samples.table(run.folder, run.scored, leaf) for leaf in leaves)}
+        return {
+            table.file: table
+            for table in (self.samples.table(run.folder, run.scored, leaf) for leaf in leaves)
+        }
 
 
 def read_library(paths: Sequence[Path], progress: Progress = lambda _, __: None) -> Library:
@@ -112,7 +127,9 @@ def read_library(paths: Sequence[Path], progress: Progress = lambda _, __: None)
 
     Runs on miniature data are ranked if there are any: nothing is published from here.
     """
-    board, _ = board_of(paths, title=TITLE, demonstration=None, cache=cache_root(), progress=progress)
+    board, _ = board_of(
+        paths, title=TITLE, demonstration=None, cache=cache_root(), progress=progress
+    )
     links: dict[tuple[str, str], dict[str, str]] = {}
     figures: dict[str, Callable[[], bytes]] = {}
     for benchmark in board.benchmarks:
@@ -161,7 +178,9 @@ def bookmarks(run: Run) -> list[Bookmark]:
                 found.append(model_from_json(Bookmark, line))
             except ValidationError as error:
                 problem = first_problem(error, Bookmark)
-                raise DataError(f"{path}, line {number}: {problem}; correct or remove the line.") from error
+                raise DataError(
+                    f"{path}, line {number}: {problem}; correct or remove the line."
+                ) from error
     return found
 
 
@@ -169,20 +188,30 @@ def mark(run: Run, task: str, sample_id: str, note: str | None) -> None:
     """Bookmark a sample with a note, which replaces an earlier one; None removes the bookmark."""
     path, name = run.folder.parent / "bookmarks.jsonl", run.folder.name
     with _MARKING:
-        kept = [one for one in bookmarks(run) if (one.run, one.task, one.sample_id) != (name, task, sample_id)]
+        kept = [
+            one
+            for one in bookmarks(run)
+            if (one.run, one.task, one.sample_id) != (name, task, sample_id)
+        ]
         if note is not None:
             kept.append(Bookmark(run=name, task=task, sample_id=sample_id, note=note))
         try:
             with replaced(path) as partial:
-                partial.write_text("".join(f"{canonical_json(dict(one))}\n" for one in kept), encoding="utf-8")
+                partial.write_text(
+                    "".join(f"{canonical_json(dict(one))}\n" for one in kept), encoding="utf-8"
+                )
         except OSError as error:
-            raise DataError(f"{path}: cannot be written ({error.strerror}); give access to its directory.") from error
+            raise DataError(
+                f"{path}: cannot be written ({error.strerror}); give access to its directory."
+            ) from error
 
 
 # the samples that an address selects
 
 OUTCOMES = {"right": "right", "partly": "partly right", "wrong": "wrong", "none": "no score"}
-"""Outcomes of a sample by one metric, as pages name them: the full score, at least half of it, less, no value."""
+"""Outcomes of a sample by one metric, as pages name them: the full score, at least half of it,
+less, no value.
+"""
 _FULL = {"fraction": 1.0, "points": 100.0}
 """The best value of a metric by its unit; other units have none."""
 DISAGREEMENTS = {
@@ -190,7 +219,19 @@ DISAGREEMENTS = {
     "alone-wrong": "only this run is wrong",
     "alone-right": "only this run is right",
 }
-_FILTERS = ("task", "run", "metric", "status", "outcome", "disagree", "verdict", "marked", "words", "sort", "model")
+_FILTERS = (
+    "task",
+    "run",
+    "metric",
+    "status",
+    "outcome",
+    "disagree",
+    "verdict",
+    "marked",
+    "words",
+    "sort",
+    "model",
+)
 _BREAKDOWN = "by."
 
 _SELECT = """
@@ -226,9 +267,10 @@ _ORDER = {
 Query = Mapping[str, str]
 """The filters in an address; empty ones select everything.
 
-``task`` is a task, or a group for the samples of all its tasks. ``model`` is the slug of a model whose newest run is
-meant if there is no ``run``. ``disagree`` is one of `DISAGREEMENTS`, or the key of a run whose outcome or option
-differs. ``marked`` selects the bookmarked samples, ``by.BREAKDOWN`` those with a key.
+``task`` is a task, or a group for the samples of all its tasks. ``model`` is the slug of a model
+whose newest run is meant if there is no ``run``. ``disagree`` is one of `DISAGREEMENTS`, or the key
+of a run whose outcome or option differs. ``marked`` selects the bookmarked samples,
+``by.BREAKDOWN`` those with a key.
 """
 
 
@@ -241,7 +283,9 @@ def parsed(given: Mapping[str, str]) -> Query:
 
 def address(query: Query, page: str, /, **more: str | int) -> str:
     """The address of a page with these filters; ``more`` are other parameters."""
-    given = {name: value for name, value in {**query, **more}.items() if value != "" and name != "model"}
+    given = {
+        name: value for name, value in {**query, **more}.items() if value != "" and name != "model"
+    }
     return f"{page}?{urlencode(given, errors='surrogatepass')}"
 
 
@@ -251,7 +295,9 @@ def sample_address(query: Query, task: str, sample_id: str, page: str = "sample.
 
 
 class Row(NamedTuple):
-    """A sample of a list: the place of its line, its outcome and score; ``right`` of the ``scored`` runs are right."""
+    """A sample of a list: the place of its line, its outcome and score; ``right`` of the ``scored``
+    runs are right.
+    """
 
     file: str
     task: str
@@ -265,8 +311,10 @@ class Row(NamedTuple):
 
 
 class Selection:
-    """The samples of one run's answers to a task or group that an address asks for, in order; by default those of the
-    first task. ``notes`` are those on bookmarked samples of the run, by task and sample id."""
+    """The samples of one run's answers to a task or group that an address asks for, in order; by
+    default those of the first task. ``notes`` are those on bookmarked samples of the run, by task
+    and sample id.
+    """
 
     def __init__(self, library: Library, given: Mapping[str, str]) -> None:
         query = parsed({"task": next(iter(library.tasks), ""), **given})
@@ -277,10 +325,18 @@ class Selection:
         runs = {run.key: [*library.tables(run, task)] for run in library.asked[task]}
         if disagree and disagree not in (*DISAGREEMENTS, *runs):
             raise UsageError(f"{disagree}: no such run has samples of {task}; choose another.")
-        self.metrics = list(dict.fromkeys(name for table in self.tables.values() for name in table.metrics))
-        self.breakdowns = list(dict.fromkeys(name for table in self.tables.values() for name in table.breakdowns))
+        self.metrics = list(
+            dict.fromkeys(name for table in self.tables.values() for name in table.metrics)
+        )
+        self.breakdowns = list(
+            dict.fromkeys(name for table in self.tables.values() for name in table.breakdowns)
+        )
         self.layout = layout_of(load_spec(task).metadata.benchmark)
-        first = (query["metric"], *(column.metric for column in self.layout.headline), *self.metrics)
+        first = (
+            query["metric"],
+            *(column.metric for column in self.layout.headline),
+            *self.metrics,
+        )
         self.metric = next((name for name in first if name in self.metrics), "")
         marked = [one for one in bookmarks(self.run) if one.run == self.run.folder.name]
         self.notes = {(one.task, one.sample_id): one.note for one in marked}
@@ -335,5 +391,7 @@ def outcome(metric: str) -> str:
     if full is None:
         return "'none'"
     score = quoted(f"score_{metric}")
-    ends = f"when {score} >= {full * (1 - 1e-9)} then 'right' when {score} >= {full / 2} then 'partly'"
+    ends = (
+        f"when {score} >= {full * (1 - 1e-9)} then 'right' when {score} >= {full / 2} then 'partly'"
+    )
     return f"case when {score} is null then 'none' {ends} else 'wrong' end"

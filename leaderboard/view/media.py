@@ -1,4 +1,6 @@
-"""Pictures from the data prepared here. Results choose none of them: a sample's id finds its document in the data."""
+"""Pictures from the data prepared here. Results choose none of them: a sample's id finds its
+document in the data.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ SMALL = 320
 
 @dataclass(frozen=True)
 class Shown:
-    """The media of a sample: how many pictures there are, and the times of frames; or why there are none to show."""
+    """The media of a sample: how many pictures there are, and the times of frames; or why there are
+    none to show.
+    """
 
     count: int = 0
     times: tuple[float, ...] = ()
@@ -41,13 +45,18 @@ def shown_media(sample: Sample, manifest: RunManifest) -> Shown:
     except MedtasksError as error:
         benchmark = load_spec(sample.task).metadata.benchmark
         facts = manifest.data.get(benchmark)
-        fix = "run the model again" if facts and facts.mini else f"prepare them: {get_benchmark(benchmark).prepare}"
+        fix = (
+            "run the model again"
+            if facts and facts.mini
+            else f"prepare them: {get_benchmark(benchmark).prepare}"
+        )
         return Shown(absent=f"Pictures need the data of this run; {fix} ({first_line(error)})")
     return Shown(_count(document), tuple(document.get("times") or ()))
 
 
 def picture(task: str, sample_id: str, manifest: RunManifest, number: int, small: bool) -> bytes:
-    """Picture or frame ``number`` of a sample as models get it (RGB, upright), as PNG; a ``small`` one as JPEG.
+    """Picture or frame ``number`` of a sample as models get it (RGB, upright), as PNG; a ``small``
+    one as JPEG.
 
     `MedtasksError` if the data are not prepared, or there is no such picture.
     """
@@ -63,7 +72,9 @@ def picture(task: str, sample_id: str, manifest: RunManifest, number: int, small
 
 
 def pictures(task: str, sample_id: str, manifest: RunManifest) -> list[Image]:
-    """All pictures or frames of a sample as models get them, in order; errors are those of :func:`picture`."""
+    """All pictures or frames of a sample as models get them, in order; errors are those of
+    :func:`picture`.
+    """
     document = _document(task, sample_id, manifest)
     return [_image(document, number, manifest) for number in range(_count(document))]
 
@@ -82,7 +93,9 @@ def _image(document: Document, number: int, manifest: RunManifest) -> Image:
         return IMAGES.load(prepared.media_path(names[number]))
     also = prepared.item_frames.get(document["item_id"], ())
     # all of them: the page asks for the others next
-    return FRAMES.load(prepared.media_path(names[0]), prepared.videos[names[0]], frames, also)[number]
+    return FRAMES.load(prepared.media_path(names[0]), prepared.videos[names[0]], frames, also)[
+        number
+    ]
 
 
 def _document(task: str, sample_id: str, manifest: RunManifest) -> Document:

@@ -1,5 +1,6 @@
-"""The view's own pages as text: lists of samples, and one sample with its media, prompt, response, scores, the other
-runs' answers, and the rounds of a stream."""
+"""The view's own pages as text: lists of samples, and one sample with its media, prompt, response,
+scores, the other runs' answers, and the rounds of a stream.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +43,12 @@ POLICY = (
 PAGE = 50
 LONGEST = 300
 """Characters of a text in a list."""
-SORTS = {"id": "by id", "low": "lowest score first", "high": "highest score first", "split": "most disputed first"}
+SORTS = {
+    "id": "by id",
+    "low": "lowest score first",
+    "high": "highest score first",
+    "split": "most disputed first",
+}
 _MOST = 40
 """Letters of a response that are tried; each try filters the whole response."""
 
@@ -51,8 +57,10 @@ Segment = tuple[str, bool]
 
 
 class Answered(NamedTuple):
-    """The answer of one run to the question, as it is scored here; ``replies`` are why a response is missing, and its
-    segments by stage, of which the last is read. ``unverified`` is what could not be verified of it, and why."""
+    """The answer of one run to the question, as it is scored here; ``replies`` are why a response
+    is missing, and its segments by stage, of which the last is read. ``unverified`` is what could
+    not be verified of it, and why.
+    """
 
     run: Run
     outcome: str
@@ -84,10 +92,14 @@ def list_page(library: Library, environment: Environment, given: Mapping[str, st
     run, task = selection.run, selection.query["task"]
     pages, page = max(1, -(-len(selection.rows) // PAGE)), given.get("page", "1")
     shown = min(max(int(page), 1), pages) if page.isdecimal() and len(page) < 9 else 1
-    entries = [(row, selection.sample(row)) for row in selection.rows[(shown - 1) * PAGE : shown * PAGE]]
+    entries = [
+        (row, selection.sample(row)) for row in selection.rows[(shown - 1) * PAGE : shown * PAGE]
+    ]
     shows_media = bool(entries) and shown_media(entries[0][1], run.manifest).count > 0
     # the tasks of a benchmark below its groups
-    tasks: dict[str, list[tuple[str, str]]] = {load_spec(name).benchmark.title: [] for name in library.tasks}
+    tasks: dict[str, list[tuple[str, str]]] = {
+        load_spec(name).benchmark.title: [] for name in library.tasks
+    }
     for name in sorted(library.asked, key=library.tasks.__contains__):
         members = {member for several in library.asked[name].values() for member in several}
         label = name if name in library.tasks else f"{name}, all {len(members)} tasks"
@@ -116,11 +128,26 @@ def list_file(library: Library, given: Mapping[str, str], kind: str) -> bytes:
         return b"".join(_line(selection, row) for row in selection.rows)
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\r\n")
-    names = ("task", "sample", "result", selection.metric or "score", "question", "gold", "extracted", "extraction")
+    names = (
+        "task",
+        "sample",
+        "result",
+        selection.metric or "score",
+        "question",
+        "gold",
+        "extracted",
+        "extraction",
+    )
     writer.writerow((*names, "response", "runs_right", "runs_scored", "note", "unverified"))
     for row in selection.rows:
         sample = selection.sample(row)
-        texts = (_question(sample), sample.target, sample.filtered, sample.status, "\n\n".join(sample.responses))
+        texts = (
+            _question(sample),
+            sample.target,
+            sample.filtered,
+            sample.status,
+            "\n\n".join(sample.responses),
+        )
         note = selection.notes.get((row.task, row.id), "")
         facts = (row.right, row.scored, note, selection.run.doubts(sample))
         fields = (row.task, row.id, OUTCOMES[row.outcome], row.score, *texts, *facts)
@@ -146,13 +173,21 @@ def sample_page(library: Library, environment: Environment, given: Mapping[str, 
     task = given.get("of", query["task"])
     if not any(task in tasks for tasks in library.asked[query["task"]].values()):
         raise UsageError(f"{task}: not a task of {query['task']}; choose another.")
-    answers = [_answered(of, *found[0]) for of, found in _read(selection, task, "sample_id", name).items() if found]
+    answers = [
+        _answered(of, *found[0])
+        for of, found in _read(selection, task, "sample_id", name).items()
+        if found
+    ]
     if not answers or answers[0].run is not run:
         raise UsageError(f"{task}: this run has no sample {name}; choose one of its list.")
     own, *others = answers
     sample = own.sample
     here = _place(selection, task, name)
-    whole = selection if here is not None else Selection(library, {"task": query["task"], "run": query["run"]})
+    whole = (
+        selection
+        if here is not None
+        else Selection(library, {"task": query["task"], "run": query["run"]})
+    )
     place = here if here is not None else _place(whole, task, name) or 0
     after = whole.rows[place + 1 :]
     pictures = urlencode({"task": task, "run": query["run"], "id": name}, errors="surrogatepass")
@@ -163,7 +198,9 @@ def sample_page(library: Library, environment: Environment, given: Mapping[str, 
         facts=run.manifest.tasks[task],
         own=own,
         others=others,
-        unanswered=[one for one in library.asked[task] if all(one is not answer.run for answer in answers)],
+        unanswered=[
+            one for one in library.asked[task] if all(one is not answer.run for answer in answers)
+        ],
         media=shown_media(sample, run.manifest),
         prompt=_prompt(load_spec(task), sample),
         stream=_stream(selection, sample),
@@ -171,7 +208,11 @@ def sample_page(library: Library, environment: Environment, given: Mapping[str, 
         steps=[
             ("Previous", "p ArrowLeft", whole.rows[place - 1] if place else None),
             ("Next", "n ArrowRight", next(iter(after), None)),
-            ("Next wrong", "w", next((row for row in after if row.outcome in ("wrong", "partly")), None)),
+            (
+                "Next wrong",
+                "w",
+                next((row for row in after if row.outcome in ("wrong", "partly")), None),
+            ),
             ("Random wrong", "r", _random(selection)),
         ],
         pictures=f"media?{pictures}",
@@ -180,7 +221,9 @@ def sample_page(library: Library, environment: Environment, given: Mapping[str, 
 
 
 def bookmark_sample(library: Library, given: Mapping[str, str], form: Mapping[str, str]) -> str:
-    """Bookmark the sample of an address with the form's note, or remove its bookmark; the address of its page."""
+    """Bookmark the sample of an address with the form's note, or remove its bookmark; the address
+    of its page.
+    """
     query, name = lists.parsed(given), given.get("id", "")
     task = given.get("of", query["task"])
     every = Selection(library, {key: query[key] for key in ("task", "run", "model")})
@@ -192,7 +235,10 @@ def bookmark_sample(library: Library, given: Mapping[str, str], form: Mapping[st
 
 def _place(selection: Selection, task: str, name: str) -> int | None:
     """The place of a sample in a list, from 0; None if it is not in it."""
-    return next((place for place, row in enumerate(selection.rows) if (row.task, row.id) == (task, name)), None)
+    return next(
+        (place for place, row in enumerate(selection.rows) if (row.task, row.id) == (task, name)),
+        None,
+    )
 
 
 def _random(selection: Selection) -> Row | None:
@@ -214,19 +260,36 @@ def _ago(seconds: float) -> str:
 
 def _sample_scores(sample: Sample) -> list[tuple[str, float | None, str]]:
     """The sample's own values by metric, and why some are missing."""
-    pending = [*sample.pending, *(metric for metric, score in sample.judged.items() if score.value.pending)]
-    notes = {**dict.fromkeys(sample.limits, "no response"), **dict.fromkeys(pending, "awaits a judge")}
-    shown = [metric for metric, value in sample.scores.items() if value is not None or metric in notes]
+    pending = [
+        *sample.pending,
+        *(metric for metric, score in sample.judged.items() if score.value.pending),
+    ]
+    notes = {
+        **dict.fromkeys(sample.limits, "no response"),
+        **dict.fromkeys(pending, "awaits a judge"),
+    }
+    shown = [
+        metric for metric, value in sample.scores.items() if value is not None or metric in notes
+    ]
     return [(metric, sample.scores[metric], notes.get(metric, "")) for metric in shown]
 
 
-def _read(selection: Selection, task: str, column: str, value: str) -> dict[Run, list[tuple[Sample, str]]]:
-    """The samples of ``task`` with a value in a column, and their outcomes: by run, the selection's own first, in the
-    order of rounds."""
+def _read(
+    selection: Selection, task: str, column: str, value: str
+) -> dict[Run, list[tuple[Sample, str]]]:
+    """The samples of ``task`` with a value in a column, and their outcomes: by run, the selection's
+    own first, in the order of rounds.
+    """
     library = selection.library
     runs = sorted(library.asked[task], key=lambda run: run is not selection.run)
-    owners = {file: (run, table) for run in runs for file, table in library.tables(run, task).items()}
-    metric = selection.metric if any(selection.metric in table.metrics for _, table in owners.values()) else ""
+    owners = {
+        file: (run, table) for run in runs for file, table in library.tables(run, task).items()
+    }
+    metric = (
+        selection.metric
+        if any(selection.metric in table.metrics for _, table in owners.values())
+        else ""
+    )
     found: dict[Run, list[tuple[Sample, str]]] = {run: [] for run in runs}
     query = (
         f"select filename, start, size, {lists.outcome(metric)} from read_parquet($every, filename = true, "
@@ -243,10 +306,14 @@ def _answered(run: Run, sample: Sample, reached: str) -> Answered:
     filtered = [one.filtered for one in sample.repeats] or [sample.filtered]
     failed = sample.failed or (None,) * len(sample.responses)
     replies: list[tuple[str | None, list[tuple[str, list[Segment]]]]] = []
-    for response, reason, text in zip(sample.responses, failed, filtered * len(failed), strict=False):
+    for response, reason, text in zip(
+        sample.responses, failed, filtered * len(failed), strict=False
+    ):
         stages = []
         if reason is None:
-            first, last = read_stages(response) if spec.stage1_template is not None else ("", response)
+            first, last = (
+                read_stages(response) if spec.stage1_template is not None else ("", response)
+            )
             stages = [("Stage 1", [(first, False)])] if first else []
             stages.append(("Stage 2" if first else "", segments(spec, last, text, document)))
         replies.append((reason, stages))
@@ -254,7 +321,9 @@ def _answered(run: Run, sample: Sample, reached: str) -> Answered:
 
 
 def _prompt(spec: TaskSpec, sample: Sample) -> list[tuple[str, str]]:
-    """The prompt as it was sent, by stage; the second stage is rendered again from the first one's output."""
+    """The prompt as it was sent, by stage; the second stage is rendered again from the first one's
+    output.
+    """
     if spec.stage1_template is None or not sample.responses:
         return [("", sample.prompt)]
     first = [("Stage 1", sample.prompt)]
@@ -262,19 +331,25 @@ def _prompt(spec: TaskSpec, sample: Sample) -> list[tuple[str, str]]:
     if not observations or sample.prompt_hash != spec.prompt_hash:
         return first
     try:
-        text = prompt_text(sample.whole_document(), spec.template or "", observations=observations.strip())
+        text = prompt_text(
+            sample.whole_document(), spec.template or "", observations=observations.strip()
+        )
     except (MedtasksError, KeyError) as error:
         text = f"It cannot be rendered again ({first_line(error)})."
     return [*first, ("Stage 2, without media", text)]
 
 
 def _stream(selection: Selection, sample: Sample) -> dict[str, Any] | None:
-    """The timelines of the sample's item by run, the own run first, on one axis, and the ids of the own rounds; None if
-    the item is not a stream."""
+    """The timelines of the sample's item by run, the own run first, on one axis, and the ids of the
+    own rounds; None if the item is not a stream.
+    """
     benchmark, item = load_spec(sample.task).benchmark, str(sample.document.get("item_id") or "")
     if benchmark.timeline is None or not item:
         return None
-    rounds = [(run, [one for one, _ in found]) for run, found in _read(selection, sample.task, "item", item).items()]
+    rounds = [
+        (run, [one for one, _ in found])
+        for run, found in _read(selection, sample.task, "item", item).items()
+    ]
     lines: list[tuple[str, Timeline]] = []
     for place, (run, samples) in enumerate(rounds):
         items = joined_items(benchmark, [one.view() for one in samples]).items
@@ -283,24 +358,37 @@ def _stream(selection: Selection, sample: Sample) -> dict[str, Any] | None:
             return None
         lines += [(run.label, line) for line in found[:1]]
     document, ids = sample.document, [one.sample_id for one in rounds[0][1]]
-    window = [document.get("window_start"), document.get("window_end"), *(document.get("times") or ())]
-    axis = time_axis([line for _, line in lines], [float(time) for time in window if time is not None])
+    window = [
+        document.get("window_start"),
+        document.get("window_end"),
+        *(document.get("times") or ()),
+    ]
+    axis = time_axis(
+        [line for _, line in lines], [float(time) for time in window if time is not None]
+    )
     return {"axis": axis, "lines": lines, "ids": ids, "here": ids.index(sample.sample_id)}
 
 
-def segments(spec: TaskSpec, response: str, filtered: str, document: Mapping[str, Any]) -> list[Segment]:
+def segments(
+    spec: TaskSpec, response: str, filtered: str, document: Mapping[str, Any]
+) -> list[Segment]:
     """``response``, with the part marked that became ``filtered``; unmarked if that cannot be told.
 
-    A text is marked where it is last. Of a letter that is the last mention without which the extraction changes, else
-    the last ones that change it together.
+    A text is marked where it is last. Of a letter that is the last mention without which the
+    extraction changes, else the last ones that change it together.
     """
     words, letter = r"\s+".join(map(re.escape, filtered.split())), len(filtered) == 1
     pattern = rf"(?<![^\W\d_]){words}(?![^\W\d_])" if letter else words
-    mentions = [match.span() for match in re.finditer(pattern, response, re.IGNORECASE)] if words else []
+    mentions = (
+        [match.span() for match in re.finditer(pattern, response, re.IGNORECASE)] if words else []
+    )
     spans = mentions[-1:]
     if letter:
         spans, last = [], mentions[-_MOST:][::-1]
-        for tried in (*([one] for one in last), *(last[:count] for count in range(2, len(last) + 1))):
+        for tried in (
+            *([one] for one in last),
+            *(last[:count] for count in range(2, len(last) + 1)),
+        ):
             text = response
             for start, stop in tried:
                 text = f"{text[:start]}{' ' * (stop - start)}{text[stop:]}"

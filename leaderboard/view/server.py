@@ -1,5 +1,6 @@
-"""The local server: for this computer's user alone, under a random path. It serves no file but the site's; the only
-thing that a page can write is a bookmark."""
+"""The local server: for this computer's user alone, under a random path. It serves no file but the
+site's; the only thing that a page can write is a bookmark.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +38,12 @@ _HEADERS = {
     "X-Frame-Options": "DENY",
 }
 """Sent with every answer, refusals included."""
-_TYPES = {".css": "text/css", ".html": "text/html", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_TYPES = {
+    ".css": "text/css",
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+}
 """Media types of files; all others are downloads."""
 _ASSETS = {
     f"assets/{path.name}": path
@@ -56,8 +62,8 @@ _PAUSE = 2.0
 class View:
     """What is served: pages of the latest library, which is read again when results come or go.
 
-    ``paths`` are result directories, or trees that contain some. Nothing is read before :meth:`read`; until then, pages
-    say how far it is.
+    ``paths`` are result directories, or trees that contain some. Nothing is read before
+    :meth:`read`; until then, pages say how far it is.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
@@ -90,10 +96,14 @@ class View:
         return "index.html" if self._library is None or self._library.board.runs else "live.html"
 
     def read(self) -> None:
-        """Read the results, unless none came or went since the last time; then make the tables of their samples."""
+        """Read the results, unless none came or went since the last time; then make the tables of
+        their samples.
+        """
 
         def report(done: int, total: int) -> None:
-            self._progress = f"reading {min(done + 1, total)} of {total}" if total else "reading results"
+            self._progress = (
+                f"reading {min(done + 1, total)} of {total}" if total else "reading results"
+            )
 
         if not self._reading.acquire(blocking=False):
             return  # they are being read
@@ -104,7 +114,11 @@ class View:
             if self._ended.is_set() or (self._library is not None and state == self._state):
                 return
             library = read_library(self._paths, report)
-            self._environment, self._library, self._state = view_environment(library.board), library, state
+            self._environment, self._library, self._state = (
+                view_environment(library.board),
+                library,
+                state,
+            )
             self._read_once.set()
             for task in library.tasks:
                 for run in library.asked[task]:
@@ -129,15 +143,19 @@ class View:
         self._ended.set()
 
     def answer(self, name: str, given: Mapping[str, str]) -> web.Response:
-        """The page or file called ``name``; `MedtasksError` if there is none, or if the parameters ``given`` ask for
-        something that does not exist or cannot be read."""
+        """The page or file called ``name``; `MedtasksError` if there is none, or if the parameters
+        ``given`` ask for something that does not exist or cannot be read.
+        """
         kind = _TYPES.get(Path(name).suffix, "application/octet-stream")
         if name in _ASSETS:
             return _response(_ASSETS[name].read_bytes(), kind)
         if self._library is None and name.endswith(".html") and not self._failed:
             return self.page("waiting.html.j2", progress=self._progress)
         library = self.wait()
-        if name in ("samples.html", "sample.html"):  # the static site has all on one page, and links to that
+        if name in (
+            "samples.html",
+            "sample.html",
+        ):  # the static site has all on one page, and links to that
             make = list_page if name == "samples.html" and "id" not in given else sample_page
             return _response(make(library, self._environment, given))
         if name in ("samples.csv", "samples.jsonl"):
@@ -146,11 +164,17 @@ class View:
             with self._following:
                 known = self._unfinished
                 folders = self._found(unfinished_runs)
-                self._unfinished = {folder: known.get(folder) or UnfinishedRun(folder) for folder in folders}
+                self._unfinished = {
+                    folder: known.get(folder) or UnfinishedRun(folder) for folder in folders
+                }
                 live = [run.now() for run in self._unfinished.values()]
             return self.page(f"{name.replace('-', '_')}.j2", "live.html", live=live)
         if name == "media":
-            task, number, small = given.get("task", ""), given.get("n", "0"), given.get("small") == "1"
+            task, number, small = (
+                given.get("task", ""),
+                given.get("n", "0"),
+                given.get("small") == "1",
+            )
             if not number.isdecimal() or len(number) > 6:
                 raise UsageError(f"{number}: not the number of a picture.")
             run = library.run(given.get("run", ""), task)
@@ -160,9 +184,13 @@ class View:
             raise UsageError("There is no such page.")
         return _response(library.files[name](), kind)
 
-    def page(self, template: str, page: str = "", status: int = 200, **values: object) -> web.Response:
+    def page(
+        self, template: str, page: str = "", status: int = 200, **values: object
+    ) -> web.Response:
         """A page from a template; ``page`` is the name by which the navigation knows it."""
-        return _response(self._environment.get_template(template).render(page=page, **values), status=status)
+        return _response(
+            self._environment.get_template(template).render(page=page, **values), status=status
+        )
 
 
 def _response(content: bytes | str, kind: str = "text/html", status: int = 200) -> web.Response:
@@ -193,7 +221,9 @@ def application(view: View, token: str) -> web.Application:
             return await handler(request)
         except web.HTTPException:
             raise
-        except Exception as error:  # ours, of code of other packages, and of files that change under our hands
+        except (
+            Exception
+        ) as error:  # ours, of code of other packages, and of files that change under our hands
             text = str(error) if isinstance(error, MedtasksError) else first_line(error)
             status = 404 if isinstance(error, UsageError) else 500
             return view.page("message.html.j2", status=status, text=text)
@@ -226,7 +256,8 @@ def in_background(work: Callable[[], object]) -> None:
 
 
 async def serve(view: View, port: int, ready: Callable[[str], None]) -> None:
-    """Serve ``view`` until it is cancelled, on a ``port`` (0 for any that is free); `UsageError` if that is taken.
+    """Serve ``view`` until it is cancelled, on a ``port`` (0 for any that is free); `UsageError` if
+    that is taken.
 
     ``ready`` is called with the address, which contains the token, once requests are answered.
     """
@@ -240,6 +271,8 @@ async def serve(view: View, port: int, ready: Callable[[str], None]) -> None:
         await asyncio.Event().wait()
     except OSError as error:
         reason = os.strerror(error.errno or 0)
-        raise UsageError(f"--port {port}: cannot be used ({reason}); give another, or none.") from error
+        raise UsageError(
+            f"--port {port}: cannot be used ({reason}); give another, or none."
+        ) from error
     finally:
         await runner.cleanup()

@@ -16,14 +16,19 @@ from medtasks.runs.table import ABSENT, AWAITING, FAILED, PENDING, PRESENT
 
 @dataclass(frozen=True)
 class Table:
-    """An Arrow table (``arrow``). Polars, DuckDB, pandas and pyarrow also read the object itself, without a copy."""
+    """An Arrow table (``arrow``). Polars, DuckDB, pandas and pyarrow also read the object itself,
+    without a copy.
+    """
 
     arrow: Any
 
     @property
     def columns(self) -> dict[str, str]:
         """What each column holds, with its unit, by name."""
-        return {field.name: (field.metadata or {}).get(b"description", b"").decode() for field in self.arrow.schema}
+        return {
+            field.name: (field.metadata or {}).get(b"description", b"").decode()
+            for field in self.arrow.schema
+        }
 
     def to_pandas(self) -> Any:
         """The table as a `pandas.DataFrame`."""
@@ -86,7 +91,13 @@ ITEMS: Mapping[str, str] = {
 }
 """Columns of `Run.items`."""
 
-STATES = {ABSENT: "absent", PRESENT: "scored", FAILED: "failed", PENDING: "pending", AWAITING: "awaiting"}
+STATES = {
+    ABSENT: "absent",
+    PRESENT: "scored",
+    FAILED: "failed",
+    PENDING: "pending",
+    AWAITING: "awaiting",
+}
 TYPES = {
     **dict.fromkeys(("value", "low", "high", "chance", "constant", "least", "most"), pa.float64()),
     **dict.fromkeys(("items", "answered", "judged"), pa.int64()),
@@ -101,12 +112,16 @@ def repeated(size: int, **texts: str) -> dict[str, Any]:
 
 
 def joined(
-    parts: Sequence[Any], descriptions: Mapping[str, str], asked: str | None = None, known: Iterable[str] = ()
+    parts: Sequence[Any],
+    descriptions: Mapping[str, str],
+    asked: str | None = None,
+    known: Iterable[str] = (),
 ) -> Table:
-    """The rows of several Arrow tables, of what was ``asked`` for; a column that one of them lacks is null there.
+    """The rows of several Arrow tables, of what was ``asked`` for; a column that one of them lacks
+    is null there.
 
-    ``descriptions`` are those of columns by name, or by the beginning of their names if it ends with ``_``; ``known``
-    are the names that could have been asked for.
+    ``descriptions`` are those of columns by name, or by the beginning of their names if it ends
+    with ``_``; ``known`` are the names that could have been asked for.
 
     Raises:
         UsageError: there is no table, since no run has what was asked for.
@@ -119,6 +134,8 @@ def joined(
 
     def described(field: Any) -> Any:
         prefix = f"{field.name.partition('_')[0]}_"
-        return field.with_metadata({"description": descriptions.get(field.name) or descriptions[prefix]})
+        return field.with_metadata(
+            {"description": descriptions.get(field.name) or descriptions[prefix]}
+        )
 
     return Table(found.cast(pa.schema(map(described, found.schema))))

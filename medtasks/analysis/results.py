@@ -1,4 +1,6 @@
-"""What the commands compute of runs, as objects: comparisons, ranks, plans, boards and their figures."""
+"""What the commands compute of runs, as objects: comparisons, ranks, plans, boards and their
+figures.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ def compare(
         UsageError: the runs have no task in common, or lack ``task`` or ``metric``.
         MedtasksError: a run cannot be read.
     """
-    return compare_runs(scored_of(first), scored_of(second), task=task, metric=metric, progress=progress)
+    return compare_runs(
+        scored_of(first), scored_of(second), task=task, metric=metric, progress=progress
+    )
 
 
 def plan(
@@ -73,17 +77,22 @@ def plan(
     difference: float | None = None,
     shares: Sequence[float] = SHARES,
 ) -> Plan:
-    """The minimum detectable differences of subsets of a task or group, as ``medtasks plan`` prints them.
+    """The minimum detectable differences of subsets of a task or group, as ``medtasks plan`` prints
+    them.
 
     Arguments and errors are those of `medtasks.leaderboard.rank.planning.plan_task`.
     """
     scored = [scored_of(pilot) for pilot in pilots]
-    return plan_task(task, metric, scored, score=score, icc=icc, difference=difference, shares=shares)
+    return plan_task(
+        task, metric, scored, score=score, icc=icc, difference=difference, shares=shares
+    )
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """The models ranked by one score, best first, with the board's ``ranking`` and what it shows in a sentence."""
+    """The models ranked by one score, best first, with the board's ``ranking`` and what it shows in
+    a sentence.
+    """
 
     ranking: Ranking
     finding: str
@@ -93,8 +102,11 @@ class Ranks:
         return self.table._repr_html_()
 
 
-def rank(runs: AnyRuns, task: str, metric: str | None = None, *, demonstration: bool | None = None) -> Ranks:
-    """The models of comparable runs ranked by one score, as on a board: values, rank intervals, groups, all pairs.
+def rank(
+    runs: AnyRuns, task: str, metric: str | None = None, *, demonstration: bool | None = None
+) -> Ranks:
+    """The models of comparable runs ranked by one score, as on a board: values, rank intervals,
+    groups, all pairs.
 
     Args:
         runs: runs, or directories that contain some.
@@ -108,7 +120,9 @@ def rank(runs: AnyRuns, task: str, metric: str | None = None, *, demonstration: 
     metric = metric or default_metric(task)
     benchmark = load_spec(task).metadata.benchmark
     headline: Sequence[Column] = getattr(all_layouts().get(benchmark), "headline", ())
-    label = next((one.label for one in headline if (one.task, one.metric) == (task, metric)), metric)
+    label = next(
+        (one.label for one in headline if (one.task, one.metric) == (task, metric)), metric
+    )
     layout = BoardLayout(benchmark, headline=(Column(task, metric, label),))
     made = board(runs, demonstration=demonstration, published=False, layouts=[layout])
     tables = [one.tables[0] for one in made.benchmarks]
@@ -116,7 +130,9 @@ def rank(runs: AnyRuns, task: str, metric: str | None = None, *, demonstration: 
     if not rankings:
         reasons = [one.reason for one in made.refused]
         reasons += [reason for table in tables for row in table.apart for reason in row.reasons]
-        raise UsageError(f"{task}, {metric}: no run can be ranked ({first_names(reasons) or 'none has this score'}).")
+        raise UsageError(
+            f"{task}, {metric}: no run can be ranked ({first_names(reasons) or 'none has this score'})."
+        )
     (ranking,) = rankings
     cells = {row.model: row.cells[ranking.column.key] for row in tables[0].rows}
     rows = []
@@ -125,28 +141,51 @@ def rank(runs: AnyRuns, task: str, metric: str | None = None, *, demonstration: 
         ends = "" if one.best is None else f"{one.best}–{one.worst}"
         value = "" if cell.value is None else number(cell.value, unit)
         name, letters = made.models[one.model].name, ", ".join(one.letters)
-        rows.append((f"{one.rank}", ends, name, value, interval(cell.low, cell.high, unit), letters))
+        rows.append(
+            (f"{one.rank}", ends, name, value, interval(cell.low, cell.high, unit), letters)
+        )
     notes = [finding(ranking, made.models, cells)]
-    notes += [f"not ranked: {made.models[model].name} ({reason})" for model, reason in ranking.unranked.items()]
-    columns = ("rank", "95 % interval", "model", f"{label} ({column_note(ranking.column)})", "95 % interval", "group")
+    notes += [
+        f"not ranked: {made.models[model].name} ({reason})"
+        for model, reason in ranking.unranked.items()
+    ]
+    columns = (
+        "rank",
+        "95 % interval",
+        "model",
+        f"{label} ({column_note(ranking.column)})",
+        "95 % interval",
+        "group",
+    )
     return Ranks(ranking, notes[0], TextTable(columns, rows, f"{task}, {metric}", notes))
 
 
 class Board(BoardData):  # type: ignore[misc]
-    """A leaderboard as data, the content of ``board.json``; a notebook shows its headline tables."""
+    """A leaderboard as data, the content of ``board.json``; a notebook shows its headline
+    tables.
+    """
 
     def latex(self, benchmark: str, table: str = "headline", *, intervals: bool = True) -> str:
-        """A table of a benchmark in LaTeX (``booktabs``), as the board's own exports, with intervals or without.
+        """A table of a benchmark in LaTeX (``booktabs``), as the board's own exports, with
+        intervals or without.
 
         Raises:
             UsageError: the board has no such table; the message lists those that it has.
         """
-        known = {f"{content.name} of {one.name}": (one, content) for one in self.benchmarks for content in one.tables}
+        known = {
+            f"{content.name} of {one.name}": (one, content)
+            for one in self.benchmarks
+            for content in one.tables
+        }
         if found := known.get(f"{table} of {benchmark}"):
             return str(as_latex(self, *found, intervals=intervals))
-        raise UsageError(f"table {table} of {benchmark}: not on this board, which has {first_names(known, 12)}.")
+        raise UsageError(
+            f"table {table} of {benchmark}: not on this board, which has {first_names(known, 12)}."
+        )
 
-    def methods(self, benchmark: str, form: Literal["markdown", "latex", "bibtex"] = "markdown") -> str:
+    def methods(
+        self, benchmark: str, form: Literal["markdown", "latex", "bibtex"] = "markdown"
+    ) -> str:
         """How the headline scores of a benchmark were made, for the methods section of a paper.
 
         Args:
@@ -213,7 +252,9 @@ def board(
                 refused.append(Refused(folder=run.name, reason=first_line(error)))
     finished = [run.path for run in chosen if run._load is None and run.path is not None]
     if finished:
-        with tqdm(desc="reading results", delay=2, leave=False) as bar:  # none for work done within two seconds
+        with tqdm(
+            desc="reading results", delay=2, leave=False
+        ) as bar:  # none for work done within two seconds
 
             def update(done: int, total: int) -> None:
                 bar.total = total
@@ -226,7 +267,9 @@ def board(
         refused,
         title=title,
         models=None if models is None else read_by_model(Path(models), Described),
-        demonstration=any(one.public.mini for one in scored) if demonstration is None else demonstration,
+        demonstration=any(one.public.mini for one in scored)
+        if demonstration is None
+        else demonstration,
         published=published,
         prices=None if prices is None else read_by_model(Path(prices), Price),
         layouts=layouts,
@@ -281,11 +324,17 @@ def plot(board: Board, name: str | None = None, benchmark: str | None = None) ->
     Raises:
         UsageError: there is no such figure; the message lists those of the board.
     """
-    known = [(one.name, plot, figure) for one in board.benchmarks for plot, figure in figures_of(board, one).items()]
+    known = [
+        (one.name, plot, figure)
+        for one in board.benchmarks
+        for plot, figure in figures_of(board, one).items()
+    ]
     fitting = [one for one in known if benchmark in (None, one[0]) and name in (None, one[1])]
     if not fitting:
         near = [one for one in known if benchmark == one[0]] or known
         listed = first_names((f"{plot} of {of}" for of, plot, _ in near), 12) or "none"
-        raise UsageError(f"plot {name or ''} of {benchmark or 'any benchmark'}: not on this board, which has {listed}.")
+        raise UsageError(
+            f"plot {name or ''} of {benchmark or 'any benchmark'}: not on this board, which has {listed}."
+        )
     figure = fitting[0][2]
     return Picture(figure.plot.name, figure.alt, board, figure)

@@ -22,7 +22,14 @@ from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_run
 from medtasks.leaderboard.view.media import pictures
 from medtasks.leaderboard.view.parquet import SampleTables, table_of
 from medtasks.metrics.registry import get_metric, unit_of
-from medtasks.runs.find import SUFFIX, finished_run, is_unfinished, require_directory, run_folders, unfinished_runs
+from medtasks.runs.find import (
+    SUFFIX,
+    finished_run,
+    is_unfinished,
+    require_directory,
+    run_folders,
+    unfinished_runs,
+)
 from medtasks.runs.manifest import RunManifest, now
 from medtasks.runs.record import RunRecord, read_manifest
 from medtasks.runs.run import score_unfinished
@@ -49,7 +56,9 @@ _OF_SCORE = {
 
 
 class _Tables:
-    """The tables of one run, or of several: then with the rows of all, without runs that lack the task or metric."""
+    """The tables of one run, or of several: then with the rows of all, without runs that lack the
+    task or metric.
+    """
 
     def samples(self, task: str | None = None) -> Table:
         """The samples of all tasks, or of one task or group, a row each, as they are scored here.
@@ -59,7 +68,9 @@ class _Tables:
         stored, parts = SampleTables(), []
         for run in _each(self):
             known = run.manifest.tasks
-            for name in [one for one in (known if task is None else leaf_tasks(task)) if one in known]:
+            for name in [
+                one for one in (known if task is None else leaf_tasks(task)) if one in known
+            ]:
                 if name not in run.scored.verification:  # of a package that is not installed
                     continue
                 if run._record is not None:
@@ -68,10 +79,21 @@ class _Tables:
                 else:
                     assert run.path is not None
                     found = pq.read_table(stored.table(run.path, run.scored, name).file)
-                public = [one for one in found.column_names if one in SAMPLES or one.startswith("score_")]
+                public = [
+                    one for one in found.column_names if one in SAMPLES or one.startswith("score_")
+                ]
                 columns = {one: found[one] for one in public if one != "task"}
-                parts.append(pa.table({**repeated(len(found), run=run.name, model=run.model, task=name), **columns}))
-        return joined(parts, SAMPLES, task, (name for run in _each(self) for name in run.manifest.tasks))
+                parts.append(
+                    pa.table(
+                        {
+                            **repeated(len(found), run=run.name, model=run.model, task=name),
+                            **columns,
+                        }
+                    )
+                )
+        return joined(
+            parts, SAMPLES, task, (name for run in _each(self) for name in run.manifest.tasks)
+        )
 
     def scores(self) -> Table:
         """All scores, a row for each metric of each task, group and group of a breakdown."""
@@ -88,15 +110,26 @@ class _Tables:
                     low, high = score.interval or (None, None)
                     least, most = score.bounds or (None, None)
                     signature = part_signature(entry.signatures[metric], breakdown, group)
-                    row = place | {"metric": metric, "unit": unit_of(metric), "signature": signature}
-                    row |= {"low": low, "high": high, "least": least, "most": most, "items": score.samples}
+                    row = place | {
+                        "metric": metric,
+                        "unit": unit_of(metric),
+                        "signature": signature,
+                    }
+                    row |= {
+                        "low": low,
+                        "high": high,
+                        "least": least,
+                        "most": most,
+                        "items": score.samples,
+                    }
                     row |= score.model_dump(include=_OF_SCORE)
                     rows.append(row)
         schema = pa.schema([(name, TYPES.get(name, pa.string())) for name in SCORES])
         return joined([pa.Table.from_pylist(rows, schema=schema)], SCORES)
 
     def items(self, task: str | None = None, metric: str | None = None) -> Table:
-        """What scores are made of, a row for each item and metric; by default of all tasks and metrics.
+        """What scores are made of, a row for each item and metric; by default of all tasks and
+        metrics.
 
         A group has the items of its tasks, and metrics over several of them.
         """
@@ -105,8 +138,17 @@ class _Tables:
         for run in _each(self):
             entries, names = run.scored.entries, run.manifest.tasks if task is None else [task]
             tables = [entries[name].table for name in names if name in entries]
-            known.update(run.manifest.tasks if metric is None else (name for one in tables for name in one.metrics))
-            found = [(table, name) for table in tables for name in table.metrics if metric in (None, name)]
+            known.update(
+                run.manifest.tasks
+                if metric is None
+                else (name for one in tables for name in one.metrics)
+            )
+            found = [
+                (table, name)
+                for table in tables
+                for name in table.metrics
+                if metric in (None, name)
+            ]
             for table, name in found:
                 size, column = len(table.items), table.column(name)
                 with np.errstate(invalid="ignore", divide="ignore"):
@@ -124,7 +166,10 @@ class _Tables:
                     "value": pa.array(values, mask=~np.isfinite(values)),
                     **repeated(size, unit=unit_of(name)),
                     "statistics": pa.ListArray.from_arrays(offsets, flat),
-                    **{f"group_{key}": pa.array(keys, pa.list_(pa.string())) for key, keys in table.groups.items()},
+                    **{
+                        f"group_{key}": pa.array(keys, pa.list_(pa.string()))
+                        for key, keys in table.groups.items()
+                    },
                 }
                 parts.append(pa.table(columns))
         return joined(parts, ITEMS, task if metric is None else metric, known)
@@ -134,7 +179,8 @@ class _Tables:
 class Run(_Tables):
     """One run: a result directory, the replies of an unfinished run, or predictions scored here.
 
-    Nothing is read before it is asked for. ``name`` is the path of the directory; empty if the run is not saved.
+    Nothing is read before it is asked for. ``name`` is the path of the directory; empty if the run
+    is not saved.
     """
 
     name: str
@@ -171,7 +217,8 @@ class Run(_Tables):
 
     @cached_property
     def scored(self) -> ScoredRun:
-        """The run as a board scores it: from its responses, by the data and the rules of this machine.
+        """The run as a board scores it: from its responses, by the data and the rules of this
+        machine.
 
         Raises:
             MedtasksError: it cannot be read or scored.
@@ -184,11 +231,14 @@ class Run(_Tables):
 
     @property
     def notes(self) -> list[str]:
-        """What a reader of the scores must know: blind, miniature data, unanswered documents, claimed scores."""
+        """What a reader of the scores must know: blind, miniature data, unanswered documents,
+        claimed scores.
+        """
         return [*self._remarks, *self.scored.public.notes]
 
     def pictures(self, task: str, sample_id: str) -> list[Image]:
-        """What the model was shown of a sample of a task, in order, as PIL images of the data prepared here.
+        """What the model was shown of a sample of a task, in order, as PIL images of the data
+        prepared here.
 
         Raises:
             MedtasksError: the data of the run are not prepared here, or have no such sample.
@@ -203,7 +253,9 @@ class Run(_Tables):
             for name, entry in self.scored.entries.items()
             for metric, score in headline_scores(entry.scores).items()
         ]
-        return TextTable(("task", "metric", "score [95 % interval]", "items"), rows, self.model, self.notes)
+        return TextTable(
+            ("task", "metric", "score [95 % interval]", "items"), rows, self.model, self.notes
+        )
 
     def _repr_html_(self) -> str:
         return self.table._repr_html_()
@@ -215,7 +267,9 @@ def _each(of: Any) -> Sequence[Run]:
 
 
 class Runs(tuple[Run, ...], _Tables):
-    """Several runs; their tables have the rows of all, told apart by the columns ``run`` and ``model``."""
+    """Several runs; their tables have the rows of all, told apart by the columns ``run`` and
+    ``model``.
+    """
 
     def __getitem__(self, place: Any) -> Any:
         found = super().__getitem__(place)
@@ -228,15 +282,23 @@ class Runs(tuple[Run, ...], _Tables):
         rows = []
         for run in self:
             tasks = ", ".join(run.manifest.groups or run.manifest.tasks)
-            rows.append((run.name, run.model, tasks, run.manifest.created, "unfinished" if run.unfinished else ""))
+            rows.append(
+                (
+                    run.name,
+                    run.model,
+                    tasks,
+                    run.manifest.created,
+                    "unfinished" if run.unfinished else "",
+                )
+            )
         return TextTable(("run", "model", "tasks", "created", ""), rows)._repr_html_()
 
 
 def open(*paths: str | Path | Iterable[str | Path]) -> Runs:
     """The runs at or below ``paths``, in the order of their paths; nothing is read yet.
 
-    A path is a result directory (``…_medtasks``), a directory that contains some, at any depth, or an unfinished run.
-    Several are given one by one, or as a list.
+    A path is a result directory (``…_medtasks``), a directory that contains some, at any depth, or
+    an unfinished run. Several are given one by one, or as a list.
 
     Raises:
         UsageError: no path is given, one is not a directory, or there is no run.
@@ -248,7 +310,9 @@ def open(*paths: str | Path | Iterable[str | Path]) -> Runs:
         else:
             named += one_or_several
     if not named:
-        raise UsageError("open() needs a path; give a result directory (…_medtasks), or one that contains some.")
+        raise UsageError(
+            "open() needs a path; give a result directory (…_medtasks), or one that contains some."
+        )
     runs: list[Run] = []
     for path in map(Path, named):
         require_directory(path)
@@ -257,7 +321,9 @@ def open(*paths: str | Path | Iterable[str | Path]) -> Runs:
         runs += [Run(str(folder), folder) for folder in run_folders(path)]
     found = {Path(run.name).resolve(): run for run in reversed(runs)}  # the first of several names
     if not found:
-        raise UsageError(f"{named[0]}: contains no result directory (…{SUFFIX}); give one, or a directory of some.")
+        raise UsageError(
+            f"{named[0]}: contains no result directory (…{SUFFIX}); give one, or a directory of some."
+        )
     return Runs(found[key] for key in sorted(found))
 
 

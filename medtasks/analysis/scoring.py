@@ -1,4 +1,6 @@
-"""Runs made from Python: predictions scored without a model, and tasks evaluated in this process."""
+"""Runs made from Python: predictions scored without a model, and tasks evaluated in this
+process.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +34,15 @@ def score(
     epoch: int | None = None,
     out: str | Path | None = None,
 ) -> Run:
-    """The run made of predictions from elsewhere, scored as by ``medtasks score``; `Run.notes` counts what is missing.
+    """The run made of predictions from elsewhere, scored as by ``medtasks score``; `Run.notes`
+    counts what is missing.
 
     Args:
-        predictions: a data frame (pandas, Polars, Arrow), an iterable of mappings, or a prediction file. Rows have
-            ``sample_id`` and ``response``; instead of the first they may have ``img_id`` and ``question``.
-        task: the task or group that the predictions are for, such as the group of a whole benchmark.
+        predictions: a data frame (pandas, Polars, Arrow), an iterable of mappings, or a prediction
+            file. Rows have ``sample_id`` and ``response``; instead of the first they may have
+            ``img_id`` and ``question``.
+        task: the task or group that the predictions are for, such as the group of a whole
+        benchmark.
         model: name of the model that made them.
         columns: other names of the columns, by ours.
         verdicts_of: also import their verdicts, as those of this judge.
@@ -47,16 +52,21 @@ def score(
     Raises:
         UsageError: there is no such task, group or column, or ``out`` exists.
         NotPreparedError: the data are not prepared.
-        DataError: a row has no column for the response or no id, predictions for a sample differ, or none matches a
-            document. A response of None counts as failed, one of NaN, pandas' empty cell, as an empty answer.
+        DataError: a row has no column for the response or no id, predictions for a sample differ,
+            or none matches a document. A response of None counts as failed, one of NaN, pandas'
+            empty cell, as an empty answer.
     """
     if isinstance(predictions, str | Path):
         path = Path(predictions)
         file = PredictionFile(path, recognise(path), task, columns or {}, model, verdicts_of, epoch)
         run = score_predictions(file)
     else:
-        file = PredictionFile(Path("from Python"), "python", task, columns or {}, model, verdicts_of, epoch)
-        read = predictions_in_rows(_rows(predictions, file.columns.get("response", "response")), file.columns)
+        file = PredictionFile(
+            Path("from Python"), "python", task, columns or {}, model, verdicts_of, epoch
+        )
+        read = predictions_in_rows(
+            _rows(predictions, file.columns.get("response", "response")), file.columns
+        )
         content = canonical_json([[dict(one.keys), *one.answer] for one in read])
         run = score_rows(read, file, short_hash(content))
     saved = None if out is None else write_run(Path(out), run)
@@ -66,8 +76,8 @@ def score(
 def _rows(predictions: Any, response: str) -> Iterator[SourceRow]:
     """The rows of what Python calls predictions; ``response`` is the name of that column.
 
-    pandas reads an empty cell of a CSV file as NaN, so a NaN response is an empty one, as the command line reads it.
-    None, and null in Polars and Arrow, means that there is no response.
+    pandas reads an empty cell of a CSV file as NaN, so a NaN response is an empty one, as the
+    command line reads it. None, and null in Polars and Arrow, means that there is no response.
     """
     if type(predictions).__module__.partition(".")[0] == "pandas":
         predictions = predictions.to_dict("records")
@@ -109,25 +119,32 @@ def evaluate(
 ) -> Run:
     """The run of a model on some tasks, evaluated by lmms-eval in this process and saved.
 
-    An interrupted call continues when it is repeated, as the command does: finished replies are on disk.
+    An interrupted call continues when it is repeated, as the command does: finished replies are on
+    disk.
 
     Args:
-        model: a back-end of lmms-eval or medtasks, such as ``medtasks_vlm``; or a function that is called with the
-            messages of each request (``[{"role": "user", "content": [{"type": "image", "url": <PIL image>},
-            {"type": "text", "text": "…"}]}]``) and returns the answer. What it raises is counted as a failed request.
+        model: a back-end of lmms-eval or medtasks, such as ``medtasks_vlm``; or a function that is
+            called with the messages of each request (``[{"role": "user", "content": [{"type":
+            "image", "url": <PIL image>}, {"type": "text", "text": "…"}]}]``) and returns the
+            answer. What it raises is counted as a failed request.
         tasks: tasks or groups.
         model_args: arguments of the back-end.
         output_path: the directory of results.
         limit: only so many documents of each task.
         batch_size: of the back-end.
-        gen_kwargs: generation settings that replace those of the tasks, ``key=value`` with commas between them.
+        gen_kwargs: generation settings that replace those of the tasks, ``key=value`` with commas
+        between them.
     """
     from medtasks.harness import run_tasks
 
     names = [tasks] if isinstance(tasks, str) else list(tasks)
     for name in names:
         load_spec(name)
-    given = model_args if isinstance(model_args, str) else ",".join(f"{key}={one}" for key, one in model_args.items())
+    given = (
+        model_args
+        if isinstance(model_args, str)
+        else ",".join(f"{key}={one}" for key, one in model_args.items())
+    )
     backend: Any = model
     if not isinstance(model, str):
         from medtasks.adapters.function import MedtasksFunction
@@ -137,7 +154,13 @@ def evaluate(
         backend = MedtasksFunction(model)
         given = backend.arguments
     folder = run_tasks(
-        backend, given, names, Path(output_path), limit=limit, gen_kwargs=gen_kwargs, batch_size=batch_size
+        backend,
+        given,
+        names,
+        Path(output_path),
+        limit=limit,
+        gen_kwargs=gen_kwargs,
+        batch_size=batch_size,
     )
     (run,) = open(folder)
     return run

@@ -1,4 +1,6 @@
-"""Filters turn raw responses into what is scored; each has a version, which is part of the protocol hash."""
+"""Filters turn raw responses into what is scored; each has a version, which is part of the protocol
+hash.
+"""
 
 from __future__ import annotations
 

@@ -2,21 +2,25 @@
 
 arXiv 2607.01751 (equation 5) allows these three replies. The rules, the same for every model:
 
-1. Thinking, markup and lines that repeat the instruction's format are removed; a JSON object with a state becomes
-   lines. If nothing is left the status is ``empty``.
-2. A state *stands* if it begins a line, after bullets, a round number or a time, and is followed by the line's end,
-   by a sign or by *because*, *since*, *due to*; a few closing words may be between (``No alert needed at this
-   time.``). Followed by other words it is prose (``uncertain whether to alert``), as it is within a sentence or a
-   question. If no line has a state, sentences are read as lines are.
-3. Ranks: at the start of a line; after a label (``Response:``, ``State:``, alone on the line above, within a line; for
-   ``alert:`` and the other states any short one, as ``Safety:``); after a label with *final*, an answer tag or a box.
-   The last state decides alone if it outranks every earlier different one, or if they are taken back (``wait``), also
-   on their own line (``alert: polyp. Correction: it is a bubble. no_alert``); otherwise all of them count, as do two
-   on one line (``uncertain (alert)``).
-4. Exactly one state is ``ok``. None, or several different ones, is ``invalid``: no partial credit, never positive.
-5. The text after ``alert`` up to the next state is the reason, without a leading ``Reason:``; if nothing follows, it
-   is an earlier alert's reason or a ``Reason:`` line. In ``Alert: no_alert`` *alert* is a label; ``Alert: no`` is
-   ``no_alert``, as are denials in words (``There is no reason to alert.``, ``alert level: none``).
+1. Thinking, markup and lines that repeat the instruction's format are removed; a JSON object with a
+   state becomes lines. If nothing is left the status is ``empty``.
+2. A state *stands* if it begins a line, after bullets, a round number or a time, and is followed by
+   the line's end, by a sign or by *because*, *since*, *due to*; a few closing words may be between
+   (``No alert needed at this time.``). Followed by other words it is prose (``uncertain whether to
+   alert``), as it is within a sentence or a question. If no line has a state, sentences are read as
+   lines are.
+3. Ranks: at the start of a line; after a label (``Response:``, ``State:``, alone on the line above,
+   within a line; for ``alert:`` and the other states any short one, as ``Safety:``); after a label
+   with *final*, an answer tag or a box. The last state decides alone if it outranks every earlier
+   different one, or if they are taken back (``wait``), also on their own line (``alert: polyp.
+   Correction: it is a bubble. no_alert``); otherwise all of them count, as do two on one line
+   (``uncertain (alert)``).
+4. Exactly one state is ``ok``. None, or several different ones, is ``invalid``: no partial credit,
+never positive.
+5. The text after ``alert`` up to the next state is the reason, without a leading ``Reason:``; if
+   nothing follows, it is an earlier alert's reason or a ``Reason:`` line. In ``Alert: no_alert``
+   *alert* is a label; ``Alert: no`` is ``no_alert``, as are denials in words (``There is no reason
+   to alert.``, ``alert level: none``).
 """
 
 from __future__ import annotations
@@ -42,7 +46,9 @@ _MARKUP = str.maketrans("", "", "<>|_#◁▷*`$\\~")
 
 @dataclass(frozen=True)
 class AlertResponse:
-    """The state of a reply, None unless ``status`` is ``ok``; ``reason`` is an alert's, on one line, else empty."""
+    """The state of a reply, None unless ``status`` is ``ok``; ``reason`` is an alert's, on one
+    line, else empty.
+    """
 
     state: State | None
     reason: str = ""
@@ -50,7 +56,9 @@ class AlertResponse:
 
     @property
     def filtered(self) -> str:
-        """The filtered response in the harness's log: the state, ``alert: reason``, or the status in brackets."""
+        """The filtered response in the harness's log: the state, ``alert: reason``, or the status
+        in brackets.
+        """
         if self.state is None:
             return f"[{self.status}]"
         return f"{self.state}: {self.reason}" if self.reason else self.state
@@ -72,7 +80,8 @@ class _Statement:
 def parse_alert(text: str) -> AlertResponse:
     """The state that ``text`` reports, by the rules in this module's docstring.
 
-    Never raises; the result depends on the text alone, and a filtered response is read back as it is.
+    Never raises; the result depends on the text alone, and a filtered response is read back as it
+    is.
 
     >>> parse_alert("**Alert** - active bleeding").filtered, parse_alert("The patient is alert.").filtered
     ('alert: active bleeding', '[invalid]')
@@ -89,7 +98,9 @@ def parse_alert(text: str) -> AlertResponse:
         return _settled(reply[7:])
     unfenced = _PATTERNS["fence"].sub("", _states_named(labelled(reply)))
     plain = _states_named(plain_text(_PATTERNS["other_field"].sub("", unfenced)))
-    labels = map(_PATTERNS["label_alone"].fullmatch, filter(None, map(str.strip, plain.split("\n"))))
+    labels = map(
+        _PATTERNS["label_alone"].fullmatch, filter(None, map(str.strip, plain.split("\n")))
+    )
     if all(label and label["final"] for label in labels):  # an empty box or answer tag
         return _EMPTY
     found = _statements(plain.split("\n")) or _statements(_PATTERNS["sentence_ends"].split(plain))
@@ -98,12 +109,20 @@ def parse_alert(text: str) -> AlertResponse:
     last = found[-1]
     outranked = all(one.rank < last.rank for one in found if one.states != last.states)
     taken_back = any(_PATTERNS["taken_back"].search("\n".join(one.tail)) for one in found[:-1])
-    states = frozenset[State]().union(*(one.states for one in ([last] if outranked or taken_back else found)))
+    states = frozenset[State]().union(
+        *(one.states for one in ([last] if outranked or taken_back else found))
+    )
     if states != {"alert"}:
         return _only(states)
     stated = [_reason(line["reason"]) for line in _PATTERNS["reason_line"].finditer(plain)]
-    tails = [_reason("\n".join(statement.tail)) for statement in found if statement.states == states]
-    reasons = [reason for reason in [*stated, *tails] if reason and not _PATTERNS["only_yes"].fullmatch(reason)]
+    tails = [
+        _reason("\n".join(statement.tail)) for statement in found if statement.states == states
+    ]
+    reasons = [
+        reason
+        for reason in [*stated, *tails]
+        if reason and not _PATTERNS["only_yes"].fullmatch(reason)
+    ]
     return _settled(reasons[-1] if reasons else "")
 
 
@@ -128,7 +147,8 @@ def _states_named(reply: str) -> str:
 
 
 def _correction_apart(line: str) -> str:
-    r"""``line`` with a correction, and each sentence behind it, on lines of their own, if states stand on both sides.
+    r"""``line`` with a correction, and each sentence behind it, on lines of their own, if states
+    stand on both sides.
 
     >>> _correction_apart("alert: polyp. Correction: it is a bubble. no_alert").split("\n")
     ['alert: polyp.', 'Correction:', 'it is a bubble.', 'no_alert']
@@ -143,7 +163,9 @@ def _correction_apart(line: str) -> str:
 
 
 def _statements(lines: Sequence[str]) -> list[_Statement]:
-    """The statements of the lines, in order; a line without one belongs to the tail of the statement before it."""
+    """The statements of the lines, in order; a line without one belongs to the tail of the
+    statement before it.
+    """
     found: list[_Statement] = []
     above = Rank.LABEL
     for line in lines:
@@ -160,7 +182,9 @@ def _statements(lines: Sequence[str]) -> list[_Statement]:
 
 
 def _in_line(line: str, above: Rank) -> _Statement | None:
-    """What a line states: at its start, below a label (of the rank ``above``), or after one within the line."""
+    """What a line states: at its start, below a label (of the rank ``above``), or after one within
+    the line.
+    """
     start = _PATTERNS["bullet"].sub("", line, count=1)
     label = _PATTERNS["label"].match(start)
     first = _standing(start[label.end() :], _rank(label)) if label else _standing(start, above)
@@ -205,11 +229,15 @@ def _named(matches: Iterable[re.Match[str]]) -> frozenset[State]:
 
 def _beside_none(tail: str) -> frozenset[State]:
     """*No alert*, and the states of further sentences of ``tail``."""
-    return _named(filter(None, map(_PATTERNS["stands"].match, _PATTERNS["sentence_ends"].split(tail)))) | {"no_alert"}
+    return _named(
+        filter(None, map(_PATTERNS["stands"].match, _PATTERNS["sentence_ends"].split(tail)))
+    ) | {"no_alert"}
 
 
 def _settled(reason: str) -> AlertResponse:
-    """An alert with this tidied reason, unless the reason itself states another state (rules 3 and 5)."""
+    """An alert with this tidied reason, unless the reason itself states another state (rules 3 and
+    5).
+    """
     if _PATTERNS["either"].search(reason):
         return _INVALID
     within = _within(reason)
@@ -217,14 +245,20 @@ def _settled(reason: str) -> AlertResponse:
         return _only(within.states)
     for sentence in _PATTERNS["sentence_ends"].split(reason)[1:]:
         stands = _PATTERNS["stands"].match(sentence)
-        if stands and not sentence[stands.end() :].strip(_EDGES + ".") and _named([stands]) != {"alert"}:
+        if (
+            stands
+            and not sentence[stands.end() :].strip(_EDGES + ".")
+            and _named([stands]) != {"alert"}
+        ):
             return _INVALID  # "alert: bleeding. no_alert."
     position = 0
     while True:
         stands = _PATTERNS["stands"].match(reason, position)
         if stands and _named([stands]) != {"alert"}:
             return _only(_named([stands]))
-        skipped = (_PATTERNS[name].match(reason, position) for name in ("reason", "label_within", "edges"))
+        skipped = (
+            _PATTERNS[name].match(reason, position) for name in ("reason", "label_within", "edges")
+        )
         step = stands or next(filter(None, skipped), None)
         if step is None:
             break
@@ -245,7 +279,9 @@ def _reason(tail: str) -> str:
     reason = tail
     for _ in range(3):
         reason = _tidied(reason)
-    if _tidied(reason) != reason or reply_text(reason) != reason:  # markup that appeared only after removing markup
+    if (
+        _tidied(reason) != reason or reply_text(reason) != reason
+    ):  # markup that appeared only after removing markup
         reason = _tidied(_tidied(reason.translate(_MARKUP)))
     return reason
 
@@ -254,4 +290,8 @@ def _tidied(text: str) -> str:
     line = " ".join(unicodedata.normalize("NFKC", plain_text(text)).split()).strip(_EDGES)
     line = _PATTERNS["reason"].sub("", line, count=1) if _PATTERNS["reason"].match(line) else line
     line = line.strip(_EDGES)
-    return line[1:-1].strip(_EDGES) if line.startswith("(") and line.find(")") == len(line) - 1 else line
+    return (
+        line[1:-1].strip(_EDGES)
+        if line.startswith("(") and line.find(")") == len(line) - 1
+        else line
+    )

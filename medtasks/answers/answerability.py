@@ -3,18 +3,22 @@
 Questions may end with "respond exactly: unanswerable" if the evidence is missing. A longer reply is
 still an abstention if that is its answer. The rules:
 
-1. Thinking blocks and leading ``Answer:`` labels are removed; what is left is the answer, or ``empty``.
-2. The deciding part is the text after the last label that begins a line (``Answer: …``, ``Final answer: …``,
-   ``{"answer": …``); without a label it is the whole answer. Markup does not count.
-3. The reply abstains if the deciding part begins with ``unanswerable`` (any case, an option's letter before it), and
-   ends there or continues with an explanation: after a sign, *because*, *at this time*, *from the frames*.
-4. It also abstains if one of its sentences calls the question, the answer or the response unanswerable, or concludes
-   with the word (``so the response is: unanswerable``, ``I would answer unanswerable``, ``Therefore, unanswerable.``),
-   or is that word alone.
-5. A short reply that says nothing but that the question cannot be answered abstains, too, in whatever words
-   (``cannot be answered from the clip``, ``There isn't enough visual information``; ``words/abstentions.yaml``).
-6. A reply that only mentions the word (``not unanswerable``, ``unanswerable | answer``, ``is it unanswerable?``, ``if …
-   unanswerable``), or continues with *but* or *or*, is an answer, and stays as it was written.
+1. Thinking blocks and leading ``Answer:`` labels are removed; what is left is the answer, or
+``empty``.
+2. The deciding part is the text after the last label that begins a line (``Answer: …``, ``Final
+   answer: …``, ``{"answer": …``); without a label it is the whole answer. Markup does not count.
+3. The reply abstains if the deciding part begins with ``unanswerable`` (any case, an option's
+   letter before it), and ends there or continues with an explanation: after a sign, *because*, *at
+   this time*, *from the frames*.
+4. It also abstains if one of its sentences calls the question, the answer or the response
+   unanswerable, or concludes with the word (``so the response is: unanswerable``, ``I would answer
+   unanswerable``, ``Therefore, unanswerable.``), or is that word alone.
+5. A short reply that says nothing but that the question cannot be answered abstains, too, in
+   whatever words (``cannot be answered from the clip``, ``There isn't enough visual information``;
+   ``words/abstentions.yaml``).
+6. A reply that only mentions the word (``not unanswerable``, ``unanswerable | answer``, ``is it
+   unanswerable?``, ``if … unanswerable``), or continues with *but* or *or*, is an answer, and stays
+   as it was written.
 """
 
 from __future__ import annotations
@@ -35,7 +39,8 @@ _PATTERNS = Vocabulary("abstentions")
 
 
 def answer_or_unanswerable(text: str) -> str:
-    """The answer without thinking and leading labels, ``unanswerable`` where it abstains, or ``[empty]``.
+    """The answer without thinking and leading labels, ``unanswerable`` where it abstains, or
+    ``[empty]``.
 
     >>> answer_or_unanswerable("Answer: Unanswerable - the view is dark"), answer_or_unanswerable("Answer: a polyp")
     ('unanswerable', 'a polyp')
@@ -72,16 +77,22 @@ def declines(reply: str) -> bool:
     """Whether a short reply says only that the question cannot be answered."""
     if len(reply) > 400 or "?" in reply or not _PATTERNS["declines"].search(reply):
         return False
-    if _PATTERNS["placed_elsewhere"].search(reply):  # "Not visible on the left; it lies behind the liver."
+    if _PATTERNS["placed_elsewhere"].search(
+        reply
+    ):  # "Not visible on the left; it lies behind the liver."
         return False
     return _PATTERNS["answers"].search(_PATTERNS["sorry"].sub("", reply)) is None
 
 
 def _abstains(plain: str) -> bool:
-    if plain.startswith("{") and _PATTERNS["flagged"].match(plain):  # {"answerable": false, "answer": null}
+    if plain.startswith("{") and _PATTERNS["flagged"].match(
+        plain
+    ):  # {"answerable": false, "answer": null}
         return True
     labels = [label.end() for label in _PATTERNS["label"].finditer(plain)]
-    start = next((end for end in reversed(labels) if any(map(str.isalnum, plain[end : end + 40]))), 0)
+    start = next(
+        (end for end in reversed(labels) if any(map(str.isalnum, plain[end : end + 40]))), 0
+    )
     answer = plain[start:].strip()
     if _PATTERNS["abstains"].match(plain, start) or declines(answer):
         return True
@@ -89,7 +100,9 @@ def _abstains(plain: str) -> bool:
 
 
 def _concludes(sentence: str) -> bool:
-    """Whether the sentence calls the question or the answer unanswerable, neither asked nor doubted."""
+    """Whether the sentence calls the question or the answer unanswerable, neither asked nor
+    doubted.
+    """
     if _PATTERNS["abstains"].fullmatch(sentence.strip()):
         return True
     statement = _PATTERNS["concludes"].search(sentence)

@@ -8,8 +8,9 @@ from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
 LONGEST_SCORED = 2**20
-"""Characters of a response that are scored: metrics on texts take a hundred bytes of memory and more
-for each, and no model answers a question with a megabyte."""
+"""Characters of a response that are scored: metrics on texts take a hundred bytes of memory and
+more for each, and no model answers a question with a megabyte.
+"""
 
 
 def is_scored_whole(response: str) -> bool:
@@ -18,7 +19,8 @@ def is_scored_whole(response: str) -> bool:
 
 
 def scored_part(response: str) -> str:
-    """What is scored of a response: all of it, or `LONGEST_SCORED` characters of its beginning and end.
+    """What is scored of a response: all of it, or `LONGEST_SCORED` characters of its beginning and
+    end.
 
     The end is kept because answers come last, after reasoning that ends there.
     """
@@ -30,7 +32,9 @@ def scored_part(response: str) -> str:
 
 
 class Reading(NamedTuple):
-    """A filtered response, and how it was read if there are several ways (`medtasks.answers.option_letter`)."""
+    """A filtered response, and how it was read if there are several ways
+    (`medtasks.answers.option_letter`).
+    """
 
     filtered: str
     how: str = ""
@@ -39,8 +43,8 @@ class Reading(NamedTuple):
 class ResponseFilter:
     """A step for the harness's ``filter_list``; ``read`` filters one raw response.
 
-    ``version`` changes whenever a rule does and is part of every protocol hash. ``status`` is the extraction status of
-    a filtered response: ``ok``, or why there is no answer to score.
+    ``version`` changes whenever a rule does and is part of every protocol hash. ``status`` is the
+    extraction status of a filtered response: ``ok``, or why there is no answer to score.
     """
 
     version: ClassVar[str]
@@ -71,7 +75,11 @@ class ResponseFilter:
         return found
 
     def apply(self, resps: list[list[str]], docs: Any) -> list[str | list[str]]:
-        """One filtered string per document; a list of them if a document was answered several times."""
+        """One filtered string per document; a list of them if a document was answered several
+        times.
+        """
         parts = [[*map(scored_part, several)] for several in resps]
-        filtered = [[reading.filtered for reading in several] for several in self.readings(parts, docs)]
+        filtered = [
+            [reading.filtered for reading in several] for several in self.readings(parts, docs)
+        ]
         return [answers[0] if len(answers) == 1 else answers for answers in filtered]

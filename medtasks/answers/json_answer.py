@@ -9,14 +9,17 @@ from typing import Any
 
 _LONGEST = 64_000
 _FENCED = re.compile(r"\s*(?:```|~~~)[a-zA-Z]{0,12}\s*\n(?P<inside>[\s\S]*?)\n\s*(?:```|~~~)\s*")
-_ANSWER_KEYS = frozenset({"answer", "final answer", "your answer", "the answer", "response", "final response"})
+_ANSWER_KEYS = frozenset(
+    {"answer", "final answer", "your answer", "the answer", "response", "final response"}
+)
 
 
 def answer_field(reply: str) -> str | None:
-    """The text of the field that gives the answer, if ``reply`` is a JSON object with one; else None.
+    """The text of the field that gives the answer, if ``reply`` is a JSON object with one; else
+    None.
 
-    The field is called *answer* or the like, or it is the only one. The object may be in a code fence, and may be
-    written as Python does, in single quotes.
+    The field is called *answer* or the like, or it is the only one. The object may be in a code
+    fence, and may be written as Python does, in single quotes.
 
     >>> answer_field('{"answer": "One polyp.", "confidence": 0.9}'), answer_field('{"finding": "One polyp."}')
     ('One polyp.', 'One polyp.')

@@ -1,4 +1,6 @@
-"""Responses without markup: answer texts, and words, brackets and line breaks that patterns can read."""
+"""Responses without markup: answer texts, and words, brackets and line breaks that patterns can
+read.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ _BRACKETS = str.maketrans("【】「」『』〔〕〈〉《》", "()()()()()()"
 
 
 def bounded(reply: str) -> str:
-    """A runaway reply without sentences that it repeats, and without its middle if it is still too long."""
+    """A runaway reply without sentences that it repeats, and without its middle if it is still too
+    long.
+    """
     if len(reply) <= _LONGEST:
         return reply
     repeats = Counter[str]()
@@ -41,7 +45,9 @@ def reply_text(text: str) -> str:
     'It enhances.\\nFinal answer: meningioma'
     """
     reply = strip_thinking(text)
-    if reply != text and strip_thinking(reply) != reply:  # removing one block joined the halves of another tag
+    if (
+        reply != text and strip_thinking(reply) != reply
+    ):  # removing one block joined the halves of another tag
         reply = reply.translate(_TAG_SIGNS).strip()
     return reply
 
@@ -53,11 +59,14 @@ def labelled(text: str) -> str:
     ('{\\nchosen option: "B"}', '\\nfinal answer: B\\n')
     """
     words = PATTERNS["key_words"]
-    return PATTERNS["key"].sub(lambda key: f"\n{words.sub(' ', key['key'])}: ", PATTERNS.rewrite("labels", text))
+    return PATTERNS["key"].sub(
+        lambda key: f"\n{words.sub(' ', key['key'])}: ", PATTERNS.rewrite("labels", text)
+    )
 
 
 def plain_text(text: str) -> str:
-    """``text`` in Unicode form NFKC, without special tokens, Markdown, LaTeX and HTML emphasis, stripped.
+    """``text`` in Unicode form NFKC, without special tokens, Markdown, LaTeX and HTML emphasis,
+    stripped.
 
     A LaTeX box and an ``<answer>`` tag become the words *final answer*.
 
@@ -68,7 +77,8 @@ def plain_text(text: str) -> str:
 
 
 def plain_reply(reply: str) -> str:
-    """The model's own turn as plain text, in which JSON keys, answer tags and checked boxes are words and signs.
+    """The model's own turn as plain text, in which JSON keys, answer tags and checked boxes are
+    words and signs.
 
     A letter in bold is in brackets of its own, ``‹B›``.
     """
@@ -87,14 +97,17 @@ def split_units(text: str) -> str:
 
 def _normalised(text: str) -> str:
     text = unicodedata.normalize("NFKC", text).translate(_BRACKETS)
-    return (PATTERNS.rewrite("plain", text) if PATTERNS["marked"].search(text) else text).strip()  # a search is fast
+    return (
+        PATTERNS.rewrite("plain", text) if PATTERNS["marked"].search(text) else text
+    ).strip()  # a search is fast
 
 
 def answer_text(text: str) -> str:
     """``text`` without thinking blocks, surrounding blanks and a leading ``Answer:``; may be empty.
 
-    An ``<answer>`` tag around the whole reply is removed, as are the token that ends the model's turn and what follows.
-    Of a reply that is a JSON object, the field that gives the answer is left.
+    An ``<answer>`` tag around the whole reply is removed, as are the token that ends the model's
+    turn and what follows. Of a reply that is a JSON object, the field that gives the answer is
+    left.
 
     >>> answer_text("<think>hm</think> Answer: One pink polyp."), answer_text('{"answer": "One pink polyp."}')
     ('One pink polyp.', 'One pink polyp.')

@@ -1,4 +1,6 @@
-"""Letters and option texts in a response that may be the answer, each replaced by one character that patterns find."""
+"""Letters and option texts in a response that may be the answer, each replaced by one character
+that patterns find.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,15 @@ _ENDS = ".!?。！？…)\"'”’}]|✓✗`"
 
 @dataclass(frozen=True)
 class Mention:
-    """Options named in one place, by letters in upper case, and (as a statement) how firmly they are called the answer.
+    """Options named in one place, by letters in upper case, and (as a statement) how firmly they
+    are called the answer.
 
-    ``upper``: all of them are capitals; ``closed``: a bracket or quote follows; ``bracketed``: one also precedes;
-    ``bold``: it is emphasized; ``named``: a word such as *option* precedes; ``own``: the option's text is beside its
-    letter; ``text``: there is no letter but an option's text. ``bare``: no words call them the answer; ``heads``: it is
-    the label of a line; ``weak``: words around it deny, doubt or compare.
+    ``upper``: all of them are capitals; ``closed``: a bracket or quote follows; ``bracketed``: one
+    also precedes;
+    ``bold``: it is emphasized; ``named``: a word such as *option* precedes; ``own``: the option's
+    text is beside its letter; ``text``: there is no letter but an option's text. ``bare``: no words
+    call them the answer; ``heads``: it is the label of a line; ``weak``: words around it deny,
+    doubt or compare.
     """
 
     letters: frozenset[str]
@@ -50,7 +55,8 @@ class Mention:
 
 @dataclass(frozen=True)
 class Marked:
-    """A text in which ``MARK`` (or ``DENIED``) replaces every mention; ``mentions`` by position of the marks.
+    """A text in which ``MARK`` (or ``DENIED``) replaces every mention; ``mentions`` by position of
+    the marks.
 
     ``denied`` has the letters of mentions that are denied.
     """
@@ -72,7 +78,9 @@ class Marked:
 
     @property
     def cut_off(self) -> bool:
-        """Whether the text ends within a sentence, as far as can be seen: short last lines need no full stop."""
+        """Whether the text ends within a sentence, as far as can be seen: short last lines need no
+        full stop.
+        """
         if self.unfinished or self.ended or self.text.rstrip()[-1:] in (MARK, DENIED, OWN):
             return self.unfinished
         above, _, line = self.text.rstrip().rpartition("\n")
@@ -86,27 +94,39 @@ class Marked:
         return len(self.text) - position < 20 and not self.text[position + 1 :].strip()
 
     def follows_sentence(self, position: int) -> bool:
-        """Whether a sentence ends before ``position``: prose that ends there without a full stop is cut off."""
+        """Whether a sentence ends before ``position``: prose that ends there without a full stop is
+        cut off.
+        """
         line = self.text.rfind("\n", 0, position) + 1
-        return position > 20 and self.words["sentence_ends"].search(self.text, line, position) is not None
+        return (
+            position > 20
+            and self.words["sentence_ends"].search(self.text, line, position) is not None
+        )
 
 
 def letters_alone(plain: str) -> frozenset[str]:
     """The letters of a text of single letters and punctuation only; none for any other text."""
     words = vocabulary_of("")
-    if words["letters_only"].fullmatch(plain) is None or set(plain) & set("✓✗") or words["name"].search(plain):
+    if (
+        words["letters_only"].fullmatch(plain) is None
+        or set(plain) & set("✓✗")
+        or words["name"].search(plain)
+    ):
         return frozenset()
     return frozenset(character.upper() for character in plain if character.isalpha())
 
 
 def mark_mentions(plain: str, options: Mapping[str, str]) -> Marked:
-    """``plain`` with its mentions marked, and letters that belong to a name (``vitamin D``, ``E. coli``) removed.
+    """``plain`` with its mentions marked, and letters that belong to a name (``vitamin D``, ``E.
+    coli``) removed.
 
     >>> marked = mark_mentions("Image A shows no C-shaped tube, so option (B) is right, not D.", {})
     >>> [sorted(mention.letters) for mention in marked.mentions.values()]
     [['B']]
     """
-    plain = mark_places(plain.translate({ord(MARK): None, ord(DENIED): None, ord(OWN): None}), options)
+    plain = mark_places(
+        plain.translate({ord(MARK): None, ord(DENIED): None, ord(OWN): None}), options
+    )
     plain, texts = mark_texts(plain, options)
     words = vocabulary_of(plain)
     plain = words["excluding_table"].sub("\n", plain)
@@ -131,8 +151,12 @@ def mark_mentions(plain: str, options: Mapping[str, str]) -> Marked:
     return Marked("".join(pieces) + plain[end:], mentions, frozenset(refused), words)
 
 
-def _mentions(plain: str, texts: Mapping[str, str], words: Vocabulary) -> list[tuple[int, int, str, Mention]]:
-    """Start, end, what follows the mark, and the mention, for each letter and each option text, in order."""
+def _mentions(
+    plain: str, texts: Mapping[str, str], words: Vocabulary
+) -> list[tuple[int, int, str, Mention]]:
+    """Start, end, what follows the mark, and the mention, for each letter and each option text, in
+    order.
+    """
     found: list[tuple[int, int, str, Mention]] = []
     beside: set[int] = set()
     end = 0
@@ -147,7 +171,11 @@ def _mentions(plain: str, texts: Mapping[str, str], words: Vocabulary) -> list[t
             joined = mention.beside(texts[behind["text"]])
             if joined.own or (mention.upper and behind["stops"] is not None):
                 mention, stop, sign = joined, behind.end(), behind["sign"] + OWN * joined.own
-        elif len(mention.letters) == 1 and before and (mention.bracketed or mention.named or before["sign"]):
+        elif (
+            len(mention.letters) == 1
+            and before
+            and (mention.bracketed or mention.named or before["sign"])
+        ):
             mention, start = mention.beside(texts[before["text"]]), before.start()
             sign = OWN * mention.own
         found.append((start, stop, sign, mention))
@@ -155,18 +183,24 @@ def _mentions(plain: str, texts: Mapping[str, str], words: Vocabulary) -> list[t
         end = stop
     for match in words["text"].finditer(plain):
         if match.start() not in beside:
-            found.append((match.start(), match.end(), "", Mention(frozenset(texts[match[0]]), text=True)))
+            found.append(
+                (match.start(), match.end(), "", Mention(frozenset(texts[match[0]]), text=True))
+            )
     return sorted(found, key=itemgetter(0))
 
 
 def _mention(match: re.Match[str], words: Vocabulary) -> Mention | None:
-    """The mention of a match; None for the beginning of a list (``Options B``) and for words (``A and a``)."""
+    """The mention of a match; None for the beginning of a list (``Options B``) and for words (``A
+    and a``).
+    """
     noun = match["noun"] or ""
     named = match["letters"].replace(noun, "", 1)
     letters = [letter[0][-1] for letter in words["letter"].finditer(named)]
     if letters[0].isupper() and "," in named:  # "D, e non a C"
         letters = [letter for letter in letters if letter.isupper()]
-    if (noun.rstrip().casefold().endswith("s") and len(letters) == 1) or len(set(map(str.isupper, letters))) > 1:
+    if (noun.rstrip().casefold().endswith("s") and len(letters) == 1) or len(
+        set(map(str.isupper, letters))
+    ) > 1:
         return None
     closed = bool(match["close"])
     return Mention(
@@ -179,14 +213,20 @@ def _mention(match: re.Match[str], words: Vocabulary) -> Mention | None:
     )
 
 
-def _is_denied(plain: str, start: int, stop: int, mention: Mention, words: Vocabulary, headings: Sequence[int]) -> bool:
-    """Whether the words around a mention, in its clause or on its line, or a heading above deny it."""
+def _is_denied(
+    plain: str, start: int, stop: int, mention: Mention, words: Vocabulary, headings: Sequence[int]
+) -> bool:
+    """Whether the words around a mention, in its clause or on its line, or a heading above deny
+    it.
+    """
     before = plain[max(0, start - _REACH) : start]
     if words["denied_before"].search(before) or words["denied_after"].match(plain, stop):
         return True
     if len(mention.letters) > 1 and words["denied_set"].match(plain, stop):
         return True
-    if ((mention.bracketed and not mention.bold) or mention.text) and not words["affirmed"].match(plain, stop):
+    if ((mention.bracketed and not mention.bold) or mention.text) and not words["affirmed"].match(
+        plain, stop
+    ):
         clause = words["clause_turns"].split(before)[-1]
         if _ANY_LANGUAGE["denies_clause"].search(clause):
             return True

@@ -1,36 +1,45 @@
-r"""The option that a response selects, from free text: rule-based, deterministic, the same for every model.
+r"""The option that a response selects, from free text: rule-based, deterministic, the same for
+every model.
 
-arXiv 2605.15574 (section 4.1, appendix E.5) counts a response only if exactly one option is selectable. A response
-becomes plain text, the plain text a list of statements with a rank each, and the statements one decision:
+arXiv 2605.15574 (section 4.1, appendix E.5) counts a response only if exactly one option is
+selectable. A response becomes plain text, the plain text a list of statements with a rank each, and
+the statements one decision:
 
-1. *Plain text* (``markup``). Thinking, markup and what follows the model's turn are removed; a letter in
-   bold is one in brackets, keys of JSON are labels. If nothing is left the status is ``empty``.
-2. *Whole answers* (``whole_answer``). If the response or its last sentence, or what follows its label, its last box or
-   answer tag, or a JSON value is one option's text or place (``the second option``), that option is selected by its
-   ``text``, unless a letter contradicts it (``The answer is X``, ``X is the right one``; a sentence that is only a text
-   does not count). So does *yes* or *no* at the beginning, if an option is just that. An option's text within other
-   prose never selects. A letter with its own option's text is that option; with another option's text, beside it, alone
-   on a line or in another field of a JSON object, it is two options.
-3. *Mentions* (``mentions``). A mention is an option's text, or a letter that is not part of a word or name (``T1``,
-   ``vitamin D``), an article or a pronoun. Letters joined by *or*, *and*, a comma or a slash are one mention. Denied
-   ones (``not B``, ``no pleural effusion (B)``, a label below ``Why not the others?``) do not count.
-4. *Statements* (``statements``). Each mention has the highest rank (`medtasks.answers.vocabulary.Rank`) that words,
-   signs or its place give it. A condition, a question or a negation before a claim takes it back; so do quotation
-   marks around it and words that say whose claim it is (``The site's key says B``).
-5. *The decision*. The firmest kind of statements decides: *stated* and above; else claims below that,
-   with all mentions in the sentence of the last one, unless the response was cut off; else a letter that is *implied*
-   because all others are denied, doubted or compared in their clauses, because it is in bold at the end, or because it
-   is named alone, with its text (``left_over``); else labels, which any other undenied mention contradicts. The last
-   statement counts alone if it outranks the others, narrows them down (``B or C … the answer is B``), or takes them
-   back (``Wait, …``); else all count, with doubts that follow (``though C is possible``). A bare letter also yields to
-   another option's text, however short, in the sentence before it (``It is on the left. (B)``). Text below a heading
-   with *answer* or *conclusion* decides before the rest. A response selects nothing if it withdraws its last claim,
-   asks for the image afterwards, or has ``null`` as its answer in JSON.
-6. One letter among the options is ``ok``. Several letters are ``multiple``, no letter is ``none``, one letter that is
-   not an option is ``out_of_range``. There is no partial credit.
+1. *Plain text* (``markup``). Thinking, markup and what follows the model's turn are removed; a
+   letter in bold is one in brackets, keys of JSON are labels. If nothing is left the status is
+   ``empty``.
+2. *Whole answers* (``whole_answer``). If the response or its last sentence, or what follows its
+   label, its last box or answer tag, or a JSON value is one option's text or place (``the second
+   option``), that option is selected by its ``text``, unless a letter contradicts it (``The answer
+   is X``, ``X is the right one``; a sentence that is only a text does not count). So does *yes* or
+   *no* at the beginning, if an option is just that. An option's text within other prose never
+   selects. A letter with its own option's text is that option; with another option's text, beside
+   it, alone on a line or in another field of a JSON object, it is two options.
+3. *Mentions* (``mentions``). A mention is an option's text, or a letter that is not part of a word
+   or name (``T1``, ``vitamin D``), an article or a pronoun. Letters joined by *or*, *and*, a comma
+   or a slash are one mention. Denied ones (``not B``, ``no pleural effusion (B)``, a label below
+   ``Why not the others?``) do not count.
+4. *Statements* (``statements``). Each mention has the highest rank
+   (`medtasks.answers.vocabulary.Rank`) that words, signs or its place give it. A condition, a
+   question or a negation before a claim takes it back; so do quotation marks around it and words
+   that say whose claim it is (``The site's key says B``).
+5. *The decision*. The firmest kind of statements decides: *stated* and above; else claims below
+   that, with all mentions in the sentence of the last one, unless the response was cut off; else a
+   letter that is *implied* because all others are denied, doubted or compared in their clauses,
+   because it is in bold at the end, or because it is named alone, with its text (``left_over``);
+   else labels, which any other undenied mention contradicts. The last statement counts alone if it
+   outranks the others, narrows them down (``B or C … the answer is B``), or takes them back
+   (``Wait, …``); else all count, with doubts that follow (``though C is possible``). A bare letter
+   also yields to another option's text, however short, in the sentence before it (``It is on the
+   left. (B)``). Text below a heading with *answer* or *conclusion* decides before the rest. A
+   response selects nothing if it withdraws its last claim, asks for the image afterwards, or has
+   ``null`` as its answer in JSON.
+6. One letter among the options is ``ok``. Several letters are ``multiple``, no letter is ``none``,
+   one letter that is not an option is ``out_of_range``. There is no partial credit.
 
-A runaway response of more than 64,000 characters is read without sentences that it repeats, and if it is still longer,
-without its middle. Of stage-wise responses, which are one record of all stages, the last stage is read.
+A runaway response of more than 64,000 characters is read without sentences that it repeats, and if
+it is still longer, without its middle. Of stage-wise responses, which are one record of all stages,
+the last stage is read.
 """
 
 from __future__ import annotations
@@ -58,15 +67,17 @@ LETTERS = "ABCDE"
 """The options of a benchmark that declares none."""
 
 Status = Literal["ok", "none", "multiple", "out_of_range", "empty"]
-_MARKERS: dict[str, Status] = {f"[{status}]": status for status in get_args(Status) if status != "ok"}
+_MARKERS: dict[str, Status] = {
+    f"[{status}]": status for status in get_args(Status) if status != "ok"
+}
 
 
 @dataclass(frozen=True)
 class Extraction:
     """The extracted letter; None unless ``status`` is ``ok``.
 
-    ``how`` the option was named: by its ``letter``, or by its ``text`` or place; ``named`` if no letter was extracted,
-    but exactly one option's text is in the response.
+    ``how`` the option was named: by its ``letter``, or by its ``text`` or place; ``named`` if no
+    letter was extracted, but exactly one option's text is in the response.
     """
 
     letter: str | None
@@ -74,11 +85,14 @@ class Extraction:
     how: str = field(default="", compare=False)
 
 
-def extract_option(text: str, letters: str = LETTERS, options: Mapping[str, str] | None = None) -> Extraction:
-    """The one option that ``text`` selects among ``letters``, by the rules in this module's docstring.
+def extract_option(
+    text: str, letters: str = LETTERS, options: Mapping[str, str] | None = None
+) -> Extraction:
+    """The one option that ``text`` selects among ``letters``, by the rules in this module's
+    docstring.
 
-    Never raises. A status marker of this filter is read back as it is. ``options`` has the options' texts by letter;
-    without them, only letters are read.
+    Never raises. A status marker of this filter is read back as it is. ``options`` has the options'
+    texts by letter; without them, only letters are read.
 
     >>> extract_option("Right lung", "AB", {"A": "Left lung", "B": "Right lung"}).letter
     'B'
@@ -106,7 +120,8 @@ class OptionLetterFilter(ResponseFilter):
     """Raw responses become letters or ``[status]`` markers.
 
     Args:
-        letters: the options; by default those of the document's benchmark. Their texts are the document's ``choices``.
+        letters: the options; by default those of the document's benchmark. Their texts are the
+        document's ``choices``.
     """
 
     version = "17"
@@ -140,13 +155,16 @@ def join_stages(outputs: Sequence[str]) -> str:
     >>> join_stages(["T1 to T2: nothing", "B"])
     '{"stage1": "T1 to T2: nothing", "stage2": "B"}'
     """
-    return json.dumps({f"stage{number}": text for number, text in enumerate(outputs, start=1)}, ensure_ascii=False)
+    return json.dumps(
+        {f"stage{number}": text for number, text in enumerate(outputs, start=1)}, ensure_ascii=False
+    )
 
 
 def read_stages(response: str) -> tuple[str, str]:
     """The texts of stage 1 and stage 2 of a logged response; any other text is stage 2 alone.
 
-    Back-ends of the harness wrap the outcome of several rounds in a tuple, which the harness logs as its ``repr``.
+    Back-ends of the harness wrap the outcome of several rounds in a tuple, which the harness logs
+    as its ``repr``.
     """
     text = response.strip()
     try:
@@ -250,7 +268,10 @@ def _deciding(marked: Marked, letters: str) -> Sequence[Mention]:
     firm = [one for one in claims if one.rank >= (Rank.ANSWER if one.text else Rank.STATED)]
     retractions = [match.end() for match in marked.words["retracts"].finditer(text)]
     if any(not one.text or one.rank == Rank.FINAL for one in firm):
-        upheld = ([one for one in firm if one.position > retraction] for retraction in reversed(retractions))
+        upheld = (
+            [one for one in firm if one.position > retraction]
+            for retraction in reversed(retractions)
+        )
         firm = next(filter(None, upheld), firm)
         last = firm[-1].position
         if _is_reopened(marked, last):
@@ -288,7 +309,9 @@ def _deciding(marked: Marked, letters: str) -> Sequence[Mention]:
 def _claims_and_beside(
     marked: Marked, found: Sequence[Mention], claims: Sequence[Mention], letters: str
 ) -> Sequence[Mention]:
-    """Claims without a firm one, with what the sentence of the last one names (all if it is tentative), and a label."""
+    """Claims without a firm one, with what the sentence of the last one names (all if it is
+    tentative), and a label.
+    """
     text, claim = marked.text, claims[-1]
     if marked.cut_off or _is_reopened(marked, claim.position):
         return ()
@@ -302,7 +325,8 @@ def _claims_and_beside(
         for one in found:
             counts = one.rank > Rank.MENTIONED or one.letters & set(letters)
             if counts and start <= one.position < end:
-                # a weak one, or one that the claim narrows down, may be set aside by *but* or a semicolon
+                # a weak one, or one that the claim narrows down, may be set aside by *but* or a
+                # semicolon
                 first, last = sorted((one.position, claim.position))
                 apart = marked.words["parted"].search(text, first, last)
                 if not (apart and (one.weak or claim.letters < one.letters)):
@@ -312,14 +336,20 @@ def _claims_and_beside(
 
 
 def _is_reopened(marked: Marked, position: int) -> bool:
-    """Whether the text withdraws the claim at ``position``, or is cut off while it reasons or lists on after it."""
+    """Whether the text withdraws the claim at ``position``, or is cut off while it reasons or lists
+    on after it.
+    """
     text, words = marked.text, marked.words
     if words["withdraws"].search(text, position):
         return True
     if marked.ended:
         return False
     more = marked.unfinished and words["more_comes"].match(text, position + 1)
-    return bool(more or words["reasons_on"].search(text, position) or words["retracts"].search(text, position))
+    return bool(
+        more
+        or words["reasons_on"].search(text, position)
+        or words["retracts"].search(text, position)
+    )
 
 
 def _outranking(claims: Sequence[Mention]) -> Sequence[Mention]:

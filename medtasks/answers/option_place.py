@@ -45,7 +45,9 @@ def mark_places(plain: str, options: Mapping[str, str]) -> str:
 
 
 def _letter_at(place: re.Match[str], options: Mapping[str, str]) -> str:
-    """The letter at the place that a pattern's last group names, or nothing if there are fewer options."""
+    """The letter at the place that a pattern's last group names, or nothing if there are fewer
+    options.
+    """
     letters = sorted(options)
     name = str(place.lastgroup).removesuffix("_place")
     if name == "last":

@@ -16,7 +16,9 @@ _FIRST_TEXT = 0xE100
 """The first of 32 characters that replace option texts; ``{text}`` in patterns."""
 
 _MOST_TEXTS = 32
-_COMMON = frozenset({"none", "true", "false", "left", "right", "both", "other", "unknown", "three", "four"})
+_COMMON = frozenset(
+    {"none", "true", "false", "left", "right", "both", "other", "unknown", "three", "four"}
+)
 _VISIT = re.compile(r"t\d")
 _TO = r"(?:to|→|⟶|⇒|➔|➜|-{1,2}>|=>|[-–—])"
 _TO_VISIT = r"(?:to|and|until|through|→|⟶|⇒|➔|➜|-{1,2}>|=>|[-–—])"
@@ -71,14 +73,17 @@ def text_letter(text: str, options: Mapping[str, str]) -> str:
 
 
 def exact_letter(text: str, options: Mapping[str, str]) -> str:
-    """The letter of the one option whose text is ``text``, apart from case and a full stop, or nothing.
+    """The letter of the one option whose text is ``text``, apart from case and a full stop, or
+    nothing.
 
     >>> exact_letter("a. fumigatus", {"A": "Candida", "B": "A. fumigatus"})
     'B'
     """
     said = text.strip().rstrip(". ").casefold()
     letters = [
-        letter for letter in unique_forms(options).values() if options[letter].strip().rstrip(". ").casefold() == said
+        letter
+        for letter in unique_forms(options).values()
+        if options[letter].strip().rstrip(". ").casefold() == said
     ]
     return letters[0] if len(letters) == 1 else ""
 
@@ -86,7 +91,8 @@ def exact_letter(text: str, options: Mapping[str, str]) -> str:
 def mark_texts(plain: str, options: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     """``plain`` with each option text as one character, and the letters of these characters.
 
-    Texts that prose uses in passing (*left*, *normal*, numbers) are replaced only right behind their letter.
+    Texts that prose uses in passing (*left*, *normal*, numbers) are replaced only right behind
+    their letter.
     """
     pattern, letters = _texts(tuple(sorted(options.items())))
     return pattern.sub(lambda match: chr(_FIRST_TEXT - 1 + (match.lastindex or 0)), plain), letters
@@ -103,7 +109,8 @@ def named_letters(plain: str, options: Mapping[str, str]) -> frozenset[str]:
 
 
 def texts_within(sentence: str, options: Mapping[str, str], words: Vocabulary) -> frozenset[str]:
-    """The options whose texts ``sentence`` has, those that prose uses in passing included, undenied.
+    """The options whose texts ``sentence`` has, those that prose uses in passing included,
+    undenied.
 
     >>> from medtasks.answers.vocabulary import vocabulary_of
     >>> sorted(texts_within("It is on the left, not the right.", {"A": "Left", "B": "Right"}, vocabulary_of("")))
@@ -120,7 +127,9 @@ def texts_within(sentence: str, options: Mapping[str, str], words: Vocabulary) -
 
 @lru_cache(maxsize=4096)
 def _texts(options: tuple[tuple[str, str], ...]) -> tuple[re.Pattern[str], dict[str, str]]:
-    """A pattern with a group for each option text, the longest first, and the letters of the characters for them."""
+    """A pattern with a group for each option text, the longest first, and the letters of the
+    characters for them.
+    """
     spelt: list[str] = []
     letters: dict[str, str] = {}
     longest_first = sorted(unique_forms(dict(options)).items(), key=lambda item: -len(item[0]))

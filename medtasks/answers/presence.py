@@ -1,16 +1,22 @@
-"""What a free answer says about a finding: that it is there, that it is not, how many there are, or nothing clear.
+"""What a free answer says about a finding: that it is there, that it is not, how many there are, or
+nothing clear.
 
-Negation has a scope, as in NegEx (Chapman et al. 2001, J Biomed Inform 34:301-310): a trigger before a mention (``no``,
-``without``) or behind it (``is not seen``) denies it, up to a word or a comma that begins a new statement. The rules:
+Negation has a scope, as in NegEx (Chapman et al. 2001, J Biomed Inform 34:301-310): a trigger
+before a mention (``no``, ``without``) or behind it (``is not seen``) denies it, up to a word or a
+comma that begins a new statement. The rules:
 
-1. Thinking blocks, markup and questions are removed. Statements end with sentences, at *but* and the like, and at a
-   comma, *and* or *with* before an article, a number or *there*; lists (``no text, boxes or tools``) go on.
-2. A statement that hedges (``may``, ``cannot be excluded``) makes its mentions unclear; *probably* is no hedge.
-3. Mentions that are asserted and denied make the finding unclear, unless *but*, *except* or the like comes between.
-   Beside an assertion, ``no other polyps`` says nothing new; ``non-polypoid`` and ``polyp-like`` are no mentions.
-4. A count is the number before the noun (``two sessile polyps``) or behind it (``polyps: 2``); *a* and *single* are 1,
-   a denied mention is 0. Vague numbers (``several``, ``two to three``), numbers that differ or are joined (``a flat and
-   a sessile polyp``: one polyp and one polyp) give none, as do those of a type or grade (``type 1 polyp``).
+1. Thinking blocks, markup and questions are removed. Statements end with sentences, at *but* and
+   the like, and at a comma, *and* or *with* before an article, a number or *there*; lists (``no
+   text, boxes or tools``) go on.
+2. A statement that hedges (``may``, ``cannot be excluded``) makes its mentions unclear; *probably*
+is no hedge.
+3. Mentions that are asserted and denied make the finding unclear, unless *but*, *except* or the
+   like comes between. Beside an assertion, ``no other polyps`` says nothing new; ``non-polypoid``
+   and ``polyp-like`` are no mentions.
+4. A count is the number before the noun (``two sessile polyps``) or behind it (``polyps: 2``); *a*
+   and *single* are 1, a denied mention is 0. Vague numbers (``several``, ``two to three``), numbers
+   that differ or are joined (``a flat and a sessile polyp``: one polyp and one polyp) give none, as
+   do those of a type or grade (``type 1 polyp``).
 """
 
 from __future__ import annotations
@@ -24,14 +30,36 @@ from medtasks.answers.markup import bounded, plain_text, reply_text
 from medtasks.answers.vocabulary import MARK, Vocabulary
 
 VERSION = "3"
-"""Changes whenever a rule does; part of the signature of every score that reads answers this way."""
+"""Changes whenever a rule does; part of the signature of every score that reads answers this
+way.
+"""
 
 Said = Literal["present", "absent", "unclear", "silent"]
 _State = Said | Literal["no other"]
 
 _PATTERNS = Vocabulary("findings")
-_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_NUMBERS = {**{word: number for number, word in enumerate(_WORDS)}, "a": 1, "an": 1, "single": 1, "solitary": 1}
+_WORDS = (
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+)
+_NUMBERS = {
+    **{word: number for number, word in enumerate(_WORDS)},
+    "a": 1,
+    "an": 1,
+    "single": 1,
+    "solitary": 1,
+}
 _REACH = 200
 """How many characters before a mention may deny it."""
 
@@ -62,7 +90,9 @@ def said_of(text: str, terms: str) -> Said:
 
 
 def bare_answer(text: str) -> Said:
-    """``present`` or ``absent`` for an answer that begins with yes or no, as to one question about presence."""
+    """``present`` or ``absent`` for an answer that begins with yes or no, as to one question about
+    presence.
+    """
     answer = _PATTERNS["bare"].match(_normalised(text))
     if answer is None:
         return "silent"
@@ -108,7 +138,11 @@ def _clauses(text: str) -> tuple[str, ...]:
     clauses: list[str] = []
     for sentence in _PATTERNS["sentence_ends"].split(_normalised(text).replace(MARK, "")):
         if not sentence.rstrip().endswith("?"):
-            ends = [0, *(end.end() for end in _PATTERNS["statement_ends"].finditer(sentence)), len(sentence)]
+            ends = [
+                0,
+                *(end.end() for end in _PATTERNS["statement_ends"].finditer(sentence)),
+                len(sentence),
+            ]
             clauses.extend(sentence[start:end].strip() for start, end in pairwise(ends))
     return tuple(clauses)
 
@@ -119,7 +153,9 @@ def _statements(text: str, terms: str) -> list[tuple[str, tuple[_State, ...]]]:
 
 @lru_cache(maxsize=2**14)  # answers to one image share many clauses
 def _read(clause: str, terms: str) -> tuple[str, tuple[_State, ...]]:
-    """The clause with ``MARK`` for each mention of the finding, and what it says in each of these places."""
+    """The clause with ``MARK`` for each mention of the finding, and what it says in each of these
+    places.
+    """
     statement = _names(terms).sub(MARK, clause)
     if MARK not in statement:
         return statement, ()
@@ -131,7 +167,9 @@ def _read(clause: str, terms: str) -> tuple[str, tuple[_State, ...]]:
             states.append("unclear")
         elif _PATTERNS["no_other"].search(before):
             states.append("no other")
-        elif _PATTERNS["denies_before"].search(before) or _PATTERNS["denies_behind"].match(statement, mention.end()):
+        elif _PATTERNS["denies_before"].search(before) or _PATTERNS["denies_behind"].match(
+            statement, mention.end()
+        ):
             states.append("absent")
         else:
             states.append("present")

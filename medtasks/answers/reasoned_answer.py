@@ -1,21 +1,23 @@
 r"""Open answers after a reasoning part: the whole reply is scored, and its final answer is located.
 
-Prompts may ask for a reasoning part and then one line ``Final answer: …`` (arXiv 2512.00818). The rules:
+Prompts may ask for a reasoning part and then one line ``Final answer: …`` (arXiv 2512.00818). The
+rules:
 
 1. Thinking blocks are removed. What is left, stripped, is the reply; ``empty`` if nothing is left.
-2. A label is the words *final answer* (any case, in emphasis, quotes, HTML or as a JSON key) before a colon or an
-   equals sign, at the start of a line before a dash, or alone on a line; or a tag ``<final_answer>``; or a LaTeX
-   box. Only without any of these does ``final answer is`` count, because prose uses it, too; and only without that
-   does plain ``Answer:`` count at the start of a line or sentence, as a heading, a JSON key or a tag, as in the
-   layout (``Reasoning: …``, ``Answer: …``).
-3. The last label with something after it decides. The answer runs from there to the end of the reply, over lines if
-   need be; a box and a tag end it where they close, and a line ``Reasoning: …`` ends what a plain ``Answer:`` begins.
-   Markup around it is removed, the inside stays as written.
-   A line ``Note: …`` or another question ends it, and a placeholder (``<your answer>``) is none. Plain labels are known
-   in several languages (``答案：``, ``Respuesta:``).
-   Of a reply that is a JSON object, the field *answer* (or the like), or its only field, is the final answer.
-4. A reply of one line with one sentence and no label is the answer. Any other reply without a label, or with nothing
-   after it, is ``no_final_answer``.
+2. A label is the words *final answer* (any case, in emphasis, quotes, HTML or as a JSON key) before
+   a colon or an equals sign, at the start of a line before a dash, or alone on a line; or a tag
+   ``<final_answer>``; or a LaTeX box. Only without any of these does ``final answer is`` count,
+   because prose uses it, too; and only without that does plain ``Answer:`` count at the start of a
+   line or sentence, as a heading, a JSON key or a tag, as in the layout (``Reasoning: …``,
+   ``Answer: …``).
+3. The last label with something after it decides. The answer runs from there to the end of the
+   reply, over lines if need be; a box and a tag end it where they close, and a line ``Reasoning:
+   …`` ends what a plain ``Answer:`` begins. Markup around it is removed, the inside stays as
+   written. A line ``Note: …`` or another question ends it, and a placeholder (``<your answer>``) is
+   none. Plain labels are known in several languages (``答案：``, ``Respuesta:``). Of a reply that is a
+   JSON object, the field *answer* (or the like), or its only field, is the final answer.
+4. A reply of one line with one sentence and no label is the answer. Any other reply without a
+   label, or with nothing after it, is ``no_final_answer``.
 """
 
 from __future__ import annotations
@@ -50,7 +52,9 @@ def final_answer(text: str) -> str | None:
         if not labels:
             continue
         asked = _PATTERNS["asked"].search(reply, labels[0].end())
-        if asked and _says_something(reply[labels[0].end() : asked.start()]):  # it wrote the next question, too
+        if asked and _says_something(
+            reply[labels[0].end() : asked.start()]
+        ):  # it wrote the next question, too
             reply = reply[: asked.start()]
         end = len(reply)
         for label in reversed(labels):
@@ -93,7 +97,9 @@ def _unwrapped(segment: str) -> str:
         answer = answer.rstrip("}] \t\n") if answer.startswith(('"', "'", "[")) else answer
     for mark in ("**", "__", "`", '"', "$", "*", "_"):
         if answer.count(mark) % 2:  # its other half belonged to the label
-            answer = (answer.removeprefix(mark) if answer.startswith(mark) else answer.removesuffix(mark)).strip()
+            answer = (
+                answer.removeprefix(mark) if answer.startswith(mark) else answer.removesuffix(mark)
+            ).strip()
         if answer.count(mark) == 2 and answer.startswith(mark) and answer.endswith(mark):
             answer = answer.removeprefix(mark).removesuffix(mark).strip()
     return answer[1:-1] if re.fullmatch("“[^“”]*”", answer) else answer

@@ -1,12 +1,14 @@
 r"""The confidence that a response states in words, as a share from 0 to 1.
 
-1. Thinking is removed, and full-width signs become plain ones. A number counts after the word *confidence*,
-   *confident*, *certainty* or *certain*, with at most a few words or signs between (``Confidence: 85 %``, ``my
-   confidence is 0.85``), or right before it (``85 % sure``).
-2. ``85 %``, ``85 percent`` and ``85/100`` are percentages, ``n/m`` a share of m. A bare number up to 1 with a decimal
-   point is a share (``0.85``, ``1.0``), any other is a percentage (``1`` is 1 %).
-3. One value, however often repeated, is ``ok``. Several different ones, or a range, are ``several``, none is
-   ``missing``; a value below 0 or above 100 % is ``out_of_range``. No value is ever assumed.
+1. Thinking is removed, and full-width signs become plain ones. A number counts after the word
+   *confidence*, *confident*, *certainty* or *certain*, with at most a few words or signs between
+   (``Confidence: 85 %``, ``my confidence is 0.85``), or right before it (``85 % sure``).
+2. ``85 %``, ``85 percent`` and ``85/100`` are percentages, ``n/m`` a share of m. A bare number up
+   to 1 with a decimal point is a share (``0.85``, ``1.0``), any other is a percentage (``1`` is 1
+   %).
+3. One value, however often repeated, is ``ok``. Several different ones, or a range, are
+   ``several``, none is ``missing``; a value below 0 or above 100 % is ``out_of_range``. No value is
+   ever assumed.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ def stated_confidence(text: str) -> str:
 
 
 def without_confidence(text: str) -> str:
-    """``text`` without the confidence that ends a line; several different ones rate the options, and stay.
+    """``text`` without the confidence that ends a line; several different ones rate the options,
+    and stay.
 
     >>> without_confidence("polyp, Confidence: 90%"), without_confidence("polyp. I am 90% confident.")
     ('polyp', 'polyp')

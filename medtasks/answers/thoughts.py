@@ -1,8 +1,8 @@
 """A response without the model's thoughts, by a table of the formats in which models mark them.
 
-The table is `words/thoughts.yaml`. Markers may be left in by a back-end, stripped in part, or cut off by a token limit,
-so a thought is also what stands before a closing marker without an opening one, and what follows an opening marker that
-is never closed.
+The table is `words/thoughts.yaml`. Markers may be left in by a back-end, stripped in part, or cut
+off by a token limit, so a thought is also what stands before a closing marker without an opening
+one, and what follows an opening marker that is never closed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from medtasks.answers.vocabulary import Vocabulary
 _PATTERNS = Vocabulary("thoughts")
 
 OPENING, CLOSING = "<think>", "</think>"
-"""The markers that replace those of a format that is not in the table, where a back-end knows them."""
+"""The markers that replace those of a format that is not in the table, where a back-end knows
+them.
+"""
 
 _BLANK = " \t\r\n*_`#"
 
@@ -23,11 +25,12 @@ _BLANK = " \t\r\n*_`#"
 def strip_thinking(text: str) -> str:
     """``text`` without thoughts and the head of the model's turn, stripped of surrounding blanks.
 
-    A thought is what a format of the table marks (``<think>``, ``[THINK]``, ``<|channel>thought``, …), the text from a
-    heading ``## Thinking`` to ``## Final Response``, and every channel but the final one
-    (``<|channel|>analysis<|message|>``, also without its special tokens: ``analysisWe … assistantfinal``). A closing
-    marker without an opening one (chat templates may prefill it) ends a thought that began with the response; of a
-    thought that is never closed, only an ``<answer>`` tag at its end is left. Nested thoughts end with the outermost.
+    A thought is what a format of the table marks (``<think>``, ``[THINK]``, ``<|channel>thought``,
+    …), the text from a heading ``## Thinking`` to ``## Final Response``, and every channel but the
+    final one (``<|channel|>analysis<|message|>``, also without its special tokens: ``analysisWe …
+    assistantfinal``). A closing marker without an opening one (chat templates may prefill it) ends
+    a thought that began with the response; of a thought that is never closed, only an ``<answer>``
+    tag at its end is left. Nested thoughts end with the outermost.
 
     >>> strip_thinking("<think>A or B?</think>B"), strip_thinking("or C</think> D"), strip_thinking("<think>E")
     ('B', 'D', '')
@@ -88,7 +91,8 @@ def _last_channel(text: str) -> str:
 
 
 def own_turn(text: str) -> str:
-    """``text`` up to the token that ends the model's turn; such tokens before any words are skipped.
+    """``text`` up to the token that ends the model's turn; such tokens before any words are
+    skipped.
 
     >>> own_turn("One polyp.<|im_end|>\\n<|im_start|>user"), own_turn("<turn|> B<turn|>")
     ('One polyp.', ' B')
@@ -102,7 +106,8 @@ def own_turn(text: str) -> str:
 
 
 def ends_in_opening(prompt: str) -> bool:
-    """Whether ``prompt`` ends with a marker that opens a thought, so that the response begins within it.
+    """Whether ``prompt`` ends with a marker that opens a thought, so that the response begins
+    within it.
 
     >>> ends_in_opening("<|im_start|>assistant\\n<think>\\n"), ends_in_opening("<think>\\n\\n</think>\\n\\n")
     (True, False)
@@ -112,7 +117,9 @@ def ends_in_opening(prompt: str) -> bool:
 
 @cache
 def marker_tokens() -> frozenset[str]:
-    """Every marker of the table as a tokenizer has it: a back-end that drops one joins a thought and its answer."""
+    """Every marker of the table as a tokenizer has it: a back-end that drops one joins a thought
+    and its answer.
+    """
     tokens = set(_PATTERNS.table["channel_tokens"])
     for thought_format in _PATTERNS.table["formats"]:
         tokens.update(thought_format["tokens"])

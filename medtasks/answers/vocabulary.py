@@ -1,10 +1,13 @@
-r"""Words and patterns of claims, denials, corrections and other signs: data in ``words/``, compiled when first used.
+r"""Words and patterns of claims, denials, corrections and other signs: data in ``words/``, compiled
+when first used.
 
-A file with a two-letter name is a table of words of one language; any other has patterns for one kind of answer. A
-pattern of ``letters`` is compiled with the words of English and of each language whose ``signs`` the response contains.
-Abbreviations: ``{name}`` is a part, another pattern or a list of words, a blank is white space, ``~`` optional white
-space, ``§`` the letter, ``¶`` any letter, ``¬`` a denied one, ``°`` the option's text behind its letter. A list is an
-alternative. All repetitions are bounded: reading takes linear time.
+A file with a two-letter name is a table of words of one language; any other has patterns for one
+kind of answer. A pattern of ``letters`` is compiled with the words of English and of each language
+whose ``signs`` the response contains.
+Abbreviations: ``{name}`` is a part, another pattern or a list of words, a blank is white space,
+``~`` optional white space, ``§`` the letter, ``¶`` any letter, ``¬`` a denied one, ``°`` the
+option's text behind its letter. A list is an alternative. All repetitions are bounded: reading
+takes linear time.
 """
 
 from __future__ import annotations
@@ -18,19 +21,24 @@ from typing import Any, NamedTuple
 import yaml
 
 MARK, DENIED, OWN = "\ue000", "\ue001", "\ue002"
-"""Private-use characters: a letter or an option's text that may be the answer, one that is only denied, and an
-option's text right behind its letter."""
+"""Private-use characters: a letter or an option's text that may be the answer, one that is only
+denied, and an option's text right behind its letter.
+"""
 
 
 class Rank(IntEnum):
     """How firmly an option is called the answer: the table by which statements are weighed."""
 
     REPEATED = 0  # one of A, B, C, … in a row, as where the question is repeated
-    MENTIONED = 1  # a letter or an option's text anywhere: it cannot be the answer, but contradicts a label
+    MENTIONED = (
+        1  # a letter or an option's text anywhere: it cannot be the answer, but contradicts a label
+    )
     LISTED = 2  # a label in a list of options: "A. Pneumonia", "B. Pneumothorax", …
     LABEL = 3  # a letter before a text or in brackets, without any claim: "B. Pneumothorax"
     TENTATIVE = 4  # "It may be B."
-    IMPLIED = 5  # "My vote goes to B": words of any kind around a letter, if no other option is left
+    IMPLIED = (
+        5  # "My vote goes to B": words of any kind around a letter, if no other option is left
+    )
     SUGGESTED = 6  # "The findings point to B."
     STATED = 7  # "The answer is B." "B is correct."
     CONCLUDED = 8  # "Therefore B."
@@ -39,7 +47,8 @@ class Rank(IntEnum):
 
 
 class Claim(NamedTuple):
-    """A pattern whose group ``letter`` is a MARK; a group ``sign`` is what separates a label from its letter.
+    """A pattern whose group ``letter`` is a MARK; a group ``sign`` is what separates a label from
+    its letter.
 
     ``loose``: the words are those of prose, and the letter must end its clause.
     """
@@ -50,7 +59,9 @@ class Claim(NamedTuple):
 
 
 class Vocabulary:
-    """The patterns of a file in ``words/`` with the words of some languages (None: all), compiled when first used."""
+    """The patterns of a file in ``words/`` with the words of some languages (None: all), compiled
+    when first used.
+    """
 
     def __init__(self, name: str, languages: tuple[str, ...] | None = None) -> None:
         self._name, self._languages = name, languages
@@ -80,7 +91,10 @@ class Vocabulary:
     def claims(self) -> tuple[Claim, ...]:
         """Every pattern of a claim."""
         claims: list[tuple[str, str]] = self.table["claims"]
-        return tuple(Claim(self._compile(text), Rank[rank.upper()], text.endswith("{end}")) for rank, text in claims)
+        return tuple(
+            Claim(self._compile(text), Rank[rank.upper()], text.endswith("{end}"))
+            for rank, text in claims
+        )
 
     def _compile(self, pattern: str | list[str]) -> re.Pattern[str]:
         spelt = _alternatives(pattern)
@@ -91,7 +105,9 @@ class Vocabulary:
         return re.compile(spelt, re.IGNORECASE | re.MULTILINE)
 
     def part(self, name: str) -> str:
-        """A part of patterns, or the words called ``name``; it matches nothing if no language has any."""
+        """A part of patterns, or the words called ``name``; it matches nothing if no language has
+        any.
+        """
         if part := self.table.get("parts", {}).get(name):
             return _alternatives(part)
         if column := [row[name] for row in self.table.get("formats", ()) if name in row]:
@@ -106,7 +122,14 @@ class Vocabulary:
         return _alternatives(entries or ["(?!)"])
 
 
-_SIGNS = {" ": r"\s{1,4}", "~": r"\s{0,4}", "§": f"(?P<letter>{MARK})", "¶": MARK, "¬": DENIED, "°": OWN}
+_SIGNS = {
+    " ": r"\s{1,4}",
+    "~": r"\s{0,4}",
+    "§": f"(?P<letter>{MARK})",
+    "¶": MARK,
+    "¬": DENIED,
+    "°": OWN,
+}
 _NAME = re.compile(r"\{([A-Za-z]\w*)\}")
 
 
@@ -124,7 +147,9 @@ def _table(name: str) -> dict[str, Any]:
 
 @cache
 def _languages() -> dict[str, dict[str, Any]]:
-    tables = [file.name.removesuffix(".yaml") for file in files(__package__).joinpath("words").iterdir()]
+    tables = [
+        file.name.removesuffix(".yaml") for file in files(__package__).joinpath("words").iterdir()
+    ]
     return {name: _table(name) for name in sorted(tables) if len(name) == 2}
 
 
@@ -135,12 +160,20 @@ def _letters(languages: tuple[str, ...]) -> Vocabulary:
 
 @lru_cache(maxsize=16)  # several steps ask for a reply's
 def vocabulary_of(text: str) -> Vocabulary:
-    """The patterns of ``letters`` for the languages that ``text`` may be written in, by their ``signs``, and English.
+    """The patterns of ``letters`` for the languages that ``text`` may be written in, by their
+    ``signs``, and English.
 
-    Of the others in Latin letters, whose words are easily confused, it is the one with the most signs.
+    Of the others in Latin letters, whose words are easily confused, it is the one with the most
+    signs.
     """
     folded = f" {text.casefold()}"
-    counts = {name: sum(sign in folded for sign in table["signs"]) for name, table in _languages().items()}
-    latin = {name: counts[name] for name, table in _languages().items() if table.get("script") == "Latin"}
+    counts = {
+        name: sum(sign in folded for sign in table["signs"]) for name, table in _languages().items()
+    }
+    latin = {
+        name: counts[name] for name, table in _languages().items() if table.get("script") == "Latin"
+    }
     most = max(latin.values())
-    return _letters(tuple(name for name, count in counts.items() if count and latin.get(name, most) == most))
+    return _letters(
+        tuple(name for name, count in counts.items() if count and latin.get(name, most) == most)
+    )

@@ -1,4 +1,6 @@
-"""Responses that are an option's text, place or letter with text, in whole or in the part that states the answer."""
+"""Responses that are an option's text, place or letter with text, in whole or in the part that
+states the answer.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from medtasks.answers.option_place import place_letter
-from medtasks.answers.option_text import exact_letter, named_letters, normal_form, text_letter, unique_forms
+from medtasks.answers.option_text import (
+    exact_letter,
+    named_letters,
+    normal_form,
+    text_letter,
+    unique_forms,
+)
 from medtasks.answers.vocabulary import Vocabulary, vocabulary_of
 
 _PATTERNS = Vocabulary("texts")
@@ -18,7 +26,9 @@ _END = 1_000
 
 _HEADING_ENDS = (":", "?", "-", "–", "—")
 _MOST_BESIDE_TEXT = 120
-"""Characters that a whole answer may have beside the option's text: a label, a letter, markup, other words for it."""
+"""Characters that a whole answer may have beside the option's text: a label, a letter, markup,
+other words for it.
+"""
 
 _WEIGHING_SIGNS = frozenset("|✓✗")
 """A line that ends or is marked so weighs an option: it is a heading, or a row of a table."""
@@ -33,7 +43,8 @@ _MOST_PLACES = 20
 
 @dataclass(frozen=True)
 class WholeAnswer:
-    """The options that a whole answer names: one by its ``letter``, one by its ``text`` or place, or both.
+    """The options that a whole answer names: one by its ``letter``, one by its ``text`` or place,
+    or both.
 
     ``alone``: the response consists of it, apart from a label.
     """
@@ -51,7 +62,8 @@ NO_ANSWER = WholeAnswer()
 
 
 def whole_answer(plain: str, options: Mapping[str, str]) -> WholeAnswer:
-    """The first part of ``plain`` that is an option's text or place, or a letter with the text of an option.
+    """The first part of ``plain`` that is an option's text or place, or a letter with the text of
+    an option.
 
     >>> options = {"A": "T1 → T2", "B": "T2 → T3", "C": "None of the intervals"}
     >>> whole_answer("Answer: from T2 to T3.", options).text, whole_answer("la segunda opción", options).text
@@ -75,7 +87,8 @@ def whole_answer(plain: str, options: Mapping[str, str]) -> WholeAnswer:
 
 
 def contradictions(plain: str, options: Mapping[str, str], letter: str) -> frozenset[str]:
-    r"""The options that contradict ``letter``: their text stands beside it, or alone on a line or in a field of JSON.
+    r"""The options that contradict ``letter``: their text stands beside it, or alone on a line or
+    in a field of JSON.
 
     Texts that stand alone count only if all of them name the same option: else they are a list.
 
@@ -116,7 +129,9 @@ def _around_letter(line: str, letter: str, words: Vocabulary) -> Iterator[str]:
 
 
 def _behind_labels(said: str, words: Vocabulary) -> Iterator[str]:
-    """What follows *the answer is* or *therefore* at the beginning of ``said``, unless the label is taken back."""
+    """What follows *the answer is* or *therefore* at the beginning of ``said``, unless the label is
+    taken back.
+    """
     label = words["answer_label"].match(said)
     if label and not words["discredits"].search(label[0], max(label.start("claim"), 0)):
         yield said[label.end() :]
@@ -136,7 +151,9 @@ def _read(part: str, options: Mapping[str, str], *, alone: bool = False) -> Whol
     """What ``part`` names if it is an option's text or place, or a letter with an option's text."""
     if len(part) > _MOST_BESIDE_TEXT + max(map(len, options.values())):
         return NO_ANSWER
-    if letter := exact_letter(part, options):  # also "A. fumigatus", whose letter belongs to the text
+    if letter := exact_letter(
+        part, options
+    ):  # also "A. fumigatus", whose letter belongs to the text
         return WholeAnswer(text=letter, alone=alone)
     for name in ("letter_first", "bracketed_behind", "letter_behind"):
         pair = _PATTERNS[name].fullmatch(part)
@@ -159,7 +176,9 @@ def _only_field(plain: str, options: Mapping[str, str]) -> WholeAnswer:
 
 
 def _fields(plain: str, options: Mapping[str, str]) -> WholeAnswer:
-    """What the fields of a JSON object that give the answer name: the last letter and the last text of an option."""
+    """What the fields of a JSON object that give the answer name: the last letter and the last text
+    of an option.
+    """
     letter = text = ""
     for field in _PATTERNS["field"].finditer(plain):
         answer = _read(field["value"], options)
@@ -172,7 +191,9 @@ def _fields(plain: str, options: Mapping[str, str]) -> WholeAnswer:
 
 
 def _parts(plain: str) -> Iterator[tuple[str, bool]]:
-    """What may be the whole answer, the firmest first, and whether it is all of the response, apart from a label."""
+    """What may be the whole answer, the firmest first, and whether it is all of the response, apart
+    from a label.
+    """
     finals = list(_PATTERNS["final"].finditer(plain))
     if finals:
         yield finals[-1][finals[-1].lastgroup or 0], False
@@ -189,7 +210,8 @@ def _parts(plain: str) -> Iterator[tuple[str, bool]]:
 
 
 def yes_or_no(plain: str, options: Mapping[str, str]) -> str:
-    """The letter of *yes* or *no* at the beginning, if an option is just that and nothing contradicts it.
+    """The letter of *yes* or *no* at the beginning, if an option is just that and nothing
+    contradicts it.
 
     >>> yes_or_no("Yes, a tube is seen.", {"A": "Yes", "B": "No"})
     'A'

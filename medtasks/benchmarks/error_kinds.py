@@ -1,9 +1,11 @@
-"""Kinds of error: what a benchmark's gold structure tells about wrong answers, counted in the items of a score.
+"""Kinds of error: what a benchmark's gold structure tells about wrong answers, counted in the items
+of a score.
 
-A benchmark declares `Errors`; groups and tasks name the rates in ``metadata.pooled``, as any metric over whole items. A
-task file declares them (``metadata.errors``) by the texts of gold and answer, compared after
-`medtasks.metrics.closed_answer.normalise`; the text of an option counts, not its letter. A rate of errors is over the
-cases with an answer, whose number stands beside it; in a rate of correct outcomes no answer is no such outcome.
+A benchmark declares `Errors`; groups and tasks name the rates in ``metadata.pooled``, as any metric
+over whole items. A task file declares them (``metadata.errors``) by the texts of gold and answer,
+compared after `medtasks.metrics.closed_answer.normalise`; the text of an option counts, not its
+letter. A rate of errors is over the cases with an answer, whose number stands beside it; in a rate
+of correct outcomes no answer is no such outcome.
 """
 
 from __future__ import annotations
@@ -26,8 +28,10 @@ from medtasks.metrics.registry import registered_metric
 
 
 class Case(NamedTuple):
-    """One chance for an error: the rate it counts for, and whether the error occurred; None if the response gives no
-    answer that could be one. ``part`` is its group of the breakdown `Benchmark.parts`, if there is one."""
+    """One chance for an error: the rate it counts for, and whether the error occurred; None if the
+    response gives no answer that could be one. ``part`` is its group of the breakdown
+    `Benchmark.parts`, if there is one.
+    """
 
     rate: str
     occurred: bool | None
@@ -36,18 +40,21 @@ class Case(NamedTuple):
 
 @dataclass(frozen=True)
 class Errors:
-    """Kinds of error: their rates, and a function that lists the cases of an item, from its gold answers and filtered
-    responses (of repeats, the first).
+    """Kinds of error: their rates, and a function that lists the cases of an item, from its gold
+    answers and filtered responses (of repeats, the first).
 
-    Which cases there are must not depend on the responses. If a response failed or gives no answer, whether they
-    occurred is open. Questions with rotated options have none: their errors are those of the plain task.
+    Which cases there are must not depend on the responses. If a response failed or gives no answer,
+    whether they occurred is open. Questions with rotated options have none: their errors are those
+    of the plain task.
     """
 
     rates: tuple[ErrorRate, ...]
     cases: Callable[[Item], Iterable[Case]]
 
     def values(self, benchmark: Benchmark, item: Item) -> dict[str, Value]:
-        """The item's value of every rate; raises :class:`DataError` if a case names a rate that is not declared."""
+        """The item's value of every rate; raises :class:`DataError` if a case names a rate that is
+        not declared.
+        """
         found: dict[str, list[Case]] = {rate.name: [] for rate in self.rates}
         for case in () if "rotation_of" in item.view.document else self.cases(item):
             if case.rate not in found:
@@ -57,15 +64,25 @@ class Errors:
                 )
             found[case.rate].append(case)
         failed, parts = any(view.status == FAILED for view in item.samples), tuple[str, ...]()
-        if benchmark.parts is not None and any(case.part for cases in found.values() for case in cases):
+        if benchmark.parts is not None and any(
+            case.part for cases in found.values() for case in cases
+        ):
             parts = benchmark.breakdowns[benchmark.parts](item.view)
         # most rates do not apply to most items
-        return {name: _value(cases, parts, failed) if cases else _NO_CASE for name, cases in found.items()}
+        return {
+            name: _value(cases, parts, failed) if cases else _NO_CASE
+            for name, cases in found.items()
+        }
 
 
 def _value(cases: Sequence[Case], parts: Iterable[str], failed: bool) -> Value:
-    by_part = {part: _value([case for case in cases if case.part == part], (), failed) for part in parts}
-    occurred, unanswered = sum(case.occurred is True for case in cases), sum(case.occurred is None for case in cases)
+    by_part = {
+        part: _value([case for case in cases if case.part == part], (), failed) for part in parts
+    }
+    occurred, unanswered = (
+        sum(case.occurred is True for case in cases),
+        sum(case.occurred is None for case in cases),
+    )
     whole = _counted(*((0, len(cases)) if failed else (occurred, unanswered)), len(cases))
     return whole._replace(parts=by_part) if by_part else whole
 
@@ -81,15 +98,22 @@ _NO_CASE = _counted(0, 0, 0)
 
 def declared_rates(name: str) -> tuple[ErrorRate, ...]:
     """The rates that a task, or the tasks of a group, declare."""
-    kinds = {kind.name: kind for leaf in leaf_tasks(name) for kind in load_spec(leaf).metadata.errors}
+    kinds = {
+        kind.name: kind for leaf in leaf_tasks(name) for kind in load_spec(leaf).metadata.errors
+    }
     return tuple(map(declared_rate, kinds.values()))
 
 
-def derived_metrics(benchmark: Benchmark, task_of: Mapping[str, str], pooled: Sequence[str]) -> Derived:
-    """The rates that tasks declare, ``task_of`` having the task of each sample, and the metrics of the benchmark that
-    ``metadata.pooled`` names."""
+def derived_metrics(
+    benchmark: Benchmark, task_of: Mapping[str, str], pooled: Sequence[str]
+) -> Derived:
+    """The rates that tasks declare, ``task_of`` having the task of each sample, and the metrics of
+    the benchmark that ``metadata.pooled`` names.
+    """
     declared = {task: declared_errors(task, benchmark) for task in sorted(set(task_of.values()))}
-    named = tuple(rate.name for errors in declared.values() if errors is not None for rate in errors.rates)
+    named = tuple(
+        rate.name for errors in declared.values() if errors is not None for rate in errors.rates
+    )
     own = [name for name in pooled if name in benchmark.pooled]
     rates = None if len(own) == len(pooled) else benchmark.errors
 
@@ -98,7 +122,9 @@ def derived_metrics(benchmark: Benchmark, task_of: Mapping[str, str], pooled: Se
         found = {} if errors is None else errors.values(benchmark, item)
         if own and found:
             item = replace(item, values={**item.values, **found})
-        found |= {name: value for name in own if (value := benchmark.pooled[name](item)) is not None}
+        found |= {
+            name: value for name in own if (value := benchmark.pooled[name](item)) is not None
+        }
         if rates is not None:
             known = rates.values(benchmark, item)
             found |= {name: known[name] for name in pooled if name not in benchmark.pooled}
@@ -108,13 +134,19 @@ def derived_metrics(benchmark: Benchmark, task_of: Mapping[str, str], pooled: Se
 
 
 def declared_errors(task: str, benchmark: Benchmark) -> Errors | None:
-    """The kinds of error that a task declares, None if none; raises :class:`MedtasksError` for unusable names."""
+    """The kinds of error that a task declares, None if none; raises :class:`MedtasksError` for
+    unusable names.
+    """
     spec = load_spec(task)
     for kind in spec.metadata.errors:
         if problem := name_problem(task, kind, owner_of(spec.path)):
-            raise MedtasksError(f"task {task}: error {kind.name} is declared in metadata.errors, but {problem}.")
+            raise MedtasksError(
+                f"task {task}: error {kind.name} is declared in metadata.errors, but {problem}."
+            )
     kinds = spec.metadata.errors
-    return Errors(declared_rates(task), functools.partial(_cases, benchmark, kinds)) if kinds else None
+    return (
+        Errors(declared_rates(task), functools.partial(_cases, benchmark, kinds)) if kinds else None
+    )
 
 
 def name_problem(task: str, kind: ErrorKind, package: TaskPackage) -> str:
@@ -124,7 +156,9 @@ def name_problem(task: str, kind: ErrorKind, package: TaskPackage) -> str:
     if registered_metric(kind.name) is not None:
         return "another metric has that name; rename it"
     for other in load_specs().values():
-        if other.name != task and any(error.name == kind.name and error != kind for error in other.metadata.errors):
+        if other.name != task and any(
+            error.name == kind.name and error != kind for error in other.metadata.errors
+        ):
             return f"{other.name} declares it otherwise; rename it, or make them equal"
     return ""
 
@@ -138,7 +172,10 @@ def _cases(benchmark: Benchmark, kinds: Sequence[ErrorKind], item: Item) -> Iter
         for kind in kinds:
             if _matches(gold, kind.gold, kind.gold_other_than):
                 unanswered = answer is None and not kind.higher_is_better
-                yield Case(kind.name, None if unanswered else _matches(answer, kind.answer, kind.answer_other_than))
+                yield Case(
+                    kind.name,
+                    None if unanswered else _matches(answer, kind.answer, kind.answer_other_than),
+                )
 
 
 def gold_text(document: Mapping[str, Any]) -> str | None:

@@ -1,4 +1,6 @@
-"""Board layouts: shorthands for their columns, the layout of every benchmark with a page of its own, and checks."""
+"""Board layouts: shorthands for their columns, the layout of every benchmark with a page of its
+own, and checks.
+"""
 
 from __future__ import annotations
 
@@ -45,12 +47,21 @@ def groups(task: str, metric: str, breakdown: str) -> tuple[Column, ...]:
 def tables_of(
     notes: Mapping[str, str], *rows: LayoutTable | tuple[str, str, tuple[Column, ...]]
 ) -> tuple[LayoutTable, ...]:
-    """The tables with these names, titles and columns, and their ``notes`` by name; whole tables stay as they are."""
-    return tuple(row if isinstance(row, LayoutTable) else LayoutTable(*row, notes.get(row[0], "")) for row in rows)
+    """The tables with these names, titles and columns, and their ``notes`` by name; whole tables
+    stay as they are.
+    """
+    return tuple(
+        row if isinstance(row, LayoutTable) else LayoutTable(*row, notes.get(row[0], ""))
+        for row in rows
+    )
 
 
-def prompt_sensitivity(task: str, prompts: int, metric: str = "accuracy") -> tuple[LayoutTable, tuple[Plot, ...]]:
-    """Table and figures of a task or group that is asked with several prompts, whose first metric is ``metric``."""
+def prompt_sensitivity(
+    task: str, prompts: int, metric: str = "accuracy"
+) -> tuple[LayoutTable, tuple[Plot, ...]]:
+    """Table and figures of a task or group that is asked with several prompts, whose first metric
+    is ``metric``.
+    """
     labels = {
         metric: "mean over prompts",
         "worst_prompt": "worst prompt",
@@ -59,7 +70,9 @@ def prompt_sensitivity(task: str, prompts: int, metric: str = "accuracy") -> tup
         "prompt_agreement": "same option under every prompt",
     }
     over = scores(task, labels)
-    each = scores(task, {prompt_metric(number): f"prompt {number}" for number in range(1, prompts + 1)})
+    each = scores(
+        task, {prompt_metric(number): f"prompt {number}" for number in range(1, prompts + 1)}
+    )
     table = LayoutTable(
         "prompt-sensitivity",
         "Paraphrased prompts",
@@ -71,13 +84,23 @@ def prompt_sensitivity(task: str, prompts: int, metric: str = "accuracy") -> tup
     plots = (
         Plot("prompt-sensitivity", table.title, "bars", over),
         Plot("prompts", "Score under each prompt", "bars", each, chance=True),
-        Plot("prompt-ranks", "Rank under each prompt, from 0 (best) to 1 (last)", "heatmap", each, ranks=True),
+        Plot(
+            "prompt-ranks",
+            "Rank under each prompt, from 0 (best) to 1 (last)",
+            "heatmap",
+            each,
+            ranks=True,
+        ),
     )
     return table, plots
 
 
-def option_order(task: str, parts: Mapping[str, str], metric: str = "accuracy") -> tuple[LayoutTable, tuple[Plot, ...]]:
-    """Table and figures of a task or group whose options are rotated; ``parts`` are its parts with their headings."""
+def option_order(
+    task: str, parts: Mapping[str, str], metric: str = "accuracy"
+) -> tuple[LayoutTable, tuple[Plot, ...]]:
+    """Table and figures of a task or group whose options are rotated; ``parts`` are its parts with
+    their headings.
+    """
     labels = {
         metric: "mean over rotations",
         "circular_accuracy": "right in every rotation",
@@ -99,9 +122,16 @@ def option_order(task: str, parts: Mapping[str, str], metric: str = "accuracy") 
 
 
 def error_columns(
-    task: str, rates: Iterable[ErrorRate], suffix: str = "", *, breakdown: str | None = None, group: str | None = None
+    task: str,
+    rates: Iterable[ErrorRate],
+    suffix: str = "",
+    *,
+    breakdown: str | None = None,
+    group: str | None = None,
 ) -> tuple[Column, ...]:
-    """Rates of kinds of error: first those that could harm a patient, then those that do not, then correct outcomes."""
+    """Rates of kinds of error: first those that could harm a patient, then those that do not, then
+    correct outcomes.
+    """
     columns = []
     for rate in sorted(rates, key=lambda rate: (rate.higher_is_better, not rate.harms)):
         remark = "" if rate.higher_is_better else HARMS if rate.harms else "no harm by itself"
@@ -112,22 +142,32 @@ def error_columns(
 def kinds_of_error(
     columns: Sequence[Column], further: Sequence[Column] = (), note: str = "", name: str = "errors"
 ) -> tuple[LayoutTable, Plot]:
-    """Table and figure of kinds of error; ``further`` columns and those without a remark are only in the table."""
+    """Table and figure of kinds of error; ``further`` columns and those without a remark are only
+    in the table.
+    """
     harmful = ", ".join(column.label.lower() for column in columns if column.remark == HARMS)
     further = [replace(column, remark="") for column in further]
     notes = [f"Could harm a patient if nobody noticed: {harmful}." if harmful else "", note]
-    table = LayoutTable(name, "Kinds of error", (*columns, *further), note=" ".join(filter(None, notes)))
+    table = LayoutTable(
+        name, "Kinds of error", (*columns, *further), note=" ".join(filter(None, notes))
+    )
     drawn = tuple(column for column in columns if column.remark)
     return table, Plot(name, table.title, "bars", drawn, note="Lower is better.")
 
 
 def all_layouts() -> dict[str, BoardLayout]:
-    """The board layout of every benchmark that has a page of its own, by the benchmark's name, ours first.
+    """The board layout of every benchmark that has a page of its own, by the benchmark's name, ours
+    first.
 
-    A benchmark without a layout, or with one that cannot be shown, gets a plain one, unless another layout of its
-    package shows its tasks (a track beside the original). One that cannot be shown at all is left out, with a sentence.
+    A benchmark without a layout, or with one that cannot be shown, gets a plain one, unless another
+    layout of its package shows its tasks (a track beside the original). One that cannot be shown at
+    all is left out, with a sentence.
     """
-    brought = {layout.benchmark: layout for package in task_packages() for layout in plugin_of(package).layouts}
+    brought = {
+        layout.benchmark: layout
+        for package in task_packages()
+        for layout in plugin_of(package).layouts
+    }
     specs = load_specs()
     beside = {
         (benchmark_owner(layout.benchmark), specs[column.task].metadata.benchmark)
@@ -141,7 +181,11 @@ def all_layouts() -> dict[str, BoardLayout]:
         if layout is None and (owner, name) in beside:
             continue
         # our tests check ours
-        if layout is not None and not owner.ours and (left_out := _left_out(layout, owner)) is not None:
+        if (
+            layout is not None
+            and not owner.ours
+            and (left_out := _left_out(layout, owner)) is not None
+        ):
             left_out.warn()
             layout = None
         try:
@@ -152,15 +196,25 @@ def all_layouts() -> dict[str, BoardLayout]:
 
 
 def default_layout(benchmark: str) -> BoardLayout:
-    """A plain layout: the first metric of each group (of each task without a group) as headline, and a table of all
-    metrics and one per breakdown for each; no samples are shown. Tasks with rotated options or paraphrased prompts are
-    not in the headline. Raises :class:`MedtasksError` if the benchmark has no task with a metric."""
+    """A plain layout: the first metric of each group (of each task without a group) as headline,
+    and a table of all metrics and one per breakdown for each; no samples are shown. Tasks with
+    rotated options or paraphrased prompts are not in the headline. Raises :class:`MedtasksError` if
+    the benchmark has no task with a metric.
+    """
     shown = [spec for spec in _outermost(benchmark) if metrics_of(spec.name)]
     if not shown:
-        raise MedtasksError(f"benchmark {benchmark} has no task with a metric, so a leaderboard cannot show it.")
+        raise MedtasksError(
+            f"benchmark {benchmark} has no task with a metric, so a leaderboard cannot show it."
+        )
     taken = {HEADLINE}
-    plain = [spec for spec in shown if not any(load_spec(leaf).metadata.varied for leaf in leaf_tasks(spec.name))]
-    headline = tuple(Column(spec.name, metrics_of(spec.name)[0], spec.metadata.title) for spec in plain or shown)
+    plain = [
+        spec
+        for spec in shown
+        if not any(load_spec(leaf).metadata.varied for leaf in leaf_tasks(spec.name))
+    ]
+    headline = tuple(
+        Column(spec.name, metrics_of(spec.name)[0], spec.metadata.title) for spec in plain or shown
+    )
     tables = []
     for spec in shown:
         errors = {rate.name for rate in _rates(spec, pooled=True)}  # they get a table of their own
@@ -169,7 +223,11 @@ def default_layout(benchmark: str) -> BoardLayout:
         tables.append(LayoutTable(_unused(spec.name, taken), title, columns))
         for by in spec.metadata.breakdowns:
             name = _unused(f"{spec.name}-by-{by}", taken)
-            tables.append(LayoutTable(name, f"{title}: {metrics[0]} by {by}", groups(spec.name, metrics[0], by)))
+            tables.append(
+                LayoutTable(
+                    name, f"{title}: {metrics[0]} by {by}", groups(spec.name, metrics[0], by)
+                )
+            )
     chance = bool(get_benchmark(benchmark).options)
     plots = (Plot("headline-scores", "Headline scores", "bars", headline, chance=chance),)
     why = "Its package has no board layout that allows more."
@@ -179,30 +237,46 @@ def default_layout(benchmark: str) -> BoardLayout:
 
 
 def _rates(spec: TaskSpec, *, pooled: bool) -> list[ErrorRate]:
-    """The kinds of error that task files declare, and with ``pooled`` those of the benchmark that the task names."""
+    """The kinds of error that task files declare, and with ``pooled`` those of the benchmark that
+    the task names.
+    """
     errors = spec.benchmark.errors if pooled else None
     own = [rate for rate in errors.rates if rate.name in spec.metadata.pooled] if errors else []
     return [*own, *declared_rates(spec.name)]
 
 
 def _outermost(benchmark: str) -> list[TaskSpec]:
-    specs = {name: spec for name, spec in load_specs().items() if spec.metadata.benchmark == benchmark}
+    specs = {
+        name: spec for name, spec in load_specs().items() if spec.metadata.benchmark == benchmark
+    }
     inner = {member for spec in specs.values() for member in spec.members}
     return [spec for name, spec in sorted(specs.items()) if name not in inner]
 
 
 def _with_errors(layout: BoardLayout, *, pooled: bool = False) -> BoardLayout:
-    """The layout with tables and figures of kinds of error (:func:`_rates`) that it does not show."""
-    taken = {HEADLINE, *(table.name for table in layout.tables), *(plot.name for plot in layout.plots)}
+    """The layout with tables and figures of kinds of error (:func:`_rates`) that it does not
+    show.
+    """
+    taken = {
+        HEADLINE,
+        *(table.name for table in layout.tables),
+        *(plot.name for plot in layout.plots),
+    }
     shown = {column.metric for column in columns_of(layout)}
     tables, plots = [*layout.tables], [*layout.plots]
     for spec in _outermost(layout.benchmark):
         if rates := [rate for rate in _rates(spec, pooled=pooled) if rate.name not in shown]:
-            table, plot = kinds_of_error(error_columns(spec.name, rates), name=_unused(f"{spec.name}-errors", taken))
+            table, plot = kinds_of_error(
+                error_columns(spec.name, rates), name=_unused(f"{spec.name}-errors", taken)
+            )
             tables.append(table)
             if plot.columns:  # correct outcomes are not drawn
                 plots.append(plot)
-    return layout if len(tables) == len(layout.tables) else replace(layout, tables=tuple(tables), plots=tuple(plots))
+    return (
+        layout
+        if len(tables) == len(layout.tables)
+        else replace(layout, tables=tuple(tables), plots=tuple(plots))
+    )
 
 
 def _unused(text: str, taken: set[str]) -> str:
@@ -226,7 +300,12 @@ def metrics_of(task: str) -> tuple[str, ...]:
     for leaf in leaf_tasks(task):
         metadata = load_spec(leaf).metadata
         judged = [name for rubric in metadata.rubrics for name in load_rubric(rubric).metrics]
-        names += [*load_spec(leaf).scores, *metadata.learned, *judged, *(kind.name for kind in metadata.errors)]
+        names += [
+            *load_spec(leaf).scores,
+            *metadata.learned,
+            *judged,
+            *(kind.name for kind in metadata.errors),
+        ]
     return tuple(dict.fromkeys((*names, *load_spec(task).metadata.pooled)))
 
 
@@ -240,13 +319,17 @@ def columns_of(layout: BoardLayout) -> Iterator[Column]:
 
 
 def check_layout(layout: BoardLayout) -> None:
-    """Refuse a board layout that cannot be shown, by a :class:`MedtasksError` with what was expected."""
+    """Refuse a board layout that cannot be shown, by a :class:`MedtasksError` with what was
+    expected.
+    """
     for _, problem in _problems(layout):
         raise MedtasksError(f"board layout of {layout.benchmark}: {problem}.")
 
 
 def layouts_left_out(package: TaskPackage) -> Iterator[LeftOut]:
-    """The layouts of another package that cannot be shown, with file and line; our tests check ours."""
+    """The layouts of another package that cannot be shown, with file and line; our tests check
+    ours.
+    """
     for layout in () if package.ours else plugin_of(package).layouts:
         if (left_out := _left_out(layout, package)) is not None:
             yield left_out
@@ -261,7 +344,9 @@ def _left_out(layout: BoardLayout, package: TaskPackage) -> LeftOut | None:
     return LeftOut(package.owner, name, f"{problem}; correct it.", part.place) if problem else None
 
 
-def _problems(layout: BoardLayout) -> Iterator[tuple[BoardLayout | LayoutTable | Plot | Column, str]]:
+def _problems(
+    layout: BoardLayout,
+) -> Iterator[tuple[BoardLayout | LayoutTable | Plot | Column, str]]:
     """Each part of a layout that is wrong, and what is wrong with it."""
     if not layout.headline:
         yield layout, "it has no headline column, expected at least one"
@@ -274,7 +359,10 @@ def _problems(layout: BoardLayout) -> Iterator[tuple[BoardLayout | LayoutTable |
         for part in parts:
             name = f"{kind} name {part.name!r} is"
             if not _NAME.fullmatch(part.name):
-                yield part, f"{name} invalid, expected lower-case letters and digits joined by hyphens"
+                yield (
+                    part,
+                    f"{name} invalid, expected lower-case letters and digits joined by hyphens",
+                )
             if names.count(part.name) > 1:
                 yield part, f"{name} duplicated or reserved ({HEADLINE!r}), expected unique names"
 
@@ -282,8 +370,14 @@ def _problems(layout: BoardLayout) -> Iterator[tuple[BoardLayout | LayoutTable |
     for column in columns_of(layout):
         if column.task not in known:
             try:
-                confident = any(load_spec(leaf).metadata.confidence is not None for leaf in leaf_tasks(column.task))
-                known[column.task] = (*metrics_of(column.task), *(CONFIDENCE_NAMES if confident else ()))
+                confident = any(
+                    load_spec(leaf).metadata.confidence is not None
+                    for leaf in leaf_tasks(column.task)
+                )
+                known[column.task] = (
+                    *metrics_of(column.task),
+                    *(CONFIDENCE_NAMES if confident else ()),
+                )
             except MedtasksError as error:
                 yield column, str(error).rstrip(".")
                 return
@@ -301,7 +395,11 @@ def _problems(layout: BoardLayout) -> Iterator[tuple[BoardLayout | LayoutTable |
             yield column, f"headline column {column.label!r} is a breakdown, {expected}"
 
     ranked = {"the headline": layout.headline}
-    ranked |= {f"plot {plot.name!r} (heatmap)": plot.columns for plot in layout.plots if plot.kind == "heatmap"}
+    ranked |= {
+        f"plot {plot.name!r} (heatmap)": plot.columns
+        for plot in layout.plots
+        if plot.kind == "heatmap"
+    }
     for place, columns in ranked.items():
         for column in (column for column in columns if column.metric in SIGNED):
             signed = f"{column.metric!r}, which is best at 0 and cannot rank models"

@@ -1,9 +1,11 @@
-"""Questions that are asked several times, with rotated options or paraphrased prompts: documents, items and scores.
+"""Questions that are asked several times, with rotated options or paraphrased prompts: documents,
+items and scores.
 
-In rotation r (``metadata.options``) the letter at position i shows the option that was at position i + r, modulo the
-number of options: the circular shifts of MMBench (arXiv 2307.06281). A paraphrase (``metadata.prompts``) carries the
-name of its template. All variants of a question are one item. A task's rows are this module's attribute with the task's
-name, for ``process_docs: !function medtasks.benchmarks.variants.TASK``.
+In rotation r (``metadata.options``) the letter at position i shows the option that was at position
+i + r, modulo the number of options: the circular shifts of MMBench (arXiv 2307.06281). A paraphrase
+(``metadata.prompts``) carries the name of its template. All variants of a question are one item. A
+task's rows are this module's attribute with the task's name, for ``process_docs: !function
+medtasks.benchmarks.variants.TASK``.
 """
 
 from __future__ import annotations
@@ -20,14 +22,25 @@ from typing import Any, cast
 from medtasks.benchmarks.documents import Rows, task_rows
 from medtasks.catalog.benchmark import FAILED, Benchmark, Document, Item, Joined, SampleView, Value
 from medtasks.catalog.spec import load_spec
-from medtasks.catalog.task_model import ORDER_METRICS, Metadata, OptionOrder, prompt_metric, prompt_metrics
+from medtasks.catalog.task_model import (
+    ORDER_METRICS,
+    Metadata,
+    OptionOrder,
+    prompt_metric,
+    prompt_metrics,
+)
 from medtasks.core.errors import UsageError
 from medtasks.metrics import variants as measures
 from medtasks.metrics.closed_answer import closed_answer_matches
 from medtasks.metrics.registry import get_metric
 
-_FIELDS = {"options": ("rotation_of", "rotation", "rotations"), "prompts": ("prompt_of", "prompt", "prompts")}
-"""By ``metadata.varied``, the document fields of the question, of the variant's number and of their count."""
+_FIELDS = {
+    "options": ("rotation_of", "rotation", "rotations"),
+    "prompts": ("prompt_of", "prompt", "prompts"),
+}
+"""By ``metadata.varied``, the document fields of the question, of the variant's number and of their
+count.
+"""
 
 
 def __getattr__(name: str) -> Rows:
@@ -35,15 +48,18 @@ def __getattr__(name: str) -> Rows:
         raise AttributeError(name)
     rows = varied_rows(name, load_spec(name).metadata)
     if rows is None:
-        raise UsageError(f"{name}: asks each question once; set metadata.options or metadata.prompts.")
+        raise UsageError(
+            f"{name}: asks each question once; set metadata.options or metadata.prompts."
+        )
     return rows
 
 
 def varied_rows(task: str, metadata: Metadata) -> Rows | None:
-    """The rows of ``compare_with``, each in several variants; None for a task that asks each question once.
+    """The rows of ``compare_with``, each in several variants; None for a task that asks each
+    question once.
 
-    Rows that cannot be asked this way are left out: those without options to rotate, with several rounds or answers.
-    Metadata that do not fit the plain task are a :class:`UsageError`.
+    Rows that cannot be asked this way are left out: those without options to rotate, with several
+    rounds or answers. Metadata that do not fit the plain task are a :class:`UsageError`.
     """
     if metadata.varied is None:
         return None
@@ -91,12 +107,16 @@ def question_of(document: Mapping[str, object]) -> object:
 
 
 def joined_items(benchmark: Benchmark, samples: Sequence[SampleView]) -> Joined:
-    """The benchmark's items; all variants of a question are one item, with the scores of the variants as well.
+    """The benchmark's items; all variants of a question are one item, with the scores of the
+    variants as well.
 
-    Any other metric of such an item is the mean over its variants, which name targets and answers in the plain order.
-    With a failed variant the item's values are unknown, without one that was asked it is incomplete.
+    Any other metric of such an item is the mean over its variants, which name targets and answers
+    in the plain order. With a failed variant the item's values are unknown, without one that was
+    asked it is incomplete.
     """
-    asked = (one for one in _FIELDS if any(_FIELDS[one][0] in sample.document for sample in samples))
+    asked = (
+        one for one in _FIELDS if any(_FIELDS[one][0] in sample.document for sample in samples)
+    )
     varied = next(asked, None)
     if varied is None:
         return benchmark.join(samples)
@@ -110,12 +130,20 @@ def joined_items(benchmark: Benchmark, samples: Sequence[SampleView]) -> Joined:
     items, incomplete = list(found.items), dict(found.incomplete)
     for question, views in sorted(questions.items()):
         views.sort(key=lambda view: int(view.document[number]))
-        kept = tuple(_in_plain_order(benchmark, view) for view in views) if varied == "options" else tuple(views)
+        kept = (
+            tuple(_in_plain_order(benchmark, view) for view in views)
+            if varied == "options"
+            else tuple(views)
+        )
         if len(views) < views[0].document[total]:
             incomplete[question] = kept
             continue
         each = [benchmark.join([view]).items[0].values for view in views]
-        scores = _order_scores(benchmark, views) if varied == "options" else _prompt_scores(benchmark, views, each)
+        scores = (
+            _order_scores(benchmark, views)
+            if varied == "options"
+            else _prompt_scores(benchmark, views, each)
+        )
         values = {name: _mean([one[name] for one in each]) for name in each[0]}
         items.append(Item(question, views[0].cluster, kept, {**values, **scores}))
     prompts = max(int(views[0].document[total]) for views in questions.values())
@@ -126,12 +154,16 @@ def joined_items(benchmark: Benchmark, samples: Sequence[SampleView]) -> Joined:
 def _mean(values: Sequence[Value]) -> Value:
     """The mean of one metric over the variants; if one failed, its lowest and highest values."""
     rows = [
-        (value.low, value.high) if value.statistics is None else (value.statistics, value.statistics)
+        (value.low, value.high)
+        if value.statistics is None
+        else (value.statistics, value.statistics)
         for value in values
     ]
     failed = any(value.failed for value in values)
     ends = [
-        None if None in side else tuple(math.fsum(column) / len(side) for column in zip(*side, strict=True))
+        None
+        if None in side
+        else tuple(math.fsum(column) / len(side) for column in zip(*side, strict=True))
         for side in zip(*rows, strict=True)
     ]
     return Value(low=ends[0], high=ends[1], failed=True) if failed else Value(statistics=ends[0])
@@ -146,7 +178,9 @@ def _every_time(possible: bool, *, failed: bool) -> Value:
 
 
 def selected_option(benchmark: Benchmark, view: SampleView) -> str | None:
-    """The letter of the one selected option, or its text in a list without letters; None unless one is selected."""
+    """The letter of the one selected option, or its text in a list without letters; None unless one
+    is selected.
+    """
     if view.status != "ok":
         return None
     texts = _unlettered(benchmark, view)
@@ -157,7 +191,9 @@ def selected_option(benchmark: Benchmark, view: SampleView) -> str | None:
 
 
 def _unlettered(benchmark: Benchmark, view: SampleView) -> list[str] | None:
-    """The options as shown if they are a list, whose target is a text; None if they have letters."""
+    """The options as shown if they are a list, whose target is a text; None if they have
+    letters.
+    """
     return None if benchmark.options else view.document.get("options") or None
 
 
@@ -166,7 +202,11 @@ def _unlettered(benchmark: Benchmark, view: SampleView) -> list[str] | None:
 
 def _letters(document: Mapping[str, Any]) -> list[str]:
     choices = document.get("choices")
-    return sorted(choices) if choices else list(string.ascii_uppercase[: len(document.get("options") or ())])
+    return (
+        sorted(choices)
+        if choices
+        else list(string.ascii_uppercase[: len(document.get("options") or ())])
+    )
 
 
 def _not_rotatable(document: Document, several: bool) -> str:
@@ -175,11 +215,17 @@ def _not_rotatable(document: Document, several: bool) -> str:
         return "no_options"
     if len(options) > measures.POSITIONS:
         return "too_many_options"
-    if options and all(re.match(rf"\(?{letter}[.):]", text) for letter, text in zip(letters, options, strict=True)):
+    if options and all(
+        re.match(rf"\(?{letter}[.):]", text) for letter, text in zip(letters, options, strict=True)
+    ):
         return "options_name_their_letters"
     if several:
         return "not_one_answer"
-    return "" if document["target"] in (letters if document.get("choices") else options) else "answer_not_an_option"
+    return (
+        ""
+        if document["target"] in (letters if document.get("choices") else options)
+        else "answer_not_an_option"
+    )
 
 
 def _rotations(task: str, order: OptionOrder, document: Document) -> list[Document]:
@@ -190,19 +236,35 @@ def _rotations(task: str, order: OptionOrder, document: Document) -> list[Docume
             f"write at most {len(letters)}, or all."
         )
     shifts = list(range(len(letters)))
-    if order.rotations != "all":  # each rotation is equally likely, whatever the other questions are
-        shifts.sort(key=lambda shift: hashlib.sha256(f"{order.seed}\0{name}\0{shift}".encode()).digest())
+    if (
+        order.rotations != "all"
+    ):  # each rotation is equally likely, whatever the other questions are
+        shifts.sort(
+            key=lambda shift: hashlib.sha256(f"{order.seed}\0{name}\0{shift}".encode()).digest()
+        )
         shifts = sorted(shifts[: order.rotations])
     rotated = []
     for shift in shifts:
         shown = [*letters[shift:], *letters[:shift]]  # the original option behind each letter
-        facts = {"rotation_of": name, "rotation": shift, "rotations": len(shifts), "option_order": shown}
+        facts = {
+            "rotation_of": name,
+            "rotation": shift,
+            "rotations": len(shifts),
+            "option_order": shown,
+        }
         found = {**document, "sample_id": f"{name}~{shift}", **facts}
         if choices:
             now = dict(zip(shown, letters, strict=True))
-            found.pop("ideal_response", None)  # may name the letter of the plain order; baselines answer the target
-            found["choices"] = {letter: choices[option] for letter, option in zip(letters, shown, strict=True)}
-            found |= {field: now.get(document[field], document[field]) for field in ("target", "abstention")}
+            found.pop(
+                "ideal_response", None
+            )  # may name the letter of the plain order; baselines answer the target
+            found["choices"] = {
+                letter: choices[option] for letter, option in zip(letters, shown, strict=True)
+            }
+            found |= {
+                field: now.get(document[field], document[field])
+                for field in ("target", "abstention")
+            }
         else:
             found["options"] = [*document["options"][shift:], *document["options"][:shift]]
         rotated.append(found)
@@ -213,7 +275,9 @@ def _order_scores(benchmark: Benchmark, views: Sequence[SampleView]) -> dict[str
     answered = [view for view in views if view.status != FAILED]
     answers = [_positions(benchmark, view) for view in answered]
     pairs = zip(answers, answered, strict=True)
-    options = {None if one is None else view.document["option_order"][one[0]] for one, view in pairs}
+    options = {
+        None if one is None else view.document["option_order"][one[0]] for one, view in pairs
+    }
     failed = len(answered) < len(views)
     right = all(answer is not None and answer[0] == answer[1] for answer in answers)
     values = {
@@ -227,12 +291,16 @@ def _order_scores(benchmark: Benchmark, views: Sequence[SampleView]) -> dict[str
         letters = sorted(views[0].document["option_order"])
         places = [(benchmark.options or letters).index(letter) for letter in letters]
         found = [(places[chosen], places[correct]) for chosen, correct in selected]
-        values[measures.PREFERENCE] = Value(statistics=tuple(measures.letter_statistics(found, places).tolist()))
+        values[measures.PREFERENCE] = Value(
+            statistics=tuple(measures.letter_statistics(found, places).tolist())
+        )
     return values
 
 
 def _positions(benchmark: Benchmark, view: SampleView) -> tuple[int, int] | None:
-    """Positions of the selected and of the correct option as shown; None unless one option is selected."""
+    """Positions of the selected and of the correct option as shown; None unless one option is
+    selected.
+    """
     chosen = selected_option(benchmark, view)
     shown = _unlettered(benchmark, view) or sorted(view.document["option_order"])
     return (shown.index(chosen), shown.index(view.document["target"])) if chosen in shown else None
@@ -243,8 +311,12 @@ def _in_plain_order(benchmark: Benchmark, view: SampleView) -> SampleView:
         return view
     order = view.document["option_order"]
     was = dict(zip(sorted(order), order, strict=True))
-    # not a copy: `medtasks.leaderboard.intake.remove_rows` watches which fields of the document are read
-    document = cast("Mapping[str, Any]", ChainMap({"target": was[view.document["target"]]}, cast("Any", view.document)))
+    # not a copy: `medtasks.leaderboard.intake.remove_rows` watches which fields of the document are
+    # read
+    document = cast(
+        "Mapping[str, Any]",
+        ChainMap({"target": was[view.document["target"]]}, cast("Any", view.document)),
+    )
     return replace(view, document=document, filtered=was.get(view.filtered, view.filtered))
 
 
@@ -272,7 +344,9 @@ def _paraphrases(templates: Sequence[str], metric: str, document: Document) -> l
 def _prompt_scores(
     benchmark: Benchmark, views: Sequence[SampleView], asked: Sequence[Mapping[str, Value]]
 ) -> dict[str, Value]:
-    """The scores of `prompt_metrics` of one question; ``asked`` are the values under each prompt, as if asked alone."""
+    """The scores of `prompt_metrics` of one question; ``asked`` are the values under each prompt,
+    as if asked alone.
+    """
     document = views[0].document
     each = [one[document["prompt_metric"]] for one in asked]
     answered = [view for view in views if view.status != FAILED]
@@ -280,7 +354,9 @@ def _prompt_scores(
     rows = [one.statistics for one in each if one.statistics is not None]
     over = Value(failed=failed)
     if len(rows) == len(each):
-        over = Value(statistics=tuple(measures.prompt_statistics(rows, document["prompt_half"]).tolist()))
+        over = Value(
+            statistics=tuple(measures.prompt_statistics(rows, document["prompt_half"]).tolist())
+        )
     agreement = Value(statistics=(0.0, 0.0))
     if benchmark.options or document.get("options"):
         options = {selected_option(benchmark, view) for view in answered}

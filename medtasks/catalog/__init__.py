@@ -1,1 +1,3 @@
-"""Task files, templates, rubrics and the parts of task packages: read, checked and resolved once per process."""
+"""Task files, templates, rubrics and the parts of task packages: read, checked and resolved once
+per process.
+"""

@@ -1,5 +1,6 @@
-"""What a package describes: a benchmark, the items that its samples form, metrics of them, and its board layout: which
-scores a leaderboard shows, in which tables and plots."""
+"""What a package describes: a benchmark, the items that its samples form, metrics of them, and its
+board layout: which scores a leaderboard shows, in which tables and plots.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +30,16 @@ ANSWERED = ("ok", "unanswerable", NO_FINAL_ANSWER)
 """Statuses of responses with an answer."""
 
 Document = dict[str, Any]
-"""A record as the harness sees it; docs/architecture.md lists the keys that all benchmarks share."""
+"""A record as the harness sees it; docs/architecture.md lists the keys that all benchmarks
+share.
+"""
 
 
 @runtime_checkable
 class Metric(Protocol):
-    """A stateless, thread-safe metric. Statistics reduce by ``sum``, across samples and processes alike."""
+    """A stateless, thread-safe metric. Statistics reduce by ``sum``, across samples and processes
+    alike.
+    """
 
     @property
     def name(self) -> str:
@@ -53,7 +58,9 @@ class Metric(Protocol):
         """Every choice that can change the score, as ``name|key:value|…``."""
 
     def unavailable(self) -> str | None:
-        """Why the metric cannot be computed here, with the command that fixes it; None if it can."""
+        """Why the metric cannot be computed here, with the command that fixes it; None if it
+        can.
+        """
 
     def statistics(self, prediction: str, reference: str) -> Array:
         """Sufficient statistics of one sample, float64 of shape ``(width,)``."""
@@ -63,11 +70,13 @@ class Metric(Protocol):
 
 
 class Value(NamedTuple):
-    """One metric of one item: its sufficient statistics or, until there is a verdict, their lowest and highest values.
+    """One metric of one item: its sufficient statistics or, until there is a verdict, their lowest
+    and highest values.
 
-    All three are None if the metric could not be computed here. An item to which a metric does not apply has statistics
-    of zeros. ``judge`` is the hash of the judge that was asked, None if none was. ``failed`` marks an item without a
-    (full) response: it has no statistics, and limits only if the metric is bounded.
+    All three are None if the metric could not be computed here. An item to which a metric does not
+    apply has statistics of zeros. ``judge`` is the hash of the judge that was asked, None if none
+    was. ``failed`` marks an item without a (full) response: it has no statistics, and limits only
+    if the metric is bounded.
     """
 
     statistics: tuple[float, ...] | None = None
@@ -77,7 +86,9 @@ class Value(NamedTuple):
     """The statistics of each repeat of the question; they sum to ``statistics``."""
     judge: str | None = None
     parts: Mapping[str, Value] = MappingProxyType({})
-    """The item's value in each group of the breakdown ``Benchmark.parts``, if it is judged by parts."""
+    """The item's value in each group of the breakdown ``Benchmark.parts``, if it is judged by
+    parts.
+    """
     failed: bool = False
 
     @property
@@ -107,7 +118,8 @@ class SampleView:
 
 
 def by_fields(*names: str, **renamed: str) -> dict[str, Callable[[SampleView], tuple[str, ...]]]:
-    """Breakdowns by fields of the documents, with the names of the fields or keywords; each has one group per value.
+    """Breakdowns by fields of the documents, with the names of the fields or keywords; each has one
+    group per value.
 
     >>> view = SampleView("1", "p1", {"organ": "", "question_type": "closed"}, "A", "ok")
     >>> {name: groups(view) for name, groups in by_fields("organ", kind="question_type").items()}
@@ -117,7 +129,9 @@ def by_fields(*names: str, **renamed: str) -> dict[str, Callable[[SampleView], t
     def groups(field: str) -> Callable[[SampleView], tuple[str, ...]]:
         return lambda view: (view.document[field] or "(not stated)",)
 
-    return {name: groups(field) for name, field in (*zip(names, names, strict=True), *renamed.items())}
+    return {
+        name: groups(field) for name, field in (*zip(names, names, strict=True), *renamed.items())
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +151,8 @@ class Item:
 
 @dataclass(frozen=True)
 class Joined:
-    """Items, and the samples of incomplete ones: a run with a limit may end within a streaming item.
+    """Items, and the samples of incomplete ones: a run with a limit may end within a streaming
+    item.
 
     ``metrics`` are those that only whole items have, in display order.
     """
@@ -148,8 +163,10 @@ class Joined:
 
 
 class Derived(NamedTuple):
-    """Metrics of whole items that are computed from their documents, responses and other values: their names, and a
-    function that returns an item's values of them, without those that it has no value of."""
+    """Metrics of whole items that are computed from their documents, responses and other values:
+    their names, and a function that returns an item's values of them, without those that it has no
+    value of.
+    """
 
     metrics: tuple[str, ...]
     values: Callable[[Item], Mapping[str, Value]]
@@ -160,7 +177,8 @@ def with_derived(joined: Joined, derived: Iterable[Derived]) -> Joined:
     items, metrics = joined.items, joined.metrics
     for one in derived:
         items = tuple(
-            Item(item.item_id, item.cluster, item.samples, {**item.values, **one.values(item)}) for item in items
+            Item(item.item_id, item.cluster, item.samples, {**item.values, **one.values(item)})
+            for item in items
         )
         metrics = tuple(dict.fromkeys((*metrics, *one.metrics)))
     return Joined(items, joined.incomplete, metrics)
@@ -168,13 +186,20 @@ def with_derived(joined: Joined, derived: Iterable[Derived]) -> Joined:
 
 def sample_items(samples: Sequence[SampleView]) -> Joined:
     """The items of samples that are scored alone: one item per sample."""
-    return Joined(tuple(Item(sample.sample_id, sample.cluster, (sample,), sample.values) for sample in samples))
+    return Joined(
+        tuple(
+            Item(sample.sample_id, sample.cluster, (sample,), sample.values) for sample in samples
+        )
+    )
 
 
-def round_items(samples: Sequence[SampleView], values: Callable[[Sequence[SampleView]], Mapping[str, Value]]) -> Joined:
+def round_items(
+    samples: Sequence[SampleView], values: Callable[[Sequence[SampleView]], Mapping[str, Value]]
+) -> Joined:
     """Rounds joined into items by the documents' ``item_id``, ``round`` and ``rounds``.
 
-    ``values`` computes an item's values from its rounds, in order. An item with a missing round is incomplete.
+    ``values`` computes an item's values from its rounds, in order. An item with a missing round is
+    incomplete.
     """
     items: dict[str, list[SampleView]] = {}
     for sample in samples:
@@ -219,11 +244,13 @@ class Turn:
 
 @dataclass(frozen=True)
 class PrepareCommand:
-    """``medtasks prepare <benchmark>``, for a benchmark whose preparation needs more than ``Benchmark.read``.
+    """``medtasks prepare <benchmark>``, for a benchmark whose preparation needs more than
+    ``Benchmark.read``.
 
     Args:
-        run: a generator that prepares data and yields each prepared dataset. Its first parameter opens a progress bar
-            (`medtasks.data.store.Bars`); the others, annotated for typer, are the command's options.
+        run: a generator that prepares data and yields each prepared dataset. Its first parameter
+            opens a progress bar (`medtasks.data.store.Bars`); the others, annotated for typer, are
+            the command's options.
         examples: lines for ``--help``.
     """
 
@@ -236,7 +263,9 @@ ABSTENTION = "This cannot be told from the image."
 
 
 def one_document(record: Any) -> list[Document]:
-    """The document of a record with an ``answer``, which becomes the target; all other fields keep their names."""
+    """The document of a record with an ``answer``, which becomes the target; all other fields keep
+    their names.
+    """
     if not hasattr(record, "answer"):
         raise MedtasksError(
             f"the benchmark does not define how a {type(record).__name__} becomes documents; give the record an "
@@ -247,10 +276,17 @@ def one_document(record: Any) -> list[Document]:
 
 
 def shipped(module: str) -> Callable[[Path], None]:
-    """A `Benchmark.mini` that copies the directory ``mini``, which lies beside the code in the file ``module``."""
+    """A `Benchmark.mini` that copies the directory ``mini``, which lies beside the code in the file
+    ``module``.
+    """
 
     def mini(source: Path) -> None:
-        shutil.copytree(Path(module).with_name("mini"), source, copy_function=shutil.copyfile, dirs_exist_ok=True)
+        shutil.copytree(
+            Path(module).with_name("mini"),
+            source,
+            copy_function=shutil.copyfile,
+            dirs_exist_ok=True,
+        )
 
     return mini
 
@@ -259,34 +295,38 @@ def shipped(module: str) -> Callable[[Path], None]:
 class Benchmark:
     """One benchmark.
 
-    Prompts and scores: ``visible_fields`` are the only document fields that a prompt template can see, so that no
-    template leaks the gold answer. ``breakdowns`` maps a breakdown's name to the group keys of an item's first sample
-    (an item may be in several groups, or in none). ``join`` joins samples into items; ``pooled`` are metrics over
-    several tasks, computed from an item's other values; ``errors`` are rates of kinds of error, used in the same
-    way. ``to_judge`` decides per rubric whether its judge is asked
-    about a (document, filtered response); without an entry it always is. ``parts`` names the breakdown whose groups
-    count only their own part of an item. ``doubt`` returns why a document's gold answer is doubtful (None if it is
-    not), for `medtasks validate`.
+    Prompts and scores: ``visible_fields`` are the only document fields that a prompt template can
+    see, so that no template leaks the gold answer. ``breakdowns`` maps a breakdown's name to the
+    group keys of an item's first sample (an item may be in several groups, or in none). ``join``
+    joins samples into items; ``pooled`` are metrics over several tasks, computed from an item's
+    other values; ``errors`` are rates of kinds of error, used in the same way. ``to_judge`` decides
+    per rubric whether its judge is asked about a (document, filtered response); without an entry it
+    always is. ``parts`` names the breakdown whose groups count only their own part of an item.
+    ``doubt`` returns why a document's gold answer is doubtful (None if it is not), for `medtasks
+    validate`.
 
-    Data: ``documents`` turns a record, of type ``record``, into the harness's documents (by default one, whose target
-    is the record's ``answer``). ``read`` yields the records of a release; ``hub`` is its dataset on the Hugging Face
-    hub, followed by the files to fetch (patterns), for ``--source hub``; ``mini`` writes a source directory of
-    miniature data, which ``prepare_mini`` prepares into a second directory (by default through ``read``). ``command``
-    replaces the generic ``medtasks prepare`` command. ``language`` is that of questions and answers, ``intended_use``
+    Data: ``documents`` turns a record, of type ``record``, into the harness's documents (by default
+    one, whose target is the record's ``answer``). ``read`` yields the records of a release; ``hub``
+    is its dataset on the Hugging Face hub, followed by the files to fetch (patterns), for
+    ``--source hub``; ``mini`` writes a source directory of miniature data, which ``prepare_mini``
+    prepares into a second directory (by default through ``read``). ``command`` replaces the generic
+    ``medtasks prepare`` command. ``language`` is that of questions and answers, ``intended_use``
     what scores may be used for.
 
-    Counts: ``kinds`` names the counts of the data manifest that a record belongs to, ``published`` the expected counts
-    (``rows`` excludes kinds that start with ``apart``, which share one count of that name). ``figures`` is a CSV file
-    of published scores (`leaderboard.board.reference`). ``coverage`` gives the source and the task under which a
-    record is counted as prepared or not; None if it is not counted.
+    Counts: ``kinds`` names the counts of the data manifest that a record belongs to, ``published``
+    the expected counts (``rows`` excludes kinds that start with ``apart``, which share one count of
+    that name). ``figures`` is a CSV file of published scores (`leaderboard.board.reference`).
+    ``coverage`` gives the source and the task under which a record is counted as prepared or not;
+    None if it is not counted.
 
-    Streams: ``timeline`` gives a sample's contribution to its item, for the leaderboard's timelines; with
-    ``sampled_frames`` documents show at most ``MEDTASKS_MAX_FRAMES`` frames of their windows, which makes the variable
-    part of the protocol. A benchmark with its own ``join`` does not support repeats.
-    ``levels`` are tasks of increasing difficulty; the gaps between adjacent levels are reported.
+    Streams: ``timeline`` gives a sample's contribution to its item, for the leaderboard's
+    timelines; with ``sampled_frames`` documents show at most ``MEDTASKS_MAX_FRAMES`` frames of
+    their windows, which makes the variable part of the protocol. A benchmark with its own ``join``
+    does not support repeats. ``levels`` are tasks of increasing difficulty; the gaps between
+    adjacent levels are reported.
 
-    Papers: ``bibliography`` is a BibTeX file with the entry of the benchmark's paper, which methods sections cite; by
-    default an entry is made of ``title`` and ``paper``.
+    Papers: ``bibliography`` is a BibTeX file with the entry of the benchmark's paper, which methods
+    sections cite; by default an entry is made of ``title`` and ``paper``.
     """
 
     name: str
@@ -327,12 +367,15 @@ class Benchmark:
     bibliography: Path | None = None
 
     def option_count(self, document: Mapping[str, Any]) -> int:
-        """How many options a guess at the document has: its own, else the benchmark's; 0 for an open answer, or if
-        several options may be selected."""
+        """How many options a guess at the document has: its own, else the benchmark's; 0 for an
+        open answer, or if several options may be selected.
+        """
         if document.get("multi_select"):
             return 0
         own = document.get("choices") or document.get("options") or self.options
-        return sum(text is not None for text in own.values()) if isinstance(own, Mapping) else len(own)
+        return (
+            sum(text is not None for text in own.values()) if isinstance(own, Mapping) else len(own)
+        )
 
     @property
     def repeatable(self) -> bool:
@@ -357,7 +400,8 @@ class _Placed:
 
 @dataclass(frozen=True)
 class Column(_Placed):
-    """One score: a metric of a task or group, over all of its items or over one group of a breakdown.
+    """One score: a metric of a task or group, over all of its items or over one group of a
+    breakdown.
 
     Args:
         task: a task or group.
@@ -377,7 +421,9 @@ class Column(_Placed):
 
 @dataclass(frozen=True)
 class LayoutTable(_Placed):
-    """A table with models as rows. ``name`` is part of URLs and file names: lower case, digits, hyphens."""
+    """A table with models as rows. ``name`` is part of URLs and file names: lower case, digits,
+    hyphens.
+    """
 
     name: str
     title: str
@@ -391,10 +437,11 @@ class Plot(_Placed):
 
     Args:
         name: part of URLs and file names: lower case, digits, hyphens.
-        kind: ``bars`` (columns × models, with intervals; ``chance`` draws the benchmark's chance level), ``heatmap``
-            (columns × models), ``radar`` (columns are the axes), ``paired`` (each column beside its counterpart in
-            ``against``), ``letters`` (how often each letter was chosen and correct in the columns' tasks), ``timeline``
-            (rounds of streaming items of the columns' tasks).
+        kind: ``bars`` (columns × models, with intervals; ``chance`` draws the benchmark's chance
+            level), ``heatmap`` (columns × models), ``radar`` (columns are the axes), ``paired``
+            (each column beside its counterpart in ``against``), ``letters`` (how often each letter
+            was chosen and correct in the columns' tasks), ``timeline`` (rounds of streaming items
+            of the columns' tasks).
         against: only for ``paired``; as many as ``columns``.
         ranks: a heat map of (rank - 1) / (models - 1), best 0, ties averaged, instead of values.
         note: one sentence below the figure.
@@ -415,10 +462,11 @@ class BoardLayout(_Placed):
     """The board layout of a benchmark.
 
     Args:
-        headline: the scores by which models are ranked and compared; the first one orders the board.
+        headline: the scores by which models are ranked and compared; the first one orders the
+        board.
         tables: all other scores.
-        shows: which part of a sample may be published: ``nothing`` (only ids, extracted options and scores), ``text``
-            (also questions, references and responses) or ``media``.
+        shows: which part of a sample may be published: ``nothing`` (only ids, extracted options and
+            scores), ``text`` (also questions, references and responses) or ``media``.
         why: why no more than ``shows`` may be published, in a sentence.
     """
 

@@ -1,15 +1,18 @@
-"""The catalog: all task packages, medtasks itself and installed ones, and what was read from them, once per process.
+"""The catalog: all task packages, medtasks itself and installed ones, and what was read from them,
+once per process.
 
-A package registers an entry point in the group ``medtasks.tasks`` and keeps its files in directories next to the
-module that it names: ``tasks/<benchmark>/*.yaml`` (and ``groups/``), ``templates/<module>/``,
-``rubrics/<module>_*.yaml``. Packages are listed from these directories without importing any code, so that start-up
-stays fast; their code is described in :mod:`medtasks.catalog.registry`.
+A package registers an entry point in the group ``medtasks.tasks`` and keeps its files in
+directories next to the module that it names: ``tasks/<benchmark>/*.yaml`` (and ``groups/``),
+``templates/<module>/``, ``rubrics/<module>_*.yaml``. Packages are listed from these directories
+without importing any code, so that start-up stays fast; their code is described in
+:mod:`medtasks.catalog.registry`.
 
-Task names share one namespace, the harness's: if two packages have a task of the same name, the package installed later
-is left out. All other names start with the package's module, so that packages cannot collide.
+Task names share one namespace, the harness's: if two packages have a task of the same name, the
+package installed later is left out. All other names start with the package's module, so that
+packages cannot collide.
 
-Functions decorated with `once` return benchmarks, filters and metrics (``registry``), templates (``prompts``), rubrics
-(``rubric``) and tasks (``spec``).
+Functions decorated with `once` return benchmarks, filters and metrics (``registry``), templates
+(``prompts``), rubrics (``rubric``) and tasks (``spec``).
 """
 
 from __future__ import annotations
@@ -39,7 +42,9 @@ SHARED = ("medtasks.answers", "medtasks.metrics.registry")
 """The modules of the filters and metrics that benchmarks share."""
 
 once = functools.cache
-"""Computes a function once per process for the same arguments, which must be hashable; errors are not kept."""
+"""Computes a function once per process for the same arguments, which must be hashable; errors are
+not kept.
+"""
 
 _QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 
@@ -134,30 +139,43 @@ class TaskPackage:
 
 
 def find_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
-    """Ours, then every usable installed package, in the order of installation; and what is not used."""
+    """Ours, then every usable installed package, in the order of installation; and what is not
+    used.
+    """
     benchmarks = import_module("medtasks.benchmarks")
     root, templates = Path(benchmarks.__path__[0]), Path(medtasks.templates.__path__[0])
-    # the modules with the filters and metrics that benchmarks share, then one package per benchmark directory
+    # the modules with the filters and metrics that benchmarks share, then one package per benchmark
+    # directory
     folders = dict.fromkeys(SHARED, root / "shared")
     folders |= {f"{benchmarks.__name__}.{name}": root / name for name in benchmarks.DIRECTORIES}
     used = [
-        TaskPackage(OURS, medtasks.__version__, module, folder / "tasks", templates, folder / "rubrics")
+        TaskPackage(
+            OURS, medtasks.__version__, module, folder / "tasks", templates, folder / "rubrics"
+        )
         for module, folder in folders.items()
     ]
     left_out: list[LeftOut] = []
     taken = {path.stem: package.known_as for package in used for path in package.task_files()}
     for point in sorted(entry_points(group=GROUP), key=_installation):
-        distribution, version, place = _named(point, "name", point.name), _named(point, "version", "unknown"), None
+        distribution, version, place = (
+            _named(point, "name", point.name),
+            _named(point, "version", "unknown"),
+            None,
+        )
         try:
             package = _read(point.value, distribution, version)
             names = {path.stem: path for path in package.task_files()}
             owner = next((other.known_as for other in used if other.module == package.module), None)
             if owner is not None:
-                raise LookupError(f"its module {package.module} belongs to {owner}; uninstall one of them.")
+                raise LookupError(
+                    f"its module {package.module} belongs to {owner}; uninstall one of them."
+                )
             clash = next((name for name in names if name in taken), None)
             if clash is not None:
                 place = Place(names[clash], 1)
-                raise LookupError(f"its task {clash} is already defined by {taken[clash]}; rename one of them.")
+                raise LookupError(
+                    f"its task {clash} is already defined by {taken[clash]}; rename one of them."
+                )
         except LookupError as error:
             left_out.append(LeftOut(f"{distribution} {version}", "", str(error.args[0]), place))
             continue
@@ -168,7 +186,8 @@ def find_packages() -> tuple[tuple[TaskPackage, ...], tuple[LeftOut, ...]]:
 
 
 def _installation(point: EntryPoint) -> tuple[float, str, str]:
-    """The time of installation, by which packages are sorted so that no new one disables an older one, then names.
+    """The time of installation, by which packages are sorted so that no new one disables an older
+    one, then names.
 
     The time is that of the metadata, which installers write last.
     """
@@ -197,9 +216,15 @@ def _read(value: str, distribution: str, version: str) -> TaskPackage:
         spec = find_spec(names[0])
         for number in range(2, len(names) + 1):
             inside = spec.submodule_search_locations if spec is not None else None
-            spec = PathFinder.find_spec(".".join(names[:number]), inside) if inside is not None else None
+            spec = (
+                PathFinder.find_spec(".".join(names[:number]), inside)
+                if inside is not None
+                else None
+            )
     except (ImportError, ValueError, AttributeError) as error:
-        raise LookupError(f"its module {module} cannot be found ({error}); check its entry point.") from error
+        raise LookupError(
+            f"its module {module} cannot be found ({error}); check its entry point."
+        ) from error
     if spec is None:
         raise LookupError(f"its module {module} does not exist; check its entry point.")
     if spec.origin is None:
@@ -212,7 +237,9 @@ def _read(value: str, distribution: str, version: str) -> TaskPackage:
     folders = (folder / name for name in ("tasks", "templates", "rubrics"))
     package = TaskPackage(distribution, version, module, *folders)
     if not package.task_files() and not any(package.rubrics.glob("*.yaml")):
-        raise LookupError(f"{folder} has no YAML file in tasks/ or rubrics/; check its package data.")
+        raise LookupError(
+            f"{folder} has no YAML file in tasks/ or rubrics/; check its package data."
+        )
     return package
 
 
@@ -237,7 +264,9 @@ def task_directory() -> Path:
 
 @once
 def task_files() -> dict[str, Path]:
-    """The file of every task and group by name, which is its stem: tasks are listed without reading any YAML."""
+    """The file of every task and group by name, which is its stem: tasks are listed without reading
+    any YAML.
+    """
     paths = [path for package in task_packages() for path in package.task_files()]
     return {path.stem: path for path in sorted(paths, key=lambda path: path.stem)}
 
@@ -250,17 +279,25 @@ def kind_of(path: Path) -> Literal["task", "group"]:
 @once
 def owner_of(path: Path) -> TaskPackage:
     """The package that the task file ``path`` belongs to; ours by default."""
-    return next((package for package in task_packages() if path.is_relative_to(package.tasks)), task_packages()[0])
+    return next(
+        (package for package in task_packages() if path.is_relative_to(package.tasks)),
+        task_packages()[0],
+    )
 
 
 def resolve(name: str) -> Any:
-    """The object that the dotted ``name`` of a task file refers to; raises `LookupError` with the reason."""
+    """The object that the dotted ``name`` of a task file refers to; raises `LookupError` with the
+    reason.
+    """
     module, _, attribute = name.rpartition(".")
     if not module or not attribute or name.startswith("."):
         raise LookupError("it is not a dotted name such as package.module.function")
     try:
         return getattr(import_module(module), attribute)
-    except (Exception, SystemExit) as error:  # another package's code may do anything when it is imported
+    except (
+        Exception,
+        SystemExit,
+    ) as error:  # another package's code may do anything when it is imported
         reason = " ".join(first_line(error).split())[:300]
         raise LookupError(reason.rstrip(".")) from error
 

@@ -1,4 +1,6 @@
-"""Prompts: Jinja templates under ``templates/``, rendered in a sandbox, with a hash of everything they depend on."""
+"""Prompts: Jinja templates under ``templates/``, rendered in a sandbox, with a hash of everything
+they depend on.
+"""
 
 from __future__ import annotations
 
@@ -23,23 +25,35 @@ MOST_TEXT = 4_000_000
 
 
 def overlay() -> tuple[Path, ...]:
-    """The directory of ``MEDTASKS_TEMPLATES``, whose templates replace those with the same path; empty if unset."""
+    """The directory of ``MEDTASKS_TEMPLATES``, whose templates replace those with the same path;
+    empty if unset.
+    """
     folder = current_settings().templates
     if folder is None:
         return ()
     if not folder.is_dir():
-        raise UsageError(f"MEDTASKS_TEMPLATES is {folder}, expected a directory of templates; fix or unset it.")
+        raise UsageError(
+            f"MEDTASKS_TEMPLATES is {folder}, expected a directory of templates; fix or unset it."
+        )
     return (folder,)
 
 
 @once
 def prompt_environment(overlay: tuple[Path, ...]) -> ImmutableSandboxedEnvironment:
-    """The sandbox in which prompts are rendered; ``overlay`` are the directories whose templates come first."""
+    """The sandbox in which prompts are rendered; ``overlay`` are the directories whose templates
+    come first.
+    """
     ours, *others = task_packages()
     # another package's template only if its name starts with the package's module
-    brought = {one.prefix: jinja2.FileSystemLoader(one.templates / one.prefix) for one in others if not one.ours}
+    brought = {
+        one.prefix: jinja2.FileSystemLoader(one.templates / one.prefix)
+        for one in others
+        if not one.ours
+    }
     made = _Environment(
-        loader=jinja2.ChoiceLoader([jinja2.FileSystemLoader([*overlay, ours.templates]), jinja2.PrefixLoader(brought)]),
+        loader=jinja2.ChoiceLoader(
+            [jinja2.FileSystemLoader([*overlay, ours.templates]), jinja2.PrefixLoader(brought)]
+        ),
         undefined=jinja2.StrictUndefined,  # an unknown variable is an error instead of empty text
         trim_blocks=True,
         autoescape=False,
@@ -56,10 +70,12 @@ class _Environment(ImmutableSandboxedEnvironment):
 
 
 def render(template: str, **variables: Any) -> str:
-    """Render ``template`` (a path such as ``mi_cxr/mcq.j2``) with ``variables``, without trailing whitespace.
+    """Render ``template`` (a path such as ``mi_cxr/mcq.j2``) with ``variables``, without trailing
+    whitespace.
 
-    Raises `UsageError` if there is no such template, `MedtasksError` if it is malformed, uses a variable that is not in
-    ``variables``, fails, or exceeds a limit: `MOST_TEXT`, or 100,000 numbers in a ``range`` (Jinja's own).
+    Raises `UsageError` if there is no such template, `MedtasksError` if it is malformed, uses a
+    variable that is not in ``variables``, fails, or exceeds a limit: `MOST_TEXT`, or 100,000
+    numbers in a ``range`` (Jinja's own).
     """
     kept, size = [], 0
     try:
@@ -79,7 +95,9 @@ def render(template: str, **variables: Any) -> str:
 
 
 def template_path(template: str) -> Path:
-    """The file of ``template``, that of the overlay first; raises :class:`UsageError` if there is none."""
+    """The file of ``template``, that of the overlay first; raises :class:`UsageError` if there is
+    none.
+    """
     environment = prompt_environment(overlay())
     assert environment.loader is not None
     try:
@@ -98,13 +116,19 @@ def template_source(template: str) -> str:
 
 def _absent(template: str) -> UsageError:
     packages = task_packages()
-    folders = (*overlay(), packages[0].templates, *(one.templates / one.prefix for one in packages if not one.ours))
+    folders = (
+        *overlay(),
+        packages[0].templates,
+        *(one.templates / one.prefix for one in packages if not one.ours),
+    )
     looked = ", ".join(map(str, folders))
     return UsageError(f"template {template!r} is in none of {looked}; check the task's `template`.")
 
 
 def overlay_diff(template: str) -> str:
-    """The overlay's changes to ``template`` and everything it includes, as a unified diff; empty if there are none."""
+    """The overlay's changes to ``template`` and everything it includes, as a unified diff; empty if
+    there are none.
+    """
     lines: list[str] = []
     for name, (changed, _) in sorted(template_parts(template).items()):
         shipped = ""
@@ -116,8 +140,10 @@ def overlay_diff(template: str) -> str:
 
 
 def template_parts(template: str) -> dict[str, tuple[str, nodes.Template]]:
-    """Source text and syntax tree of ``template`` and everything it includes, by name; raises `UsageError` if one of
-    them does not exist, `MedtasksError` if one is malformed, or includes another by a computed name."""
+    """Source text and syntax tree of ``template`` and everything it includes, by name; raises
+    `UsageError` if one of them does not exist, `MedtasksError` if one is malformed, or includes
+    another by a computed name.
+    """
     parts: dict[str, tuple[str, nodes.Template]] = {}
     waiting = [template]
     for name in waiting:
@@ -137,15 +163,21 @@ def template_parts(template: str) -> dict[str, tuple[str, nodes.Template]]:
 
 def template_variables(template: str) -> set[str]:
     """Names of the variables that ``template`` and everything it includes use."""
-    return set().union(*(meta.find_undeclared_variables(tree) for _, tree in template_parts(template).values()))
+    return set().union(
+        *(meta.find_undeclared_variables(tree) for _, tree in template_parts(template).values())
+    )
 
 
-@functools.lru_cache(maxsize=256)  # a few dozen texts, which the hashes of some two hundred tasks need
+@functools.lru_cache(
+    maxsize=256
+)  # a few dozen texts, which the hashes of some two hundred tasks need
 def _parsed(template: str, source: str) -> nodes.Template:
     environment = prompt_environment(overlay())
     try:
         tree = environment.parse(source)
-        meta.find_undeclared_variables(tree)  # compiles the template, which finds errors that the parser misses
+        meta.find_undeclared_variables(
+            tree
+        )  # compiles the template, which finds errors that the parser misses
         return tree
     except Exception as error:
         raise _malformed(template, error) from error
@@ -161,7 +193,12 @@ def _malformed(template: str, error: Exception) -> MedtasksError:
 def template_hash(*templates: str) -> str:
     """First 16 hex digits of the SHA-256 over ``templates`` and everything they include.
 
-    Equal hashes mean the same prompt for the same record. Template names are hashed, their location on disk is not.
+    Equal hashes mean the same prompt for the same record. Template names are hashed, their location
+    on disk is not.
     """
-    sources = {name: source for template in templates for name, (source, _) in template_parts(template).items()}
+    sources = {
+        name: source
+        for template in templates
+        for name, (source, _) in template_parts(template).items()
+    }
     return short_hash("".join(f"{name}\0{source}\0" for name, source in sorted(sources.items())))

@@ -11,7 +11,14 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any, TypeGuard, TypeVar
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from medtasks.core.errors import DataError
@@ -21,7 +28,9 @@ from medtasks.core.text import well_formed
 
 @dataclass(frozen=True)
 class Where:
-    """The place of a row: file (as the user named it), line or row number, counted from 1, and its id if known."""
+    """The place of a row: file (as the user named it), line or row number, counted from 1, and its
+    id if known.
+    """
 
     file: str
     line: int
@@ -34,7 +43,9 @@ class Where:
 
 
 class Record(BaseModel):
-    """Fields of every record: an id that does not depend on the row's position, its cluster, its media."""
+    """Fields of every record: an id that does not depend on the row's position, its cluster, its
+    media.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -56,15 +67,23 @@ class ReleaseRow(BaseModel):
         given = {key: value for key, value in row.items() if value is not None}
         for name, field in cls.model_fields.items():
             alias = field.validation_alias
-            names = [*map(str, alias.choices)] if isinstance(alias, AliasChoices) else [str(alias or name)]
+            names = (
+                [*map(str, alias.choices)]
+                if isinstance(alias, AliasChoices)
+                else [str(alias or name)]
+            )
             if not field.is_required() or any(one in given for one in names):
                 continue
             null = next((one for one in names if one in row), None)
             if null is None and len(names) > 1:
                 message = "none of the fields {names} is present, found {found}"
                 found = ", ".join(sorted(map(str, row))) or "nothing"
-                raise PydanticCustomError("alias", message, {"names": ", ".join(names), "found": found})
-            given[null or names[0]] = None  # the field's type refuses it and states what is expected
+                raise PydanticCustomError(
+                    "alias", message, {"names": ", ".join(names), "found": found}
+                )
+            given[null or names[0]] = (
+                None  # the field's type refuses it and states what is expected
+            )
         return given
 
 
@@ -74,7 +93,9 @@ def with_keys(*keys: str) -> AfterValidator:
     def check(value: dict[str, Any]) -> dict[str, Any]:
         if set(value) != set(keys):
             words = f"an object with exactly the keys {', '.join(keys)}"
-            raise PydanticCustomError("expected", "{words}", {"words": words, "found": sorted(map(str, value))})
+            raise PydanticCustomError(
+                "expected", "{words}", {"words": words, "found": sorted(map(str, value))}
+            )
         return {key: value[key] for key in keys}
 
     return AfterValidator(check)
@@ -91,7 +112,9 @@ def parse_row(model: type[M], row: Mapping[str, Any], where: Where) -> M:
 
 
 def build(record: Callable[..., R], where: Where, **fields: Any) -> R:
-    """``record(**fields)``; a field of the wrong type is a :class:`DataError` with place, field, found and expected."""
+    """``record(**fields)``; a field of the wrong type is a :class:`DataError` with place, field,
+    found and expected.
+    """
     return _built(record, where, {}, **fields)
 
 
@@ -124,7 +147,9 @@ def wrong(where: Where, field: str, found: object, expected: str) -> DataError:
 
 
 def text_field(row: Mapping[str, Any], field: str, where: Where, among: Iterable[str] = ()) -> str:
-    """The text of ``field``, which must not be blank, and one of ``among`` if given; raises :class:`DataError`."""
+    """The text of ``field``, which must not be blank, and one of ``among`` if given; raises
+    :class:`DataError`.
+    """
     value = value_or_null(row, field)
     if among and value not in (known := tuple(among)):
         raise wrong(where, field, value, f"one of {', '.join(known)}")
@@ -133,13 +158,19 @@ def text_field(row: Mapping[str, Any], field: str, where: Where, among: Iterable
     return value
 
 
-def texts_by_key(row: Mapping[str, Any], field: str, keys: tuple[str, ...], where: Where) -> dict[str, str]:
-    """The object ``field`` with exactly ``keys``, each a text that is not blank; raises :class:`DataError`."""
+def texts_by_key(
+    row: Mapping[str, Any], field: str, keys: tuple[str, ...], where: Where
+) -> dict[str, str]:
+    """The object ``field`` with exactly ``keys``, each a text that is not blank; raises
+    :class:`DataError`.
+    """
     value = value_or_null(row, field)
     if not isinstance(value, Mapping) or set(value) != set(keys):
         found = sorted(map(str, value)) if isinstance(value, Mapping) else value
         raise wrong(where, field, found, f"an object with exactly the keys {', '.join(keys)}")
-    return {key: text_field({f"{field}.{key}": value[key]}, f"{field}.{key}", where) for key in keys}
+    return {
+        key: text_field({f"{field}.{key}": value[key]}, f"{field}.{key}", where) for key in keys
+    }
 
 
 def is_text(value: object) -> TypeGuard[str]:
@@ -157,7 +188,8 @@ def is_path_below(value: object) -> TypeGuard[str]:
 
 @lru_cache(maxsize=4096)
 def letters_and_digits(name: str) -> str:
-    """A term of a release's vocabulary by its letters and digits alone: case, spacing and punctuation do not matter.
+    """A term of a release's vocabulary by its letters and digits alone: case, spacing and
+    punctuation do not matter.
 
     >>> letters_and_digits("Small-object Detection")
     'smallobjectdetection'
@@ -172,12 +204,18 @@ def distinct(records: Iterable[K]) -> list[K]:
     for record in records:
         name = record.sample_id
         times[name] += 1
-        found.append(record.model_copy(update={"sample_id": f"{name}#{times[name]}"}) if times[name] > 1 else record)
+        found.append(
+            record.model_copy(update={"sample_id": f"{name}#{times[name]}"})
+            if times[name] > 1
+            else record
+        )
     return found
 
 
 def repeated(records: Sequence[Record]) -> dict[str, int]:
-    """How many records repeat an earlier one except for the number of `distinct`, as an oddity; empty if none does."""
+    """How many records repeat an earlier one except for the number of `distinct`, as an oddity;
+    empty if none does.
+    """
     several = {record.sample_id.partition("#")[0] for record in records if "#" in record.sample_id}
     alike = [record for record in records if record.sample_id.partition("#")[0] in several]
     number = len(alike) - len({record.model_dump_json(exclude={"sample_id"}) for record in alike})
@@ -187,4 +225,7 @@ def repeated(records: Sequence[Record]) -> dict[str, int]:
 def tallies(records: Iterable[Record], *fields: str) -> dict[str, dict[str, int]]:
     """How often each value of ``fields`` occurs; an empty one is ``(none)``."""
     rows = list(records)
-    return {field: dict(Counter(getattr(record, field) or "(none)" for record in rows)) for field in fields}
+    return {
+        field: dict(Counter(getattr(record, field) or "(none)" for record in rows))
+        for field in fields
+    }

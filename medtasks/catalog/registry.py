@@ -1,7 +1,7 @@
 """Benchmarks, filters, metrics and board layouts of all task packages, ours included.
 
-All packages are imported, ours first, when one of these is first asked for. A package with a part that cannot be used
-is left out, with one sentence on standard error that names the part.
+All packages are imported, ours first, when one of these is first asked for. A package with a part
+that cannot be used is left out, with one sentence on standard error that names the part.
 """
 
 from __future__ import annotations
@@ -16,7 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.catalog.benchmark import Benchmark, BoardLayout, Metric
-from medtasks.catalog.contents import OURS, LeftOut, TaskPackage, once, packages_found, raised_at, task_packages
+from medtasks.catalog.contents import (
+    OURS,
+    LeftOut,
+    TaskPackage,
+    once,
+    packages_found,
+    raised_at,
+    task_packages,
+)
 from medtasks.core.errors import GuestCodeError, MedtasksError, UsageError, first_line
 from medtasks.core.findings import Place
 from medtasks.core.schema import shown, unknown
@@ -27,9 +35,11 @@ class FilterInfo:
     """A response filter.
 
     Args:
-        kind: the class, with the harness's ``apply(responses, documents)``; task files name it with ``!function``.
+        kind: the class, with the harness's ``apply(responses, documents)``; task files name it with
+        ``!function``.
         version: changes whenever any response is filtered differently; part of the protocol hash.
-        status: returns ``ok`` for a filtered response, or one word for why there is no answer to score.
+        status: returns ``ok`` for a filtered response, or one word for why there is no answer to
+        score.
     """
 
     kind: type[Any]
@@ -41,9 +51,13 @@ class FilterInfo:
             expected = "a class with apply(responses, documents)"
             raise UsageError(f"`kind` of FilterInfo is {self.kind!r}, expected {expected}.")
         if not isinstance(self.version, str) or not self.version:
-            raise UsageError(f"`version` of filter {self.name} is {self.version!r}, expected a string such as '1'.")
+            raise UsageError(
+                f"`version` of filter {self.name} is {self.version!r}, expected a string such as '1'."
+            )
         if not callable(self.status):
-            raise UsageError(f"`status` of filter {self.name} is {self.status!r}, expected a function of a response.")
+            raise UsageError(
+                f"`status` of filter {self.name} is {self.status!r}, expected a function of a response."
+            )
 
     @property
     def name(self) -> str:
@@ -60,10 +74,19 @@ class Plugin:
     layouts: tuple[BoardLayout, ...] = ()
 
     def __post_init__(self) -> None:
-        kinds = {"benchmarks": Benchmark, "filters": FilterInfo, "metrics": Metric, "layouts": BoardLayout}
+        kinds = {
+            "benchmarks": Benchmark,
+            "filters": FilterInfo,
+            "metrics": Metric,
+            "layouts": BoardLayout,
+        }
         for name, kind in kinds.items():
             for part in getattr(self, name):
-                found = f"the class {part.__name__}" if isinstance(part, type) else f"a {type(part).__name__}"
+                found = (
+                    f"the class {part.__name__}"
+                    if isinstance(part, type)
+                    else f"a {type(part).__name__}"
+                )
                 if isinstance(part, type) or not isinstance(part, kind):
                     expected = f"instances of medtasks.api.{kind.__name__}"
                     raise UsageError(f"`{name}` of Plugin has {found}, expected {expected}.")
@@ -82,11 +105,16 @@ def _loaded(package: TaskPackage) -> tuple[Plugin, LeftOut | None]:
             message = f"{package.module} has a Plugin named {named[0]}; rename it to PLUGIN."
             raise GuestCodeError(message, Place(Path(str(module.__file__)), 1))
         if not isinstance(plugin, Plugin | None):
-            raise MedtasksError(f"{package.module}.PLUGIN is a {type(plugin).__name__}, expected medtasks.api.Plugin.")
+            raise MedtasksError(
+                f"{package.module}.PLUGIN is a {type(plugin).__name__}, expected medtasks.api.Plugin."
+            )
         if plugin is not None and not package.ours:
             _refuse_taken(package, plugin)
         return plugin or Plugin(), None
-    except (Exception, SystemExit) as error:  # another package's code may raise anything, even when only inspected
+    except (
+        Exception,
+        SystemExit,
+    ) as error:  # another package's code may raise anything, even when only inspected
         if package.ours:
             raise
         why = first_line(error)
@@ -114,7 +142,9 @@ def everything_left_out() -> tuple[LeftOut, ...]:
 
 
 def _parts(kind: str) -> Iterator[tuple[Any, TaskPackage]]:
-    """Every part of one kind (an attribute of `Plugin`), ours first, and the package that it is of."""
+    """Every part of one kind (an attribute of `Plugin`), ours first, and the package that it is
+    of.
+    """
     for package in task_packages():
         for part in getattr(plugin_of(package), kind):
             yield part, package
@@ -142,7 +172,8 @@ def benchmark_owner(name: str) -> TaskPackage:
 
 
 def filter_name(path: str) -> str:
-    """A filter's name in manifests and hashes: its class name, for another package's after that of the package.
+    """A filter's name in manifests and hashes: its class name, for another package's after that of
+    the package.
 
     >>> filter_name("medtasks.answers.OptionLetterFilter"), filter_name("acme.letters.LetterFilter")
     ('OptionLetterFilter', 'acme.LetterFilter')
@@ -153,8 +184,12 @@ def filter_name(path: str) -> str:
 
 @once
 def get_filter(name: str) -> FilterInfo:
-    """The filter with this name (:func:`filter_name`) or dotted name; raises :class:`MedtasksError` without one."""
-    known = {filter_name(f"{part.kind.__module__}.{part.name}"): part for part, _ in _parts("filters")}
+    """The filter with this name (:func:`filter_name`) or dotted name; raises :class:`MedtasksError`
+    without one.
+    """
+    known = {
+        filter_name(f"{part.kind.__module__}.{part.name}"): part for part, _ in _parts("filters")
+    }
     if filter_name(name) not in known:
         raise MedtasksError(f"{unknown('filter', name, known)}.")
     found: FilterInfo = known[filter_name(name)]
@@ -163,31 +198,45 @@ def get_filter(name: str) -> FilterInfo:
 
 @once
 def package_metrics() -> Mapping[str, tuple[Metric, str]]:
-    """The metrics of packages by name, ours first, each with its owner: ``medtasks``, or distribution and version."""
+    """The metrics of packages by name, ours first, each with its owner: ``medtasks``, or
+    distribution and version.
+    """
     return {metric.name: (metric, package.known_as) for metric, package in _parts("metrics")}
 
 
 def _refuse_taken(package: TaskPackage, plugin: Plugin) -> None:
     """Refuse a plug-in with a part whose name another package has, or may not be its own."""
-    earlier = [(other.known_as, plugin_of(other)) for other in task_packages()[: task_packages().index(package)]]
+    earlier = [
+        (other.known_as, plugin_of(other))
+        for other in task_packages()[: task_packages().index(package)]
+    ]
     owners = {benchmark.name: owner for owner, other in earlier for benchmark in other.benchmarks}
     own = [benchmark.name for benchmark in plugin.benchmarks]
     for benchmark in own:
         if benchmark in owners:
-            raise UsageError(f"its benchmark {benchmark} is already defined by {owners[benchmark]}; rename it.")
-    filters, layouts = [part.name for part in plugin.filters], [layout.benchmark for layout in plugin.layouts]
+            raise UsageError(
+                f"its benchmark {benchmark} is already defined by {owners[benchmark]}; rename it."
+            )
+    filters, layouts = (
+        [part.name for part in plugin.filters],
+        [layout.benchmark for layout in plugin.layouts],
+    )
     for what, names in (("filter", filters), ("board layout", layouts)):
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise UsageError(f"it has several parts called {what} {twice}; rename or remove one.")
     for name in layouts:
         if name not in own:
-            raise UsageError(f"its board layout is for {name}, which is none of its benchmarks; correct it.")
+            raise UsageError(
+                f"its board layout is for {name}, which is none of its benchmarks; correct it."
+            )
     if not plugin.metrics:  # then the rubrics need not be read
         return
     from medtasks.catalog.rubric import score_owners
 
-    owners = score_owners() | {metric.name: owner for owner, other in earlier for metric in other.metrics}
+    owners = score_owners() | {
+        metric.name: owner for owner, other in earlier for metric in other.metrics
+    }
     for metric in plugin.metrics:
         wrong = "" if package.owns(metric.name) else "must start with the name of the package"
         if metric.name in owners:
@@ -211,7 +260,11 @@ def place_of(part: Any) -> Place | None:
 
 
 def wrong_return(what: str, function: Any, returned: object, expected: str) -> GuestCodeError:
-    """The error about a function that did not return what is ``expected``; names its file and line."""
+    """The error about a function that did not return what is ``expected``; names its file and
+    line.
+    """
     place = place_of(function)
     at = f" ({place})" if place else ""
-    return GuestCodeError(f"{what}{at} returned {shown(returned)}, expected {expected}; fix it.", place)
+    return GuestCodeError(
+        f"{what}{at} returned {shown(returned)}, expected {expected}; fix it.", place
+    )

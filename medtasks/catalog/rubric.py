@@ -1,10 +1,10 @@
 """Rubrics: what a judge sees, on which scales it judges, and how its scores are summed.
 
-A rubric is a YAML file (aspects, scales with anchors, weights, aggregation) and a Jinja template for the prompt. Model
-output is quoted there as data, so that it cannot close its own delimiters. Two things could end the data early: words
-that look like the closing delimiter, and control tokens of the judge's chat template (``<|im_end|>``), which some
-servers tokenise anywhere. Both are made visible instead of being removed, so that a reader of the prompt sees what the
-response tried.
+A rubric is a YAML file (aspects, scales with anchors, weights, aggregation) and a Jinja template
+for the prompt. Model output is quoted there as data, so that it cannot close its own delimiters.
+Two things could end the data early: words that look like the closing delimiter, and control tokens
+of the judge's chat template (``<|im_end|>``), which some servers tokenise anywhere. Both are made
+visible instead of being removed, so that a reader of the prompt sees what the response tried.
 """
 
 from __future__ import annotations
@@ -42,16 +42,20 @@ _BREAK = "·"
 
 # the words of a delimiter in any spelling
 _WORDS = re.compile(r"(?:begin|end)[\W_]*candidate[\W_]*text", re.IGNORECASE)
-# <|im_start|>, </s>, <start_of_turn>, <think>, <image>, DeepSeek's <｜User｜>; [INST] and its kin; <<SYS>>
+# <|im_start|>, </s>, <start_of_turn>, <think>, <image>, DeepSeek's <｜User｜>; [INST] and its kin;
+# <<SYS>>
 _TOKENS = re.compile(
     r"<(?=[/|｜]?[A-Za-z_▁][^<>\n]{0,60}>)"
     r"|<(?=</?SYS>>)"
     r"|\[(?=/?(?:INST|THINK|gMASK|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|IMG|IMG_BREAK|IMG_END)\])"
 )
-# control and format characters (zero-width, bidirectional, tags), private use, lone surrogates, line separators
+# control and format characters (zero-width, bidirectional, tags), private use, lone surrogates,
+# line separators
 _HIDDEN = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
 # letters of other scripts that look like those of the delimiter words
-_LOOK_ALIKE = str.maketrans("АВЕСТХІаеіԁсхтвΑΒΕΙΝΤΧαոɡցıᴇɴᴅʙɢɪᴄᴀᴛх", "abectxiaeidcxtbabeintxanggiendbgicatx")
+_LOOK_ALIKE = str.maketrans(
+    "АВЕСТХІаеіԁсхтвΑΒΕΙΝΤΧαոɡցıᴇɴᴅʙɢɪᴄᴀᴛх", "abectxiaeidcxtbabeintxanggiendbgicatx"
+)
 
 
 # keys of a verdict and of its totals, not allowed as names of aspects
@@ -71,14 +75,20 @@ class Aspect(BaseModel, frozen=True, extra="forbid"):
     anchors: dict[int, str] = {}
 
     def __hash__(self) -> int:
-        return hash((self.name, self.minimum, self.maximum, self.guidance))  # a dict of anchors has no hash
+        return hash(
+            (self.name, self.minimum, self.maximum, self.guidance)
+        )  # a dict of anchors has no hash
 
     @model_validator(mode="after")
     def _whole_scale(self) -> Aspect:
         if not 0 <= self.minimum < self.maximum <= 100:
-            raise ValueError(f"the scale {self.minimum} to {self.maximum} must be increasing and within 0 to 100")
+            raise ValueError(
+                f"the scale {self.minimum} to {self.maximum} must be increasing and within 0 to 100"
+            )
         if self.anchors and sorted(self.anchors) != list(self.scale):
-            raise ValueError(f"anchors are given for {sorted(self.anchors)}, expected one for each of {[*self.scale]}")
+            raise ValueError(
+                f"anchors are given for {sorted(self.anchors)}, expected one for each of {[*self.scale]}"
+            )
         return self
 
     @property
@@ -90,15 +100,21 @@ class Aspect(BaseModel, frozen=True, extra="forbid"):
         return (self.minimum, self.maximum) == (0, 1)
 
     def score_of(self, value: Any) -> int | None:
-        """The score that a number or a text such as ``1.0`` states; None if it is not on the scale."""
+        """The score that a number or a text such as ``1.0`` states; None if it is not on the
+        scale.
+        """
         if isinstance(value, str) and (written := _NUMBER.fullmatch(value)):
             value = int(written[1])
         is_number = isinstance(value, int | float) and (self.binary or not isinstance(value, bool))
-        return int(value) if is_number and value in self.scale else None  # 2.0 is in a range of whole numbers
+        return (
+            int(value) if is_number and value in self.scale else None
+        )  # 2.0 is in a range of whole numbers
 
 
 class CapStep(Frozen):
-    """If the capping aspect's score is ``at_most`` this, the capped one counts at most ``limit``."""
+    """If the capping aspect's score is ``at_most`` this, the capped one counts at most
+    ``limit``.
+    """
 
     at_most: int
     limit: int
@@ -130,10 +146,12 @@ class Rubric(Frozen):
         media: whether vision judges are shown the images.
         aspects: the fixed aspects; or
         aspects_from: a field of the sample with a list of names of 0/1 aspects.
-        texts_from: a field with the record's own text per aspect, as a mapping or its JSON, in place of our anchors.
-        metrics: metric name to the value it averages: an aspect or ``total``; for a ``per_aspect`` rubric ``strict``,
-            ``partial``, ``aspects``, which weights every aspect of every sample equally, or ``occurrences``, which
-            counts an aspect as often as the sample's list names it.
+        texts_from: a field with the record's own text per aspect, as a mapping or its JSON, in
+        place of our anchors.
+        metrics: metric name to the value it averages: an aspect or ``total``; for a ``per_aspect``
+            rubric ``strict``, ``partial``, ``aspects``, which weights every aspect of every sample
+            equally, or ``occurrences``, which counts an aspect as often as the sample's list names
+            it.
         benchmarks: those whose tasks may be judged with this rubric although they do not name it.
     """
 
@@ -163,36 +181,52 @@ class Rubric(Frozen):
         if bool(names) == bool(self.aspects_from):
             raise ValueError("a rubric has either `aspects` or `aspects_from`")
         if len(set(names)) < len(names) or RESERVED & set(names):
-            raise ValueError(f"aspects {names} must differ from each other and from {sorted(RESERVED)}")
+            raise ValueError(
+                f"aspects {names} must differ from each other and from {sorted(RESERVED)}"
+            )
         if names and not any(aspect.weight for aspect in self.aspects):
             raise ValueError("no aspect has a weight above 0")
         if self.cap and not {self.cap.aspect, self.cap.by} <= set(names):
-            raise ValueError(f"`cap` names {self.cap.aspect!r} and {self.cap.by!r}, expected two of {names}")
+            raise ValueError(
+                f"`cap` names {self.cap.aspect!r} and {self.cap.by!r}, expected two of {names}"
+            )
         over_aspects = {"aspects", "occurrences", "strict", "partial"}
         known = over_aspects if self.aggregation == "per_aspect" else {"total", *names}
         if strange := sorted(set(self.metrics.values()) - known):
             raise ValueError(f"`metrics` use {strange}, expected some of {sorted(known)}")
         unseen = {self.aspects_from, self.texts_from} - {None, *self.sees}
         if unseen or PROVIDED & set(self.sees):
-            raise ValueError(f"`sees` lacks {sorted(map(str, unseen))} or names one of {sorted(PROVIDED)}")
+            raise ValueError(
+                f"`sees` lacks {sorted(map(str, unseen))} or names one of {sorted(PROVIDED)}"
+            )
         return self
 
 
 @once
 def rubric_files() -> dict[str, tuple[TaskPackage, Path]]:
     """The package and the file of every rubric by name."""
-    return {path.stem: (package, path) for package in task_packages() for path in package.rubric_files()}
+    return {
+        path.stem: (package, path) for package in task_packages() for path in package.rubric_files()
+    }
 
 
 @once
 def score_owners() -> dict[str, str]:
-    """The package of each score that a valid rubric names: ``medtasks``, or distribution and version of another one."""
-    return {score: rubric_files()[rubric.name][0].known_as for rubric in usable_rubrics() for score in rubric.metrics}
+    """The package of each score that a valid rubric names: ``medtasks``, or distribution and
+    version of another one.
+    """
+    return {
+        score: rubric_files()[rubric.name][0].known_as
+        for rubric in usable_rubrics()
+        for score in rubric.metrics
+    }
 
 
 @once
 def usable_rubrics() -> tuple[Rubric, ...]:
-    """All valid rubrics; an invalid one of another package is left out with one sentence on standard error."""
+    """All valid rubrics; an invalid one of another package is left out with one sentence on
+    standard error.
+    """
     found = []
     for name, (package, path) in rubric_files().items():
         try:
@@ -205,7 +239,9 @@ def usable_rubrics() -> tuple[Rubric, ...]:
 
 
 def load_rubric(name: str) -> Rubric:
-    """The rubric called ``name``; raises `UsageError` if there is none, `MedtasksError` if it is not valid."""
+    """The rubric called ``name``; raises `UsageError` if there is none, `MedtasksError` if it is
+    not valid.
+    """
     return _load(name, overlay())
 
 
@@ -227,30 +263,39 @@ def _load(name: str, overlay: tuple[Path, ...]) -> Rubric:
 
 
 def read_rubric(path: Path) -> Rubric:
-    """The rubric in the YAML file ``path``; raises `MedtasksError`, with the line or the field, if it is not valid."""
+    """The rubric in the YAML file ``path``; raises `MedtasksError`, with the line or the field, if
+    it is not valid.
+    """
     content = read_yaml(path, MedtasksError)
     try:
         rubric = Rubric.model_validate(content)
     except ValidationError as error:
         raise MedtasksError(f"{path}: {first_problem(error)}; fix it.") from error
     if rubric.name != path.stem:
-        raise MedtasksError(f"{path}: field `name` is {rubric.name!r}, expected {path.stem!r}, the name of the file.")
+        raise MedtasksError(
+            f"{path}: field `name` is {rubric.name!r}, expected {path.stem!r}, the name of the file."
+        )
     try:
         used = template_variables(rubric.template)
     except MedtasksError as error:
         raise MedtasksError(f"{path}: field `template`: {error}") from error
     if unseen := used - {*rubric.sees, *PROVIDED}:
-        raise MedtasksError(f"{path}: template {rubric.template} shows {sorted(unseen)}, which `sees` does not list.")
+        raise MedtasksError(
+            f"{path}: template {rubric.template} shows {sorted(unseen)}, which `sees` does not list."
+        )
     if "response" not in used:
-        raise MedtasksError(f"{path}: template {rubric.template} does not show the response; add {{{{ response }}}}.")
+        raise MedtasksError(
+            f"{path}: template {rubric.template} does not show the response; add {{{{ response }}}}."
+        )
     return rubric
 
 
 def rubric_hash(rubric: Rubric, template: str | None = None) -> str:
-    """First 16 hex digits of the SHA-256 over everything that determines prompts, verdicts and totals.
+    """First 16 hex digits of the SHA-256 over everything that determines prompts, verdicts and
+    totals.
 
-    Covers the content of the YAML, except names of metrics and benchmarks, and the template with all it includes:
-    ``template`` is the hash of that, by default of the template installed here.
+    Covers the content of the YAML, except names of metrics and benchmarks, and the template with
+    all it includes: ``template`` is the hash of that, by default of the template installed here.
     """
     content = rubric.model_dump(mode="json", exclude={"metrics", "benchmarks"})
     shown = template_hash(rubric.template) if template is None else template
@@ -267,7 +312,8 @@ def _field(rubric: Rubric, document: Mapping[str, Any], field: str) -> Any:
 
 
 def aspects_of(rubric: Rubric, document: Mapping[str, Any]) -> tuple[Aspect, ...]:
-    """The scales on which a response to ``document`` is judged, in the order of the prompt; duplicate names count once.
+    """The scales on which a response to ``document`` is judged, in the order of the prompt;
+    duplicate names count once.
 
     Raises `DataError` if the field with the aspects' names or texts is missing or malformed.
     """
@@ -277,7 +323,9 @@ def aspects_of(rubric: Rubric, document: Mapping[str, Any]) -> tuple[Aspect, ...
     found = texts = _field(rubric, document, field)
     if rubric.aspects_from is not None:
         expected = "a list of short one-line names"
-        usable = isinstance(found, list | tuple) and bool(found) and all(map(_is_aspect_name, found))
+        usable = (
+            isinstance(found, list | tuple) and bool(found) and all(map(_is_aspect_name, found))
+        )
     else:
         known = [aspect.name for aspect in rubric.aspects]
         expected = f"texts for {', '.join(known)}"
@@ -314,24 +362,38 @@ def _is_aspect_name(name: Any) -> bool:
 
 
 def verdict_schema(rubric: Rubric, document: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON schema of a verdict on ``document``, in the strict form that structured output requires."""
+    """JSON schema of a verdict on ``document``, in the strict form that structured output
+    requires.
+    """
     return _schema(aspects_of(rubric, document), rubric.reasons)
 
 
 @functools.lru_cache(maxsize=1024)  # most rubrics have the same aspects for all samples
 def _schema(aspects: tuple[Aspect, ...], reasons: bool) -> dict[str, Any]:
     def strict(properties: dict[str, Any]) -> dict[str, Any]:
-        return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+        return {
+            "type": "object",
+            "properties": properties,
+            "required": [*properties],
+            "additionalProperties": False,
+        }
 
-    scores: dict[str, Any] = {aspect.name: {"type": "integer", "enum": [*aspect.scale]} for aspect in aspects}
+    scores: dict[str, Any] = {
+        aspect.name: {"type": "integer", "enum": [*aspect.scale]} for aspect in aspects
+    }
     if reasons:  # before the score, so that the score follows from it
-        scores = {name: strict({"reason": {"type": "string"}, "score": score}) for name, score in scores.items()}
+        scores = {
+            name: strict({"reason": {"type": "string"}, "score": score})
+            for name, score in scores.items()
+        }
     return strict(scores)
 
 
 @functools.lru_cache(maxsize=1024)
 def _in_prompt(aspects: tuple[Aspect, ...], reasons: bool) -> dict[str, Any]:
-    """The aspects as the template sees them, and the form of the verdict, for servers without structured output."""
+    """The aspects as the template sees them, and the form of the verdict, for servers without
+    structured output.
+    """
     lines = []
     for aspect in aspects:
         score = f"<whole number from {aspect.minimum} to {aspect.maximum}>"
@@ -342,7 +404,9 @@ def _in_prompt(aspects: tuple[Aspect, ...], reasons: bool) -> dict[str, Any]:
 
 
 def _folded(text: str) -> tuple[str, list[int]]:
-    """``text`` without accents, widths and look-alikes, and the position in ``text`` of each remaining character."""
+    """``text`` without accents, widths and look-alikes, and the position in ``text`` of each
+    remaining character.
+    """
     letters: list[str] = []
     origins: list[int] = []
     for position, character in enumerate(text):
@@ -355,7 +419,8 @@ def _folded(text: str) -> tuple[str, list[int]]:
 
 @functools.lru_cache(maxsize=4096)  # rubrics and samples repeat their texts
 def neutral(text: str) -> str:
-    r"""``text`` with line ends as ``\n``, hidden characters written out, delimiter words and control tokens broken.
+    r"""``text`` with line ends as ``\n``, hidden characters written out, delimiter words and
+    control tokens broken.
 
     Ordinary prose is unchanged; idempotent.
 
@@ -366,7 +431,11 @@ def neutral(text: str) -> str:
     if not (text.isascii() and text.replace("\n", "").isprintable()):
         codes = {one: ord(one) for one in set(text) - {"\n", "\t"}}
         # also the plane of tags and variation selectors, which can encode invisible sentences
-        hidden = [code for one, code in codes.items() if unicodedata.category(one) in _HIDDEN or code >> 12 == 0xE0]
+        hidden = [
+            code
+            for one, code in codes.items()
+            if unicodedata.category(one) in _HIDDEN or code >> 12 == 0xE0
+        ]
         text = text.translate({code: f"\\u{{{code:x}}}" for code in hidden})
     if text.isascii():
         text = _WORDS.sub(MARK, text)
@@ -382,7 +451,9 @@ def neutral(text: str) -> str:
 
 
 def neutral_fields(value: Any) -> Any:
-    """``value`` with every text in it :func:`neutral`: a record's text cannot imitate a delimiter either."""
+    """``value`` with every text in it :func:`neutral`: a record's text cannot imitate a delimiter
+    either.
+    """
     if isinstance(value, str):
         return neutral(value)
     if isinstance(value, dict):
@@ -395,7 +466,8 @@ def neutral_fields(value: Any) -> Any:
 def delimited(response: str) -> str:
     """The neutral form of ``response`` between two lines with the same code.
 
-    The code is from the response's SHA-256: equal responses give equal prompts, and none can contain its own code.
+    The code is from the response's SHA-256: equal responses give equal prompts, and none can
+    contain its own code.
     """
     code = hashlib.sha256(response.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     return f"=== BEGIN {DELIMITER} {code} ===\n{neutral(response)}\n=== END {DELIMITER} {code} ==="
@@ -404,8 +476,9 @@ def delimited(response: str) -> str:
 def judge_prompt(rubric: Rubric, sample_fields: Mapping[str, Any], response: str) -> str:
     """The prompt about ``response``: the template, rendered with the fields that the rubric allows.
 
-    Apart from the response and the code in its delimiters, it is the same for every response to the sample. Raises
-    `DataError` if the sample lacks a field, `MedtasksError` if the template does not show the response once, unchanged.
+    Apart from the response and the code in its delimiters, it is the same for every response to the
+    sample. Raises `DataError` if the sample lacks a field, `MedtasksError` if the template does not
+    show the response once, unchanged.
     """
     asked = _in_prompt(aspects_of(rubric, sample_fields), rubric.reasons)
     seen = {field: neutral_fields(_field(rubric, sample_fields, field)) for field in rubric.sees}
@@ -419,13 +492,16 @@ def judge_prompt(rubric: Rubric, sample_fields: Mapping[str, Any], response: str
     return prompt
 
 
-def total(rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, float]) -> dict[str, float]:
+def total(
+    rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, float]
+) -> dict[str, float]:
     """The totals of valid ``scores`` of one response, with the value of each aspect (caps applied).
 
     ``weighted_total``: ``total`` = 100 · Σ w s / Σ w max, and each aspect as 100 · s / max.
     ``mean_of_maximum``: ``total`` = Σ s / Σ max in 0..1, and each aspect as s / max.
-    ``per_aspect``: each aspect as s / max, ``strict`` (1 if all have their maximum) and ``partial`` (Σ s / Σ max).
-    ``scores`` are one number within the scale for each aspect (:func:`medtasks.judge.verdict.combine`).
+    ``per_aspect``: each aspect as s / max, ``strict`` (1 if all have their maximum) and ``partial``
+    (Σ s / Σ max). ``scores`` are one number within the scale for each aspect
+    (:func:`medtasks.judge.verdict.combine`).
     """
     aspects = aspects_of(rubric, document)
     counted = dict(scores)
@@ -435,8 +511,14 @@ def total(rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, floa
     weighted = rubric.aggregation == "weighted_total"
     unit, weights = 100 if weighted else 1, [aspect.weight if weighted else 1 for aspect in aspects]
     values = {aspect.name: unit * counted[aspect.name] / aspect.maximum for aspect in aspects}
-    points = fsum(weight * counted[aspect.name] for weight, aspect in zip(weights, aspects, strict=True))
-    share = unit * points / fsum(weight * aspect.maximum for weight, aspect in zip(weights, aspects, strict=True))
+    points = fsum(
+        weight * counted[aspect.name] for weight, aspect in zip(weights, aspects, strict=True)
+    )
+    share = (
+        unit
+        * points
+        / fsum(weight * aspect.maximum for weight, aspect in zip(weights, aspects, strict=True))
+    )
     if rubric.aggregation != "per_aspect":
         return {**values, "total": share}
     right = all(counted[aspect.name] == aspect.maximum for aspect in aspects)

@@ -1,5 +1,6 @@
-"""Task and group files: their values with includes merged and the line of each, checked by the schema of
-:mod:`medtasks.catalog.task_model`; and the specifications made of them, without importing the functions that they name.
+"""Task and group files: their values with includes merged and the line of each, checked by the
+schema of :mod:`medtasks.catalog.task_model`; and the specifications made of them, without importing
+the functions that they name.
 """
 
 from __future__ import annotations
@@ -18,8 +19,21 @@ from pydantic import BaseModel, Field, ValidationError
 from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.contents import LeftOut, kind_of, once, owner_of, resolve, task_files
 from medtasks.catalog.prompts import template_hash
-from medtasks.catalog.registry import FilterInfo, code_left_out, filter_name, get_benchmark, get_filter
-from medtasks.catalog.task_model import ORDER_METRICS, FunctionName, GroupFile, Metadata, TaskFile, prompt_metrics
+from medtasks.catalog.registry import (
+    FilterInfo,
+    code_left_out,
+    filter_name,
+    get_benchmark,
+    get_filter,
+)
+from medtasks.catalog.task_model import (
+    ORDER_METRICS,
+    FunctionName,
+    GroupFile,
+    Metadata,
+    TaskFile,
+    prompt_metrics,
+)
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.core.files import short_hash
 from medtasks.core.findings import Finding, Place, Severity, finding
@@ -35,8 +49,9 @@ _UNREADABLE = {"MT101", "MT102", "MT104", "MT105"}
 
 @dataclass
 class TaskSource:
-    """One task or group file: ``content`` is empty if it cannot be read, ``file`` is the content as `TaskFile` or
-    `GroupFile`, None if it does not match that schema."""
+    """One task or group file: ``content`` is empty if it cannot be read, ``file`` is the content as
+    `TaskFile` or `GroupFile`, None if it does not match that schema.
+    """
 
     path: Path
     content: dict[str, Any] = field(default_factory=dict)
@@ -56,25 +71,49 @@ class TaskSource:
 
     def place(self, *keys: str | int) -> Place:
         """Where the value at ``keys`` is, or where it would be added."""
-        known = (self.places[keys[:length]] for length in range(len(keys), 0, -1) if keys[:length] in self.places)
+        known = (
+            self.places[keys[:length]]
+            for length in range(len(keys), 0, -1)
+            if keys[:length] in self.places
+        )
         return next(known, Place(self.path, 1))
 
     def finding(
-        self, code: str, message: str, *keys: str | int, fix: str | None = None, severity: Severity | None = None
+        self,
+        code: str,
+        message: str,
+        *keys: str | int,
+        fix: str | None = None,
+        severity: Severity | None = None,
     ) -> Finding:
         """The finding of rule ``code`` about the value at ``keys``."""
-        return finding(code, self.name, message, self.place(*keys), field_name(keys), fix=fix, severity=severity)
+        return finding(
+            code,
+            self.name,
+            message,
+            self.place(*keys),
+            field_name(keys),
+            fix=fix,
+            severity=severity,
+        )
 
 
 def _read_into(source: TaskSource, path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
-    """The content of ``path``, which the files ``above`` include, over that of the file that it includes."""
+    """The content of ``path``, which the files ``above`` include, over that of the file that it
+    includes.
+    """
 
-    def refuse(code: str, message: str, line: int = 1, field: str = "", fix: str | None = None) -> None:
+    def refuse(
+        code: str, message: str, line: int = 1, field: str = "", fix: str | None = None
+    ) -> None:
         source.defects.append(finding(code, path.stem, message, Place(path, line), field, fix=fix))
 
     try:
         text = path.read_bytes().decode("utf-8")
-    except (OSError, ValueError) as error:  # UnicodeDecodeError and embedded null bytes are ValueErrors
+    except (
+        OSError,
+        ValueError,
+    ) as error:  # UnicodeDecodeError and embedded null bytes are ValueErrors
         refuse("MT101", f"not a readable UTF-8 file ({error})", fix="fix or restore it")
         return {}
     content, lines, defects = parse_yaml(text, path)
@@ -89,7 +128,12 @@ def _read_into(source: TaskSource, path: Path, above: tuple[Path, ...]) -> dict[
         here, target = (*above, path.resolve()), path.parent / str(include)
         said, line = f"field `include` is {shown(include)}", lines["include",]
         if not isinstance(include, str) or not include.strip():
-            refuse("MT109", f"{said}, expected the name of one file, relative to this one", line, "include")
+            refuse(
+                "MT109",
+                f"{said}, expected the name of one file, relative to this one",
+                line,
+                "include",
+            )
         elif not os.path.isfile(target):  # noqa: PTH113  (False for a name that is too long or has a null byte)
             refuse("MT104", f"{said}, expected a file", line, "include")
         elif target.resolve() in here:
@@ -104,16 +148,22 @@ def _read_into(source: TaskSource, path: Path, above: tuple[Path, ...]) -> dict[
 
 @lru_cache(maxsize=256)  # many tasks include the same file
 def parse_yaml(text: str, path: Path) -> tuple[Any, dict[Keys, int], list[Finding]]:
-    """The values of ``text`` (None if unreadable), the lines of all keys and items, and the defects."""
+    """The values of ``text`` (None if unreadable), the lines of all keys and items, and the
+    defects.
+    """
     lines: dict[Keys, int] = {}
     defects: list[Finding] = []
     content = None
 
     def refuse(code: str, message: str, line: int, keys: Keys = (), fix: str | None = None) -> None:
-        defects.append(finding(code, path.stem, message, Place(path, line), field_name(keys), fix=fix))
+        defects.append(
+            finding(code, path.stem, message, Place(path, line), field_name(keys), fix=fix)
+        )
 
     def visit(node: yaml.Node, keys: Keys) -> None:
-        """Record the lines of a value and of everything in it but aliases, and remove keys that are not strings."""
+        """Record the lines of a value and of everything in it but aliases, and remove keys that are
+        not strings.
+        """
         lines.setdefault(keys, node.start_mark.line + 1)
         if id(node) in visited or isinstance(node, yaml.ScalarNode):
             return
@@ -131,7 +181,12 @@ def parse_yaml(text: str, path: Path) -> tuple[Any, dict[Keys, int], list[Findin
                 node.value.remove(pair)
                 continue
             if here in own:
-                refuse("MT103", f"the key {key!r} is duplicated (lines {lines[here]} and {line})", line, here)
+                refuse(
+                    "MT103",
+                    f"the key {key!r} is duplicated (lines {lines[here]} and {line})",
+                    line,
+                    here,
+                )
             own.add(here)
             lines[here] = line
             visit(pair[1], here)
@@ -145,7 +200,11 @@ def parse_yaml(text: str, path: Path) -> tuple[Any, dict[Keys, int], list[Findin
             content = loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        refuse("MT101", f"not valid YAML: {shortened(str(error.problem), 200)}", mark.line + 1 if mark else 1)
+        refuse(
+            "MT101",
+            f"not valid YAML: {shortened(str(error.problem), 200)}",
+            mark.line + 1 if mark else 1,
+        )
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         refuse("MT101", f"not valid YAML: {error.reason}", line, fix="remove the character")
@@ -158,7 +217,9 @@ class _Loader(MarkedLoader):
     """With ``!function``."""
 
 
-_Loader.add_constructor("!function", lambda loader, node: FunctionName(loader.construct_scalar(node)))
+_Loader.add_constructor(
+    "!function", lambda loader, node: FunctionName(loader.construct_scalar(node))
+)
 
 
 def read_task(path: Path) -> TaskSource:
@@ -171,7 +232,9 @@ def read_task(path: Path) -> TaskSource:
     if any(defect.code in _UNREADABLE or defect.field == "include" for defect in defects):
         return source
     if ("group" in source.content) != (kind == "group"):
-        content, folder = ("a task", "the benchmark's directory") if kind == "group" else ("a group", "groups/")
+        content, folder = (
+            ("a task", "the benchmark's directory") if kind == "group" else ("a group", "groups/")
+        )
         message = f"this is {content}, expected a {kind} because of its directory"
         defects.append(source.finding("MT115", message, "group", fix=f"move the file to {folder}"))
         return source
@@ -190,7 +253,8 @@ def read_task(path: Path) -> TaskSource:
             if one.kind == "too_short" and one.keys in lists:
                 continue  # without the items that are wrong, which are reported
             if one.kind == "missing" and any(
-                keys[:-1] == one.keys[:-1] and suggestion(keys[-1], [str(one.keys[-1])]) for keys in unknown_keys
+                keys[:-1] == one.keys[:-1] and suggestion(keys[-1], [str(one.keys[-1])])
+                for keys in unknown_keys
             ):
                 continue  # misspelt: the unknown key is reported, with this one as its suggestion
             code = one.kind if one.kind.startswith("MT") else _CODES.get(one.kind, "MT109")
@@ -235,12 +299,16 @@ class TaskSpec(BaseModel, frozen=True):
         return int(self.resolved.get("repeats") or 1)
 
     def function(self, key: str) -> Any:
-        """The object that ``!function`` names at ``key`` of the task file; raises :class:`MedtasksError`."""
+        """The object that ``!function`` names at ``key`` of the task file; raises
+        :class:`MedtasksError`.
+        """
         name = self.resolved[key]
         try:
             return resolve(name)
         except LookupError as error:
-            raise MedtasksError(f"{self.path}: field `{key}`: {name} cannot be imported ({error}).") from error
+            raise MedtasksError(
+                f"{self.path}: field `{key}`: {name} cannot be imported ({error})."
+            ) from error
 
     @property
     def scores(self) -> tuple[str, ...]:
@@ -261,13 +329,19 @@ class TaskSpec(BaseModel, frozen=True):
 
     @property
     def yaml_hash(self) -> str:
-        """First 16 hex digits of the SHA-256 over the merged YAML (layout and comments do not count).
+        """First 16 hex digits of the SHA-256 over the merged YAML (layout and comments do not
+        count).
 
-        A function counts by its own name, not by the module that it is in. ``metadata.confidence`` and
-        ``metadata.errors`` are left out: they add scores, whose signatures have them, and change no other.
+        A function counts by its own name, not by the module that it is in. ``metadata.confidence``
+        and ``metadata.errors`` are left out: they add scores, whose signatures have them, and
+        change no other.
         """
         added = ("confidence", "errors")
-        metadata = {key: value for key, value in self.resolved.get("metadata", {}).items() if key not in added}
+        metadata = {
+            key: value
+            for key, value in self.resolved.get("metadata", {}).items()
+            if key not in added
+        }
         hashed = {**self.resolved, "metadata": metadata} if metadata else self.resolved
         return short_hash(json.dumps(_own_names(hashed), sort_keys=True, ensure_ascii=False))
 
@@ -302,8 +376,9 @@ def load_specs() -> dict[str, TaskSpec]:
 
 @once
 def load_spec(name: str) -> TaskSpec:
-    """The task or group called ``name``; raises `UsageError` if there is none, `MedtasksError` if its file is faulty or
-    the code of its package cannot be used."""
+    """The task or group called ``name``; raises `UsageError` if there is none, `MedtasksError` if
+    its file is faulty or the code of its package cannot be used.
+    """
     path = task_files().get(name)
     if path is None:
         near = suggestion(name, task_files())
@@ -317,7 +392,10 @@ def load_spec(name: str) -> TaskSpec:
         more = f" ({len(errors) - 1} more: medtasks validate {path})" if len(errors) > 1 else ""
         raise MedtasksError(f"{first.file}, line {first.line}: {first.message}{more}")
     content = source.content
-    settings, pipelines = content.get("lmms_eval_specific_kwargs", {}), content.get("filter_list", ())
+    settings, pipelines = (
+        content.get("lmms_eval_specific_kwargs", {}),
+        content.get("filter_list", ()),
+    )
     return TaskSpec(
         name=name,
         kind=source.kind,
@@ -328,7 +406,9 @@ def load_spec(name: str) -> TaskSpec:
         stage1_template=settings.get("stage1_template"),
         system_template=settings.get("system_template"),
         metrics=tuple(entry["metric"] for entry in content.get("metric_list", ())),
-        filters=tuple(filter_name(step["function"]) for pipeline in pipelines for step in pipeline["filter"]),
+        filters=tuple(
+            filter_name(step["function"]) for pipeline in pipelines for step in pipeline["filter"]
+        ),
         generation=content.get("generation_kwargs", {}),
         resolved={key: value for key, value in content.items() if key != "dataset_kwargs"},
     )
@@ -336,18 +416,26 @@ def load_spec(name: str) -> TaskSpec:
 
 @once
 def leaf_tasks(name: str) -> tuple[str, ...]:
-    """The names of the tasks in ``name``: itself, or those of a group, in order and without duplicates."""
-    return tuple(dict.fromkeys(spec.name for spec in _everything_in(name, ()) if spec.kind == "task"))
+    """The names of the tasks in ``name``: itself, or those of a group, in order and without
+    duplicates.
+    """
+    return tuple(
+        dict.fromkeys(spec.name for spec in _everything_in(name, ()) if spec.kind == "task")
+    )
 
 
 @once
 def inner_groups(name: str) -> tuple[str, ...]:
     """The groups in ``name``, itself first; none in a task."""
-    return tuple(dict.fromkeys(spec.name for spec in _everything_in(name, ()) if spec.kind == "group"))
+    return tuple(
+        dict.fromkeys(spec.name for spec in _everything_in(name, ()) if spec.kind == "group")
+    )
 
 
 def _everything_in(name: str, above: tuple[str, ...]) -> Iterator[TaskSpec]:
-    """``name`` and what it contains; raises :class:`UsageError` for an unknown member, or a group within itself."""
+    """``name`` and what it contains; raises :class:`UsageError` for an unknown member, or a group
+    within itself.
+    """
     spec = load_spec(name)
     yield spec
     for number, member in enumerate(spec.members):
@@ -356,5 +444,7 @@ def _everything_in(name: str, above: tuple[str, ...]) -> Iterator[TaskSpec]:
             near = suggestion(member, task_files())
             raise UsageError(f"{place}, expected a task or group{near}; correct it.")
         if member in (*above, name):
-            raise UsageError(f"{place}, which contains this group, expected groups that end in tasks; remove it.")
+            raise UsageError(
+                f"{place}, which contains this group, expected groups that end in tasks; remove it."
+            )
         yield from _everything_in(member, (*above, name))

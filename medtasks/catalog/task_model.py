@@ -1,6 +1,7 @@
 """The schema of task and group files, used by runs and by ``medtasks validate``.
 
-Keys are those of lmms-eval's task and group configuration, and our ``metadata``; docs/yaml-reference.md explains them.
+Keys are those of lmms-eval's task and group configuration, and our ``metadata``;
+docs/yaml-reference.md explains them.
 """
 
 from __future__ import annotations
@@ -55,19 +56,30 @@ def _answers(value: Any) -> tuple[str, ...]:
 
 Name = Annotated[str, expects("a non-empty string", _is_name)]
 Answers = Annotated[tuple[str, ...], PlainValidator(_answers)]
-NameOrNames = Annotated[Any, expects("a string or a list of strings", lambda one: _is_name(one) or _are_names(one))]
+NameOrNames = Annotated[
+    Any, expects("a string or a list of strings", lambda one: _is_name(one) or _are_names(one))
+]
 Names = Annotated[tuple[Name, ...], Field(strict=False), AfterValidator(_distinct)]
 AnyText = Annotated[str, expects("a string", _is_text)]
-Function = Annotated[FunctionName, expects("`!function` with a dotted name", lambda one: isinstance(one, FunctionName))]
-NameOrFunction = Annotated[str, expects("a string or `!function`", lambda one: isinstance(one, str) and one.strip())]
-Tags = Annotated[Any, expects("none, a string or a list", lambda one: _is_name(one) or isinstance(one, list))]
+Function = Annotated[
+    FunctionName,
+    expects("`!function` with a dotted name", lambda one: isinstance(one, FunctionName)),
+]
+NameOrFunction = Annotated[
+    str, expects("a string or `!function`", lambda one: isinstance(one, str) and one.strip())
+]
+Tags = Annotated[
+    Any, expects("none, a string or a list", lambda one: _is_name(one) or isinstance(one, list))
+]
 Count = Annotated[int, Field(ge=1)]
 FromZero = Annotated[int, Field(ge=0)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 def _refuse(wrong: object, at: str, message: str, fix: str) -> None:
-    """If ``wrong``, refuse a model whose settings contradict each other; ``at`` is the key to name."""
+    """If ``wrong``, refuse a model whose settings contradict each other; ``at`` is the key to
+    name.
+    """
     if wrong:
         raise PydanticCustomError("MT113", "{words}", {"words": f"{message}; {fix}", "at": at})
 
@@ -84,7 +96,9 @@ PROMPT_METRICS = ("worst_prompt", "best_prompt", "prompt_spread", "prompt_agreem
 
 MOST_PROMPTS = 10
 VARIANTS = "medtasks.benchmarks.variants"
-"""The module whose attribute ``TASK`` is the rows of a task that asks each question several times."""
+"""The module whose attribute ``TASK`` is the rows of a task that asks each question several
+times.
+"""
 
 
 def prompt_metric(number: int) -> str:
@@ -99,20 +113,27 @@ def prompt_metrics(prompts: int) -> tuple[str, ...]:
 
 
 class OptionOrder(_Keys):
-    """``metadata.options``: every question is asked with its options in several orders, which are circular shifts."""
+    """``metadata.options``: every question is asked with its options in several orders, which are
+    circular shifts.
+    """
 
     order: Literal["circular"]
     rotations: Annotated[
         Any,
-        expects("`all`, or a whole number of at least 2", lambda one: one == "all" or (type(one) is int and one > 1)),
+        expects(
+            "`all`, or a whole number of at least 2",
+            lambda one: one == "all" or (type(one) is int and one > 1),
+        ),
     ] = "all"
     seed: int = 0
 
 
 class Confidence(_Keys):
-    """``metadata.confidence``: whether the answers' confidences fit how often ``correct`` says they are right.
+    """``metadata.confidence``: whether the answers' confidences fit how often ``correct`` says they
+    are right.
 
-    ``of`` is the probability of the option letter, the mean of those of the response's tokens, or what it says.
+    ``of`` is the probability of the option letter, the mean of those of the response's tokens, or
+    what it says.
     """
 
     of: Literal["option", "answer", "stated"]
@@ -126,8 +147,9 @@ HALF_GAP = "half-smallest-gap"
 class Timing(_Keys):
     """``metadata.timing``: how the time of a stream's first positive response is scored.
 
-    Responsiveness is 1 within the tolerance δ and falls linearly, early and late alike, to 0 at ``scale`` times δ or
-    the stream's length beyond it. ``default_tolerance`` is the δ of a record without one, in the stream's unit of time.
+    Responsiveness is 1 within the tolerance δ and falls linearly, early and late alike, to 0 at
+    ``scale`` times δ or the stream's length beyond it. ``default_tolerance`` is the δ of a record
+    without one, in the stream's unit of time.
     """
 
     law: Literal["tolerance", "stream-length"] = "tolerance"
@@ -142,7 +164,9 @@ class Timing(_Keys):
 
 
 class ErrorKind(_Keys):
-    """One entry of ``metadata.errors``: a rate of errors among the questions in which they could occur."""
+    """One entry of ``metadata.errors``: a rate of errors among the questions in which they could
+    occur.
+    """
 
     name: Name
     label: Name
@@ -159,7 +183,9 @@ class ErrorKind(_Keys):
             wrong = bool(getattr(self, key)) == bool(getattr(self, f"{key}_other_than"))
             message = f"error {self.name} has both or neither of {key} and {key}_other_than"
             _refuse(wrong, key, message, "write one of them")
-        message = f"error {self.name} has harms and higher_is_better, but a correct answer harms nobody"
+        message = (
+            f"error {self.name} has harms and higher_is_better, but a correct answer harms nobody"
+        )
         _refuse(self.harms and self.higher_is_better, "harms", message, "remove one")
         return self
 
@@ -188,7 +214,9 @@ class Metadata(_Keys):
 
 
 class Generation(_Keys, extra="allow"):
-    """``generation_kwargs``: the settings that most back-ends support; others are allowed, with a warning."""
+    """``generation_kwargs``: the settings that most back-ends support; others are allowed, with a
+    warning.
+    """
 
     max_new_tokens: Count = _ABSENT
     temperature: Amount = _ABSENT
@@ -203,10 +231,15 @@ class Generation(_Keys, extra="allow"):
 
     @model_validator(mode="after")
     def _without_contradictions(self) -> Generation:
-        message = f"temperature is {self.temperature or 0:g}, but it is ignored without `do_sample: true`"
+        message = (
+            f"temperature is {self.temperature or 0:g}, but it is ignored without `do_sample: true`"
+        )
         ignored = bool(self.temperature) and not self.do_sample
         _refuse(ignored, "temperature", message, "set do_sample: true, or temperature: 0")
-        message, fix = "do_sample is true at temperature 0", "set a temperature above 0, or do_sample: false"
+        message, fix = (
+            "do_sample is true at temperature 0",
+            "set a temperature above 0, or do_sample: false",
+        )
         _refuse(self.do_sample and self.temperature == 0, "do_sample", message, fix)
         return self
 
@@ -262,7 +295,9 @@ class TaskFile(_Keys):
     process_results: Function
     output_type: Literal["generate_until", "generate_until_multi_round", "generate_until_agentic"]
     generation_kwargs: Generation
-    metric_list: Annotated[tuple[MetricEntry, ...], Field(strict=False, min_length=1), AfterValidator(_distinct)]
+    metric_list: Annotated[
+        tuple[MetricEntry, ...], Field(strict=False, min_length=1), AfterValidator(_distinct)
+    ]
     filter_list: Annotated[tuple[Pipeline, ...], Field(strict=False, min_length=1, max_length=1)]
     lmms_eval_specific_kwargs: Templates
     metadata: Metadata
@@ -276,33 +311,55 @@ class TaskFile(_Keys):
 
     @model_validator(mode="after")
     def _without_contradictions(self) -> TaskFile:
-        metadata, settings, repeated = self.metadata, self.lmms_eval_specific_kwargs, self.repeats > 1
+        metadata, settings, repeated = (
+            self.metadata,
+            self.lmms_eval_specific_kwargs,
+            self.repeats > 1,
+        )
         message = f"repeats is {self.repeats} without sampling, so every answer would be the same"
         fix = "set do_sample: true and a temperature, or repeats: 1"
         _refuse(repeated and not self.generation_kwargs.do_sample, "repeats", message, fix)
         varied, prompts = metadata.varied, metadata.prompts
         if varied is not None:
             message = f"metadata.{varied} is set, but not the task whose questions are asked"
-            _refuse(metadata.compare_with is None, "metadata", message, "name it as metadata.compare_with")
+            _refuse(
+                metadata.compare_with is None,
+                "metadata",
+                message,
+                "name it as metadata.compare_with",
+            )
             rows = f"{VARIANTS}.{self.task}"
             message = f"process_docs is {self.process_docs}, but metadata.{varied} is set"
-            _refuse(self.process_docs != rows, "process_docs", message, f"write process_docs: !function {rows}")
+            _refuse(
+                self.process_docs != rows,
+                "process_docs",
+                message,
+                f"write process_docs: !function {rows}",
+            )
             for key, given in (
                 ("repeats", repeated),
                 ("metadata.rubrics", metadata.rubrics),
                 ("metadata.prompts", varied != "prompts" and prompts),
                 ("metadata.errors", metadata.errors),
-                ("lmms_eval_specific_kwargs.stage1_template", prompts and settings.stage1_template is not None),
+                (
+                    "lmms_eval_specific_kwargs.stage1_template",
+                    prompts and settings.stage1_template is not None,
+                ),
             ):
-                message = (
-                    f"{key} is set, but metadata.{varied} asks each question several times, in one stage, unjudged"
-                )
+                message = f"{key} is set, but metadata.{varied} asks each question several times, in one stage, unjudged"
                 _refuse(given, key.partition(".")[0], message, f"remove it, or metadata.{varied}")
         if prompts:
             message = f"the template is {settings.template}, but the first of metadata.prompts is {prompts[0]}"
-            _refuse(settings.template != prompts[0], "metadata", message, "begin metadata.prompts with the template")
+            _refuse(
+                settings.template != prompts[0],
+                "metadata",
+                message,
+                "begin metadata.prompts with the template",
+            )
         for key, given in (("repeats", repeated), (f"metadata.{varied}", varied is not None)):
-            message = f"{key} is set, but confidences are compared for questions that are asked once"
+            message = (
+                f"{key} is set, but confidences are compared for questions that are asked once"
+            )
             wrong = metadata.confidence is not None and bool(given)
             _refuse(wrong, key.partition(".")[0], message, "remove it, or metadata.confidence")
         return self

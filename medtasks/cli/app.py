@@ -15,7 +15,13 @@ import typer
 import medtasks
 from medtasks.catalog.contents import raised_at
 from medtasks.cli import console, demo, judge, leaderboard, score, setup, tasks
-from medtasks.core.errors import INTERRUPTED, MedtasksError, UsageError, interrupts_arrive, machine_fault
+from medtasks.core.errors import (
+    INTERRUPTED,
+    MedtasksError,
+    UsageError,
+    interrupts_arrive,
+    machine_fault,
+)
 
 app = typer.Typer(
     name="medtasks",
@@ -35,7 +41,10 @@ def _print_version(asked: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_print_version, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Medical vision-language benchmarks as task plug-ins for lmms-eval."""
@@ -59,7 +68,11 @@ COMMANDS: dict[str, Callable[..., None]] = {
 }
 for name, command in COMMANDS.items():
     app.command(name)(command)
-for name, group in {"prepare": setup.app, "leaderboard": leaderboard.app, "export": leaderboard.exports}.items():
+for name, group in {
+    "prepare": setup.app,
+    "leaderboard": leaderboard.app,
+    "export": leaderboard.exports,
+}.items():
     app.add_typer(group, name=name)
 
 
@@ -67,8 +80,11 @@ STOPPED = "stopped; finished work is kept: run the same command again to continu
 
 
 def main() -> None:
-    """Run the command line. Exit codes: 0 done, 1 the command failed, 2 wrong usage, 130 interrupted."""
-    # read as numpy is imported: its threads would spin between small products, for up to a quarter of the CPU time
+    """Run the command line. Exit codes: 0 done, 1 the command failed, 2 wrong usage, 130
+    interrupted.
+    """
+    # read as numpy is imported: its threads would spin between small products, for up to a quarter
+    # of the CPU time
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     atexit.register(_spare_the_last_search)
     _open_closed_streams()
@@ -120,9 +136,11 @@ def _open_closed_streams() -> None:
 
 
 def _spare_the_last_search() -> None:
-    """Skip the last search for reference cycles, which takes up to two seconds after many samples were read.
+    """Skip the last search for reference cycles, which takes up to two seconds after many samples
+    were read.
 
-    Where triton is loaded (torchvision imports it), the search stays: its bindings print what remains as leaks.
+    Where triton is loaded (torchvision imports it), the search stays: its bindings print what
+    remains as leaks.
     """
     if "triton" in sys.modules:
         gc.unfreeze()  # commands freeze what they read

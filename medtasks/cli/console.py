@@ -1,4 +1,6 @@
-"""What commands share: options, help, tables and progress bars on a terminal, plain lines when piped."""
+"""What commands share: options, help, tables and progress bars on a terminal, plain lines when
+piped.
+"""
 
 from __future__ import annotations
 
@@ -23,18 +25,24 @@ if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn
 
 LEAST = 14
-"""Width to which a column of words may shrink; columns of numbers, and the first one, keep theirs."""
+"""Width to which a column of words may shrink; columns of numbers, and the first one, keep
+theirs.
+"""
 GAP = 2
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Results = Annotated[
     list[Path],
-    typer.Argument(help="Result directories (…_medtasks), or directories that contain some.", show_default=False),
+    typer.Argument(
+        help="Result directories (…_medtasks), or directories that contain some.",
+        show_default=False,
+    ),
 ]
 Prices = Annotated[
     Path | None,
     typer.Option(
-        "--prices", help="YAML or JSON file with the price of each model: per million tokens, or per device hour."
+        "--prices",
+        help="YAML or JSON file with the price of each model: per million tokens, or per device hour.",
     ),
 ]
 
@@ -43,9 +51,11 @@ TEXTS = read_table(__file__, "help.yaml", dict[str, dict[str, Any]])
 
 
 def plain_help(command: Any, name: str = "", examples: Sequence[str] = ()) -> Any:
-    """The click ``command`` with short placeholders, full summaries and examples in its help, and those below it.
+    """The click ``command`` with short placeholders, full summaries and examples in its help, and
+    those below it.
 
-    ``name`` is its name below ``medtasks``; ``examples`` are lines to copy if ``help.yaml`` has none.
+    ``name`` is its name below ``medtasks``; ``examples`` are lines to copy if ``help.yaml`` has
+    none.
     """
     texts = TEXTS.get(name, {})
     for param in command.params:
@@ -53,7 +63,9 @@ def plain_help(command: Any, name: str = "", examples: Sequence[str] = ()) -> An
         param.help = texts.get("options", {}).get(option, param.help)
         if param.param_type_name == "argument":
             param.display_type_rich = lambda ctx: None  # noqa: ARG005  (newer typer shows its Python type)
-        if not getattr(param, "is_flag", False):  # --task TASK, as in argparse, instead of a Python type
+        if not getattr(
+            param, "is_flag", False
+        ):  # --task TASK, as in argparse, instead of a Python type
             param.metavar = param.metavar or option.upper()
         elif not param.default:  # without --no-…, which would be the default
             param.secondary_opts = []
@@ -61,14 +73,17 @@ def plain_help(command: Any, name: str = "", examples: Sequence[str] = ()) -> An
     lines = texts.get("examples", examples)
     if lines:
         shown = ["Example:" if len(lines) == 1 else "Examples:", *(f"  {line}" for line in lines)]
-        command.epilog = "\n".join(["\b", *shown])  # click keeps the lines of such a paragraph as they are
+        command.epilog = "\n".join(
+            ["\b", *shown]
+        )  # click keeps the lines of such a paragraph as they are
     for child in getattr(command, "commands", {}).values():
         plain_help(child, f"{name} {child.name}".strip())
     return command
 
 
 def write(*texts: str) -> None:
-    """Print each text; untrusted parts must have been passed through `medtasks.core.text.printable`.
+    """Print each text; untrusted parts must have been passed through
+    `medtasks.core.text.printable`.
 
     Bytes of arguments that are not UTF-8 are printed as U+FFFD.
     """
@@ -77,10 +92,15 @@ def write(*texts: str) -> None:
 
 
 def write_json(content: Any) -> None:
-    """Print the content of a command's ``--json``: records and models as objects, numbers that are none as null."""
+    """Print the content of a command's ``--json``: records and models as objects, numbers that are
+    none as null.
+    """
     from pydantic_core import to_jsonable_python
 
-    print(json.dumps(to_jsonable_python(content, inf_nan_mode="null"), indent=1, ensure_ascii=False), flush=True)
+    print(
+        json.dumps(to_jsonable_python(content, inf_nan_mode="null"), indent=1, ensure_ascii=False),
+        flush=True,
+    )
 
 
 def fail(error: object) -> None:
@@ -91,8 +111,9 @@ def fail(error: object) -> None:
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
     """Print a table that fits the terminal, or whole aligned columns when piped.
 
-    Words wrap; numbers, and names in the first column, are shown whole. On a narrow terminal the last columns are left
-    out and named below. Cells may be untrusted: line breaks and control characters in them are replaced.
+    Words wrap; numbers, and names in the first column, are shown whole. On a narrow terminal the
+    last columns are left out and named below. Cells may be untrusted: line breaks and control
+    characters in them are replaced.
     """
     rows = [[printable(cell) for cell in row] for row in rows]
     if title:
@@ -100,7 +121,10 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | No
     if not sys.stdout.isatty():
         longest = [max(map(cell_len, column)) for column in zip(columns, *rows, strict=True)]
         for row in (columns, *rows):
-            padded = (cell + " " * (width - cell_len(cell)) for cell, width in zip(row, longest, strict=True))
+            padded = (
+                cell + " " * (width - cell_len(cell))
+                for cell, width in zip(row, longest, strict=True)
+            )
             print("  ".join(padded).rstrip())
         return
     console, room = Console(), 0
@@ -122,17 +146,33 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | No
 
 
 def bars(*more: ProgressColumn) -> Progress:
-    """Progress bars on standard error, with ``more`` columns; disabled if that is not a terminal."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    """Progress bars on standard error, with ``more`` columns; disabled if that is not a
+    terminal.
+    """
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), *more, TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        *more,
+        TimeRemainingColumn(),
+    )
     return Progress(*columns, console=console, disable=not console.is_terminal)
 
 
 @contextmanager
 def progress(label: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on standard error, called with (done, total) in the block; none if that is not a terminal."""
+    """A progress bar on standard error, called with (done, total) in the block; none if that is not
+    a terminal.
+    """
     with bars() as shown:
         task = shown.add_task(label, total=None)
         yield lambda done, total: shown.update(task, completed=done, total=total)

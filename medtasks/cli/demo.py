@@ -1,4 +1,6 @@
-"""``medtasks demo``: miniature data, real inference on CPU, scores with intervals, a leaderboard."""
+"""``medtasks demo``: miniature data, real inference on CPU, scores with intervals, a
+leaderboard.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ MODELS = {
 
 
 def demo(out: Path = Path("medtasks-demo")) -> None:
-    """Evaluate a tiny vision-language model, with and without pictures, and three baselines on the miniature data."""
+    """Evaluate a tiny vision-language model, with and without pictures, and three baselines on the
+    miniature data.
+    """
     os.environ["MEDTASKS_DATA"] = "mini"
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     _write_filled(
@@ -52,7 +56,10 @@ def demo(out: Path = Path("medtasks-demo")) -> None:
             bar(number, len(MODELS))
             write(f"  running {name}: {backend}, {arguments} …")
             (out / name).mkdir(exist_ok=True)
-            with _harness_output_in(out / name / "harness.log"), using(judge=str(out / "judge.yaml")):
+            with (
+                _harness_output_in(out / name / "harness.log"),
+                using(judge=str(out / "judge.yaml")),
+            ):
                 from medtasks.harness import run_tasks
 
                 run_tasks(backend, arguments, groups(), out / name)
@@ -61,12 +68,16 @@ def demo(out: Path = Path("medtasks-demo")) -> None:
 
     runs = [out / name for name in MODELS]
     title = "medtasks demonstration"
-    _report(publish(runs, out / "leaderboard", title=title, demonstration=True, cache=cache_root()), out)
+    _report(
+        publish(runs, out / "leaderboard", title=title, demonstration=True, cache=cache_root()), out
+    )
 
 
 def groups() -> list[str]:
     """The main groups of our benchmarks."""
-    ours = [package.module for package in task_packages() if package.ours and any(package.task_files())]
+    ours = [
+        package.module for package in task_packages() if package.ours and any(package.task_files())
+    ]
     return [module.rpartition(".")[2] for module in ours]
 
 
@@ -74,7 +85,11 @@ def groups() -> list[str]:
 def _harness_output_in(log: Path) -> Iterator[None]:
     """Write the harness's hundreds of lines to a file, whose end is printed if the run fails."""
     try:
-        with log.open("w", encoding="utf-8") as stream, redirect_stdout(stream), redirect_stderr(stream):
+        with (
+            log.open("w", encoding="utf-8") as stream,
+            redirect_stdout(stream),
+            redirect_stderr(stream),
+        ):
             yield
     except BaseException:
         sys.stderr.write("\n".join(log.read_text(encoding="utf-8").splitlines()[-15:]) + "\n")
@@ -87,11 +102,15 @@ def _report(board: Board, out: Path) -> None:
     from medtasks.leaderboard.site.tables import overview_charts
 
     shown = overview_charts(board)
-    scores: list[dict[str, str]] = []  # of each chart, by model, best first, and below it that of its blind run
+    scores: list[
+        dict[str, str]
+    ] = []  # of each chart, by model, best first, and below it that of its blind run
     gains = []
     for chart in shown:
         column = chart.ranking.column
-        cells = {shown_name(board, row.model, row.blind): row.cells[column.key] for row in chart.rows}
+        cells = {
+            shown_name(board, row.model, row.blind): row.cells[column.key] for row in chart.rows
+        }
         scores.append(
             {
                 name: f"{number(cell.value, column.unit)} [{interval(cell.low, cell.high, column.unit)}]"
@@ -103,7 +122,9 @@ def _report(board: Board, out: Path) -> None:
         for gain in filter(None, (row.cells.get(f"{column.key}.gain") for row in blind)):
             if gain.value is not None:
                 ends = interval(gain.low, gain.high, column.unit)
-                gains.append(f"{number(gain.value, column.unit)} points ({ends}) on {chart.benchmark.title}")
+                gains.append(
+                    f"{number(gain.value, column.unit)} points ({ends}) on {chart.benchmark.title}"
+                )
     names = dict.fromkeys(name for own in scores for name in own)
     for start in range(0, len(shown), 2):  # two beside each other fit 80 columns
         pair, columns = shown[start : start + 2], scores[start : start + 2]

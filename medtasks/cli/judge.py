@@ -58,7 +58,10 @@ def judge(
     config = read_judges(judges, combine=combine, threshold=threshold, store=store, rubrics=named)
     config = _limited(config, max_requests, max_tokens)
     results = one_run(results)
-    with held(results, "judged"), as_data_error(results):  # the scores are read first and replaced at the end
+    with (
+        held(results, "judged"),
+        as_data_error(results),
+    ):  # the scores are read first and replaced at the end
         known = None
         if read_manifest(results).judge and not human and not export:
             with suppress(MedtasksError):  # its verdicts cannot be read: they are made again
@@ -74,7 +77,9 @@ def judge(
             samples = with_documents_of_data(manifest, submitted)
             del submitted
         with _progress(config) as progress:
-            judged = judge_all(samples, config, manifest, human=human, again=again, progress=progress)
+            judged = judge_all(
+                samples, config, manifest, human=human, again=again, progress=progress
+            )
         del samples  # `judged` has copies of them
         if export is not None:
             lines = export_verdicts(judged, config, export)
@@ -88,7 +93,9 @@ def judge(
 def _require_place(export: Path) -> None:
     """Refuse a file that is not an export of verdicts, and a directory that cannot be written."""
     if export.exists() and not _is_export(export):
-        raise UsageError(f"{export}: exists and is not an export of verdicts; choose another file for --export.")
+        raise UsageError(
+            f"{export}: exists and is not an export of verdicts; choose another file for --export."
+        )
     if not (export.parent.is_dir() and os.access(export.parent, os.W_OK)):
         raise UsageError(
             f"{export}: its directory does not exist or is not writable; choose another file for --export."
@@ -147,7 +154,8 @@ def _is_export(path: Path) -> bool:
 
 @contextmanager
 def _progress(config: JudgeConfig) -> Iterator[Progress]:
-    """A progress bar per rubric and judge on standard error, with rate, tokens, cost and remaining time.
+    """A progress bar per rubric and judge on standard error, with rate, tokens, cost and remaining
+    time.
 
     Plain lines if that is not a terminal. Both show why a judge does not answer.
     """
@@ -155,14 +163,21 @@ def _progress(config: JudgeConfig) -> Iterator[Progress]:
 
     from medtasks.runs.judge import plain_progress
 
-    plain, shown = plain_progress(), bars(TextColumn("{task.fields[rate]}"), TextColumn("{task.fields[tokens]}"))
+    plain, shown = (
+        plain_progress(),
+        bars(TextColumn("{task.fields[rate]}"), TextColumn("{task.fields[tokens]}")),
+    )
     tasks: dict[tuple[str, str], TaskID] = {}
 
-    def update(rubric: str, judge: str, done: int, total: int, spent: Spent, trouble: str | None) -> None:
+    def update(
+        rubric: str, judge: str, done: int, total: int, spent: Spent, trouble: str | None
+    ) -> None:
         if trouble is not None:
             plain(rubric, judge, done, total, spent, trouble)  # above the bars
         if (rubric, judge) not in tasks:
-            tasks[rubric, judge] = shown.add_task(f"{rubric}, {judge}", total=total, rate="", tokens="")
+            tasks[rubric, judge] = shown.add_task(
+                f"{rubric}, {judge}", total=total, rate="", tokens=""
+            )
         task = tasks[rubric, judge]
         speed = shown.tasks[shown.task_ids.index(task)].speed
         tokens = ""

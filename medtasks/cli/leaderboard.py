@@ -1,4 +1,6 @@
-"""``medtasks leaderboard``, ``view`` and ``export``: pages of result directories, submissions, other tools' formats."""
+"""``medtasks leaderboard``, ``view`` and ``export``: pages of result directories, submissions,
+other tools' formats.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def build(
 
     formats = [one.strip() for one in figures.split(",") if one.strip()]
     if unknown := [one for one in formats if one not in FORMATS]:
-        raise UsageError(f"--figures {unknown[0]}: unknown format; choose from {', '.join(FORMATS)}.")
+        raise UsageError(
+            f"--figures {unknown[0]}: unknown format; choose from {', '.join(FORMATS)}."
+        )
     with progress("reading results") as bar:
         board = publish(
             results,
@@ -75,11 +79,18 @@ def build(
 
         shown = {run.digest for run in board.runs.values()}
         absent = (one.folder for one in read_rejudged(rejudged) if one.run not in shown)
-        write(*(printable(f"{rejudged}: {name} is not on this board as it was checked; left out") for name in absent))
+        write(
+            *(
+                printable(f"{rejudged}: {name} is not on this board as it was checked; left out")
+                for name in absent
+            )
+        )
 
 
 def report(board: Board, out: Path) -> None:
-    """Print what the rankings show, what is not comparable, what was refused, and where the pages are."""
+    """Print what the rankings show, what is not comparable, what was refused, and where the pages
+    are.
+    """
     from medtasks.leaderboard.site.tables import charts, not_comparable
 
     findings, notes = [], []
@@ -102,11 +113,15 @@ def report(board: Board, out: Path) -> None:
     if board.refused:
         table(("refused", "reason"), [[one.folder, one.reason] for one in board.refused])
     if not board.demonstration and any(run.mini for run in board.runs.values()):
-        write("Runs on miniature data are not ranked. For a rehearsal, build and check with --demonstration.")
+        write(
+            "Runs on miniature data are not ranked. For a rehearsal, build and check with --demonstration."
+        )
     for benchmark in board.benchmarks:
         if benchmark.published_problem:
             write(f"{benchmark.title}: published figures left out: {benchmark.published_problem}")
-    write(f"{counted(len(board.runs), 'run')} of {counted(len(board.models), 'model')}: {out / 'index.html'}")
+    write(
+        f"{counted(len(board.runs), 'run')} of {counted(len(board.models), 'model')}: {out / 'index.html'}"
+    )
 
 
 @app.command("check")
@@ -124,7 +139,9 @@ def check(
     verbose: bool = False,
     as_json: Json = False,
 ) -> None:
-    """Check that result directories can be submitted: complete, comparable, scored by today's rules, no secrets."""
+    """Check that result directories can be submitted: complete, comparable, scored by today's
+    rules, no secrets.
+    """
     from medtasks.core.findings import COLUMNS, as_rows, failed, summary
     from medtasks.judge import agreement
     from medtasks.leaderboard.intake.check import check_results
@@ -154,9 +171,15 @@ def check(
         for name, findings in folded(found).items() if verbose else ():
             table(COLUMNS, as_rows(findings), title=f"\n{name}")
         if found.rejudged:
-            rows = [(one.folder, one.rubric, *row) for one in found.rejudged for row in agreement.rows(one.agreement)]
+            rows = [
+                (one.folder, one.rubric, *row)
+                for one in found.rejudged
+                for row in agreement.rows(one.agreement)
+            ]
             table(("directory", "rubric", *agreement.COLUMNS), rows)
-            write("\n".join(printable(f"{one.folder}: {one.rubric}: {one}") for one in found.rejudged))
+            write(
+                "\n".join(printable(f"{one.folder}: {one.rubric}: {one}") for one in found.rejudged)
+            )
         folders = counted(len(found.folders), "result directory", "result directories")
         write(f"{folders}: {summary(found.findings)}")
         if found.findings and not verbose:
@@ -168,25 +191,33 @@ def check(
         raise typer.Exit(1)
 
 
-def _asking_again(share: str, judges: list[str], seed: int | None) -> Callable[[ScoredRun], Iterator[Rejudged]]:
+def _asking_again(
+    share: str, judges: list[str], seed: int | None
+) -> Callable[[ScoredRun], Iterator[Rejudged]]:
     from medtasks.judge.settings import read_judges
     from medtasks.leaderboard.verify.rejudging import rejudge
 
     if not judges:
-        raise UsageError("--rejudge asks a judge again: name it with --judge, as for `medtasks judge`.")
+        raise UsageError(
+            "--rejudge asks a judge again: name it with --judge, as for `medtasks judge`."
+        )
     try:
         part = float(share.removesuffix("%")) / (100 if share.endswith("%") else 1)
     except ValueError:
         part = 0.0
     if not 0 < part <= 1:
-        raise UsageError(f"--rejudge is {share!r}, expected a share above 0 and at most 1, such as 5% or 0.05.")
+        raise UsageError(
+            f"--rejudge is {share!r}, expected a share above 0 and at most 1, such as 5% or 0.05."
+        )
     chosen = secrets.randbits(32) if seed is None else seed
     return lambda run: rejudge(run, read_judges(judges), part, chosen)
 
 
 @app.command("strip")
 def strip(results: Annotated[Path, typer.Argument(show_default=False)], out: Required) -> None:
-    """Copy a result directory without the rows that must not be shared; the scores do not change."""
+    """Copy a result directory without the rows that must not be shared; the scores do not
+    change.
+    """
     from medtasks.leaderboard.intake.remove_rows import remove_rows
 
     written = remove_rows(results, out, write)
@@ -215,7 +246,9 @@ def view(
         asyncio.run(serve(shown, port, ready))
     shown.close()
     sys.stdout.flush()
-    os._exit(0)  # a thread that still draws must neither delay the end nor be stopped within a library
+    os._exit(
+        0
+    )  # a thread that still draws must neither delay the end nor be stopped within a library
 
 
 @exports.command("inspect")
@@ -250,7 +283,9 @@ def hub(
 
 
 @exports.command("benchmark")
-def benchmark(name: Annotated[str, typer.Argument(show_default=False)], out: Path = Path("eval.yaml")) -> None:
+def benchmark(
+    name: Annotated[str, typer.Argument(show_default=False)], out: Path = Path("eval.yaml")
+) -> None:
     """Write `eval.yaml`, with which a dataset's owner registers the benchmark on the hub."""
     from medtasks.leaderboard.exports.hub import benchmark_file
 
@@ -272,5 +307,7 @@ def every_eval_ever(
     from medtasks.leaderboard.exports.every_eval_ever import write_records
 
     with progress("writing records"):
-        written, notes = write_records(results, out, model=model, organization=organization, relationship=relationship)
+        written, notes = write_records(
+            results, out, model=model, organization=organization, relationship=relationship
+        )
     write(*map(printable, notes), *(f"written: {path}" for path in written))

@@ -1,4 +1,6 @@
-"""``medtasks score``, ``compare`` and ``plan``: scores of responses, differences of runs, and what can be detected."""
+"""``medtasks score``, ``compare`` and ``plan``: scores of responses, differences of runs, and what
+can be detected.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,14 @@ import typer
 
 from medtasks.cli.console import Json, Prices, progress, table, write, write_json
 from medtasks.core.errors import MedtasksError, UsageError
-from medtasks.core.text import counted, first_names, grouped_notes, p_text, printable, signed_interval
+from medtasks.core.text import (
+    counted,
+    first_names,
+    grouped_notes,
+    p_text,
+    printable,
+    signed_interval,
+)
 
 if TYPE_CHECKING:
     from medtasks.leaderboard.verify.scored_run import ScoredRun
@@ -36,7 +45,8 @@ def score(
 ) -> None:
     """Score a result directory again, or predictions made elsewhere, without a model.
 
-    With --json, the content of scores.json, with the changes in a finished run, or the counts of predictions.
+    With --json, the content of scores.json, with the changes in a finished run, or the counts of
+    predictions.
     """
     from medtasks.runs.samples import without_garbage_collection
 
@@ -51,7 +61,9 @@ def score(
             _rescore(results, against, out, as_json)
         return
     if against is not None:
-        raise UsageError("--against compares result directories; write the predictions' run with --out first.")
+        raise UsageError(
+            "--against compares result directories; write the predictions' run with --out first."
+        )
     from medtasks.importers.prediction_files import LAYOUTS, recognise, task_in_name
     from medtasks.importers.run import PredictionFile, scored_predictions
     from medtasks.runs.summary import summary
@@ -70,19 +82,25 @@ def score(
     for entry in column or ():
         field, _, name = entry.partition("=")
         if not (field and name):
-            raise UsageError(f"--column {entry}: expected FIELD=COLUMN, e.g. response=model_output.")
+            raise UsageError(
+                f"--column {entry}: expected FIELD=COLUMN, e.g. response=model_output."
+            )
         columns[field] = name
     with without_garbage_collection(afterwards=False):
         file = PredictionFile(results, layout, task, columns, model, verdicts_of, epoch)
         scored = scored_predictions(file, user_store(), out)
     if as_json:
-        counts = {what: count for what, count in scored.predictions.items() if what != "with_verdict"}
+        counts = {
+            what: count for what, count in scored.predictions.items() if what != "with_verdict"
+        }
         write_json({**scored.results, "predictions": counts, "notes": scored.notes})
         return
     write(summary(scored, out, keep="--out"))
     write(*(f"  {printable(note)}" for note in scored.notes))
     if verdicts_of is None and (judged := scored.predictions["with_verdict"]):
-        write(f"  with a judge's verdict: {counted(judged, 'prediction')}; import with --verdicts-of JUDGE")
+        write(
+            f"  with a judge's verdict: {counted(judged, 'prediction')}; import with --verdicts-of JUDGE"
+        )
     for facts in scored.manifest.judge.values():
         verdicts = f"{facts.judged:,} of {facts.asked:,} responses have a verdict of {verdicts_of}"
         write(f"  {verdicts}, imported from the file")
@@ -104,7 +122,9 @@ def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool
     folder = one_run(folder)
     if is_unfinished(folder):
         if against is not None:
-            raise UsageError("--against compares result directories; write the unfinished run with --out first.")
+            raise UsageError(
+                "--against compares result directories; write the unfinished run with --out first."
+            )
         run = score_unfinished(folder, created=now())
         if out is not None:
             write_run(out, run)
@@ -144,7 +164,10 @@ def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool
     if not counts:
         write("  no score has changed")
         return
-    rows = [(one.task, one.sample_id, one.what, str(one.before), str(one.after)) for one in again.changes[:SHOWN]]
+    rows = [
+        (one.task, one.sample_id, one.what, str(one.before), str(one.after))
+        for one in again.changes[:SHOWN]
+    ]
     table(("task", "sample", "what", "before", "now"), rows)
     if len(again.changes) > SHOWN:
         write(f"  and {len(again.changes) - SHOWN:,} more; --json prints all")
@@ -162,19 +185,42 @@ def _show_diagnostics(run: RunRecord) -> None:
         "null missed": "false_commitment",
     }
     found = {name: run.diagnostics[name] for name in in_order(run)}
-    columns = [name for name, field in shares.items() if any(getattr(one, field) is not None for one in found.values())]
+    columns = [
+        name
+        for name, field in shares.items()
+        if any(getattr(one, field) is not None for one in found.values())
+    ]
     rows = []
     for name, one in found.items():
         values = [getattr(one, shares[column]) for column in columns]
-        rows.append((name, f"{one.responses:,}", *("" if value is None else f"{value:.1%}" for value in values)))
+        rows.append(
+            (
+                name,
+                f"{one.responses:,}",
+                *("" if value is None else f"{value:.1%}" for value in values),
+            )
+        )
     table(("task", "responses", *columns), rows, title="\nDiagnostics")
     if gaps := run.level_gaps:
         rows = [
-            (*name.partition(":")[0].split(" - "), gap.metric, f"{gap.difference:+.3f}", signed_interval(gap.interval))
+            (
+                *name.partition(":")[0].split(" - "),
+                gap.metric,
+                f"{gap.difference:+.3f}",
+                signed_interval(gap.interval),
+            )
             for name, gap in gaps.items()
         ]
-        table(("level", "against", "metric", "difference", "95 % interval"), rows, title="\nComplexity levels")
-        write(*dict.fromkeys(f"  warning: {gap.warning}" for gap in gaps.values() if gap.warning is not None))
+        table(
+            ("level", "against", "metric", "difference", "95 % interval"),
+            rows,
+            title="\nComplexity levels",
+        )
+        write(
+            *dict.fromkeys(
+                f"  warning: {gap.warning}" for gap in gaps.values() if gap.warning is not None
+            )
+        )
 
 
 def _show_paired(paired: dict[str, Paired]) -> None:
@@ -185,12 +231,28 @@ def _show_paired(paired: dict[str, Paired]) -> None:
     for name, one in paired.items():
         for metric, score in one.metrics.items():
             difference, ends = f"{score.difference:+.3f}", signed_interval(score.interval)
-            rows.append((one.first, one.second, f"{score.items:,}", metric, difference, ends, p_text(score.p_value)))
-            notes |= {(f"warning: {text}", name): None for text in (score.warning, score.reason) if text is not None}
+            rows.append(
+                (
+                    one.first,
+                    one.second,
+                    f"{score.items:,}",
+                    metric,
+                    difference,
+                    ends,
+                    p_text(score.p_value),
+                )
+            )
+            notes |= {
+                (f"warning: {text}", name): None
+                for text in (score.warning, score.reason)
+                if text is not None
+            }
     if rows:
         columns = ("run", "against", "items", "metric", "difference", "95 % interval", "p")
         table(columns, rows, title="\nThe same questions, answered in two ways")
-        write("  p: cluster sign-flip test, uncorrected; `medtasks compare` corrects for the number of tests")
+        write(
+            "  p: cluster sign-flip test, uncorrected; `medtasks compare` corrects for the number of tests"
+        )
         write(*grouped_notes(notes))
 
 
@@ -203,14 +265,18 @@ def compare(
     prices: Prices = None,
     as_json: Json = False,
 ) -> None:
-    """Compare two runs: differences item by item, 95 % intervals, corrected tests, and what both used."""
+    """Compare two runs: differences item by item, 95 % intervals, corrected tests, and what both
+    used.
+    """
     from medtasks.analysis.results import compare as compare_two
     from medtasks.leaderboard.board.models import read_by_model
     from medtasks.leaderboard.board.usage import Price, amount, measured, used_by
 
     if pairs:
         if first is not None or prices is not None:
-            raise UsageError("--pairs takes the place of two directories, and of --prices; leave them out.")
+            raise UsageError(
+                "--pairs takes the place of two directories, and of --prices; leave them out."
+            )
         _compare_pairs(pairs, task, metric, as_json=as_json)
         return
     if first is None or second is None:
@@ -221,30 +287,44 @@ def compare(
         found = compare_two(*runs, task=task, metric=metric, progress=bar)
     used = [used_by(one, known, task) for one in runs]
     if as_json:
-        usage = [{**usage.model_dump(mode="json"), **({} if cost is None else {"cost": cost})} for usage, cost in used]
+        usage = [
+            {**usage.model_dump(mode="json"), **({} if cost is None else {"cost": cost})}
+            for usage, cost in used
+        ]
         write_json({**vars(found), "usage": dict(zip(("first", "second"), usage, strict=True))})
         return
-    names = [f"{one.public.model_facts.get('name', one.model)} ({one.public.folder})" for one in runs]
+    names = [
+        f"{one.public.model_facts.get('name', one.model)} ({one.public.folder})" for one in runs
+    ]
     write(f"A: {printable(names[0])}\nB: {printable(names[1])}\n")
     table(found.table.columns, found.table.rows)
     write("\n".join(found.table.notes))
-    if usage_rows := [(one.label, one.unit, *map(amount, values)) for one, values in measured(used)]:
+    if usage_rows := [
+        (one.label, one.unit, *map(amount, values)) for one, values in measured(used)
+    ]:
         write("")
         table(("usage", "unit", "A", "B"), usage_rows)
 
 
-def _compare_pairs(pairs: Sequence[str], group: str | None, metric: str | None, *, as_json: bool) -> None:
+def _compare_pairs(
+    pairs: Sequence[str], group: str | None, metric: str | None, *, as_json: bool
+) -> None:
     from medtasks.leaderboard.rank.compare import compare_pairs, signed_number
 
     folders = [one.split(":") for one in pairs]
     for given, parts in zip(pairs, folders, strict=True):
         if len(parts) != 2 or not all(parts):
-            raise UsageError(f"--pairs {given}: expected BASE:TUNED, two directories of runs without a colon; fix it.")
+            raise UsageError(
+                f"--pairs {given}: expected BASE:TUNED, two directories of runs without a colon; fix it."
+            )
     names = list(dict.fromkeys(folder for parts in folders for folder in parts))
     read = dict(zip(names, _read_runs(map(Path, names)), strict=True))
     with progress("comparing") as bar:
         tests = compare_pairs(
-            [(read[base], read[tuned]) for base, tuned in folders], group=group, metric=metric, progress=bar
+            [(read[base], read[tuned]) for base, tuned in folders],
+            group=group,
+            metric=metric,
+            progress=bar,
         )
     if as_json:
         write_json({"tests": tests})
@@ -262,10 +342,22 @@ def _compare_pairs(pairs: Sequence[str], group: str | None, metric: str | None, 
         compared = sum(one.difference is not None for one in test.differences)
         equal = compared - test.better - test.worse
         p_values = map(p_text, (test.sign_p, test.wilcoxon_p, test.least_p))
-        signs.append((*head, f"{len(pairs)}", f"{test.better}", f"{test.worse}", f"{equal}", *p_values))
+        signs.append(
+            (*head, f"{len(pairs)}", f"{test.better}", f"{test.worse}", f"{equal}", *p_values)
+        )
     table(("group", "metric", "base", "tuned", "task", "tuned - base"), differences)
     write("")
-    columns = ("group", "metric", "pairs", "better", "worse", "equal", "sign p", "Wilcoxon p", "lowest possible p")
+    columns = (
+        "group",
+        "metric",
+        "pairs",
+        "better",
+        "worse",
+        "equal",
+        "sign p",
+        "Wilcoxon p",
+        "lowest possible p",
+    )
     table(columns, signs)
     write(
         "  One difference per pair and task, over the items with a value in both runs; p is two-sided, not corrected.",
@@ -297,10 +389,17 @@ def plan(
     from medtasks.leaderboard.rank.planning import SHARES, plan_task
 
     runs = _read_runs(pilot) if pilot else []
-    found = plan_task(task, metric, runs, score=score, icc=icc, difference=difference, shares=share or SHARES)
+    found = plan_task(
+        task, metric, runs, score=score, icc=icc, difference=difference, shares=share or SHARES
+    )
     if as_json:
-        needed = None if difference is None else {"difference": difference, "clusters": found.needed}
-        fields = {name: getattr(found, name) for name in ("task", "metric", "unit", "basis", "left_out", "subsets")}
+        needed = (
+            None if difference is None else {"difference": difference, "clusters": found.needed}
+        )
+        fields = {
+            name: getattr(found, name)
+            for name in ("task", "metric", "unit", "basis", "left_out", "subsets")
+        }
         write_json({**fields, "needed": needed})
         return
     write(*(f"left out: {printable(reason)}" for reason in found.left_out))

@@ -1,4 +1,6 @@
-"""``medtasks prepare``, ``fetch`` and ``doctor``: data made ready, and what is installed, prepared or missing."""
+"""``medtasks prepare``, ``fetch`` and ``doctor``: data made ready, and what is installed, prepared
+or missing.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,23 @@ from medtasks.core.errors import MedtasksError, NotPreparedError
 from medtasks.core.text import counted, first_names, grouped_notes, one_line, printable
 from medtasks.data.prepared import DataManifest, Prepared, coverage_lines, data_root, is_mini
 from medtasks.data.prepared import counted as counted_rows
-from medtasks.data.store import Bars, Out, PictureOptions, open_prepared, parameters_of, prepare_package
+from medtasks.data.store import (
+    Bars,
+    Out,
+    PictureOptions,
+    open_prepared,
+    parameters_of,
+    prepare_package,
+)
 
 
 class _Benchmarks(TyperGroup):
     """Lists the benchmarks' own commands first, and imports benchmarks only when one is needed."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        own = [name for name, benchmark in all_benchmarks().items() if benchmark.command is not None]
+        own = [
+            name for name, benchmark in all_benchmarks().items() if benchmark.command is not None
+        ]
         return [*own, *super().list_commands(ctx)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -42,14 +53,20 @@ class _Benchmarks(TyperGroup):
             return found
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
         alone.command(cmd_name)(_typed(benchmark.command.run))
-        return plain_help(typer.main.get_command(alone), f"prepare {cmd_name}", benchmark.command.examples)
+        return plain_help(
+            typer.main.get_command(alone), f"prepare {cmd_name}", benchmark.command.examples
+        )
 
 
-app = typer.Typer(cls=_Benchmarks, help="Prepare a benchmark's data; only prepared data are evaluated.")
+app = typer.Typer(
+    cls=_Benchmarks, help="Prepare a benchmark's data; only prepared data are evaluated."
+)
 
 
 def _typed(run: Callable[..., Iterable[Prepared]]) -> Callable[..., None]:
-    """What prints a report of all that ``run`` prepares; its first parameter opens progress bars."""
+    """What prints a report of all that ``run`` prepares; its first parameter opens progress
+    bars.
+    """
 
     @functools.wraps(run)
     def typed(**options: Any) -> None:
@@ -90,7 +107,12 @@ def report(prepared: Prepared) -> None:
     )
     write(*(f"  {kind}: {number:,}" for kind, number in counts.by_kind.items()))
     write(*(f"  differs: {difference}" for difference in manifest.differences))
-    write(*(f"  excluded: {counted(number, 'row')} ({reason})" for reason, number in manifest.excluded.items()))
+    write(
+        *(
+            f"  excluded: {counted(number, 'row')} ({reason})"
+            for reason, number in manifest.excluded.items()
+        )
+    )
     write(*_left_out_media(manifest))
     if manifest.references_only:
         write("  references only: enough to score predictions, not to run models")
@@ -99,7 +121,9 @@ def report(prepared: Prepared) -> None:
     write(*(f"  noted: {what}: {number:,}" for what, number in oddities.items() if number))
     if manifest.uniform_media:
         pictures = first_names(map(printable, manifest.uniform_media))
-        write(f"  noted: pictures whose pixels all have one value: {len(manifest.uniform_media):,} ({pictures})")
+        write(
+            f"  noted: pictures whose pixels all have one value: {len(manifest.uniform_media):,} ({pictures})"
+        )
     write(f"  in {prepared.directory}")
 
 
@@ -123,7 +147,9 @@ def fetch(
     packages: Annotated[list[Package] | None, typer.Argument(show_default=False)] = None,
     index: str | None = None,
 ) -> None:
-    """Download what METEOR reads into NLTK's data directory: the first writable one, else ~/nltk_data."""
+    """Download what METEOR reads into NLTK's data directory: the first writable one, else
+    ~/nltk_data.
+    """
     from nltk.downloader import Downloader
 
     downloader = Downloader(index)
@@ -150,15 +176,23 @@ class Check(NamedTuple):
 
 
 def doctor(model: list[str] | None = None, as_json: Json = False) -> None:
-    """Check the installation; exit code 1 if lmms-eval cannot run our tasks, or not with the given back-end."""
+    """Check the installation; exit code 1 if lmms-eval cannot run our tasks, or not with the given
+    back-end.
+    """
     from medtasks.harness.backends import COMMON, lacks
 
     with without_warnings():  # they are rows of the table
         checks = [*_installed(), *_task_packages()]
-        with Console(file=sys.stderr).status("importing back-ends"):  # imports are silenced, this is not
+        with Console(file=sys.stderr).status(
+            "importing back-ends"
+        ):  # imports are silenced, this is not
             found = lacks(model or COMMON)
         for name, lack in found.items():
-            row = ("ok", "can be imported") if lack is None else ("broken" if model else "optional", *lack)
+            row = (
+                ("ok", "can be imported")
+                if lack is None
+                else ("broken" if model else "optional", *lack)
+            )
             checks.append(Check(f"back-end {name}", *row))
         checks += [_meteor(), *data_checks()]
     if as_json:
@@ -207,13 +241,19 @@ def _task_packages() -> Iterator[Check]:
             "rubric": len(package.rubric_files()),
             "board layout": len(plugin.layouts),
         }
-        contents[package.owner] = ", ".join(counted(count, word) for word, count in counts.items() if count)
+        contents[package.owner] = ", ".join(
+            counted(count, word) for word, count in counts.items() if count
+        )
     for owner in sorted({*contents, *(one.owner for one in left_out)}):
         own = [one for one in left_out if one.owner == owner]
         whole = [one.why for one in own if not one.part]
         state = "left out" if whole else "partly" if own else "ok"
         yield Check(owner, state, whole[0] if whole else contents.get(owner, ""))
-        yield from (Check(f"  {one.part}", "left out", one.why, str(one.place or "")) for one in own if one.part)
+        yield from (
+            Check(f"  {one.part}", "left out", one.why, str(one.place or ""))
+            for one in own
+            if one.part
+        )
 
 
 def _meteor() -> Check:
@@ -230,14 +270,24 @@ def _meteor() -> Check:
 
 def data_checks() -> Iterator[Check]:
     """Which benchmarks are prepared, and how many of their published rows."""
-    yield Check("data directory", "ok", "miniature data (MEDTASKS_DATA=mini)" if is_mini() else str(data_root()))
+    yield Check(
+        "data directory",
+        "ok",
+        "miniature data (MEDTASKS_DATA=mini)" if is_mini() else str(data_root()),
+    )
     for name, benchmark in all_benchmarks().items():
         state = "missing"
         try:
             prepared = open_prepared(name)
             manifest, missing = prepared.manifest, prepared.missing_media()
-            rows, files = counted(manifest.counts.rows, "row"), counted(manifest.counts.media, "media file")
-            here, published = counted_rows(benchmark, manifest.counts)["rows"], benchmark.published.get("rows", 0)
+            rows, files = (
+                counted(manifest.counts.rows, "row"),
+                counted(manifest.counts.media, "media file"),
+            )
+            here, published = (
+                counted_rows(benchmark, manifest.counts)["rows"],
+                benchmark.published.get("rows", 0),
+            )
             found = f"{rows}, {files}, {manifest.fingerprint[:16]}"
             if missing:
                 found += f"; {counted(len(missing), 'media file')} missing or changed"

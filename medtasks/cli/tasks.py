@@ -1,4 +1,6 @@
-"""``medtasks path``, ``list``, ``show``, ``validate``, ``new``: tasks, their prompts, checks, packages of them."""
+"""``medtasks path``, ``list``, ``show``, ``validate``, ``new``: tasks, their prompts, checks,
+packages of them.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +34,17 @@ def list_tasks(
     everything: Annotated[bool, typer.Option("--all")] = False,
     as_json: Json = False,
 ) -> None:
-    """List the groups of tasks, those that match PATTERN, or all; what is left out, and why, goes to standard error."""
+    """List the groups of tasks, those that match PATTERN, or all; what is left out, and why, goes
+    to standard error.
+    """
     from medtasks.catalog.spec import load_specs
 
     everything_left_out()  # imports all packages and warns about what is not used
     specs = load_specs()
     chosen = [
-        spec for name, spec in specs.items() if pattern is None or pattern in name or fnmatch.fnmatchcase(name, pattern)
+        spec
+        for name, spec in specs.items()
+        if pattern is None or pattern in name or fnmatch.fnmatchcase(name, pattern)
     ]
     if not chosen:
         raise UsageError(
@@ -51,11 +57,25 @@ def list_tasks(
     shown = [spec for spec in chosen if pattern is not None or everything or spec.name not in inner]
     rows = []
     for spec in shown:
-        size = "task" if spec.kind == "task" else f"group: {counted(len(leaf_tasks(spec.name)), 'task')}"
-        rows.append((spec.name, spec.metadata.title, size, str(spec.metadata.version), owner_of(spec.path).owner))
+        size = (
+            "task"
+            if spec.kind == "task"
+            else f"group: {counted(len(leaf_tasks(spec.name)), 'task')}"
+        )
+        rows.append(
+            (
+                spec.name,
+                spec.metadata.title,
+                size,
+                str(spec.metadata.version),
+                owner_of(spec.path).owner,
+            )
+        )
     table(("name", "title", "kind", "version", "package"), rows)
     if len(shown) < len(chosen):
-        write(f"  {len(chosen) - len(shown)} tasks and groups are in these: medtasks list PATTERN, or --all")
+        write(
+            f"  {len(chosen) - len(shown)} tasks and groups are in these: medtasks list PATTERN, or --all"
+        )
 
 
 def _entry(spec: TaskSpec) -> dict[str, Any]:
@@ -74,8 +94,15 @@ def _entry(spec: TaskSpec) -> dict[str, Any]:
     }
 
 
-def show(task: str, doc: Annotated[int, typer.Option(min=0)] = 0, diff: bool = False, as_json: Json = False) -> None:
-    """Show a task: the rendered prompt with its media in place, the gold answer, the YAML and the template."""
+def show(
+    task: str,
+    doc: Annotated[int, typer.Option(min=0)] = 0,
+    diff: bool = False,
+    as_json: Json = False,
+) -> None:
+    """Show a task: the rendered prompt with its media in place, the gold answer, the YAML and the
+    template.
+    """
     from medtasks.benchmarks.documents import asked_prompt, prompt_text, task_documents
     from medtasks.catalog.prompts import overlay_diff, template_path, template_source
     from medtasks.catalog.spec import load_spec
@@ -90,7 +117,9 @@ def show(task: str, doc: Annotated[int, typer.Option(min=0)] = 0, diff: bool = F
     if spec.kind != "group":
         documents = task_documents(spec.name)
         if doc >= len(documents):
-            raise UsageError(f"--doc {doc}: {spec.name} has {len(documents)} documents, 0 to {len(documents) - 1}.")
+            raise UsageError(
+                f"--doc {doc}: {spec.name} has {len(documents)} documents, 0 to {len(documents) - 1}."
+            )
         document, prepared = documents[doc], open_prepared(spec.metadata.benchmark)
         stage2 = None
         if spec.stage1_template:
@@ -119,7 +148,11 @@ def show(task: str, doc: Annotated[int, typer.Option(min=0)] = 0, diff: bool = F
         place = f"document {doc} of {shown['documents']}"
         write(f"\n--- {place}: {shown['sample_id']} (cluster {shown['cluster']})")
         for medium in shown["media"]:
-            write(f"<{shown['frames']} frames of {medium}>" if shown["frames"] else f"<image: {medium}>")
+            write(
+                f"<{shown['frames']} frames of {medium}>"
+                if shown["frames"]
+                else f"<image: {medium}>"
+            )
         write(shown["prompt"])
         if shown["stage2"] is not None:
             write(f"\n--- stage 2, without images\n{shown['stage2']}")
@@ -136,12 +169,21 @@ def validate(
     strict: bool = False,
     as_json: Json = False,
 ) -> None:
-    """Check task files, templates, prepared data (hidden fields, media, answers, windows), and how scores behave."""
+    """Check task files, templates, prepared data (hidden fields, media, answers, windows), and how
+    scores behave.
+    """
     from medtasks.validate import run
 
     if any(Path(name).exists() for name in what or ()):
-        print("medtasks: importing what the files name, from installed packages only", file=sys.stderr, flush=True)
-    with without_warnings(), progress("checking tasks") as bar:  # the findings cover what packages lack
+        print(
+            "medtasks: importing what the files name, from installed packages only",
+            file=sys.stderr,
+            flush=True,
+        )
+    with (
+        without_warnings(),
+        progress("checking tasks") as bar,
+    ):  # the findings cover what packages lack
         found = run.validate(what or (), quick=quick, progress=bar)
     if as_json:
         write_json({"data": found.data, "tasks": found.tasks})
@@ -160,7 +202,9 @@ def new(
     out: Path | None = None,
     benchmark: str | None = None,
 ) -> None:
-    """Write a package with a benchmark of your own: tasks, prompt, loader, miniature data, tests, README."""
+    """Write a package with a benchmark of your own: tasks, prompt, loader, miniature data, tests,
+    README.
+    """
     from medtasks.cli.scaffold import names_of, write_package
 
     _, name = names_of(package, benchmark)

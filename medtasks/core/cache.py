@@ -31,8 +31,10 @@ def can_be_written(folder: Path) -> bool:
 
 
 def writable_cache() -> Path:
-    """:func:`cache_root`, or, where that cannot be written, a directory of this user's below the system's temporary
-    one: for what can be rebuilt and has to be on disk."""
+    """:func:`cache_root`, or, where that cannot be written, a directory of this user's below the
+    system's temporary
+    one: for what can be rebuilt and has to be on disk.
+    """
     root = cache_root()
     return root if can_be_written(root) else _temporary()
 

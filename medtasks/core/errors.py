@@ -1,10 +1,10 @@
-"""The one exception family that reaches users, and how commands end: with one sentence and code 1 after an error,
-immediately after an interrupt.
+"""The one exception family that reaches users, and how commands end: with one sentence and code 1
+after an error, immediately after an interrupt.
 
-Every message is one sentence that names the file, the field, what was found, what was expected and the fix,
-so that command-line users never need a traceback. The harness answers any exception with a traceback, several retries
-and exit code 0, so a script would mistake a failed run for a finished one. Python also swallows an interrupt that is
-raised in a destructor.
+Every message is one sentence that names the file, the field, what was found, what was expected and
+the fix, so that command-line users never need a traceback. The harness answers any exception with a
+traceback, several retries and exit code 0, so a script would mistake a failed run for a finished
+one. Python also swallows an interrupt that is raised in a destructor.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ R = TypeVar("R")
 
 
 class MedtasksError(Exception):
-    """Base class of all errors that medtasks raises deliberately; the message is written for the user."""
+    """Base class of all errors that medtasks raises deliberately; the message is written for the
+    user.
+    """
 
 
 class UsageError(MedtasksError):
@@ -67,7 +69,9 @@ class NotPreparedError(MedtasksError):
 
 
 class GuestCodeError(MedtasksError):
-    """A function of another package returned something unusable; ``place`` is where it is, if known."""
+    """A function of another package returned something unusable; ``place`` is where it is, if
+    known.
+    """
 
     def __init__(self, message: str, place: Place | None) -> None:
         super().__init__(message)
@@ -80,7 +84,9 @@ class HarnessError(MedtasksError):
 
 @contextmanager
 def reading(path: Path, fix: str, kind: type[MedtasksError] = DataError) -> Iterator[None]:
-    """Report an `OSError` of the block as an error of this ``kind``: the file cannot be read, and the ``fix``."""
+    """Report an `OSError` of the block as an error of this ``kind``: the file cannot be read, and
+    the ``fix``.
+    """
     try:
         yield
     except OSError as error:
@@ -107,7 +113,9 @@ def machine_fault(error: BaseException) -> MachineError | None:
         )
     if isinstance(error, OSError) and error.errno in _EXHAUSTED:
         place = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
-        return MachineError(f"{place}{error.strerror}; {_EXHAUSTED[error.errno]}, and run the same command again.")
+        return MachineError(
+            f"{place}{error.strerror}; {_EXHAUSTED[error.errno]}, and run the same command again."
+        )
     return None
 
 
@@ -127,7 +135,9 @@ _START_OF_THREAD = threading.Thread.start.__code__
 
 
 def first_line(error: BaseException) -> str:
-    """An error on one line: the first line of its message, after the class name unless it is ours."""
+    """An error on one line: the first line of its message, after the class name unless it is
+    ours.
+    """
     text = str(error).strip().partition("\n")[0]
     if isinstance(error, MedtasksError):
         return text
@@ -135,8 +145,9 @@ def first_line(error: BaseException) -> str:
 
 
 def exit_with_sentence(function: Callable[P, R]) -> Callable[P, R]:
-    """Make ``function`` end the process, with code 1 and ``medtasks: <message>`` on standard error, if it raises
-    :class:`MedtasksError`; but not within :func:`errors_raised`."""
+    """Make ``function`` end the process, with code 1 and ``medtasks: <message>`` on standard error,
+    if it raises :class:`MedtasksError`; but not within :func:`errors_raised`.
+    """
 
     @functools.wraps(function)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -153,7 +164,9 @@ def exit_with_sentence(function: Callable[P, R]) -> Callable[P, R]:
 
 @contextmanager
 def errors_raised() -> Iterator[None]:
-    """Let errors of :func:`exit_with_sentence` reach the caller within the block: a program, which may continue."""
+    """Let errors of :func:`exit_with_sentence` reach the caller within the block: a program, which
+    may continue.
+    """
     token = _RAISED.set(True)
     try:
         yield
@@ -163,9 +176,11 @@ def errors_raised() -> Iterator[None]:
 
 @contextmanager
 def interrupts_arrive() -> Iterator[None]:
-    """Send SIGINT again if its KeyboardInterrupt was raised in a destructor, where Python only prints it.
+    """Send SIGINT again if its KeyboardInterrupt was raised in a destructor, where Python only
+    prints it.
 
-    The package ``regex`` has such destructors, so interrupts were often lost while metrics compiled their patterns.
+    The package ``regex`` has such destructors, so interrupts were often lost while metrics compiled
+    their patterns.
     """
     before = sys.unraisablehook
 

@@ -1,7 +1,7 @@
 """File access: bounded reads, atomic writes, canonical JSON and hashes.
 
-Only regular files up to a size limit are read: a named pipe or a device could block or never end, and untrusted data
-must not exhaust memory. docs/data.md lists the limits.
+Only regular files up to a size limit are read: a named pipe or a device could block or never end,
+and untrusted data must not exhaust memory. docs/data.md lists the limits.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ _FIRST_YEAR = 1980
 
 
 def check_regular(path: Path) -> int:
-    """The size in bytes of the regular file ``path``, or of that which it links to; raises `OSError` if it is none."""
+    """The size in bytes of the regular file ``path``, or of that which it links to; raises
+    `OSError` if it is none.
+    """
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         found = "a directory" if stat.S_ISDIR(status.st_mode) else "a named pipe, socket or device"
@@ -52,12 +54,16 @@ def check_regular(path: Path) -> int:
 
 
 def file_state(status: os.stat_result) -> tuple[int, ...]:
-    """Size, times, inode and device: another or a changed file differs, even of the same name, size and time."""
+    """Size, times, inode and device: another or a changed file differs, even of the same name, size
+    and time.
+    """
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev
 
 
 def read_regular(path: Path, most: int = MAX_JSON_BYTES) -> bytes:
-    """The content of ``path``; raises `OSError` if it is not a regular file, or has over ``most`` bytes."""
+    """The content of ``path``; raises `OSError` if it is not a regular file, or has over ``most``
+    bytes.
+    """
     size = check_regular(path)
     if size > most:
         raise OSError(errno.EFBIG, f"{size:,} bytes, more than the limit of {most:,}", str(path))
@@ -65,12 +71,18 @@ def read_regular(path: Path, most: int = MAX_JSON_BYTES) -> bytes:
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
-    """The lines of ``path`` with their ends; raises `OSError` if it is not a regular file, or a line is too long."""
+    """The lines of ``path`` with their ends; raises `OSError` if it is not a regular file, or a
+    line is too long.
+    """
     check_regular(path)
     with path.open("rb") as stream:
         while line := stream.readline(MAX_LINE_BYTES + 1):
             if len(line) > MAX_LINE_BYTES:
-                raise OSError(errno.EFBIG, f"a line is longer than the limit of {MAX_LINE_BYTES:,} bytes", str(path))
+                raise OSError(
+                    errno.EFBIG,
+                    f"a line is longer than the limit of {MAX_LINE_BYTES:,} bytes",
+                    str(path),
+                )
             yield line
 
 
@@ -87,9 +99,12 @@ def require_clock() -> None:
 def canonical_json(value: Any, indent: int | None = None) -> str:
     """JSON with sorted keys and unescaped Unicode, refusing NaN: equal values give equal bytes.
 
-    Names from the command line may have bytes that are not UTF-8, as lone surrogates: they become U+FFFD.
+    Names from the command line may have bytes that are not UTF-8, as lone surrogates: they become
+    U+FFFD.
     """
-    return well_formed(json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=indent))
+    return well_formed(
+        json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=indent)
+    )
 
 
 def short_hash(text: str) -> str:
@@ -98,7 +113,9 @@ def short_hash(text: str) -> str:
 
 
 def file_sha256(path: Path, progress: Callable[[int, int], None] | None = None) -> str:
-    """SHA-256 of the regular file ``path``; ``progress`` is called with (bytes read, bytes in all)."""
+    """SHA-256 of the regular file ``path``; ``progress`` is called with (bytes read, bytes in
+    all).
+    """
     size = check_regular(path)
     digest = hashlib.sha256()
     with path.open("rb") as stream:
@@ -125,12 +142,15 @@ _TEMPORARY_NAME = re.compile(rf"\..+\.[a-z0-9_]{{8}}{re.escape(_TEMPORARY)}")
 def temporary_beside(target: Path) -> Iterator[Path]:
     """A new directory, to be renamed to ``target``; removed at the end if it still exists.
 
-    It is in a hidden directory next to ``target`` that only this user can open, because a killed process leaves it
-    behind and it may hold rows that must not be shared. The next call there removes what is no longer locked.
+    It is in a hidden directory next to ``target`` that only this user can open, because a killed
+    process leaves it behind and it may hold rows that must not be shared. The next call there
+    removes what is no longer locked.
     """
     remove_abandoned(target.parent)
     with _locked(target.parent, fcntl.LOCK_SH):  # until it is locked itself, nobody removes it
-        folder = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=_TEMPORARY))
+        folder = Path(
+            tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=_TEMPORARY)
+        )
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         with contextlib.suppress(OSError):  # no locks here, so no other process removes it
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -143,7 +163,9 @@ def temporary_beside(target: Path) -> Iterator[Path]:
 
 
 def remove_abandoned(directory: Path) -> None:
-    """Remove what killed processes left in ``directory``, which need not exist; without locks, nothing is removed."""
+    """Remove what killed processes left in ``directory``, which need not exist; without locks,
+    nothing is removed.
+    """
     with contextlib.suppress(OSError):
         left = [path for path in directory.iterdir() if _TEMPORARY_NAME.fullmatch(path.name)]
         if not left:
@@ -167,7 +189,9 @@ def _locked(directory: Path, how: int) -> Iterator[bool]:
     """Lock a directory for the block; whether that succeeded."""
     with contextlib.ExitStack() as stack:
         is_locked = False
-        with contextlib.suppress(OSError):  # it cannot be read, another process has it, or there are no locks
+        with contextlib.suppress(
+            OSError
+        ):  # it cannot be read, another process has it, or there are no locks
             handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
             stack.callback(os.close, handle)
             fcntl.flock(handle, how)
@@ -176,15 +200,18 @@ def _locked(directory: Path, how: int) -> Iterator[bool]:
 
 
 def replace_directory(target: Path, new: Path) -> None:
-    """Put the directory ``new`` in the place of ``target``, on the same file system, which is deleted if it exists.
+    """Put the directory ``new`` in the place of ``target``, on the same file system, which is
+    deleted if it exists.
 
-    Readers, and crashes, find the old directory or the new one, never a mix: where kernel and file system cannot
-    exchange two directories, ``target`` is moved aside for a moment, from which :func:`recover_directory` restores it.
-    With an `OSError`, ``target`` is unchanged.
+    Readers, and crashes, find the old directory or the new one, never a mix: where kernel and file
+    system cannot exchange two directories, ``target`` is moved aside for a moment, from which
+    :func:`recover_directory` restores it. With an `OSError`, ``target`` is unchanged.
     """
     recover_directory(target)
     here, both = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-    exchange = getattr(ctypes.CDLL(None), "renameat2", None) if sys.platform.startswith("linux") else None
+    exchange = (
+        getattr(ctypes.CDLL(None), "renameat2", None) if sys.platform.startswith("linux") else None
+    )
     if not target.exists():
         new.rename(target)
     elif exchange is None or exchange(here, os.fsencode(new), here, os.fsencode(target), both) != 0:
@@ -200,7 +227,9 @@ def replace_directory(target: Path, new: Path) -> None:
 
 
 def recover_directory(target: Path) -> None:
-    """Restore a directory that a crash during :func:`replace_directory` left aside; otherwise do nothing."""
+    """Restore a directory that a crash during :func:`replace_directory` left aside; otherwise do
+    nothing.
+    """
     aside = _aside(target)
     if not target.exists() and aside.is_dir():
         aside.rename(target)
@@ -216,16 +245,20 @@ _NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 
 @contextlib.contextmanager
 def held(target: Path, doing: str, otherwise: str = "") -> Iterator[None]:
-    """Lock the directory ``target``, which need not exist, for the block, against other processes on this file system.
+    """Lock the directory ``target``, which need not exist, for the block, against other processes
+    on this file system.
 
-    If another process holds the lock, a hidden file that the system releases when a process is killed, a `UsageError`
-    says by which ``target`` is being ``doing`` (``prepared``), and to wait ``otherwise`` to do something else. Where
-    the file system has no locks, there is no such protection.
+    If another process holds the lock, a hidden file that the system releases when a process is
+    killed, a `UsageError` says by which ``target`` is being ``doing`` (``prepared``), and to wait
+    ``otherwise`` to do something else. Where the file system has no locks, there is no such
+    protection.
     """
     from filelock import FileLock, Timeout
 
     path = target.with_name(f".{target.name}.lock")
-    lock = FileLock(path, blocking=False, fallback_to_soft=False)  # a soft lock outlives a killed process
+    lock = FileLock(
+        path, blocking=False, fallback_to_soft=False
+    )  # a soft lock outlives a killed process
     try:
         lock.acquire()
     except Timeout as error:
@@ -241,15 +274,21 @@ def held(target: Path, doing: str, otherwise: str = "") -> Iterator[None]:
         return
     try:
         since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
-        path.write_text(f"process {os.getpid()} on {socket.gethostname()} since {since}", encoding="utf-8")
+        path.write_text(
+            f"process {os.getpid()} on {socket.gethostname()} since {since}", encoding="utf-8"
+        )
         yield
     finally:
-        path.unlink(missing_ok=True)  # before releasing: whoever waits checks that the file it locked still exists
+        path.unlink(
+            missing_ok=True
+        )  # before releasing: whoever waits checks that the file it locked still exists
         lock.release()
 
 
 def is_held(target: Path) -> bool:
-    """Whether a process holds the lock of :func:`held` on ``target``; also if that cannot be known."""
+    """Whether a process holds the lock of :func:`held` on ``target``; also if that cannot be
+    known.
+    """
     path = target.with_name(f".{target.name}.lock")
     try:
         with path.open("rb") as lock:

@@ -1,4 +1,6 @@
-"""Findings of the checks: the rules of ``medtasks validate``, what one of them found, and the rows of a report."""
+"""Findings of the checks: the rules of ``medtasks validate``, what one of them found, and the rows
+of a report.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ Severity = Literal["error", "warning", "note"]
 
 
 class Rule(NamedTuple):
-    """A rule: its code and severity, what breaks it, and the fix and what is expected, as findings state by default."""
+    """A rule: its code and severity, what breaks it, and the fix and what is expected, as findings
+    state by default.
+    """
 
     code: str
     severity: Severity
@@ -52,7 +56,9 @@ _RULES = (
     Rule("MT116", "warning", "file is never read", "rename it"),
     Rule("MT117", "warning", "unknown generation setting", "check it"),
     Rule("MT119", "error", "two files have the same task name", "rename one of them"),
-    Rule("MT120", "error", "function cannot be imported", "correct the name, or install its package"),
+    Rule(
+        "MT120", "error", "function cannot be imported", "correct the name, or install its package"
+    ),
     Rule("MT121", "error", "imported object is not of the expected kind", "name one"),
     Rule("MT124", "error", "unknown name", "correct the name, or register it in its package"),
     Rule("MT133", "error", "circular groups", "remove one"),
@@ -72,7 +78,9 @@ _RULES = (
     # templates
     Rule("MT201", "error", "template is missing", "correct the name, or add the file"),
     Rule("MT202", "error", "template cannot be parsed", "fix the line"),
-    Rule("MT203", "error", "template uses what prompts cannot show", "correct the name, or remove it"),
+    Rule(
+        "MT203", "error", "template uses what prompts cannot show", "correct the name, or remove it"
+    ),
     Rule("MT208", "error", "prompt cannot be rendered", "fix template or document"),
     Rule("MT209", "error", "hidden text in a prompt", "remove it"),
     Rule("MT212", "error", "prompt is empty", "show the question"),
@@ -82,13 +90,33 @@ _RULES = (
     Rule("MT218", "error", "judge's prompt cannot be rendered", "fix rubric, template or document"),
     Rule("MT219", "error", "prompt contains the gold answer", "remove the answer from it"),
     Rule("MT220", "error", "two templates render the same prompt", "rephrase it"),
-    Rule("MT221", "warning", "option is shown without its letter", "write `A. text`, since the filter reads letters"),
+    Rule(
+        "MT221",
+        "warning",
+        "option is shown without its letter",
+        "write `A. text`, since the filter reads letters",
+    ),
     # documents
-    Rule("MT300", "note", "documents not checked: data are not prepared", "prepare the data to have them checked"),
+    Rule(
+        "MT300",
+        "note",
+        "documents not checked: data are not prepared",
+        "prepare the data to have them checked",
+    ),
     Rule("MT301", "error", "documents cannot be made", "fix the loader, or prepare the data again"),
-    Rule("MT302", "note", "documents not checked: rows are a plain function", "make it one to have documents checked"),
+    Rule(
+        "MT302",
+        "note",
+        "documents not checked: rows are a plain function",
+        "make it one to have documents checked",
+    ),
     Rule("MT303", "error", "task has no documents"),
-    Rule("MT304", "error", "document field is missing, empty or of the wrong type", "correct it in `documents`"),
+    Rule(
+        "MT304",
+        "error",
+        "document field is missing, empty or of the wrong type",
+        "correct it in `documents`",
+    ),
     Rule("MT305", "error", "duplicate sample id", "number them"),
     Rule("MT306", "warning", "duplicate record", "remove one"),
     Rule("MT307", "error", "answer is not among the options", "fix the record"),
@@ -96,13 +124,20 @@ _RULES = (
     Rule("MT311", "error", "fewer than two options", "fix the record"),
     Rule("MT312", "error", "all options are equal", "fix the record"),
     Rule("MT313", "warning", "options are nearly equal", "check that only one is correct"),
-    Rule("MT314", "warning", "correct answers favour a position", "shuffle the options, or report it"),
+    Rule(
+        "MT314", "warning", "correct answers favour a position", "shuffle the options, or report it"
+    ),
     Rule("MT315", "note", "correct answers are the longest", "make options equally long"),
     Rule("MT316", "error", "option is empty", "fix the record"),
     Rule("MT317", "warning", "document has no media", "fix the record"),
     Rule("MT318", "error", "option letters are not those of the benchmark", "rename them"),
     Rule("MT319", "warning", "same question, different answers", "keep the right one"),
-    Rule("MT321", "error", "document cannot be written as JSON", "use strings, finite numbers, lists and mappings"),
+    Rule(
+        "MT321",
+        "error",
+        "document cannot be written as JSON",
+        "use strings, finite numbers, lists and mappings",
+    ),
     Rule("MT322", "error", "field has several types", "use one type in `documents`"),
     Rule("MT325", "warning", "gold answer is doubtful", "read scores on such documents with care"),
     Rule("MT330", "error", "temporal contract is violated", "prepare the data again"),
@@ -113,14 +148,29 @@ _RULES = (
     Rule("MT405", "note", "records were left out"),
     # behaviour
     Rule("MT500", "note", "behaviour not checked", "fix the other findings first"),
-    Rule("MT501", "error", "oracle does not reach the top score", "check filter, targets and `ideal_response`"),
+    Rule(
+        "MT501",
+        "error",
+        "oracle does not reach the top score",
+        "check filter, targets and `ideal_response`",
+    ),
     Rule("MT502", "error", "score does not separate answers from none", "check metric and answers"),
     Rule("MT503", "error", "shuffled answers score no lower", "check `process_results`"),
     Rule("MT504", "error", "value is out of the metric's range", "fix the metric"),
     Rule("MT507", "error", "scoring fails", "fix the code that scores it"),
-    Rule("MT508", "error", "statistics are missing, or of another width", "correct `width` or `statistics`"),
+    Rule(
+        "MT508",
+        "error",
+        "statistics are missing, or of another width",
+        "correct `width` or `statistics`",
+    ),
     Rule("MT509", "error", "unusual response breaks the scoring", "return a status instead"),
-    Rule("MT512", "error", "cases of errors depend on the response", "list cases by the gold answer alone"),
+    Rule(
+        "MT512",
+        "error",
+        "cases of errors depend on the response",
+        "list cases by the gold answer alone",
+    ),
 )
 
 RULES = {rule.code: rule for rule in _RULES}
@@ -131,8 +181,8 @@ RULES = {rule.code: rule for rule in _RULES}
 class Finding:
     """An error, a warning or a note about a place.
 
-    ``where`` is the task, sample or directory concerned; ``code`` is stable and ``check`` its title; ``file`` and
-    ``line`` (from 1) are where to fix it, ``field`` the key or document field.
+    ``where`` is the task, sample or directory concerned; ``code`` is stable and ``check`` its
+    title; ``file`` and ``line`` (from 1) are where to fix it, ``field`` the key or document field.
     """
 
     severity: Severity
@@ -159,7 +209,9 @@ def finding(
     rule = RULES[code]
     sentence = "; ".join(filter(None, (message.rstrip(".;"), rule.fix if fix is None else fix)))
     file, line = (str(place.file), place.line) if place else ("", None)
-    return Finding(severity or rule.severity, rule.title, where, f"{sentence}.", code, file, line, field)
+    return Finding(
+        severity or rule.severity, rule.title, where, f"{sentence}.", code, file, line, field
+    )
 
 
 COLUMNS = ("severity", "code", "where", "place", "message")
@@ -170,7 +222,9 @@ _WORST_FIRST = ("error", "warning", "note")
 
 def failed(findings: Sequence[Finding], strict: bool = False) -> bool:
     """Whether there is an error or, if ``strict``, a warning."""
-    return any(one.severity == "error" or (strict and one.severity == "warning") for one in findings)
+    return any(
+        one.severity == "error" or (strict and one.severity == "warning") for one in findings
+    )
 
 
 def summary(findings: Sequence[Finding]) -> str:
@@ -187,5 +241,13 @@ def as_rows(findings: Sequence[Finding]) -> list[tuple[str, str, str, str, str]]
         with suppress(OSError, ValueError, RuntimeError):  # elsewhere, or not a path at all
             file = Path(file).resolve().relative_to(Path.cwd().resolve()).as_posix() if file else ""
         place = f"{file}:{one.line}" if one.line else file
-        rows.append((str(one.severity), one.code, one_line(one.where), one_line(place), one_line(one.message)))
+        rows.append(
+            (
+                str(one.severity),
+                one.code,
+                one_line(one.where),
+                one_line(place),
+                one_line(one.message),
+            )
+        )
     return rows

@@ -18,7 +18,9 @@ _SECRET_NAME = re.compile(
 SECRETS: Mapping[str, re.Pattern[str]] = {
     "an API key": re.compile(r"(?<![A-Za-z0-9_-])(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}"),
     "a hub token": re.compile(r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{16,}"),
-    "a code host's token": re.compile(r"(?<![A-Za-z0-9])(?:gh[opsur]_[A-Za-z0-9]{20,}|github_pat_\w{20,})"),
+    "a code host's token": re.compile(
+        r"(?<![A-Za-z0-9])(?:gh[opsur]_[A-Za-z0-9]{20,}|github_pat_\w{20,})"
+    ),
     "a cloud key": re.compile(r"(?<![A-Za-z0-9])(?:AKIA[A-Z0-9]{12,}|AIza[A-Za-z0-9_-]{20,})"),
     "a chat token": re.compile(r"(?<![A-Za-z0-9])xox[abeprs]-[A-Za-z0-9-]{10,}"),
     "a bearer token": re.compile(r"\b[Bb]earer\s+[A-Za-z0-9._~+/-]{16,}"),
@@ -45,7 +47,8 @@ def is_secret(name: str) -> bool:
 
 
 def shown(value: Any) -> str:
-    """``value`` as text, local paths cut to their last part, addresses and what looks like a key hidden.
+    """``value`` as text, local paths cut to their last part, addresses and what looks like a key
+    hidden.
 
     >>> shown("/data/models/Qwen2.5-VL-7B/"), shown("Qwen/Qwen2.5-VL-7B"), shown("at ~/x/judge.yaml: no such file")
     ('Qwen2.5-VL-7B', 'Qwen/Qwen2.5-VL-7B', 'at judge.yaml: no such file')
@@ -53,10 +56,14 @@ def shown(value: Any) -> str:
     text = value if isinstance(value, str) else canonical_json(_redacted(value))
     text = _ADDRESS.sub(HIDDEN, _SECRET.sub(HIDDEN, text))
     stripped = text.strip()
-    if re.match(r"(~|\.{1,2}|[A-Za-z]:)?[/\\]", stripped) and not re.search(r"[\n,;'\"<>|=()]", stripped):
+    if re.match(r"(~|\.{1,2}|[A-Za-z]:)?[/\\]", stripped) and not re.search(
+        r"[\n,;'\"<>|=()]", stripped
+    ):
         return _last(stripped)  # a whole path, which may have spaces
     # a separator alone is not a path
-    return _PATH.sub(lambda found: found[1] or (found[0] if len(found[0]) == 1 else _last(found[0])), text)
+    return _PATH.sub(
+        lambda found: found[1] or (found[0] if len(found[0]) == 1 else _last(found[0])), text
+    )
 
 
 def _last(path: str) -> str:
@@ -65,7 +72,10 @@ def _last(path: str) -> str:
 
 def _redacted(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(key): HIDDEN if is_secret(str(key)) else _redacted(one) for key, one in value.items()}
+        return {
+            str(key): HIDDEN if is_secret(str(key)) else _redacted(one)
+            for key, one in value.items()
+        }
     if isinstance(value, (list, tuple)):
         return [_redacted(one) for one in value]
     if isinstance(value, str):
@@ -92,5 +102,7 @@ def shown_facts(facts: Mapping[str, Any]) -> dict[str, str]:
     for key, value in sorted((str(key), value) for key, value in facts.items()):
         if value not in (None, ""):
             arguments = key == "model_args" and isinstance(value, str)
-            found[key] = HIDDEN if is_secret(key) else shown_argument(value) if arguments else shown(value)
+            found[key] = (
+                HIDDEN if is_secret(key) else shown_argument(value) if arguments else shown(value)
+            )
     return found

@@ -44,7 +44,9 @@ _EXPECTED = {
     "too_short": "at least {min_length}",
     "tuple_type": "a list",
 }
-"""The expected value in words, by pydantic's type of error; for other types pydantic's words are used."""
+"""The expected value in words, by pydantic's type of error; for other types pydantic's words are
+used.
+"""
 
 
 class Frozen(BaseModel):
@@ -54,7 +56,9 @@ class Frozen(BaseModel):
 
 
 class Compact(Frozen):
-    """A model with many instances, without the names of given fields, which take as much memory as the values."""
+    """A model with many instances, without the names of given fields, which take as much memory as
+    the values.
+    """
 
     def model_post_init(self, _: Any, /) -> None:
         object.__setattr__(self, "__pydantic_fields_set__", _UNKNOWN)
@@ -69,7 +73,9 @@ _UNKNOWN: set[str] = set()
 
 
 class Problem(NamedTuple):
-    """One invalid value: pydantic's type of error (or a custom one), the path to the value, and a message."""
+    """One invalid value: pydantic's type of error (or a custom one), the path to the value, and a
+    message.
+    """
 
     kind: str
     keys: Keys
@@ -77,7 +83,9 @@ class Problem(NamedTuple):
 
 
 def expects(words: str, fits: Callable[[Any], bool]) -> PlainValidator:
-    """A validator for values that no type describes: ``fits`` tests them, ``words`` describes them."""
+    """A validator for values that no type describes: ``fits`` tests them, ``words`` describes
+    them.
+    """
 
     def check(value: Any) -> Any:
         if not fits(value):
@@ -101,9 +109,10 @@ def problems(
 ) -> Iterator[Problem]:
     """All problems in a validation error.
 
-    A validator's own message is kept unchanged after the field; ``at`` in its context is the key or position.
-    With ``model``, messages about unknown keys list the known ones. If values are ``secret``, none is in a message.
-    ``source`` is what was validated, if a missing field of it was validated as None: it tells the two apart.
+    A validator's own message is kept unchanged after the field; ``at`` in its context is the key or
+    position. With ``model``, messages about unknown keys list the known ones. If values are
+    ``secret``, none is in a message. ``source`` is what was validated, if a missing field of it was
+    validated as None: it tells the two apart.
     """
     for one in error.errors(include_url=False):
         context, keys = one.get("ctx", {}), one["loc"]
@@ -113,7 +122,9 @@ def problems(
 
 
 def first_problem(
-    error: ValidationError, model: type[BaseModel] | None = None, source: Mapping[str, Any] | None = None
+    error: ValidationError,
+    model: type[BaseModel] | None = None,
+    source: Mapping[str, Any] | None = None,
 ) -> str:
     """The message of the first problem; the arguments are those of :func:`problems`."""
     return next(problems(error, model, source=source)).message
@@ -133,7 +144,9 @@ def _message(
         return f"{place} is missing"
     if kind == "extra_forbidden":
         for key in keys[:-1]:
-            if isinstance(key, str) and model is not None and key in model.model_fields:  # else a key of a mapping
+            if (
+                isinstance(key, str) and model is not None and key in model.model_fields
+            ):  # else a key of a mapping
                 model = next(_models_in(model.model_fields[key].annotation), None)
         known = list(model.model_fields) if model is not None else []
         expected = f", expected one of {first_names(known, 8)}" if known else ""
@@ -188,7 +201,11 @@ _SHORT.maxstring, _SHORT.maxother, _SHORT.maxlist, _SHORT.maxdict, _SHORT.maxlon
 
 def shown(value: object) -> str:
     """``value`` for a message: short, on one line, without control characters."""
-    return repr(shortened(value, 80)) if type(value) is str and len(value) > 80 else shortened(_SHORT.repr(value), 120)
+    return (
+        repr(shortened(value, 80))
+        if type(value) is str and len(value) > 80
+        else shortened(_SHORT.repr(value), 120)
+    )
 
 
 def suggestion(name: object, known: Iterable[str]) -> str:
@@ -198,6 +215,8 @@ def suggestion(name: object, known: Iterable[str]) -> str:
 
 
 def unknown(kind: str, name: object, known: Collection[str]) -> str:
-    """A sentence that ``name`` is unknown, with the closest and the first of the ``known`` names."""
+    """A sentence that ``name`` is unknown, with the closest and the first of the ``known``
+    names.
+    """
     some = first_names(known, 8) or "none"
     return f"{kind} {shown(name)} is unknown{suggestion(name, known)}, expected one of {some}"

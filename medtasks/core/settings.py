@@ -1,4 +1,6 @@
-"""Settings from the environment as one typed object; the only module that reads ``MEDTASKS_…`` variables."""
+"""Settings from the environment as one typed object; the only module that reads ``MEDTASKS_…``
+variables.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,9 @@ MAX_FAILED = 0.01
 class Subset:
     """A ``share`` of each task's clusters (patients, images, videos), whole ones, rounded up.
 
-    Clusters are ordered by a hash of ``seed`` and name, and the first are taken. Hence every task is a stratum, a
-    smaller share is part of a larger one, and tasks with the same clusters get the same ones.
+    Clusters are ordered by a hash of ``seed`` and name, and the first are taken. Hence every task
+    is a stratum, a smaller share is part of a larger one, and tasks with the same clusters get the
+    same ones.
     """
 
     share: float
@@ -36,8 +39,13 @@ class Subset:
 
     def of(self, documents: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """The documents of the chosen clusters, in their order."""
-        names = {document["cluster"]: f"{self.seed}\0{document['cluster']}" for document in documents}
-        hashes = {name: hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for name, text in names.items()}
+        names = {
+            document["cluster"]: f"{self.seed}\0{document['cluster']}" for document in documents
+        }
+        hashes = {
+            name: hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+            for name, text in names.items()
+        }
         chosen = set(sorted(hashes, key=hashes.__getitem__)[: math.ceil(self.share * len(hashes))])
         return [document for document in documents if document["cluster"] in chosen]
 
@@ -66,28 +74,37 @@ class Settings:
 
     data: Path | None = None  # directory of prepared data (``MEDTASKS_DATA``); None for the default
     mini: bool = False  # whether miniature data are used (``MEDTASKS_DATA=mini``)
-    miniature: frozenset[str] = frozenset()  # benchmarks whose miniature data a run was made on, used anyway
-    cache: Path | None = None  # for what can be rebuilt (``MEDTASKS_CACHE``); None for the user's cache directory
+    miniature: frozenset[str] = (
+        frozenset()
+    )  # benchmarks whose miniature data a run was made on, used anyway
+    cache: Path | None = (
+        None  # for what can be rebuilt (``MEDTASKS_CACHE``); None for the user's cache directory
+    )
     max_frames: int | None = None  # most frames per request (``MEDTASKS_MAX_FRAMES``); None for all
     subset: Subset | None = None  # share of the clusters (``MEDTASKS_SUBSET``); None for all
     blind: bool = False  # whether prompts omit their media (``MEDTASKS_BLIND=1``): what does text alone achieve?
     max_failed: float = MAX_FAILED  # share of requests that may fail before a run has failed (``MEDTASKS_MAX_FAILED``)
-    templates: Path | None = None  # directory of templates that precede the installed ones (``MEDTASKS_TEMPLATES``)
+    templates: Path | None = (
+        None  # directory of templates that precede the installed ones (``MEDTASKS_TEMPLATES``)
+    )
     judge: str = ""  # the judges of a run (``MEDTASKS_JUDGE``, see :mod:`medtasks.judge.settings`); empty for none
-    # checkpoints of learned metrics, and the layer that BERTScore compares (``MEDTASKS_BERTSCORE_MODEL``,
-    # ``MEDTASKS_BLEURT_MODEL``, ``MEDTASKS_BERTSCORE_LAYER``); empty or None for the metrics' own
+    # checkpoints of learned metrics, and the layer that BERTScore compares
+    # (``MEDTASKS_BERTSCORE_MODEL``, ``MEDTASKS_BLEURT_MODEL``, ``MEDTASKS_BERTSCORE_LAYER``); empty
+    # or None for the metrics' own
     bertscore_model: str = ""
     bertscore_layer: int | None = None
     bleurt_model: str = ""
-    # number of this process among those of the command, and how many there are, in all and on this machine (``RANK``,
-    # ``WORLD_SIZE`` and ``LOCAL_WORLD_SIZE``, set by launchers)
+    # number of this process among those of the command, and how many there are, in all and on this
+    # machine (``RANK``, ``WORLD_SIZE`` and ``LOCAL_WORLD_SIZE``, set by launchers)
     rank: int = 0
     processes: int = 1
     on_this_machine: int = 1
-    # whether ``accelerate launch --cpu`` started one process, as it does for any ``--num_processes``: it then sets
-    # ``MASTER_ADDR``, but no ``WORLD_SIZE``
+    # whether ``accelerate launch --cpu`` started one process, as it does for any
+    # ``--num_processes``: it then sets ``MASTER_ADDR``, but no ``WORLD_SIZE``
     alone_on_cpu: bool = False
-    debug: bool = False  # whether errors are shown with a traceback (``--verbosity DEBUG`` of the harness)
+    debug: bool = (
+        False  # whether errors are shown with a traceback (``--verbosity DEBUG`` of the harness)
+    )
 
 
 _CHANGED: ContextVar[Settings | None] = ContextVar("settings", default=None)
@@ -98,8 +115,9 @@ _VARIABLES = ("MEDTASKS_DATA", "MEDTASKS_CACHE", "MEDTASKS_MAX_FRAMES", "MEDTASK
 
 
 def current_settings() -> Settings:
-    """The settings in force: those of the environment, unless a block :func:`using` others is running; raises
-    `UsageError` if a variable has an invalid value."""
+    """The settings in force: those of the environment, unless a block :func:`using` others is
+    running; raises `UsageError` if a variable has an invalid value.
+    """
     return _CHANGED.get() or _read(*(os.environ.get(name, "").strip() for name in _VARIABLES))
 
 
@@ -133,7 +151,9 @@ def _read(*values: str) -> Settings:
     with suppress(ValueError):
         max_failed = float(failed)
     if not 0 <= max_failed <= 1:
-        raise UsageError(f"MEDTASKS_MAX_FAILED is {failed!r}, expected a share from 0 to 1, for example 0.01.")
+        raise UsageError(
+            f"MEDTASKS_MAX_FAILED is {failed!r}, expected a share from 0 to 1, for example 0.01."
+        )
     return Settings(
         data=None if mini else path("MEDTASKS_DATA"),
         mini=mini,

@@ -1,5 +1,6 @@
-"""Text for one line: untrusted text (names of models and directories, findings) made safe, lists of names, and tables
-of text, which commands print and notebooks show."""
+"""Text for one line: untrusted text (names of models and directories, findings) made safe, lists of
+names, and tables of text, which commands print and notebooks show.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def well_formed(text: str) -> str:
-    """``text`` with U+FFFD for each lone surrogate, which no UTF-8 file, database or request body can contain.
+    """``text`` with U+FFFD for each lone surrogate, which no UTF-8 file, database or request body
+    can contain.
 
     Two halves of a pair that were put together late become the character that they encode.
 
@@ -26,8 +28,13 @@ def well_formed(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """``text`` on one line: whitespace as single spaces, control and formatting characters as U+FFFD."""
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in " ".join(text.split()))
+    """``text`` on one line: whitespace as single spaces, control and formatting characters as
+    U+FFFD.
+    """
+    return "".join(
+        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}"
+        for letter in " ".join(text.split())
+    )
 
 
 _INVISIBLE = re.compile(
@@ -50,7 +57,8 @@ def visible(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    r""":func:`one_line`, also safe in CI logs: GitHub runs a line of ``::name::`` or with ``##[name]`` as a command.
+    r""":func:`one_line`, also safe in CI logs: GitHub runs a line of ``::name::`` or with
+    ``##[name]`` as a command.
 
     >>> printable("::error::\tpwned"), printable("a ##[group]")
     (': :error:: pwned', 'a ## [group]')
@@ -101,7 +109,9 @@ class TextTable:
     notes: Sequence[str] = ()
 
     def _repr_html_(self) -> str:
-        head, *rows = [[escape(printable(cell)) for cell in row] for row in (self.columns, *self.rows)]
+        head, *rows = [
+            [escape(printable(cell)) for cell in row] for row in (self.columns, *self.rows)
+        ]
         lines = ["<tr>" + "".join(f"<th>{cell}</th>" for cell in head) + "</tr>"]
         lines += ["<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows]
         caption = f"<caption>{escape(printable(self.title))}</caption>" if self.title else ""

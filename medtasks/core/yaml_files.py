@@ -14,14 +14,18 @@ from medtasks.core.text import shortened
 
 
 class MarkedLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """PyYAML's loader (libyaml, six times as fast as its own code), whose errors all have a line."""
+    """PyYAML's loader (libyaml, six times as fast as its own code), whose errors all have a
+    line.
+    """
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
             return super().construct_object(node, deep)
         except (yaml.YAMLError, RecursionError):
             raise
-        except Exception as error:  # PyYAML does not catch what int(), float() and its own indexing raise
+        except (
+            Exception
+        ) as error:  # PyYAML does not catch what int(), float() and its own indexing raise
             problem = f"{shown(node.value)} cannot be read ({error})"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from error
 
@@ -39,7 +43,9 @@ class StrictLoader(MarkedLoader):
                 continue
             line = key.start_mark.line + 1
             if key.value in lines:
-                problem = f"the key {shown(key.value)} is repeated, first in line {lines[key.value]}"
+                problem = (
+                    f"the key {shown(key.value)} is repeated, first in line {lines[key.value]}"
+                )
                 raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
             lines[key.value] = line
         content: dict[Any, Any] = super().construct_mapping(node, deep)
@@ -47,7 +53,9 @@ class StrictLoader(MarkedLoader):
 
 
 def read_yaml(path: Path, kind: type[MedtasksError], loader: type[Any] = StrictLoader) -> Any:
-    """The content of a YAML file; an error of this ``kind`` says in one sentence what is wrong where."""
+    """The content of a YAML file; an error of this ``kind`` says in one sentence what is wrong
+    where.
+    """
     with reading(path, "restore it", kind):
         data = read_regular(path)
     try:
@@ -58,7 +66,9 @@ def read_yaml(path: Path, kind: type[MedtasksError], loader: type[Any] = StrictL
         raise kind(f"{path}, line {line}: {found}; save the file as UTF-8.") from error
     except yaml.reader.ReaderError as error:
         line = data.decode("utf-8").count("\n", 0, error.position) + 1
-        raise kind(f"{path}, line {line}: not valid YAML ({error.reason}); remove the character.") from error
+        raise kind(
+            f"{path}, line {line}: not valid YAML ({error.reason}); remove the character."
+        ) from error
     except yaml.MarkedYAMLError as error:
         raise kind(f"{path}{_place(error)}: not valid YAML ({_problem(error)}); fix it.") from error
     except yaml.YAMLError as error:

@@ -1,1 +1,3 @@
-"""From release files to prepared data: typed records, verified media, a manifest with a fingerprint."""
+"""From release files to prepared data: typed records, verified media, a manifest with a
+fingerprint.
+"""

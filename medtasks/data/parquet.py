@@ -1,4 +1,6 @@
-"""Parquet files read row by row, so that neither pictures nor files that expand without bound fill the memory."""
+"""Parquet files read row by row, so that neither pictures nor files that expand without bound fill
+the memory.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,21 @@ _ROWS = 64
 _BATCH_BYTES = 64 * 2**20
 """Bytes that the cells of one column may have in memory at a time."""
 _EXPANSION = 100
-"""How often larger than its bytes in the file a column that exceeds the limit of a picture may be."""
+"""How often larger than its bytes in the file a column that exceeds the limit of a picture may
+be.
+"""
 _SOME_ROWS = 1_000_000
 """Rows up to which their number is no matter of concern."""
 
-_UNREADABLE = (OSError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError, NotImplementedError)
+_UNREADABLE = (
+    OSError,
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    MemoryError,
+    NotImplementedError,
+)
 """What pyarrow raises on damaged files."""
 
 
@@ -29,7 +41,8 @@ def read_parquet(path: Path) -> Iterator[SourceRow]:
     """The rows of a parquet file, read in small batches, pictures as they are stored.
 
     Raises:
-        DataError: the file cannot be read, or a column expands beyond bounds, which is found before it is expanded.
+        DataError: the file cannot be read, or a column expands beyond bounds, which is found before
+        it is expanded.
     """
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
@@ -44,7 +57,9 @@ def read_parquet(path: Path) -> Iterator[SourceRow]:
                     yield SourceRow(Where(path.name, number, unit="row"), row)
     except _UNREADABLE as error:
         reason = one_line(shortened(str(error), 200)) or type(error).__name__
-        raise DataError(f"{path}: not a readable parquet file ({reason}); fetch it again.") from error
+        raise DataError(
+            f"{path}: not a readable parquet file ({reason}); fetch it again."
+        ) from error
 
 
 def _columns(metadata: Any) -> Iterator[Any]:
@@ -56,7 +71,9 @@ def _columns(metadata: Any) -> Iterator[Any]:
 
 def _refuse_expansion(path: Path, size: int, metadata: Any) -> None:
     if metadata.num_rows > max(_SOME_ROWS, size):
-        raise DataError(f"{path}: {size:,} bytes expand to {metadata.num_rows:,} rows; do not use it.")
+        raise DataError(
+            f"{path}: {size:,} bytes expand to {metadata.num_rows:,} rows; do not use it."
+        )
     for column in _columns(metadata):
         stored, expanded = column.total_compressed_size, column.total_uncompressed_size
         if expanded <= MAX_PICTURE_BYTES:
@@ -70,6 +87,8 @@ def _refuse_expansion(path: Path, size: int, metadata: Any) -> None:
 
 
 def _batch_rows(metadata: Any) -> int:
-    """How many rows are read at a time: cells in a dictionary may be repeated in every row of a batch."""
+    """How many rows are read at a time: cells in a dictionary may be repeated in every row of a
+    batch.
+    """
     largest = max((column.total_uncompressed_size for column in _columns(metadata)), default=0)
     return max(1, min(_ROWS, _BATCH_BYTES // max(1, largest)))

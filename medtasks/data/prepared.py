@@ -48,7 +48,9 @@ class Counts(Frozen):
 
 
 class Coverage(Frozen):
-    """How many of a source's records of one task are prepared; the others lack media or end before their window."""
+    """How many of a source's records of one task are prepared; the others lack media or end before
+    their window.
+    """
 
     source: str
     task: str
@@ -69,7 +71,9 @@ class DataManifest(Frozen):
     differences: tuple[str, ...]
     excluded: dict[str, int]
     excluded_samples: tuple[str, ...]
-    excluded_media: dict[str, str] = Field(default_factory=dict)  # file below the media root: why, and the fix
+    excluded_media: dict[str, str] = Field(
+        default_factory=dict
+    )  # file below the media root: why, and the fix
     uniform_media: tuple[str, ...] = ()  # pictures whose pixels are all equal
     details: dict[str, dict[str, int]] = Field(default_factory=dict)
     coverage: tuple[Coverage, ...] = ()
@@ -79,10 +83,14 @@ class DataManifest(Frozen):
 
 
 def counted(benchmark: Benchmark, counts: Counts) -> dict[str, int]:
-    """The prepared rows under the names of the published counts; ``rows`` are those that are not `Benchmark.apart`."""
+    """The prepared rows under the names of the published counts; ``rows`` are those that are not
+    `Benchmark.apart`.
+    """
     if benchmark.apart is None:
         return {"rows": counts.rows, **counts.by_kind}
-    apart = sum(number for kind, number in counts.by_kind.items() if kind.startswith(benchmark.apart))
+    apart = sum(
+        number for kind, number in counts.by_kind.items() if kind.startswith(benchmark.apart)
+    )
     return {"rows": counts.rows - apart, benchmark.apart: apart, **counts.by_kind}
 
 
@@ -100,7 +108,9 @@ def coverage_lines(coverage: Sequence[Coverage]) -> list[str]:
 
 
 def fingerprint(directory: Path) -> str:
-    """SHA-256 over the records and the media index in ``directory``: equal means the same questions and pixels."""
+    """SHA-256 over the records and the media index in ``directory``: equal means the same questions
+    and pixels.
+    """
     digest = hashlib.sha256()
     for name in ("records.jsonl", "media.jsonl"):
         digest.update(hashlib.sha256((directory / name).read_bytes()).digest())
@@ -114,7 +124,9 @@ def is_mini(benchmark: str = "") -> bool:
 
 
 def data_root() -> Path:
-    """Directory of prepared data: ``$MEDTASKS_DATA``, by default ``data`` in the user's cache directory."""
+    """Directory of prepared data: ``$MEDTASKS_DATA``, by default ``data`` in the user's cache
+    directory.
+    """
     return current_settings().data or cache_root() / "data"
 
 
@@ -137,7 +149,9 @@ class Prepared:
     @functools.cached_property
     def _records(self) -> tuple[Record, ...]:
         self.require_intact()
-        return _read_lines(self.directory / "records.jsonl", get_benchmark(self.manifest.benchmark).record)
+        return _read_lines(
+            self.directory / "records.jsonl", get_benchmark(self.manifest.benchmark).record
+        )
 
     def require_intact(self) -> None:
         """Refuse records and a media index that are not those that were prepared."""
@@ -176,7 +190,9 @@ class Prepared:
     def missing_media(self) -> list[str]:
         """Names of media files that are missing or changed size since verification, sorted."""
         return [
-            entry.path for entry in self.media if self._read(entry, lambda file: file.stat().st_size) != entry.bytes
+            entry.path
+            for entry in self.media
+            if self._read(entry, lambda file: file.stat().st_size) != entry.bytes
         ]
 
     def changed_media(self, names: Collection[str] | None = None) -> list[str]:
@@ -184,7 +200,11 @@ class Prepared:
         entries = [entry for entry in self.media if names is None or entry.path in names]
         with ThreadPoolExecutor() as pool:
             found = pool.map(lambda entry: self._read(entry, file_sha256), entries)
-            return [entry.path for entry, digest in zip(entries, found, strict=True) if digest != entry.sha256]
+            return [
+                entry.path
+                for entry, digest in zip(entries, found, strict=True)
+                if digest != entry.sha256
+            ]
 
     def is_whole(self) -> bool:
         """Whether records, media index and all media files are those that were prepared."""
@@ -208,10 +228,13 @@ def open_directory(directory: Path) -> Prepared:
     try:
         return _open(directory, path.stat().st_mtime_ns)
     except (OSError, ValidationError, UnicodeDecodeError) as error:
-        raise DamagedDataError(f"{path}: not a manifest of prepared data; prepare the benchmark again.") from error
+        raise DamagedDataError(
+            f"{path}: not a manifest of prepared data; prepare the benchmark again."
+        ) from error
 
 
-# Every document opens its dataset. The manifest's mtime is part of the key, so re-prepared data are read again.
+# Every document opens its dataset. The manifest's mtime is part of the key, so re-prepared data are
+# read again.
 @functools.lru_cache(maxsize=8)
 def _open(directory: Path, manifest_mtime_ns: int) -> Prepared:
     del manifest_mtime_ns

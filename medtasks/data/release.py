@@ -1,4 +1,5 @@
-"""The files of a release, as its authors published them: rows with their places, and the pictures that rows name.
+"""The files of a release, as its authors published them: rows with their places, and the pictures
+that rows name.
 
 Archives are checked against the published one, and unpacked without leaving their directory.
 """
@@ -38,12 +39,25 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]  # called with (files or bytes done, files or bytes in all)
 _Entry: TypeAlias = "tuple[str, Path | None]"
 """A file's path, and the ZIP archive that it is in; None if it is unpacked."""
-_DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError, OverflowError)
+_DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    OSError,
+    RuntimeError,
+    ValueError,
+    OverflowError,
+)
 """Errors of zipfile on damaged bytes, found by tests on tens of thousands of damaged archives."""
 
 
-def check_published(path: Path, size: int, sha256: str, *, allow_other: bool, progress: Progress | None = None) -> str:
-    """SHA-256 of the file ``path``; raises :class:`DataError` if that or the size differ, unless ``allow_other``."""
+def check_published(
+    path: Path, size: int, sha256: str, *, allow_other: bool, progress: Progress | None = None
+) -> str:
+    """SHA-256 of the file ``path``; raises :class:`DataError` if that or the size differ, unless
+    ``allow_other``.
+    """
     with reading(path, "give the downloaded archive", UsageError):
         found_size = check_regular(path)
         digest = file_sha256(path, progress) if found_size == size or allow_other else ""
@@ -69,19 +83,28 @@ def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
     with archive:
         for member in archive.infolist():
             is_drive = member.filename.partition("/")[0].endswith(":")
-            if is_drive or not is_path_below(member.filename) or stat.S_ISLNK(member.external_attr >> 16):
+            if (
+                is_drive
+                or not is_path_below(member.filename)
+                or stat.S_ISLNK(member.external_attr >> 16)
+            ):
                 name = shown(member.filename)
-                raise DataError(f"{path}: member {name} points outside the archive's directory; do not use it.")
+                raise DataError(
+                    f"{path}: member {name} points outside the archive's directory; do not use it."
+                )
         yield archive
 
 
 def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
-    """Content of a member, at most `MAX_JSON_BYTES`; raises :class:`DataError` if it is larger or damaged."""
+    """Content of a member, at most `MAX_JSON_BYTES`; raises :class:`DataError` if it is larger or
+    damaged.
+    """
     return b"".join(member_blocks(archive, name, MAX_JSON_BYTES))
 
 
 def member_blocks(archive: zipfile.ZipFile, name: str, most: int) -> Iterator[bytes]:
-    """A member's content in blocks, so that memory use does not depend on the size it states; at most ``most`` bytes.
+    """A member's content in blocks, so that memory use does not depend on the size it states; at
+    most ``most`` bytes.
 
     Raises:
         DataError: the member is larger or damaged, or its compression has no such blocks.
@@ -89,9 +112,16 @@ def member_blocks(archive: zipfile.ZipFile, name: str, most: int) -> Iterator[by
     member = archive.getinfo(name)
     place = f"{archive.filename}: member {name}"
     if member.file_size > most:
-        raise DataError(f"{place} has {member.file_size:,} bytes, more than the limit of {most:,}; do not use it.")
-    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # zipfile unpacks others in one go
-        raise DataError(f"{place} is compressed by method {member.compress_type}, expected deflate; compress it again.")
+        raise DataError(
+            f"{place} has {member.file_size:,} bytes, more than the limit of {most:,}; do not use it."
+        )
+    if member.compress_type not in (
+        zipfile.ZIP_STORED,
+        zipfile.ZIP_DEFLATED,
+    ):  # zipfile unpacks others in one go
+        raise DataError(
+            f"{place} is compressed by method {member.compress_type}, expected deflate; compress it again."
+        )
     try:
         with archive.open(member) as stream:
             while block := stream.read(2**20):
@@ -100,8 +130,12 @@ def member_blocks(archive: zipfile.ZipFile, name: str, most: int) -> Iterator[by
         raise DataError(f"{place} is damaged ({error}); fetch the archive again.") from error
 
 
-def extract(archive: zipfile.ZipFile, names: set[str], folder: Path, progress: Progress | None = None) -> None:
-    """Unpack the members ``names`` below ``folder``; raises :class:`DataError` if one is damaged."""
+def extract(
+    archive: zipfile.ZipFile, names: set[str], folder: Path, progress: Progress | None = None
+) -> None:
+    """Unpack the members ``names`` below ``folder``; raises :class:`DataError` if one is
+    damaged.
+    """
     try:
         for number, name in enumerate(sorted(names), start=1):
             path = folder / name
@@ -117,17 +151,20 @@ def extract(archive: zipfile.ZipFile, names: set[str], folder: Path, progress: P
 
 
 def picture_suffix(data: bytes) -> str:
-    """The suffix of a picture's file by its first bytes; ``.bin`` for another format than JPEG and PNG."""
+    """The suffix of a picture's file by its first bytes; ``.bin`` for another format than JPEG and
+    PNG.
+    """
     if data.startswith(b"\xff\xd8\xff"):
         return ".jpg"
     return ".png" if data.startswith(b"\x89PNG") else ".bin"
 
 
 class Release:
-    """The files of a release, for `Benchmark.read`: the file or directory ``source``, and the directory ``media`` of
-    pictures (by default ``source``, or the directory of a file of rows). ZIP archives in directories that are named
-    here count as unpacked where they are; no other archive is opened. ``keep`` is the directory for pictures that are
-    in archives or rows; None to read rows alone.
+    """The files of a release, for `Benchmark.read`: the file or directory ``source``, and the
+    directory ``media`` of pictures (by default ``source``, or the directory of a file of rows). ZIP
+    archives in directories that are named here count as unpacked where they are; no other archive
+    is opened. ``keep`` is the directory for pictures that are in archives or rows; None to read
+    rows alone.
 
     Raises:
         UsageError: there is no such file or directory.
@@ -135,7 +172,9 @@ class Release:
 
     def __init__(self, source: Path, media: Path | None = None, keep: Path | None = None) -> None:
         if not source.exists():
-            raise UsageError(f"--source {source}: there is no such file or directory; check the path.")
+            raise UsageError(
+                f"--source {source}: there is no such file or directory; check the path."
+            )
         self.source = source
         self.folder = media or (source if self._is_whole else source.parent)
         self._named = media is not None or self._is_whole
@@ -145,7 +184,9 @@ class Release:
 
     @property
     def media_root(self) -> Path:
-        """Where the pictures are that rows have named so far: ``media`` for those that were kept."""
+        """Where the pictures are that rows have named so far: ``media`` for those that were
+        kept.
+        """
         in_archive = self._kept or self._packed or self.folder.is_file()
         return Path("media") if in_archive else self.folder
 
@@ -155,9 +196,9 @@ class Release:
         return self.source.is_dir() or self.source.suffix == ".zip"
 
     def rows(self, *patterns: str) -> Iterator[SourceRow]:
-        """The rows of the files that match the first of ``patterns`` that any does, in order of their names. Patterns
-        are paths such as ``data/test-*.parquet``, below any directory; files are Parquet, CSV, or JSON (lines, or one
-        list).
+        """The rows of the files that match the first of ``patterns`` that any does, in order of
+        their names. Patterns are paths such as ``data/test-*.parquet``, below any directory; files
+        are Parquet, CSV, or JSON (lines, or one list).
 
         Raises:
             UsageError: no file matches.
@@ -172,16 +213,23 @@ class Release:
             found = [entry for entry in entries if fnmatch(f"/{entry[0]}", f"*/{pattern}")]
             if found:
                 for name, archive in found:
-                    yield from _read(self.source / name) if archive is None else _read_packed(archive, name)
+                    yield from (
+                        _read(self.source / name)
+                        if archive is None
+                        else _read_packed(archive, name)
+                    )
                 return
-        raise UsageError(f"{self.source}: has no file {' or '.join(patterns)}; give the directory that does.")
+        raise UsageError(
+            f"{self.source}: has no file {' or '.join(patterns)}; give the directory that does."
+        )
 
     def picture(self, value: object, field: str, where: Where, stem: str = "") -> str:
         """The name, in a record's ``media``, of the picture in ``field`` of a row.
 
-        ``value`` is the end of its path, such as ``images/1.png``, its bytes, or a cell of ``datasets`` with them. The
-        name of bytes is ``stem`` with a suffix; by default, pictures with equal bytes have one name. Raises
-        :class:`DataError` if it is none of these, the path fits several files, or the stem several pictures.
+        ``value`` is the end of its path, such as ``images/1.png``, its bytes, or a cell of
+        ``datasets`` with them. The name of bytes is ``stem`` with a suffix; by default, pictures
+        with equal bytes have one name. Raises :class:`DataError` if it is none of these, the path
+        fits several files, or the stem several pictures.
         """
         data = value.get("bytes") if isinstance(value, Mapping) else value
         if isinstance(data, bytes) and data:
@@ -200,16 +248,25 @@ class Release:
         if isinstance(value, Mapping):
             value = value.get("path")
         if not is_path_below(value):
-            raise wrong(where, field, value, "a picture, or a path such as pictures/1.png below the media directory")
+            raise wrong(
+                where,
+                field,
+                value,
+                "a picture, or a path such as pictures/1.png below the media directory",
+            )
         name = str(PurePosixPath(value))
         same = self._pictures.get(PurePosixPath(name).name, ())
         found = [entry for entry in same if f"/{entry[0]}".endswith(f"/{name}")]
         found = (
-            [entry for entry in found if entry[0] == name] or [entry for entry in found if entry[1] is None] or found
+            [entry for entry in found if entry[0] == name]
+            or [entry for entry in found if entry[1] is None]
+            or found
         )
         if len({path for path, _ in found}) > 1:
             paths = first_names(sorted(path for path, _ in found), 3)
-            raise DataError(f"{where}: field `{field}` is {name}, which fits several files ({paths}); remove others.")
+            raise DataError(
+                f"{where}: field `{field}` is {name}, which fits several files ({paths}); remove others."
+            )
         if not found:
             return name  # missing pictures are refused, or counted, together
         path, archive = found[0]
@@ -236,7 +293,9 @@ class Release:
 
 
 def _listed(folder: Path, *, archives: bool = True) -> dict[str, list[_Entry]]:
-    """The files in a directory or an archive by their names; with ``archives``, also those in archives there."""
+    """The files in a directory or an archive by their names; with ``archives``, also those in
+    archives there.
+    """
     files: dict[str, list[_Entry]] = defaultdict(list)
     paths = [folder]
     if folder.is_dir():
@@ -262,7 +321,9 @@ def _read(path: Path) -> Iterator[SourceRow]:
 
 def _read_packed(archive: Path, name: str) -> Iterator[SourceRow]:
     if not name.endswith((".json", ".jsonl")):
-        raise DataError(f"{archive}: {name} is in the archive, from which only JSON is read; unpack it.")
+        raise DataError(
+            f"{archive}: {name} is in the archive, from which only JSON is read; unpack it."
+        )
     with open_archive(archive) as opened:
         yield from read_json(read_member(opened, name), PurePosixPath(name).name)
 
@@ -271,8 +332,12 @@ WORKERS = 8  # maximum number of requests in flight
 ATTEMPTS = 5  # per picture, including the first
 PAUSE = 0.5  # the n-th pause is random, up to PAUSE * 2**n seconds, at most 30; Retry-After takes precedence
 SILENCE, LONGEST = 30.0, 300.0
-"""Seconds without a byte after which an attempt fails; the longest wait that a server may ask for."""
-GIVE_UP = 8  # consecutive pictures without an answer after which the server is considered unreachable
+"""Seconds without a byte after which an attempt fails; the longest wait that a server may ask
+for.
+"""
+GIVE_UP = (
+    8  # consecutive pictures without an answer after which the server is considered unreachable
+)
 
 
 def fetch_pictures(
@@ -281,8 +346,9 @@ def fetch_pictures(
     *,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, MediaError]:
-    """Fetch the picture at each of ``urls``; return the errors of those that could not be fetched, by key. ``keep`` is
-    called with a key and the bytes of its picture, by one thread at a time."""
+    """Fetch the picture at each of ``urls``; return the errors of those that could not be fetched,
+    by key. ``keep`` is called with a key and the bytes of its picture, by one thread at a time.
+    """
     import httpx
     import tenacity
 
@@ -293,7 +359,11 @@ def fetch_pictures(
 
     def pause(state: tenacity.RetryCallState) -> float:
         error = state.outcome.exception() if state.outcome is not None else None
-        after = error.response.headers.get("retry-after", "") if isinstance(error, httpx.HTTPStatusError) else ""
+        after = (
+            error.response.headers.get("retry-after", "")
+            if isinstance(error, httpx.HTTPStatusError)
+            else ""
+        )
         is_seconds = after.isdecimal() and len(after) < 9  # it may be a date
         return min(float(after), LONGEST) if is_seconds else float(backoff(state))
 
@@ -339,7 +409,9 @@ def fetch_pictures(
     )
     with client, ThreadPoolExecutor(max_workers=WORKERS) as pool:
         try:
-            for number, (key, error) in enumerate(zip(urls, pool.map(settle, urls), strict=True), start=1):
+            for number, (key, error) in enumerate(
+                zip(urls, pool.map(settle, urls), strict=True), start=1
+            ):
                 if error is not None:
                     failed[key] = error
                 if progress is not None:
@@ -351,12 +423,16 @@ def fetch_pictures(
 
 
 def _download(client: Client, url: str) -> bytes:
-    """The content of ``url``; raises `httpx.HTTPStatusError` for statuses after which it is requested again."""
+    """The content of ``url``; raises `httpx.HTTPStatusError` for statuses after which it is
+    requested again.
+    """
     import httpx
     from huggingface_hub import constants, get_token
 
     login = {}
-    if urlsplit(url)[:2] == urlsplit(constants.ENDPOINT)[:2]:  # httpx strips the token from redirects to other hosts
+    if (
+        urlsplit(url)[:2] == urlsplit(constants.ENDPOINT)[:2]
+    ):  # httpx strips the token from redirects to other hosts
         if constants.HF_HUB_OFFLINE:
             raise DataError(
                 f"{_host(url)}: HF_HUB_OFFLINE is set, so {url} cannot be fetched; unset it, or "
@@ -368,7 +444,9 @@ def _download(client: Client, url: str) -> bytes:
     with client.stream("GET", url, headers=login) as response:
         status = response.status_code
         if status in (408, 425, 429) or status >= 500:
-            raise httpx.HTTPStatusError(f"status {status}", request=response.request, response=response)
+            raise httpx.HTTPStatusError(
+                f"status {status}", request=response.request, response=response
+            )
         if status in (401, 403):
             raise DataError(
                 f"{_host(url)}: refuses {url} (status {status}); accept the dataset's terms on its page and log in "
@@ -391,7 +469,9 @@ def _host(url: str) -> str:
 def located(
     source: str, hub: str, *patterns: str, revision: str | None = None, file: str = "file"
 ) -> tuple[Path, Source]:
-    """The files of a release, fetched from the ``hub`` if so asked, and what the manifest says of their origin."""
+    """The files of a release, fetched from the ``hub`` if so asked, and what the manifest says of
+    their origin.
+    """
     if source == "hub":
         folder, commit = hub_tree(hub, *patterns, revision=revision)
         return folder, Source(kind="hub", name=hub, revision=commit)
@@ -402,14 +482,19 @@ def located(
 
 
 def hub_tree(name: str, *patterns: str, revision: str | None = None) -> tuple[Path, str | None]:
-    """The files of a hub dataset that match one of ``patterns``, and their commit; a local directory ``name`` stays as
-    it is."""
+    """The files of a hub dataset that match one of ``patterns``, and their commit; a local
+    directory ``name`` stays as it is.
+    """
     if Path(name).is_dir():
         return Path(name), None
     from huggingface_hub import snapshot_download
 
     try:
-        folder = Path(snapshot_download(name, repo_type="dataset", revision=revision, allow_patterns=list(patterns)))
+        folder = Path(
+            snapshot_download(
+                name, repo_type="dataset", revision=revision, allow_patterns=list(patterns)
+            )
+        )
     except Exception as error:  # network, TLS, proxy, missing repository or file: the hub's client raises many types
         raise DataError(
             f"{name}: {', '.join(patterns)} cannot be fetched from the hub ({type(error).__name__}); to work without "

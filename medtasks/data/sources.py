@@ -29,7 +29,9 @@ def _with_distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         keys = [key for key, _ in pairs]
-        raise ValueError(f"the key {shown(next(key for key in keys if keys.count(key) > 1))} is repeated")
+        raise ValueError(
+            f"the key {shown(next(key for key in keys if keys.count(key) > 1))} is repeated"
+        )
     return fields
 
 
@@ -58,13 +60,15 @@ def first_bytes(path: Path) -> bytes:
 
 
 def read_jsonl(path: Path) -> Iterator[SourceRow]:
-    """Rows of a JSONL or JSON file, as :func:`read_json` reads them; also raises if the file cannot be read."""
+    """Rows of a JSONL or JSON file, as :func:`read_json` reads them; also raises if the file cannot
+    be read.
+    """
     yield from read_json(content_of(path), path.name)
 
 
 def read_json(data: bytes, file: str) -> Iterator[SourceRow]:
-    """The objects of a list, or objects one after the other, each on one or more lines; ``file`` is for messages. A
-    row's place is its number in the list, or else the line of its opening brace.
+    """The objects of a list, or objects one after the other, each on one or more lines; ``file`` is
+    for messages. A row's place is its number in the list, or else the line of its opening brace.
 
     Raises:
         DataError: the content is empty, not UTF-8, not valid JSON, or a row is not an object.
@@ -76,7 +80,9 @@ def read_json(data: bytes, file: str) -> Iterator[SourceRow]:
     if listed:
         position = _after_blanks(text, position + 1)
     if text[position:].rstrip() in ("", "]" if listed else ""):
-        raise DataError(f"{file}: the file is empty, expected at least one JSON object; fetch it again.")
+        raise DataError(
+            f"{file}: the file is empty, expected at least one JSON object; fetch it again."
+        )
     while listed or position < len(text):
         number += 1
         where = Where(file, number, unit="row") if listed else Where(file, line)
@@ -94,7 +100,10 @@ def read_json(data: bytes, file: str) -> Iterator[SourceRow]:
                 f"{file}, line {error.lineno}, column {error.colno}: not valid JSON ({error.msg}) in the object that "
                 f"begins in {where.unit} {where.line}; fix it, or fetch the file again."
             ) from error
-        except (ValueError, RecursionError) as error:  # a number of thousands of digits, thousands of brackets
+        except (
+            ValueError,
+            RecursionError,
+        ) as error:  # a number of thousands of digits, thousands of brackets
             raise DataError(f"{where}: not readable JSON ({error}); fix it.") from error
         if not isinstance(row, dict):
             raise DataError(f"{where}: found {type(row).__name__}, expected a JSON object; fix it.")
@@ -103,14 +112,16 @@ def read_json(data: bytes, file: str) -> Iterator[SourceRow]:
         position = following
 
 
-_SEPARATOR_LINE = re.compile(r'\s*"?sep=(?P<separator>[,;\t|:])"?[ ,;\t]*(?:\r\n|[\r\n])', re.IGNORECASE)
+_SEPARATOR_LINE = re.compile(
+    r'\s*"?sep=(?P<separator>[,;\t|:])"?[ ,;\t]*(?:\r\n|[\r\n])', re.IGNORECASE
+)
 
 
 def separator_of(text: str) -> tuple[str, int]:
     """What separates the columns of a CSV text, and where its header begins.
 
-    It is what a first line such as ``sep=;`` says, which spreadsheet programs write and read; else commas, or tabs or
-    semicolons if the header has more of these.
+    It is what a first line such as ``sep=;`` says, which spreadsheet programs write and read; else
+    commas, or tabs or semicolons if the header has more of these.
     """
     stated = _SEPARATOR_LINE.match(text)
     if stated is not None:
@@ -120,8 +131,9 @@ def separator_of(text: str) -> tuple[str, int]:
 
 
 def read_csv_rows(path: Path) -> list[SourceRow]:
-    """The rows of a CSV file with a header, as strings, separated as :func:`separator_of` finds; a row may span lines.
-    What is wrong is a :class:`DataError` with file, line and fix."""
+    """The rows of a CSV file with a header, as strings, separated as :func:`separator_of` finds; a
+    row may span lines. What is wrong is a :class:`DataError` with file, line and fix.
+    """
     text = decoded(content_of(path), path.name)
     before = csv.field_size_limit(max(len(text), 131072))  # a long response is no error
     delimiter, begin = separator_of(text)
@@ -133,7 +145,9 @@ def read_csv_rows(path: Path) -> list[SourceRow]:
             if cells and not names:
                 names = [name.strip() for name in cells]
                 if twice := sorted({name for name in names if names.count(name) > 1}):
-                    raise DataError(f"{where}: column {twice[0][:60]!r} is duplicated in the header; rename one.")
+                    raise DataError(
+                        f"{where}: column {twice[0][:60]!r} is duplicated in the header; rename one."
+                    )
             elif len(cells) not in (0, len(names)):
                 raise DataError(
                     f"{where}: found {len(cells)} cells, expected {len(names)} as in the header; quote cells with "
@@ -147,7 +161,9 @@ def read_csv_rows(path: Path) -> list[SourceRow]:
     finally:
         csv.field_size_limit(before)
     if not rows:
-        found, expected = ("has only a header", "rows below it") if names else ("is empty", "a header and rows")
+        found, expected = (
+            ("has only a header", "rows below it") if names else ("is empty", "a header and rows")
+        )
         raise DataError(f"{path}: the file {found}, expected {expected}; write or fetch it again.")
     return rows
 
@@ -164,12 +180,16 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-"""Encodings other than UTF-8 by the mark at the beginning of a file; the mark of UTF-32 begins like that of UTF-16."""
+"""Encodings other than UTF-8 by the mark at the beginning of a file; the mark of UTF-32 begins like
+that of UTF-16.
+"""
 
 
 def encoding_of(data: bytes) -> str:
     """The encoding of a file by its first four bytes, UTF-8 without a mark."""
-    return next((encoding for mark, encoding in _MARKS.items() if data.startswith(mark)), "utf-8-sig")
+    return next(
+        (encoding for mark, encoding in _MARKS.items() if data.startswith(mark)), "utf-8-sig"
+    )
 
 
 def decoded(data: bytes, file: str) -> str:
@@ -179,7 +199,9 @@ def decoded(data: bytes, file: str) -> str:
         DataError: it is not; names the line.
     """
     if data.startswith(ZIP_MARK):
-        raise DataError(f"{file}: a ZIP archive or a workbook, expected text; unpack it, or save it as CSV.")
+        raise DataError(
+            f"{file}: a ZIP archive or a workbook, expected text; unpack it, or save it as CSV."
+        )
     encoding = encoding_of(data)
     try:
         return data.decode(encoding)
@@ -194,4 +216,6 @@ def decoded(data: bytes, file: str) -> str:
 def read_table(module: str, name: str, kind: type[T]) -> T:
     """Our YAML file ``name``, which lies beside the code in the file ``module``, as a ``kind``."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # 20 times as fast
-    return TypeAdapter(kind).validate_python(yaml.load(Path(module).with_name(name).read_bytes(), loader))
+    return TypeAdapter(kind).validate_python(
+        yaml.load(Path(module).with_name(name).read_bytes(), loader)
+    )

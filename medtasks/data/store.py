@@ -1,5 +1,6 @@
-"""``medtasks prepare``: from records to prepared data, in a hidden directory that replaces the finished one when
-complete; and the prepared data of a benchmark, or its miniature."""
+"""``medtasks prepare``: from records to prepared data, in a hidden directory that replaces the
+finished one when complete; and the prepared data of a benchmark, or its miniature.
+"""
 
 from __future__ import annotations
 
@@ -40,25 +41,42 @@ from medtasks.core.files import held, recover_directory, replace_directory, temp
 from medtasks.core.schema import shown
 from medtasks.core.text import first_names
 from medtasks.data.media.images import KnownMedia, MediaIndex, index_media
-from medtasks.data.prepared import DataManifest, Prepared, Source, data_root, is_mini, open_directory
+from medtasks.data.prepared import (
+    DataManifest,
+    Prepared,
+    Source,
+    data_root,
+    is_mini,
+    open_directory,
+)
 from medtasks.data.release import Progress, Release, hub_tree
 from medtasks.data.writing import Contents, Exclusions, media_of, remove_other_media, write_contents
 
 NAMED = 10
-_KEPT = Path("media")  # in the prepared data: pictures that were fetched, unpacked, or taken out of rows
+_KEPT = Path(
+    "media"
+)  # in the prepared data: pictures that were fetched, unpacked, or taken out of rows
 
 T = TypeVar("T", bound=BaseModel)
 
 Bars = Callable[[str], AbstractContextManager[Progress]]  # opens a progress bar with that title
 Out = Annotated[
     Path | None,
-    typer.Option("--out", help="Directory to prepare into (default: below MEDTASKS_DATA).", show_default=False),
+    typer.Option(
+        "--out",
+        help="Directory to prepare into (default: below MEDTASKS_DATA).",
+        show_default=False,
+    ),
 ]
-Workers = Annotated[int, typer.Option("--workers", help="Threads that verify pictures; 0 chooses a number.", min=0)]
+Workers = Annotated[
+    int, typer.Option("--workers", help="Threads that verify pictures; 0 chooses a number.", min=0)
+]
 
 
 class Options(TypedDict, total=False):
-    """Options of every ``medtasks prepare`` command, a listener to progress, and whether these are miniature data."""
+    """Options of every ``medtasks prepare`` command, a listener to progress, and whether these are
+    miniature data.
+    """
 
     references_only: Annotated[
         bool,
@@ -76,15 +94,20 @@ class PictureOptions(Options, total=False):
     """Those of a benchmark whose rows are refused unless they have all of their pictures."""
 
     allow_missing_media: Annotated[
-        bool, typer.Option("--allow-missing-media", help="Leave out rows without pictures and count them.")
+        bool,
+        typer.Option(
+            "--allow-missing-media", help="Leave out rows without pictures and count them."
+        ),
     ]
 
 
 @dataclass
 class Preparation:
-    """A directory beside the finished data (``out``, by default below the data root), as a context manager that locks
-    these against other preparations. The files of an interrupted one are reused. Entering raises :class:`UsageError` if
-    ``out`` is not prepared data, or has media that data without media would replace."""
+    """A directory beside the finished data (``out``, by default below the data root), as a context
+    manager that locks these against other preparations. The files of an interrupted one are reused.
+    Entering raises :class:`UsageError` if ``out`` is not prepared data, or has media that data
+    without media would replace.
+    """
 
     name: str
     out: Path | None
@@ -105,7 +128,9 @@ class Preparation:
         with ExitStack() as stack:
             try:
                 self.target.parent.mkdir(parents=True, exist_ok=True)
-                stack.enter_context(held(self.target, "prepared", ", or give another directory with --out"))
+                stack.enter_context(
+                    held(self.target, "prepared", ", or give another directory with --out")
+                )
                 recover_directory(self.target)
                 foreign = self.target.exists() and not (self.target / "manifest.json").is_file()
                 if foreign and (not self.target.is_dir() or any(self.target.iterdir())):
@@ -113,7 +138,10 @@ class Preparation:
                         f"{self.target}: exists and does not contain prepared data; give a new directory with --out."
                     )
                 with contextlib.suppress(DataError):  # no readable data there
-                    if self.references_only and not open_directory(self.target).manifest.references_only:
+                    if (
+                        self.references_only
+                        and not open_directory(self.target).manifest.references_only
+                    ):
                         raise UsageError(
                             f"{self.target}: already has prepared data with media; give another directory with --out."
                         )
@@ -129,11 +157,17 @@ class Preparation:
         self._held.close()
 
     @contextmanager
-    def progress_log(self, name: str, kind: type[T]) -> Iterator[tuple[list[T], Callable[[T], None]]]:
-        """What interrupted passes wrote to the log ``name``, and a function that appends an entry to it."""
+    def progress_log(
+        self, name: str, kind: type[T]
+    ) -> Iterator[tuple[list[T], Callable[[T], None]]]:
+        """What interrupted passes wrote to the log ``name``, and a function that appends an entry
+        to it.
+        """
         log = self.directory / f"{name}.progress.jsonl"
         known: list[T] = []
-        for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else ():
+        for line in (
+            log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else ()
+        ):
             with contextlib.suppress(ValidationError):  # the line that a crash cut off
                 known.append(kind.model_validate_json(line))
         with log.open("a", encoding="utf-8", buffering=1) as stream:
@@ -143,7 +177,9 @@ class Preparation:
     def index(self, root: Path, names: set[str], progress: Progress | None = None) -> MediaIndex:
         """Verify ``names`` below ``root``, except those that an interrupted pass has verified."""
         with self.progress_log("media", KnownMedia) as (known, write):
-            return index_media(root, names, workers=self.workers, known=known, write=write, progress=progress)
+            return index_media(
+                root, names, workers=self.workers, known=known, write=write, progress=progress
+            )
 
     def finish(
         self,
@@ -154,11 +190,14 @@ class Preparation:
         details: Mapping[str, Mapping[str, int]] | None = None,
         unavailable: Mapping[str, MediaError] | None = None,
     ) -> Prepared:
-        """Verify the pictures of ``records`` below ``root`` (unless references only), and write the rows that are left.
-        ``unavailable`` are the media that could not be fetched, and why."""
+        """Verify the pictures of ``records`` below ``root`` (unless references only), and write the
+        rows that are left. ``unavailable`` are the media that could not be fetched, and why.
+        """
         if not records:
             raise DataError(f"{source.name}: has no row, expected at least one; fetch it again.")
-        names = set() if self.references_only else {name for record in records for name in record.media}
+        names = (
+            set() if self.references_only else {name for record in records for name in record.media}
+        )
         not_fetched = {name: error for name, error in (unavailable or {}).items() if name in names}
         files = self._files_below(root)
         index = self.index(files, names - not_fetched.keys(), self.progress)
@@ -167,7 +206,9 @@ class Preparation:
             raise _unusable(records, index.errors)
         left_out = dict(_without_pictures(records, index.errors, files))
         if len(left_out) == len(records):
-            raise DataError(f"{source.name}: no row is left, because none has a picture; check --images.")
+            raise DataError(
+                f"{source.name}: no row is left, because none has a picture; check --images."
+            )
         return self.complete(source, records, root, index, details or {}, left_out=left_out)
 
     def complete(
@@ -181,9 +222,11 @@ class Preparation:
         left_out: Mapping[str, str] | None = None,
         original: DataManifest | None = None,
     ) -> Prepared:
-        """Write records, media index and manifest, and replace ``target``. Records that are ``left_out``, a reason by
-        sample id, are counted, and the media with errors are named. ``original`` is the manifest of the prepared data
-        that the records were made of: what was left out then is not there now, and all media of ``index`` are kept."""
+        """Write records, media index and manifest, and replace ``target``. Records that are
+        ``left_out``, a reason by sample id, are counted, and the media with errors are named.
+        ``original`` is the manifest of the prepared data that the records were made of: what was
+        left out then is not there now, and all media of ``index`` are kept.
+        """
         if original is not None:
             kept, exclusions = records, Exclusions.of_manifest(original)
         else:
@@ -222,7 +265,9 @@ class Preparation:
 
 
 def _unusable(records: Sequence[Record], errors: Mapping[str, MediaError]) -> MediaError:
-    rows = first_names(str(row) for row, record in enumerate(records, start=1) if errors.keys() & set(record.media))
+    rows = first_names(
+        str(row) for row, record in enumerate(records, start=1) if errors.keys() & set(record.media)
+    )
     named = " ".join(map(str, [*errors.values()][:NAMED]))
     rest = f" And {len(errors) - NAMED} more." if len(errors) > NAMED else ""
     return MediaError(
@@ -234,7 +279,9 @@ def _unusable(records: Sequence[Record], errors: Mapping[str, MediaError]) -> Me
 def _without_pictures(
     records: Sequence[Record], errors: Mapping[str, MediaError], files: Path
 ) -> Iterator[tuple[str, str]]:
-    """The id of each record that lacks a usable picture, and whether that is missing or unreadable."""
+    """The id of each record that lacks a usable picture, and whether that is missing or
+    unreadable.
+    """
     for record in records:
         unusable = [name for name in record.media if name in errors]
         if unusable:
@@ -250,24 +297,34 @@ def prepare_package(
     media: Path | None = None,
     **options: Unpack[PictureOptions],
 ) -> Prepared:
-    """Prepare the records that ``benchmark.read`` yields of the release ``source`` (``hub``: of `Benchmark.hub`).
-    Pictures are below ``media`` (default: ``source``), in ZIP archives there, or in the rows."""
+    """Prepare the records that ``benchmark.read`` yields of the release ``source`` (``hub``: of
+    `Benchmark.hub`). Pictures are below ``media`` (default: ``source``), in ZIP archives there, or
+    in the rows.
+    """
     if benchmark.read is None:
-        raise UsageError(f"{benchmark.name} cannot read data; its package must set `read` of the Benchmark.")
+        raise UsageError(
+            f"{benchmark.name} cannot read data; its package must set `read` of the Benchmark."
+        )
     origin = Source(kind="package", name=source.name)
     if str(source) == "hub" and not source.exists():
         if not benchmark.hub:
-            raise UsageError(f"{benchmark.name} is not on the hub; give its files with --source DIR.")
+            raise UsageError(
+                f"{benchmark.name} is not on the hub; give its files with --source DIR."
+            )
         source, commit = hub_tree(*benchmark.hub)
         origin = Source(kind="hub", name=benchmark.hub[0], revision=commit)
     with Preparation(benchmark.name, out, **options) as place:
-        release = Release(source, media, None if place.references_only else place.directory / "media")
+        release = Release(
+            source, media, None if place.references_only else place.directory / "media"
+        )
         records: list[Record] = []
         try:
             for record in benchmark.read(release):
                 if not isinstance(record, benchmark.record):
                     found, expected = type(record).__name__, benchmark.record.__name__
-                    raise DataError(f"{benchmark.name}: read() returned a {found}, expected {expected}.")
+                    raise DataError(
+                        f"{benchmark.name}: read() returned a {found}, expected {expected}."
+                    )
                 records.append(record)
         except MedtasksError:
             raise
@@ -278,28 +335,37 @@ def prepare_package(
             ) from error
         names = [record.sample_id for record in records]
         if twice := sorted(name for name, times in Counter(names).items() if times > 1):
-            rows = first_names(str(row) for row, name in enumerate(names, start=1) if name == twice[0])
+            rows = first_names(
+                str(row) for row, name in enumerate(names, start=1) if name == twice[0]
+            )
             where = f"{shown(twice[0])} (rows {rows})"
-            raise DataError(f"{source}: {len(twice)} sample ids are duplicated, such as {where}; make them unique.")
+            raise DataError(
+                f"{source}: {len(twice)} sample ids are duplicated, such as {where}; make them unique."
+            )
         release.unpack(place.progress)
         return place.finish(origin, records, release.media_root)
 
 
 def parameters_of(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
-    """The parameters of ``function``, with command options in place of ``**options: Unpack[Options]``."""
+    """The parameters of ``function``, with command options in place of ``**options:
+    Unpack[Options]``.
+    """
     defaults = inspect.signature(Preparation).parameters
     for parameter in inspect.signature(function, eval_str=True).parameters.values():
         if parameter.kind is not parameter.VAR_KEYWORD:
             yield parameter
             continue
-        for name, hint in sorted(get_type_hints(get_args(parameter.annotation)[0], include_extras=True).items()):
+        for name, hint in sorted(
+            get_type_hints(get_args(parameter.annotation)[0], include_extras=True).items()
+        ):
             if get_origin(hint) is Annotated:
                 yield defaults[name].replace(annotation=hint)
 
 
 def prepare_command(prepare: Callable[..., Prepared], title: str, *examples: str) -> PrepareCommand:
-    """The command whose options are the typer-annotated parameters of ``prepare``, which also takes ``progress``, a bar
-    headed ``title``; the first line of its docstring is the command's help."""
+    """The command whose options are the typer-annotated parameters of ``prepare``, which also takes
+    ``progress``, a bar headed ``title``; the first line of its docstring is the command's help.
+    """
 
     def run(bars: Bars, **options: Any) -> Iterator[Prepared]:
         with bars(title) as bar:
@@ -335,10 +401,14 @@ def open_prepared(benchmark: str) -> Prepared:
         is_prepared = (directory / "manifest.json").is_file()
         left = [] if is_prepared else [name for name in _PARTS if (directory / name).exists()]
     except OSError as error:
-        raise DamagedDataError(f"{directory}: cannot be read ({error.strerror}); give access to it.") from error
+        raise DamagedDataError(
+            f"{directory}: cannot be read ({error.strerror}); give access to it."
+        ) from error
     command = get_benchmark(benchmark).prepare
     if left:
-        raise DamagedDataError(f"{directory}: has {left[0]}, but no manifest.json; prepare the data again: {command}")
+        raise DamagedDataError(
+            f"{directory}: has {left[0]}, but no manifest.json; prepare the data again: {command}"
+        )
     if not is_prepared:
         raise NotPreparedError(
             f"{benchmark} is not prepared in {data_root()}; run: {command} "
@@ -425,7 +495,9 @@ def _make_mini(benchmark: str, work: Path) -> None:
         raise
     except Exception as error:
         where = raised_in(error)
-        raise MedtasksError(f"`mini` of benchmark {benchmark} fails {where}: {first_line(error)}.") from error
+        raise MedtasksError(
+            f"`mini` of benchmark {benchmark} fails {where}: {first_line(error)}."
+        ) from error
     try:
         prepare = known.prepare_mini or partial(prepare_package, known, mini=True)
         prepare(source, work / "prepared")
@@ -441,7 +513,9 @@ def _make_mini(benchmark: str, work: Path) -> None:
 def _code_hash(folder: Path) -> str:
     """Hash of a package's code and data; miniature data are prepared again after every change."""
     digest = hashlib.sha256()
-    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"):
+    for path in sorted(
+        path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"
+    ):
         text = path.suffix in (".py", ".json", ".jsonl", ".yaml")
         content = path.read_bytes() if text else str(path.stat().st_size).encode()
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + content + b"\0")

@@ -31,9 +31,15 @@ class Exclusions:
 
     @classmethod
     def of(
-        cls, records: Sequence[Record], left_out: Mapping[str, str], errors: Mapping[str, MediaError], files: Path
+        cls,
+        records: Sequence[Record],
+        left_out: Mapping[str, str],
+        errors: Mapping[str, MediaError],
+        files: Path,
     ) -> Exclusions:
-        """Of ``records`` those ``left_out``, a reason by sample id, with the ``errors`` of media below ``files``."""
+        """Of ``records`` those ``left_out``, a reason by sample id, with the ``errors`` of media
+        below ``files``.
+        """
         samples = tuple(record.sample_id for record in records if record.sample_id in left_out)
         media = {}
         for name, error in sorted(errors.items()):
@@ -47,7 +53,9 @@ class Exclusions:
 
 @dataclass(frozen=True)
 class Contents:
-    """What is written: the ``records`` that are kept, ``all_records`` of the source, and the media that these show."""
+    """What is written: the ``records`` that are kept, ``all_records`` of the source, and the media
+    that these show.
+    """
 
     source: Source
     records: Sequence[Record]
@@ -64,12 +72,16 @@ class Contents:
 def media_of(records: Sequence[Record], index: MediaIndex) -> MediaIndex:
     """The part of ``index`` that ``records`` show, entries in the order of their paths."""
     used = {name for record in records for name in record.media}
-    entries = sorted((entry for entry in index.entries if entry.path in used), key=lambda entry: entry.path)
+    entries = sorted(
+        (entry for entry in index.entries if entry.path in used), key=lambda entry: entry.path
+    )
     return MediaIndex(entries, index.errors, sorted(used.intersection(index.uniform)))
 
 
 def remove_other_media(folder: Path, media: Sequence[MediaEntry]) -> None:
-    """Delete files below ``folder`` that are not indexed: an abandoned preparation of another source may leave some."""
+    """Delete files below ``folder`` that are not indexed: an abandoned preparation of another
+    source may leave some.
+    """
     indexed = {folder / entry.path for entry in media}
     for path in folder.rglob("*"):
         if path.is_file() and path not in indexed:
@@ -78,7 +90,9 @@ def remove_other_media(folder: Path, media: Sequence[MediaEntry]) -> None:
 
 def write_contents(directory: Path, benchmark: Benchmark, contents: Contents) -> None:
     """Write ``records.jsonl``, ``media.jsonl`` and ``manifest.json``."""
-    _write_lines(directory / "records.jsonl", (record.model_dump(mode="json") for record in contents.records))
+    _write_lines(
+        directory / "records.jsonl", (record.model_dump(mode="json") for record in contents.records)
+    )
     _write_lines(directory / "media.jsonl", (_dumped_entry(entry) for entry in contents.media))
     manifest = _manifest(directory, benchmark, contents)
     text = canonical_json(manifest.model_dump(mode="json"), indent=1) + "\n"
@@ -95,14 +109,18 @@ def _write_lines(path: Path, rows: Iterator[dict[str, Any]]) -> None:
         path.write_text("".join(lines), encoding="utf-8")
     except UnicodeEncodeError as error:  # our records are checked, another package's may not be
         found = repr(error.object[error.start])
-        raise DataError(f"a string of the records has {found}, half a surrogate pair; fix it in the source.") from error
+        raise DataError(
+            f"a string of the records has {found}, half a surrogate pair; fix it in the source."
+        ) from error
 
 
 def _manifest(directory: Path, benchmark: Benchmark, contents: Contents) -> DataManifest:
     records, exclusions, details = contents.records, contents.exclusions, dict(contents.details)
     if twice := repeated(contents.all_records):
         details["oddities"] = {**details.get("oddities", {}), **twice}
-    kinds = Counter(kind for record in records for kind in (benchmark.kinds(record) if benchmark.kinds else ()))
+    kinds = Counter(
+        kind for record in records for kind in (benchmark.kinds(record) if benchmark.kinds else ())
+    )
     counts = Counts(
         rows=len(records),
         clusters=len({record.cluster for record in records}),

@@ -1,10 +1,11 @@
 """The only package that depends on lmms-eval's internals.
 
-lmms-eval calls :func:`model_manifests` (entry-point group ``lmms_eval.models``) before any task index exists. From
-there medtasks adds its task files to the index and wraps the evaluator's ``simple_evaluate`` (checks before, one
-sentence after an error) and ``evaluate``: the harness asks the model, medtasks stores the replies, scores them and
-writes the result directory (:mod:`medtasks.harness.evaluation`, imported only if our tasks are run). If anything fails
-before that, it is reported in one sentence, and the harness continues without medtasks.
+lmms-eval calls :func:`model_manifests` (entry-point group ``lmms_eval.models``) before any task
+index exists. From there medtasks adds its task files to the index and wraps the evaluator's
+``simple_evaluate`` (checks before, one sentence after an error) and ``evaluate``: the harness asks
+the model, medtasks stores the replies, scores them and writes the result directory
+(:mod:`medtasks.harness.evaluation`, imported only if our tasks are run). If anything fails before
+that, it is reported in one sentence, and the harness continues without medtasks.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ SUPPORTED = ">=0.7.3,<0.8"
 _WRAPPED = "__medtasks__"
 _DATASETS = "LMMS_EVAL_DATASETS_CACHE"
 _ARGUMENTS: ContextVar[Mapping[str, Any]] = ContextVar("arguments", default=MappingProxyType({}))
-"""The arguments of ``simple_evaluate``: ``evaluate`` does not receive those that select the model."""
+"""The arguments of ``simple_evaluate``: ``evaluate`` does not receive those that select the
+model.
+"""
 
 BACK_ENDS = {
     "medtasks_vlm": "medtasks.adapters.vlm.MedtasksVLM",
@@ -53,21 +56,25 @@ BACK_ENDS = {
 
 
 def model_manifests() -> list[Any]:
-    """The entry point: registers our tasks and returns our back-ends' manifests. A command line that cannot work ends
-    the process; any other failure is reported on standard error, and lmms-eval runs without medtasks."""
+    """The entry point: registers our tasks and returns our back-ends' manifests. A command line
+    that cannot work ends the process; any other failure is reported on standard error, and
+    lmms-eval runs without medtasks.
+    """
     try:
         from packaging.specifiers import SpecifierSet
 
         from medtasks.harness.command_line import check_this_process
 
         found = version("lmms-eval")
-        if not SpecifierSet(SUPPORTED).contains(found, prereleases=True):  # its internals may differ
+        if not SpecifierSet(SUPPORTED).contains(
+            found, prereleases=True
+        ):  # its internals may differ
             raise HarnessError(
                 f"medtasks works with lmms-eval {SUPPORTED}, but {found} is installed; "
                 f'install one that fits: pip install "lmms-eval{SUPPORTED}"'
             )
-        # A clone in the working directory: an editable installation is found by an import hook, and Python asks hooks
-        # last.
+        # A clone in the working directory: an editable installation is found by an import hook, and
+        # Python asks hooks last.
         if medtasks.__file__ is None:
             raise HarnessError(
                 f"{next(iter(medtasks.__path__))} hides the installed package of that name, because `python -m` looks "
@@ -77,7 +84,9 @@ def model_manifests() -> list[Any]:
         check_this_process(found)
         from lmms_eval.models.registry_v2 import ModelManifest
 
-        return [ModelManifest(model_id=name, chat_class_path=path) for name, path in BACK_ENDS.items()]
+        return [
+            ModelManifest(model_id=name, chat_class_path=path) for name, path in BACK_ENDS.items()
+        ]
     except Exception as error:
         _step_aside(error)
         return []
@@ -103,8 +112,10 @@ def run_tasks(
     gen_kwargs: str | None = None,
     batch_size: int = 1,
 ) -> Path:
-    """Evaluate ``tasks`` (all ours) with the harness in this process, and return the result directory. ``model`` is a
-    back-end, or the name of one; ``model_args`` are its arguments, or what identifies it."""
+    """Evaluate ``tasks`` (all ours) with the harness in this process, and return the result
+    directory. ``model`` is a back-end, or the name of one; ``model_args`` are its arguments, or
+    what identifies it.
+    """
     from lmms_eval import evaluator
     from lmms_eval.loggers import EvaluationTracker
     from lmms_eval.tasks import TaskManager
@@ -129,7 +140,11 @@ def run_tasks(
 
 
 def _step_aside(error: BaseException) -> None:
-    print(f"medtasks: {first_line(error)} (lmms-eval continues without medtasks)", file=sys.stderr, flush=True)
+    print(
+        f"medtasks: {first_line(error)} (lmms-eval continues without medtasks)",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 @functools.cache
@@ -144,7 +159,9 @@ def _watch_task_manager() -> None:
             index = original(self, include_path=include_path, include_defaults=include_defaults)
         try:
             # without either, the index would be empty
-            for name, entry in task_index().items() if include_defaults or include_path is None else ():
+            for name, entry in (
+                task_index().items() if include_defaults or include_path is None else ()
+            ):
                 taken, ours = index.setdefault(name, entry)["yaml_path"], entry["yaml_path"]
                 if Path(str(taken)).resolve() != Path(ours).resolve():
                     print(
@@ -163,7 +180,9 @@ def _watch_task_manager() -> None:
 
 @contextmanager
 def _parsed_by_libyaml() -> Iterator[None]:
-    """Have the index of tasks parse its 3,200 files in C: half of the time in which lmms-eval starts goes into them."""
+    """Have the index of tasks parse its 3,200 files in C: half of the time in which lmms-eval
+    starts goes into them.
+    """
     from lmms_eval.utils import ignore_constructor
 
     yaml: Any = import_module("yaml")
@@ -198,7 +217,9 @@ def _wrap_evaluator() -> None:
 def wrapped(
     original: Callable[..., Any], ours: Callable[[Callable[..., Any], inspect.BoundArguments], Any]
 ) -> Callable[..., Any]:
-    """A function called as ``original`` that returns what ``ours`` makes of ``original`` and the call."""
+    """A function called as ``original`` that returns what ``ours`` makes of ``original`` and the
+    call.
+    """
 
     @exit_with_sentence
     @functools.wraps(original)
@@ -217,11 +238,18 @@ def with_checks(original: Callable[..., Any], call: inspect.BoundArguments) -> A
 
     asked = call.arguments
     if not asked["tasks"]:
-        # The harness takes our task for a directory of that name below the working directory, and runs nothing.
+        # The harness takes our task for a directory of that name below the working directory, and
+        # runs nothing.
         given = [word.removeprefix("--tasks=") for word in sys.argv if word.startswith("--tasks=")]
         given += [name for option, name in pairwise(sys.argv) if option == "--tasks"]
-        asked["tasks"] = [name for name in given if Path(name).is_dir() and name in task_files()][:1]
-    ours = [load_spec(name).name for name in asked["tasks"] if isinstance(name, str) and name in task_files()]
+        asked["tasks"] = [name for name in given if Path(name).is_dir() and name in task_files()][
+            :1
+        ]
+    ours = [
+        load_spec(name).name
+        for name in asked["tasks"]
+        if isinstance(name, str) and name in task_files()
+    ]
     noted = _ARGUMENTS.set(asked)
     try:
         with interrupts_arrive():
@@ -242,13 +270,17 @@ def with_checks(original: Callable[..., Any], call: inspect.BoundArguments) -> A
         if isinstance(error, MedtasksError) or current_settings().debug:
             raise
         cause = error.__cause__ or error.__context__
-        while cause is not None and not isinstance(cause, MedtasksError):  # of a package that cannot be imported
+        while cause is not None and not isinstance(
+            cause, MedtasksError
+        ):  # of a package that cannot be imported
             cause = cause.__cause__ or cause.__context__
         if cause is None and not ours:
             raise
         ended = f"the harness ended the run: {first_line(error).rstrip('.')} (--verbosity DEBUG shows where)."
         raise MedtasksError(str(cause or ended)) from error
-    except KeyboardInterrupt as error:  # before or after the evaluation, for example while the model is loaded
+    except (
+        KeyboardInterrupt
+    ) as error:  # before or after the evaluation, for example while the model is loaded
         if not ours or asked["cli_args"] is None:
             raise
         raise stopped("run the same command again") from error
@@ -269,7 +301,9 @@ def with_our_scores(original: Callable[..., Any], call: inspect.BoundArguments) 
 
 
 def _our_entries(task_dict: Mapping[Any, Any]) -> Iterator[tuple[str, Any, Any]]:
-    """Name, specification and harness object of our tasks in a (nested) task dictionary; groups have None as object."""
+    """Name, specification and harness object of our tasks in a (nested) task dictionary; groups
+    have None as object.
+    """
     from medtasks.catalog.spec import load_specs
 
     specs = load_specs()
@@ -281,5 +315,7 @@ def _our_entries(task_dict: Mapping[Any, Any]) -> Iterator[tuple[str, Any, Any]]
             yield from _our_entries(value)
         elif name in specs:
             metadata = getattr(getattr(value, "config", None), "metadata", None)
-            if isinstance(metadata, dict) and "benchmark" in metadata:  # else the harness's own task of that name
+            if (
+                isinstance(metadata, dict) and "benchmark" in metadata
+            ):  # else the harness's own task of that name
                 yield name, specs[name], value

@@ -1,10 +1,11 @@
-"""The installed harness: the names of its tasks, and its back-ends: which can be used, how they present a prompt,
-which model they run, and what makes them answer every request.
+"""The installed harness: the names of its tasks, and its back-ends: which can be used, how they
+present a prompt, which model they run, and what makes them answer every request.
 
-Taken from lmms-eval 0.7.3 with transformers 4.57 and 5; ``benchmarks/backends`` tries them all. Chat back-ends get one
-user turn, media first, then the text. Simple ones get media and text separately and choose the order; some of either
-kind add a system prompt. Those that call a server send pictures as PNG, or as ``LMMS_IMAGE_ENCODE_FORMAT`` says. This
-changes scores, so it is in the protocol hash and in the model's identity.
+Taken from lmms-eval 0.7.3 with transformers 4.57 and 5; ``benchmarks/backends`` tries them all.
+Chat back-ends get one user turn, media first, then the text. Simple ones get media and text
+separately and choose the order; some of either kind add a system prompt. Those that call a server
+send pictures as PNG, or as ``LMMS_IMAGE_ENCODE_FORMAT`` says. This changes scores, so it is in the
+protocol hash and in the model's identity.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
 _TEXT_FIRST, _MEDIA_FIRST = "text before media", "media before text"
 _SIMPLE_ORDER = {
     **dict.fromkeys(("gpt4v", "openai"), _TEXT_FIRST),
-    **dict.fromkeys(("claude", "gemma3", "llava_hf", "qwen2_5_vl", "qwen2_vl", "qwen3_vl"), _MEDIA_FIRST),
+    **dict.fromkeys(
+        ("claude", "gemma3", "llava_hf", "qwen2_5_vl", "qwen2_vl", "qwen3_vl"), _MEDIA_FIRST
+    ),
 }
 _UNUSED_SYSTEM_PROMPT = ("chat.qwen2_5_vl",)  # have a ``system_prompt``, but do not send it
 SYSTEM_PROMPT = "task's system prompt"
@@ -44,7 +47,15 @@ _NOT_IDENTITY = frozenset(
 """Model arguments that do not change answers: a resumed run may change them."""
 _ELSEWHERE = _NOT_IDENTITY | {"base_url", "azure_endpoint", "work_dir", "httpx_trust_env"}
 """The same, and server addresses: a server's model is the same at every address."""
-_CHECKPOINT = ("pretrained", "model", "model_version", "model_name", "model_id", "model_path", "engine")
+_CHECKPOINT = (
+    "pretrained",
+    "model",
+    "model_version",
+    "model_name",
+    "model_id",
+    "model_path",
+    "engine",
+)
 """Names of the argument that selects the checkpoint, or the model of a server."""
 
 _PATTERNS = ("*.json", "*.jinja", "*.model", "*.txt", "*.safetensors", "*.bin", "*.py")
@@ -74,7 +85,10 @@ def presentation(lm: Any) -> dict[str, str]:
         if hasattr(lm, "image_first"):
             order = _MEDIA_FIRST if lm.image_first else _TEXT_FIRST
         found = {"interface": "simple", "order": order}
-    elif hasattr(lm, "client") and (encoding := os.environ.get("LMMS_IMAGE_ENCODE_FORMAT", "PNG").upper()) != "PNG":
+    elif (
+        hasattr(lm, "client")
+        and (encoding := os.environ.get("LMMS_IMAGE_ENCODE_FORMAT", "PNG").upper()) != "PNG"
+    ):
         found["pictures"] = f"{encoding}, quality {os.environ.get('LMMS_IMAGE_JPEG_QUALITY', '85')}"
     system, kind = getattr(lm, "system_prompt", None), "simple" if lm.is_simple else "chat"
     if isinstance(system, str) and system and f"{kind}.{name}" not in _UNUSED_SYSTEM_PROMPT:
@@ -83,9 +97,14 @@ def presentation(lm: Any) -> dict[str, str]:
 
 
 def task_presentation(lm: Any, spec: TaskSpec) -> dict[str, str]:
-    """:func:`presentation`, and what becomes of the task's system prompt if the back-end takes none."""
+    """:func:`presentation`, and what becomes of the task's system prompt if the back-end takes
+    none.
+    """
     in_text = spec.system_template is not None and not takes_system_prompt(lm)
-    return {**presentation(lm), **({SYSTEM_PROMPT: "at the beginning of the text"} if in_text else {})}
+    return {
+        **presentation(lm),
+        **({SYSTEM_PROMPT: "at the beginning of the text"} if in_text else {}),
+    }
 
 
 def has_unknown_prompts(lm: Any) -> bool:
@@ -94,25 +113,35 @@ def has_unknown_prompts(lm: Any) -> bool:
 
 
 def takes_system_prompt(lm: Any) -> bool:
-    """Whether a system turn of a prompt reaches the model. Simple back-ends get none. For others the chat template
-    decides, if there is one: some refuse such a turn, others leave it out."""
+    """Whether a system turn of a prompt reaches the model. Simple back-ends get none. For others
+    the chat template decides, if there is one: some refuse such a turn, others leave it out.
+    """
     if lm.is_simple:
         return False
     if isinstance(known := getattr(lm, "takes_system_prompt", None), bool):
         return known
-    return all(_renders_system_turn(one) for one in vars(lm).values() if hasattr(one, "apply_chat_template"))
+    return all(
+        _renders_system_turn(one)
+        for one in vars(lm).values()
+        if hasattr(one, "apply_chat_template")
+    )
 
 
 def _renders_system_turn(templated: Any) -> bool:
     def rendered(turns: list[dict[str, Any]]) -> str | None:
         try:
-            return str(templated.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
+            return str(
+                templated.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+            )
         except Exception:  # templates raise what they like
             return None
 
     mark = "medtasks-system-prompt"
     for content in (lambda text: [{"type": "text", "text": text}], lambda text: text):
-        turns = [{"role": "system", "content": content(mark)}, {"role": "user", "content": content("?")}]
+        turns = [
+            {"role": "system", "content": content(mark)},
+            {"role": "user", "content": content("?")},
+        ]
         if rendered(turns[1:]) is not None:  # the template reads content of this form
             return mark in (rendered(turns) or "")
     return True  # its template is elsewhere
@@ -138,7 +167,10 @@ def settings(asked: Mapping[str, Any], lm: Any) -> dict[str, Any]:
             "apply_chat_template", "num_fewshot", "repeats", "predict_only")  # fmt: skip
     found = {
         **{name: asked.get(name) for name in (*kept, "random_seed")},
-        **{f"{kind}_seed": asked.get(f"{kind}_random_seed") for kind in ("numpy", "torch", "fewshot")},
+        **{
+            f"{kind}_seed": asked.get(f"{kind}_random_seed")
+            for kind in ("numpy", "torch", "fewshot")
+        },
         "model_backend": f"{type(lm).__module__}.{type(lm).__name__} ({'simple' if lm.is_simple else 'chat'})",
     }
     if not isinstance(found["model"], str):
@@ -150,29 +182,42 @@ def settings(asked: Mapping[str, Any], lm: Any) -> dict[str, Any]:
 
 
 def described(lm: Any, model_args: Any) -> dict[str, Any]:
-    """The description of the model: our back-ends' own, for others the back-end (``model``), its ``checkpoint``, the
-    ``fingerprint`` of a local one, and all arguments that change answers. Secrets in ``model_args`` are redacted."""
+    """The description of the model: our back-ends' own, for others the back-end (``model``), its
+    ``checkpoint``, the ``fingerprint`` of a local one, and all arguments that change answers.
+    Secrets in ``model_args`` are redacted.
+    """
     if hasattr(lm, "describe"):
         own: dict[str, Any] = lm.describe()
         return own
     try:
-        given = {name: value for name, value in _parsed(model_args).items() if name not in _ELSEWHERE}
+        given = {
+            name: value for name, value in _parsed(model_args).items() if name not in _ELSEWHERE
+        }
     except ValueError:
         given = {}
     defaults = {}  # of arguments that name a checkpoint; those of subclasses count
     for kind in reversed(type(lm).__mro__):
-        for name, parameter in inspect.signature(vars(kind).get("__init__", object.__init__)).parameters.items():
+        for name, parameter in inspect.signature(
+            vars(kind).get("__init__", object.__init__)
+        ).parameters.items():
             if name in _CHECKPOINT and isinstance(parameter.default, str):
                 defaults[name] = parameter.default
     arguments, arranged = {**defaults, **given}, presentation(lm)
-    checkpoint = next((str(arguments[name]) for name in _CHECKPOINT if arguments.get(name) not in (None, "")), None)
+    checkpoint = next(
+        (str(arguments[name]) for name in _CHECKPOINT if arguments.get(name) not in (None, "")),
+        None,
+    )
     known = {} if checkpoint is None else {"checkpoint": checkpoint}
     if checkpoint is not None and (Path(checkpoint).expanduser() / "config.json").is_file():
         known |= fingerprint_of(checkpoint)
     return {
         "model": backend_name(lm),
         **known,
-        **{name: value for name, value in sorted(given.items()) if name not in (*_CHECKPOINT, *arranged)},
+        **{
+            name: value
+            for name, value in sorted(given.items())
+            if name not in (*_CHECKPOINT, *arranged)
+        },
         **({"presentation": arranged} if arranged else {}),
     }
 
@@ -180,11 +225,17 @@ def described(lm: Any, model_args: Any) -> dict[str, Any]:
 def _parsed(model_args: Any) -> dict[str, Any]:
     from lmms_eval.utils import simple_parse_args_string
 
-    return simple_parse_args_string(model_args) if isinstance(model_args, str) else dict(model_args or {})
+    return (
+        simple_parse_args_string(model_args)
+        if isinstance(model_args, str)
+        else dict(model_args or {})
+    )
 
 
 def fingerprint_of(checkpoint: str) -> dict[str, str]:
-    """``fingerprint`` and ``fingerprint_method`` of a checkpoint in a local directory; empty for any other."""
+    """``fingerprint`` and ``fingerprint_method`` of a checkpoint in a local directory; empty for
+    any other.
+    """
     directory = Path(checkpoint).expanduser()
     if not directory.is_dir():
         return {}
@@ -206,35 +257,51 @@ def adapter_facts(path: str | None) -> dict[str, str] | None:
     """Path and fingerprint of what changes a checkpoint's weights; None if nothing does."""
     if path is None:
         return None
-    return {"path": path, **{name: value for name, value in fingerprint_of(path).items() if name == "fingerprint"}}
+    return {
+        "path": path,
+        **{name: value for name, value in fingerprint_of(path).items() if name == "fingerprint"},
+    }
 
 
 # --- what answers every request ---
 
 
 def load_what_generates(model: str, *, force_simple: bool = False) -> None:
-    """Make back-ends that accept any checkpoint load the class that can generate. They look up the model's type in
-    tables of transformers that are keyed by configuration, find nothing, and load the bare model without its head."""
+    """Make back-ends that accept any checkpoint load the class that can generate. They look up the
+    model's type in tables of transformers that are keyed by configuration, find nothing, and load
+    the bare model without its head.
+    """
     from lmms_eval.models import MODEL_REGISTRY_V2
 
-    module: Any = sys.modules[MODEL_REGISTRY_V2.get_model_class(model, force_simple=force_simple).__module__]
+    module: Any = sys.modules[
+        MODEL_REGISTRY_V2.get_model_class(model, force_simple=force_simple).__module__
+    ]
     if {"AutoModel", "AutoModelForImageTextToText"} <= vars(module).keys():
         module.AutoModel = SimpleNamespace(from_pretrained=_generating)
 
 
 def _generating(name: str, **settings: Any) -> Any:
     """In place of ``AutoModel.from_pretrained``, which those back-ends use for every checkpoint."""
-    from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForImageTextToText
+    from transformers import (
+        AutoConfig,
+        AutoModel,
+        AutoModelForCausalLM,
+        AutoModelForImageTextToText,
+    )
 
-    config = AutoConfig.from_pretrained(name, trust_remote_code=settings.get("trust_remote_code", False))
+    config = AutoConfig.from_pretrained(
+        name, trust_remote_code=settings.get("trust_remote_code", False)
+    )
     kinds = (AutoModelForImageTextToText, AutoModelForCausalLM)
     kind = next((one for one in kinds if type(config) in one._model_mapping), AutoModel)
     return kind.from_pretrained(name, **settings)
 
 
 def take_no_media(lm: Any) -> None:
-    """Make the processors of ``lm`` treat an empty list of media as no media: back-ends pass ``images=[]``, of which
-    processors access the first item, and ``audios=[]``, which those of transformers 5 do not accept."""
+    """Make the processors of ``lm`` treat an empty list of media as no media: back-ends pass
+    ``images=[]``, of which processors access the first item, and ``audios=[]``, which those of
+    transformers 5 do not accept.
+    """
     if hasattr(lm, "describe") or "transformers" not in sys.modules:
         return
     from transformers import ProcessorMixin
@@ -261,21 +328,26 @@ def _without_empty_media(kind: Any) -> Any:
 # --- what is installed ---
 
 _KEY = re.compile(
-    r"""^["']?(task|group|tag)["']?[ \t]*:[ \t]*([^#\n]*)[^\n]*((?:\n[ \t]*-[ \t][^\n]*)*)""", re.MULTILINE
+    r"""^["']?(task|group|tag)["']?[ \t]*:[ \t]*([^#\n]*)[^\n]*((?:\n[ \t]*-[ \t][^\n]*)*)""",
+    re.MULTILINE,
 )
 
 
 @functools.cache
 def harness_names() -> frozenset[str]:
-    """All names of the installed lmms-eval's own tasks, groups and tags; empty if it is not installed. A task of that
-    name in another package never runs: ``--tasks NAME`` selects the harness's."""
+    """All names of the installed lmms-eval's own tasks, groups and tags; empty if it is not
+    installed. A task of that name in another package never runs: ``--tasks NAME`` selects the
+    harness's.
+    """
     spec = find_spec("lmms_eval")
     folders = (spec.submodule_search_locations or []) if spec is not None else []
     return frozenset(name for folder in folders for name in names_in_folder(Path(folder) / "tasks"))
 
 
 def names_in_folder(folder: Path) -> frozenset[str]:
-    """The names of all tasks, groups and tags that the YAML files in and below ``folder`` define."""
+    """The names of all tasks, groups and tags that the YAML files in and below ``folder``
+    define.
+    """
     files = folder.rglob("*yaml")  # shared parts have no dot
     texts = (path.read_text(encoding="utf-8-sig", errors="replace") for path in files)
     return frozenset(name for text in texts for name in _names_in(text))
@@ -336,5 +408,7 @@ def _without(module: str, model: str) -> Lack:
         return Lack(f"lmms-eval ships no module {module}")
     name = module.partition(".")[0]
     extra = next((family for family in ("qwen", "llava") if model.startswith(family)), name)
-    wanted = f'"medtasks[{extra}]"' if name in ("decord", "vllm") else _DISTRIBUTIONS.get(name, name)
+    wanted = (
+        f'"medtasks[{extra}]"' if name in ("decord", "vllm") else _DISTRIBUTIONS.get(name, name)
+    )
     return Lack(f"module {name} is not installed", f"pip install {wanted}")

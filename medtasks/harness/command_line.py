@@ -38,7 +38,9 @@ _NUMBERS = {"limit": float, "max_tokens": int, "num_fewshot": int, "offset": int
 
 @dataclass(frozen=True)
 class Command:
-    """One evaluation that a command line asks for: its options by name, its tasks, and which of them are ours."""
+    """One evaluation that a command line asks for: its options by name, its tasks, and which of
+    them are ours.
+    """
 
     options: Mapping[str, Any]
     tasks: tuple[str, ...]
@@ -83,7 +85,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def read_commands(arguments: Sequence[str]) -> list[Command]:
-    """The evaluations that these arguments of ``lmms-eval`` ask for: one, or those of a ``--config`` file.
+    """The evaluations that these arguments of ``lmms-eval`` ask for: one, or those of a
+    ``--config`` file.
 
     Raises:
         UsageError: the file cannot be read.
@@ -115,13 +118,17 @@ def _configured(path: str | None) -> Iterator[Mapping[str, Any]]:
         raise UsageError(f"{path}: not valid YAML ({' '.join(str(error).split())}).") from error
     for entry in content if isinstance(content, list) else [content]:
         if not isinstance(entry, Mapping):
-            raise UsageError(f"{path}: an evaluation is {type(entry).__name__}, expected options by name.")
+            raise UsageError(
+                f"{path}: an evaluation is {type(entry).__name__}, expected options by name."
+            )
         yield entry
 
 
 def _names(tasks: Any) -> tuple[str, ...]:
     if not isinstance(tasks, (str, type(None))):
-        raise UsageError(f"tasks is {type(tasks).__name__}, expected names with commas between them.")
+        raise UsageError(
+            f"tasks is {type(tasks).__name__}, expected names with commas between them."
+        )
     return tuple(name for name in (tasks or "").split(",") if name)
 
 
@@ -163,7 +170,9 @@ def check_this_process(harness_version: str) -> None:
         raise SystemExit(2) from error
     if ours and _is_first_process():
         print(
-            f"medtasks: loading lmms-eval {harness_version} for {first_names(ours, 3)} …", file=sys.stderr, flush=True
+            f"medtasks: loading lmms-eval {harness_version} for {first_names(ours, 3)} …",
+            file=sys.stderr,
+            flush=True,
         )
 
 

@@ -1,4 +1,6 @@
-"""How the runs of a command end: what is printed after the harness's own tables, and the exit code."""
+"""How the runs of a command end: what is printed after the harness's own tables, and the exit
+code.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,9 @@ from medtasks.core.settings import current_settings
 
 @dataclass(frozen=True)
 class Ending:
-    """The end of one run: its scores as ``text``, the ``problem`` of requests without a response, if
-    there are any, and whether the run counts as ``failed``."""
+    """The end of one run: its scores as ``text``, the ``problem`` of requests without a response,
+    if there are any, and whether the run counts as ``failed``.
+    """
 
     text: str
     problem: str
@@ -35,7 +38,9 @@ def end_run(ending: Ending, *, in_command: bool) -> None:
         _show_endings()
 
 
-def ending_of(text: str, asked: int, reasons: Counter[str], kept: Path, lm: Any, *, problems: bool) -> Ending:
+def ending_of(
+    text: str, asked: int, reasons: Counter[str], kept: Path, lm: Any, *, problems: bool
+) -> Ending:
     """The ending of a run of ``asked`` requests, some without a response for these ``reasons``.
 
     The last line names the most frequent reason and, if ``lm`` calls a server, its address. The run

@@ -1,7 +1,10 @@
-"""One evaluation: the harness builds requests and writes logs; we send, score and write the result directory.
+"""One evaluation: the harness builds requests and writes logs; we send, score and write the result
+directory.
 
-Replies are on disk before anything else happens (:mod:`medtasks.runs.run`), so a later failure costs no
-inference: it is reported in one sentence, the exit code is not 0, and ``medtasks score`` continues from there.
+Replies are on disk before anything else happens (:mod:`medtasks.runs.run`), so a later failure
+costs no
+inference: it is reported in one sentence, the exit code is not 0, and ``medtasks score`` continues
+from there.
 """
 
 from __future__ import annotations
@@ -51,8 +54,9 @@ from .system_turn import add_system_turn, presented, refuse_system_turn
 
 @dataclass
 class Evaluation:
-    """One call of ``evaluate`` that includes our tasks: ``ours`` by name, and ``groups`` of them; ``asked`` are the
-    arguments of ``simple_evaluate``."""
+    """One call of ``evaluate`` that includes our tasks: ``ours`` by name, and ``groups`` of them;
+    ``asked`` are the arguments of ``simple_evaluate``.
+    """
 
     call: inspect.BoundArguments
     ours: Mapping[str, tuple[TaskSpec, Any]]
@@ -63,9 +67,13 @@ class Evaluation:
         self._lm = self.call.arguments["lm"]
         backends.take_no_media(self._lm)
         tracker = self.asked.get("evaluation_tracker")
-        self._output: Path | None = None  # where the harness writes this model's results, if it does
+        self._output: Path | None = (
+            None  # where the harness writes this model's results, if it does
+        )
         if tracker is not None and tracker.output_path:
-            self._output = Path(tracker.output_path) / (tracker.general_config_tracker.model_name_sanitized or "")
+            self._output = Path(tracker.output_path) / (
+                tracker.general_config_tracker.model_name_sanitized or ""
+            )
         self._instruction = str(self.asked.get("system_instruction") or "")
         self._judges = configured_judges()
         for rubric in self._judges.rubrics if self._judges is not None else ():
@@ -88,15 +96,21 @@ class Evaluation:
         if rank == 0 and self._output is not None:
             remove_abandoned(self._output)
         for spec, task in self.ours.values():
-            # The harness logs responses without filtering or scoring them: a failure there would lose them all.
+            # The harness logs responses without filtering or scoring them: a failure there would
+            # lose them all.
             task._filters = [build_filter_ensemble(KEY, [["take_first", None]])]
             task.process_results = lambda doc, results, full_docs=None: {}  # noqa: ARG005
-            if task.OUTPUT_TYPE != "generate_until":  # rounds are run by us, in batches, on every back-end
+            if (
+                task.OUTPUT_TYPE != "generate_until"
+            ):  # rounds are run by us, in batches, on every back-end
                 task.OUTPUT_TYPE = task.config.output_type = "generate_until_multi_round"
             if self._instruction:
                 add_system_turn(task, self._instruction)
             if backends.SYSTEM_PROMPT in backends.task_presentation(self._lm, spec):
-                task.lmms_eval_specific_kwargs = {**task.lmms_eval_specific_kwargs, SYSTEM_IN_TEXT: True}
+                task.lmms_eval_specific_kwargs = {
+                    **task.lmms_eval_specific_kwargs,
+                    SYSTEM_IN_TEXT: True,
+                }
                 name = backends.backend_name(self._lm)
                 message = f"{name} takes no system prompt; the task's is put before the question."
                 print(f"medtasks: {spec.name}: {message}", file=sys.stderr, flush=True)
@@ -105,14 +119,18 @@ class Evaluation:
         agree_with_first(folder)
         store = AnswerStore(folder, rank)
         memory = memory_of(self._lm)
-        self.call.arguments["response_cache"] = requests = Requests(store, memory, self.ours, logged)
+        self.call.arguments["response_cache"] = requests = Requests(
+            store, memory, self.ours, logged
+        )
         try:
             if rank == 0:
                 store.write_plan(plan)
                 for warning in decoding_warnings(plan.manifest):
                     print(f"medtasks: {warning}", file=sys.stderr, flush=True)
             for spec, _ in self.ours.values():
-                open_prepared(spec.metadata.benchmark).forget_records()  # the harness has the documents
+                open_prepared(
+                    spec.metadata.benchmark
+                ).forget_records()  # the harness has the documents
             results = evaluate(*self.call.args, **self.call.kwargs)
             IMAGES.clear()
             FRAMES.clear()
@@ -156,7 +174,9 @@ class Evaluation:
         return results
 
     def _plan(self) -> Plan:
-        """The run before any reply: with the replies, everything needed to score it without this process."""
+        """The run before any reply: with the replies, everything needed to score it without this
+        process.
+        """
         chosen = backends.settings(self.asked, self._lm)
         model = dict(backends.described(self._lm, chosen["model_args"]))
         model.pop("usage", None)
@@ -171,8 +191,13 @@ class Evaluation:
                 presentation=self._presentation(spec),
                 prompt_hash=UNKNOWN_PROMPT if made_elsewhere else None,
             )
-            limit, offset = get_sample_size(task, self.asked.get("limit")), self.asked.get("offset") or 0
-            numbers = create_iterator(range(len(task.eval_docs)), 0, 1, limit=limit or None, offset=offset)
+            limit, offset = (
+                get_sample_size(task, self.asked.get("limit")),
+                self.asked.get("offset") or 0,
+            )
+            numbers = create_iterator(
+                range(len(task.eval_docs)), 0, 1, limit=limit or None, offset=offset
+            )
             documents[name] = tuple(numbers)
         benchmarks = sorted({spec.metadata.benchmark for spec, _ in self.ours.values()})
         manifest = RunManifest(
@@ -183,7 +208,10 @@ class Evaluation:
             model=model,
             settings=chosen,
             tasks=tasks,
-            groups={name: tuple(leaf for leaf in leaf_tasks(name) if leaf in self.ours) for name in self.groups},
+            groups={
+                name: tuple(leaf for leaf in leaf_tasks(name) if leaf in self.ours)
+                for name in self.groups
+            },
             data={name: data_facts(name) for name in benchmarks},
         )
         return Plan(manifest=manifest, documents=documents)
@@ -194,11 +222,21 @@ class Evaluation:
         return {**backends.task_presentation(self._lm, spec), **by_options}
 
     def _checkpoint(self, planned: RunManifest) -> Path:
-        """The directory of this command's replies, which does not depend on the number of processes."""
+        """The directory of this command's replies, which does not depend on the number of
+        processes.
+        """
         kept = ("model", "limit", "offset", "gen_kwargs", "system_instruction", "apply_chat_template", "num_fewshot",
                 "repeats", "torch_seed")  # fmt: skip
-        frames, blind, subset = current_settings().max_frames, current_settings().blind, current_settings().subset
-        pixels = [str(frames or "all"), *(["blind"] if blind else []), *([str(subset)] if subset else [])]
+        frames, blind, subset = (
+            current_settings().max_frames,
+            current_settings().blind,
+            current_settings().subset,
+        )
+        pixels = [
+            str(frames or "all"),
+            *(["blind"] if blind else []),
+            *([str(subset)] if subset else []),
+        ]
         tasks = {}
         for name, (spec, _) in self.ours.items():
             data = planned.data[spec.metadata.benchmark].fingerprint[:16]
@@ -209,33 +247,49 @@ class Evaluation:
             "model_args": backends.run_arguments(self.asked.get("model_args")),
             "tasks": tasks,
         }
-        return (self._output or cache_root() / "unfinished") / f"{short_hash(canonical_json(identity))[:12]}{SUFFIX}"
+        return (
+            self._output or cache_root() / "unfinished"
+        ) / f"{short_hash(canonical_json(identity))[:12]}{SUFFIX}"
 
     def _usage(self, store: AnswerStore, *, measured: bool) -> RunUsage:
-        """What the replies to the command took, with those of earlier, unfinished runs. Each process reads its own
-        file, which no other is writing to; the first one also those of processes that no longer exist."""
+        """What the replies to the command took, with those of earlier, unfinished runs. Each
+        process reads its own file, which no other is writing to; the first one also those of
+        processes that no longer exist.
+        """
         counters = Counter[str]()
-        for own in gathered(self._lm.describe().get("usage", {}) if hasattr(self._lm, "describe") else {}):
+        for own in gathered(
+            self._lm.describe().get("usage", {}) if hasattr(self._lm, "describe") else {}
+        ):
             counters.update(own)
         rank, processes = current_settings().rank, current_settings().processes
         work = sorted(read_work(store.folder).items()) if measured else []
-        known = [part for number, part in work if number == rank or (rank == 0 and number >= processes)]
+        known = [
+            part for number, part in work if number == rank or (rank == 0 and number >= processes)
+        ]
         spent = [part for process in gathered(known) for part in process]
         return run_usage(spent, devices=getattr(self._lm, "devices", 1), counters=counters)
 
-    def _collect(self, requests: Requests, planned: RunManifest, folder: Path, *, first: bool) -> RunRecord | None:
-        """The run, scored and judged; None on every process but the ``first``, which gathers the others' answers."""
+    def _collect(
+        self, requests: Requests, planned: RunManifest, folder: Path, *, first: bool
+    ) -> RunRecord | None:
+        """The run, scored and judged; None on every process but the ``first``, which gathers the
+        others' answers.
+        """
         judges = self._judges
         several = current_settings().processes > 1
         ours = self.ours.items()
-        processes = gathered({name: requests.answers(task) for name, (_, task) in ours}) if several else []
+        processes = (
+            gathered({name: requests.answers(task) for name, (_, task) in ours}) if several else []
+        )
         if not first:
             return None
 
         def answered(name: str) -> tuple[str, list[Any]]:
             _, task = self.ours[name]
             parts = [own.pop(name) for own in processes] if several else [requests.answers(task)]
-            answers = sorted((entry for part in parts for entry in part), key=lambda entry: entry[0])
+            answers = sorted(
+                (entry for part in parts for entry in part), key=lambda entry: entry[0]
+            )
             documents = task.eval_docs.select([number for number, _, _ in answers]).to_list()
             pairs = zip(documents, answers, strict=True)
             return name, [(document, prompt, replies) for document, (_, prompt, replies) in pairs]
@@ -252,7 +306,9 @@ class Evaluation:
         judging = None if judges is None else judged
         run = collect_run(planned, map(answered, self.ours), judging, folder)
         if not run.samples:
-            raise MedtasksError(" ".join(run.manifest.problems) or "no task of the run has an answer")
+            raise MedtasksError(
+                " ".join(run.manifest.problems) or "no task of the run has an answer"
+            )
         return run
 
     def _write(self, run: RunRecord, usage: RunUsage) -> tuple[Path | None, str]:
@@ -276,7 +332,9 @@ class Evaluation:
         for facts in run.manifest.tasks.values():
             asked += facts.attempted
             reasons.update(facts.failed)
-        ending = ending_of(text, asked, reasons, kept, self._lm, problems=bool(run.manifest.problems))
+        ending = ending_of(
+            text, asked, reasons, kept, self._lm, problems=bool(run.manifest.problems)
+        )
         end_run(ending, in_command=self._in_command)
 
     def _report_responses(self, requests: Requests, kept: Path, *, first: bool) -> None:
@@ -290,7 +348,9 @@ class Evaluation:
             everywhere.update(counts)
         if not first:
             return
-        reasons = Counter({reason: count for reason, count in everywhere.items() if reason is not None})
+        reasons = Counter(
+            {reason: count for reason, count in everywhere.items() if reason is not None}
+        )
         text = (
             f"medtasks: {everywhere[None]:,} responses, not scored (--predict_only)\n"
             f"  score them with `medtasks score {kept}`, or by the same command without --predict_only"

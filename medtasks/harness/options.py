@@ -74,7 +74,8 @@ def refuse_options(given: Mapping[str, Any], ours: Sequence[str]) -> None:
     """Refuse options that tasks of medtasks do not support.
 
     Args:
-        given: options by name, as in lmms-eval's parsed arguments; those that are missing have their default.
+        given: options by name, as in lmms-eval's parsed arguments; those that are missing have
+        their default.
         ours: the tasks and groups of medtasks that are asked for.
 
     Raises:
@@ -125,7 +126,8 @@ def refuse_incomplete(given: Mapping[str, Any]) -> None:
 
 
 def name_those_without_effect(asked: Mapping[str, Any], *, our_back_end: bool) -> None:
-    """Print the options of a command that differ from their default and change nothing for our tasks.
+    """Print the options of a command that differ from their default and change nothing for our
+    tasks.
 
     Args:
         asked: the arguments of ``simple_evaluate``; nothing is printed for those of a program.

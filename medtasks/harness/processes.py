@@ -1,4 +1,6 @@
-"""Several processes of one command: what they pass to each other, and that they run the same one."""
+"""Several processes of one command: what they pass to each other, and that they run the same
+one.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from medtasks.runs.run import continue_run, run_of
 
 
 def gathered(own: Any, *, everywhere: bool = False) -> list[Any]:
-    """What every process passes, by rank, on the first process or ``everywhere``; else an empty list."""
+    """What every process passes, by rank, on the first process or ``everywhere``; else an empty
+    list.
+    """
     import torch
 
     if current_settings().processes < 2 or not torch.distributed.is_initialized():
@@ -27,8 +31,10 @@ def gathered(own: Any, *, everywhere: bool = False) -> list[Any]:
 
 
 def agree_with_first(folder: Path) -> None:
-    """Have all processes answer the same command, and continue the run that the first one continues. Nodes may not
-    share a file system: then each has its own replies, and only the first one deletes them in the end."""
+    """Have all processes answer the same command, and continue the run that the first one
+    continues. Nodes may not share a file system: then each has its own replies, and only the first
+    one deletes them in the end.
+    """
     everyone = gathered((folder.name, run_of(folder) or uuid4().hex), everywhere=True)
     if len(everyone) == 1:
         return
@@ -43,8 +49,9 @@ def agree_with_first(folder: Path) -> None:
 
 
 def leave_process_group() -> None:
-    """The harness never leaves the process group, whose thread aborts the process if it outlives the interpreter: a
-    finished run would exit with a failure code."""
+    """The harness never leaves the process group, whose thread aborts the process if it outlives
+    the interpreter: a finished run would exit with a failure code.
+    """
     import torch
 
     if torch.distributed.is_available() and torch.distributed.is_initialized():

@@ -23,27 +23,35 @@ _STAMP = "%Y%m%d_%H%M%S"
 def stamp_of(asked: Mapping[str, Any]) -> str:
     """The time in the name of a run's result directory: ``20261129_084809+0800``.
 
-    In a command it is that of the harness's own files, when the run began in the time zone of ``--timezone``, with the
-    offset that their names lack. A program has no such files, or names them itself: there it is the local time.
+    In a command it is that of the harness's own files, when the run began in the time zone of
+    ``--timezone``, with the offset that their names lack. A program has no such files, or names
+    them itself: there it is the local time.
     """
     command = asked.get("cli_args")
     if command is None:
         return local_stamp()
-    zone: Any = import_module("pytz").timezone(command.timezone)  # as the harness itself reads the name
+    zone: Any = import_module("pytz").timezone(
+        command.timezone
+    )  # as the harness itself reads the name
     begun = datetime.strptime(str(asked["datetime_str"]), _STAMP)
     return str(zone.localize(begun).strftime(f"{_STAMP}%z"))
 
 
 def replace_numbers(results: dict[str, Any], run: RunRecord) -> None:
-    """Replace the harness's scores with ours, and add the pooled scores of groups, and intervals. The harness sums
-    floating-point numbers in the order in which processes deliver them, so its last digits vary."""
+    """Replace the harness's scores with ours, and add the pooled scores of groups, and intervals.
+    The harness sums floating-point numbers in the order in which processes deliver them, so its
+    last digits vary.
+    """
     from medtasks.metrics.registry import get_metric
     from medtasks.runs.scoring import standard_errors
 
     errors = standard_errors(run.tables, run.manifest.groups)
     directions = results.setdefault("higher_is_better", {})
     for name, scores in {**run.tasks, **run.groups}.items():
-        entry, better = results["results"].setdefault(name, {"alias": name}), directions.setdefault(name, {})
+        entry, better = (
+            results["results"].setdefault(name, {"alias": name}),
+            directions.setdefault(name, {}),
+        )
         for key in [key for key in entry if key == " " or key.endswith(f",{KEY}")]:
             del entry[key]
         for metric, score in scores.metrics.items():
@@ -70,8 +78,10 @@ def replace_samples(results: dict[str, Any], run: RunRecord) -> None:
 
 
 def renew_numbers(folder: Path, run: RunRecord) -> Path | None:
-    """Update the harness's results file beside ``folder`` after the run was judged. Returns the file, or None if there
-    is none (the run was moved, or not made by the harness), or if it has these numbers."""
+    """Update the harness's results file beside ``folder`` after the run was judged. Returns the
+    file, or None if there is none (the run was moved, or not made by the harness), or if it has
+    these numbers.
+    """
     stamp = run.manifest.harness_stamp or folder.resolve().name.removesuffix("_medtasks")
     path = folder.resolve().parent / f"{stamp}_results.json"
     if not path.is_file():

@@ -25,7 +25,18 @@ Shown = Literal["nothing", "text", "media"]
 """What may be shown of a sample (`medtasks.catalog.benchmark.BoardLayout.shows`)."""
 
 SCORES = "medtasks_scores"
-_SCORE_COLUMNS = ("task", "metric", "value", "low", "high", "items", "answered", "judged", "coverage", "reason")
+_SCORE_COLUMNS = (
+    "task",
+    "metric",
+    "value",
+    "low",
+    "high",
+    "items",
+    "answered",
+    "judged",
+    "coverage",
+    "reason",
+)
 _PICTURES = 4  # columns of pictures; a stream has hundreds of frames
 _ROWS = 10_000  # of a table, of which W&B shows no more
 
@@ -39,7 +50,9 @@ class Columns:
 
 
 def score_table(run: RunRecord) -> Columns:
-    """Every score of the run's tasks and groups, with its 95 % interval and coverage, a row each."""
+    """Every score of the run's tasks and groups, with its 95 % interval and coverage, a row
+    each.
+    """
     rows = [
         _score_row(name, metric, score)
         for name, scores in run.scores.items()
@@ -76,11 +89,13 @@ def sample_table(samples: Sequence[Sample], shows: Shown) -> Columns:
 
     Args:
         samples: those of one task.
-        shows: ``nothing``: ids, extracted options, status and scores; ``text``: also prompt, reference and responses;
-            ``media``: also the first pictures, as PIL images.
+        shows: ``nothing``: ids, extracted options, status and scores; ``text``: also prompt,
+            reference and responses; ``media``: also the first pictures, as PIL images.
     """
     metrics = sorted({metric for sample in samples for metric in sample.scores})
-    pictures = min(max(map(_picture_count, samples), default=0), _PICTURES) if shows == "media" else 0
+    pictures = (
+        min(max(map(_picture_count, samples), default=0), _PICTURES) if shows == "media" else 0
+    )
     texts = () if shows == "nothing" else ("prompt", "reference", "responses")
     shown = tuple(f"picture {number}" for number in range(1, pictures + 1))
     names = ("sample", *texts, *shown, "extracted", "status", *metrics)
@@ -112,11 +127,13 @@ def shown_of(benchmark: str) -> Shown:
 
 
 def log_to_wandb(run: RunRecord, tracker: Any) -> None:
-    """Have the harness's W&B logger log this run's scores and samples, once it logs those of the harness.
+    """Have the harness's W&B logger log this run's scores and samples, once it logs those of the
+    harness.
 
     Args:
         run: the run, scored.
-        tracker: the harness's writer of sample files, which removes fields that its logger needs for other tasks.
+        tracker: the harness's writer of sample files, which removes fields that its logger needs
+        for other tasks.
     """
     from lmms_eval.loggers.wandb_logger import WandbLogger
 

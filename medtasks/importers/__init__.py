@@ -1,1 +1,3 @@
-"""Predictions made with other tools: reading their files, and matching them with a task's documents."""
+"""Predictions made with other tools: reading their files, and matching them with a task's
+documents.
+"""

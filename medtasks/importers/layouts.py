@@ -44,22 +44,36 @@ def predictions_in_rows(rows: Iterable[SourceRow], columns: Mapping[str, str]) -
     for column in columns:
         if column not in COLUMNS:
             near = suggestion(column, COLUMNS)
-            raise UsageError(f"column {column!r} is unknown{near}; choose from {', '.join(COLUMNS)}.")
+            raise UsageError(
+                f"column {column!r} is unknown{near}; choose from {', '.join(COLUMNS)}."
+            )
     names = {column: columns.get(column, column) for column in COLUMNS}
     required = {"response", *columns}
     return [_of_row(row, where, names, required) for where, row in rows]
 
 
-def _of_row(row: Row, where: Where, names: Mapping[str, str], required: Collection[str]) -> Prediction:
-    """The prediction in a row, whose columns ``names`` has by our name; it must have the ``required`` ones."""
+def _of_row(
+    row: Row, where: Where, names: Mapping[str, str], required: Collection[str]
+) -> Prediction:
+    """The prediction in a row, whose columns ``names`` has by our name; it must have the
+    ``required`` ones.
+    """
     for column, name in names.items():
         if column in required and name not in row:
             raise _missing(column, row, where, names)
     response = names["response"]
-    keys = known_texts(row, {column: name for column, name in names.items() if column != "response"}, where)
+    keys = known_texts(
+        row, {column: name for column, name in names.items() if column != "response"}, where
+    )
     if "sample_id" not in keys and not {"img_id", "question"} <= keys.keys():
         if names["sample_id"] not in row and not {names["img_id"], names["question"]} <= row.keys():
-            raise _missing("sample_id", row, where, names, f", or both `{names['img_id']}` and `{names['question']}`,")
+            raise _missing(
+                "sample_id",
+                row,
+                where,
+                names,
+                f", or both `{names['img_id']}` and `{names['question']}`,",
+            )
         expected = f"a sample id, or both `{names['img_id']}` and `{names['question']}`"
         raise wrong(where, names["sample_id"], value_or_null(row, names["sample_id"]), expected)
     if _JUDGED & row.keys():
@@ -71,7 +85,9 @@ def _of_row(row: Row, where: Where, names: Mapping[str, str], required: Collecti
     return prediction(where, keys, text, finish_in(row, where), verdict=verdict)
 
 
-def _missing(column: str, row: Row, where: Where, names: Mapping[str, str], instead: str = "") -> DataError:
+def _missing(
+    column: str, row: Row, where: Where, names: Mapping[str, str], instead: str = ""
+) -> DataError:
     """The error that a row lacks one of our columns; ``instead`` says which others would do."""
     free = [name for name in map(str, row) if name not in names.values()]
     example = free[0] if len(free) == 1 and free[0].isidentifier() else "NAME"

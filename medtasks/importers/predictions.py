@@ -36,7 +36,15 @@ _ENDS: Mapping[str, End] = {
 }
 """Reasons for which APIs and harnesses report that a response ended; others leave it unknown."""
 _BLOCKED = frozenset(
-    ("content_filter", "safety", "refusal", "prohibited_content", "blocklist", "recitation", "spii"),
+    (
+        "content_filter",
+        "safety",
+        "refusal",
+        "prohibited_content",
+        "blocklist",
+        "recitation",
+        "spii",
+    ),
 )
 """Reasons that mean that a filter withheld the response."""
 

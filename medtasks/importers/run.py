@@ -1,4 +1,6 @@
-"""Predictions made with another tool, imported as a run: matched with our documents and scored by our rules."""
+"""Predictions made with another tool, imported as a run: matched with our documents and scored by
+our rules.
+"""
 
 from __future__ import annotations
 
@@ -43,15 +45,17 @@ from medtasks.runs.verdicts import IMPORTED, judged_samples, questions_of, with_
 from medtasks.verify.store import RunStore
 
 _REPEAT = re.compile(r"#[0-9]+")
-"""The number in the id of a row that shares its id with an earlier one (`medtasks.catalog.records.distinct`)."""
+"""The number in the id of a row that shares its id with an earlier one
+(`medtasks.catalog.records.distinct`).
+"""
 
 
 @dataclass(frozen=True)
 class PredictionFile:
     """Predictions for ``task``, with the options of ``medtasks score`` that affect what is printed.
 
-    ``verdicts_of`` names the judge whose verdicts they have; without it, verdicts are ignored. ``epoch`` is the number
-    of the epoch that counts, in a log with several responses to a question.
+    ``verdicts_of`` names the judge whose verdicts they have; without it, verdicts are ignored.
+    ``epoch`` is the number of the epoch that counts, in a log with several responses to a question.
     """
 
     path: Path
@@ -64,8 +68,18 @@ class PredictionFile:
 
 
 def scored_predictions(file: PredictionFile, store: RunStore, out: Path | None = None) -> RunRecord:
-    """The scored run of the predictions, kept by what decides the scores; also written to the new directory ``out``."""
-    options = [file.path.name, file.layout, file.task, dict(file.columns), file.model, file.verdicts_of, file.epoch]
+    """The scored run of the predictions, kept by what decides the scores; also written to the new
+    directory ``out``.
+    """
+    options = [
+        file.path.name,
+        file.layout,
+        file.task,
+        dict(file.columns),
+        file.model,
+        file.verdicts_of,
+        file.epoch,
+    ]
     with reading(file.path, "check the path"):
         check_regular(file.path)
         content = canonical_json([file_sha256(file.path), options, str(current_settings())])
@@ -76,26 +90,33 @@ def scored_predictions(file: PredictionFile, store: RunStore, out: Path | None =
     if out is not None:
         write_run(out, run)
     compared = run.comparisons, run.level_gaps
-    run = replace(run, samples={}, made=RunTables({}), kept=compared, problems=run.manifest.problems)
+    run = replace(
+        run, samples={}, made=RunTables({}), kept=compared, problems=run.manifest.problems
+    )
     store.keep(key, run)
     return run
 
 
 def score_predictions(file: PredictionFile) -> RunRecord:
-    """The predictions in ``file``, scored. A document without a prediction counts as unanswered and is not scored.
+    """The predictions in ``file``, scored. A document without a prediction counts as unanswered and
+    is not scored.
 
     Raises:
-        UsageError: the task is unknown, the layout needs a single task, or has its own columns; the log has several
-            epochs, or lacks the chosen one; or verdicts are wanted, and no task is judged, or no prediction has one.
+        UsageError: the task is unknown, the layout needs a single task, or has its own columns; the
+            log has several epochs, or lacks the chosen one; or verdicts are wanted, and no task is
+            judged, or no prediction has one.
         NotPreparedError: the benchmark is not prepared.
-        DataError: the file does not follow its layout, predictions for a sample differ, or none matches a document.
+        DataError: the file does not follow its layout, predictions for a sample differ, or none
+        matches a document.
     """
     leaves = leaf_tasks(file.task)
     if file.layout == "lmms-eval" and len(leaves) > 1:
         raise UsageError(
             f"--task {file.task}: the harness logs each task in a file of its own; name one of {leaves[0]}, …."
         )
-    return score_rows(read_predictions(file.path, file.layout, file.columns), file, file_sha256(file.path))
+    return score_rows(
+        read_predictions(file.path, file.layout, file.columns), file, file_sha256(file.path)
+    )
 
 
 def score_rows(predictions: Sequence[Prediction], file: PredictionFile, sha256: str) -> RunRecord:
@@ -103,10 +124,16 @@ def score_rows(predictions: Sequence[Prediction], file: PredictionFile, sha256: 
     task = file.task
     predictions, of_other_epochs = _of_epoch(predictions, file)
     documents, problems = _documents_by_task(task)
-    joined = join(predictions, [one for members in documents.values() for one in members], documents)
+    joined = join(
+        predictions, [one for members in documents.values() for one in members], documents
+    )
     if not joined.answered:
         near = joined.strange
-        but = f" ({len(near):,} match except for the reference answer, such as {near[0].where})" if near else ""
+        but = (
+            f" ({len(near):,} match except for the reference answer, such as {near[0].where})"
+            if near
+            else ""
+        )
         raise DataError(
             f"{file.path.name}: none of its {len(predictions) - len(joined.of_other_tasks)} predictions matches a "
             f"document of {task}{but}; check --task and the prepared data, or map the columns with --column "
@@ -121,7 +148,9 @@ def score_rows(predictions: Sequence[Prediction], file: PredictionFile, sha256: 
             for given in joined.answered.get(document["sample_id"], ())[:1]:
                 reply = given.reply
                 replies.append(reply)
-                answered.append(Sample.answered(name, document, (reply,), prompt_hash=UNKNOWN_PROMPT))
+                answered.append(
+                    Sample.answered(name, document, (reply,), prompt_hash=UNKNOWN_PROMPT)
+                )
         if answered:
             scored = with_learned_metrics(spec, scored_samples(spec, answered), problems)
             samples[name] = with_judged_scores(spec, scored)
@@ -131,8 +160,16 @@ def score_rows(predictions: Sequence[Prediction], file: PredictionFile, sha256: 
     judge: dict[str, RubricFacts] = {}
     if file.verdicts_of is not None:
         samples, judge = _with_given_verdicts(samples, joined.answered, file.verdicts_of, file)
-    groups = {name: tuple(leaf for leaf in leaf_tasks(name) if leaf in samples) for name in inner_groups(task)}
-    origin = {"model": file.model, "predictions": file.path.name, "layout": file.layout, "sha256": sha256}
+    groups = {
+        name: tuple(leaf for leaf in leaf_tasks(name) if leaf in samples)
+        for name in inner_groups(task)
+    }
+    origin = {
+        "model": file.model,
+        "predictions": file.path.name,
+        "layout": file.layout,
+        "sha256": sha256,
+    }
     manifest = RunManifest(
         created=now(),
         processes=1,
@@ -168,15 +205,22 @@ def _of_epoch(
             )
         return predictions, ()
     if file.epoch not in epochs:
-        found = f"only {'epoch' if len(epochs) == 1 else 'the epochs'} {known}" if epochs else "no epochs"
-        raise UsageError(f"{file.path.name}: has {found}, expected epoch {file.epoch}; choose another, or none.")
+        found = (
+            f"only {'epoch' if len(epochs) == 1 else 'the epochs'} {known}"
+            if epochs
+            else "no epochs"
+        )
+        raise UsageError(
+            f"{file.path.name}: has {found}, expected epoch {file.epoch}; choose another, or none."
+        )
     others = [one for one in predictions if one.epoch != file.epoch]
     return [one for one in predictions if one.epoch == file.epoch], others
 
 
 def _documents_by_task(task: str) -> tuple[dict[str, list[Document]], list[str]]:
-    """The documents of each task of a task or group, and a sentence about those that the release has no rows for.
-    Raises :class:`NoRowsError` if it has none for any."""
+    """The documents of each task of a task or group, and a sentence about those that the release
+    has no rows for. Raises :class:`NoRowsError` if it has none for any.
+    """
     documents: dict[str, list[Document]] = {}
     without_rows: dict[str, list[str]] = defaultdict(list)  # by the reason
     for name in leaf_tasks(task):
@@ -188,14 +232,22 @@ def _documents_by_task(task: str) -> tuple[dict[str, list[Document]], list[str]]
             without_rows[str(error)].append(name)
     if not documents:
         raise NoRowsError(next(iter(without_rows)))
-    return documents, [f"not scored: {', '.join(names)}, because {reason}" for reason, names in without_rows.items()]
+    return documents, [
+        f"not scored: {', '.join(names)}, because {reason}"
+        for reason, names in without_rows.items()
+    ]
 
 
 def _with_given_verdicts(
-    samples: Mapping[str, list[Sample]], given: Mapping[str, Sequence[Prediction]], judge: str, file: PredictionFile
+    samples: Mapping[str, list[Sample]],
+    given: Mapping[str, Sequence[Prediction]],
+    judge: str,
+    file: PredictionFile,
 ) -> tuple[dict[str, list[Sample]], dict[str, RubricFacts]]:
-    """``samples`` with the verdicts in their predictions, scored by each task's first rubric; facts for the manifest.
-    The judge is identified by its name and marked as imported, so these scores are not comparable with our own."""
+    """``samples`` with the verdicts in their predictions, scored by each task's first rubric; facts
+    for the manifest. The judge is identified by its name and marked as imported, so these scores
+    are not comparable with our own.
+    """
     tasks_of: dict[str, list[str]] = defaultdict(list)
     for task in samples:
         for name in load_spec(task).metadata.rubrics[:1]:
@@ -203,7 +255,9 @@ def _with_given_verdicts(
     if not tasks_of:
         raise UsageError(f"no task of {', '.join(samples)} is judged; leave --verdicts-of out.")
     if not any(prediction.verdict for several in given.values() for prediction in several):
-        raise UsageError("no prediction of the file has a verdict (`eval_json`); leave --verdicts-of out.")
+        raise UsageError(
+            "no prediction of the file has a verdict (`eval_json`); leave --verdicts-of out."
+        )
     judges = {judge: {"model": judge, IMPORTED: file.layout}}
     judged, known = dict(samples), dict[str, RubricFacts]()
     for name, tasks in tasks_of.items():
@@ -238,12 +292,12 @@ def _with_given_verdicts(
 
 @dataclass(frozen=True)
 class Joined:
-    """Predictions that are not used, and those ``answered`` by sample; ids are in the order of the documents,
-    predictions in that of the file.
+    """Predictions that are not used, and those ``answered`` by sample; ids are in the order of the
+    documents, predictions in that of the file.
 
-    All predictions for a sample have the same response. ``ambiguous`` samples share their key with others; ``repeated``
-    ones are equal to an earlier sample, whose prediction they take; ``strange`` predictions fit a sample with another
-    reference answer than the file's.
+    All predictions for a sample have the same response. ``ambiguous`` samples share their key with
+    others; ``repeated`` ones are equal to an earlier sample, whose prediction they take;
+    ``strange`` predictions fit a sample with another reference answer than the file's.
     """
 
     missing: list[str]
@@ -257,8 +311,12 @@ class Joined:
 
     @property
     def notes(self) -> list[str]:
-        """How many documents have a prediction, which have none, and which predictions are not used; a line each."""
-        lines = [f"{len(self.answered):,} of {len(self.answered) + len(self.missing):,} documents have a prediction"]
+        """How many documents have a prediction, which have none, and which predictions are not
+        used; a line each.
+        """
+        lines = [
+            f"{len(self.answered):,} of {len(self.answered) + len(self.missing):,} documents have a prediction"
+        ]
         if self.missing:
             lines.append(f"unanswered (not scored): {first_names(self.missing, 5)}")
         left_out = {
@@ -269,34 +327,48 @@ class Joined:
         }
         for why, members in left_out.items():
             if members:
-                lines.append(f"left out, because {why}: {counted(len(members), 'prediction')} ({_places(members)})")
+                lines.append(
+                    f"left out, because {why}: {counted(len(members), 'prediction')} ({_places(members)})"
+                )
         if self.ambiguous:
-            lines.append(f"{counted(len(self.ambiguous), 'document')} with the key of another, answered in order")
+            lines.append(
+                f"{counted(len(self.ambiguous), 'document')} with the key of another, answered in order"
+            )
         used = [several[0] for several in self.answered.values()]
         for limit in (End.TOKEN_LIMIT, End.CELL_LIMIT):
             cut = [one for one in used if one.end is limit]
             if cut:
-                lines.append(f"cut off {limit.value}: {counted(len(cut), 'response')} ({_places(cut)})")
+                lines.append(
+                    f"cut off {limit.value}: {counted(len(cut), 'response')} ({_places(cut)})"
+                )
         long = [one for one in used if not is_scored_whole(one.response)]
         if long:
-            lines.append(f"scored by the beginning and the end: {counted(len(long), 'response')} ({_places(long)})")
+            lines.append(
+                f"scored by the beginning and the end: {counted(len(long), 'response')} ({_places(long)})"
+            )
         failed: dict[str, list[Prediction]] = defaultdict(list)
         for one in used:
             reason = one.reply.failed
             if reason is not None:
                 failed[reason].append(one)
         for reason, several in failed.items():
-            lines.append(f"no response ({reason}): {counted(len(several), 'prediction')} ({_places(several)})")
+            lines.append(
+                f"no response ({reason}): {counted(len(several), 'prediction')} ({_places(several)})"
+            )
         if self.repeated:
             number = counted(len(self.repeated), "document")
-            lines.append(f"{number} with the prediction of an equal earlier one: {first_names(self.repeated, 5)}")
+            lines.append(
+                f"{number} with the prediction of an equal earlier one: {first_names(self.repeated, 5)}"
+            )
         return lines
 
     @property
     def counts(self) -> dict[str, int]:
         """The sizes of all these, and how many samples have a verdict in the file."""
         judged = sum(any(one.verdict for one in several) for several in self.answered.values())
-        return {name: len(members) for name, members in vars(self).items()} | {"with_verdict": judged}
+        return {name: len(members) for name, members in vars(self).items()} | {
+            "with_verdict": judged
+        }
 
 
 def _places(predictions: Iterable[Prediction]) -> str:
@@ -305,22 +377,26 @@ def _places(predictions: Iterable[Prediction]) -> str:
 
 
 def join(
-    predictions: Sequence[Prediction], documents: Sequence[Mapping[str, Any]], tasks: Collection[str] = ()
+    predictions: Sequence[Prediction],
+    documents: Sequence[Mapping[str, Any]],
+    tasks: Collection[str] = (),
 ) -> Joined:
     """Match predictions with documents.
 
-    A prediction is matched by its sample id if it has one, else by ``doc_id``, the position in ``documents`` (checked
-    against the target), else by ``id`` if that is a sample id, else by ``img_id`` (or the name of its file) and
-    ``question`` (NFC, whitespace collapsed, case kept), else by ``question`` alone. Blanks around ids do not matter. A
-    reference answer in the file must match the document's. Of rows that a release repeats, one prediction is enough.
+    A prediction is matched by its sample id if it has one, else by ``doc_id``, the position in
+    ``documents`` (checked against the target), else by ``id`` if that is a sample id, else by
+    ``img_id`` (or the name of its file) and ``question`` (NFC, whitespace collapsed, case kept),
+    else by ``question`` alone. Blanks around ids do not matter. A reference answer in the file must
+    match the document's. Of rows that a release repeats, one prediction is enough.
 
-    ``predictions`` are in the order of their file, ``documents`` in the task's. Predictions that name a task which is
-    not among ``tasks`` are set aside; by default, none is.
+    ``predictions`` are in the order of their file, ``documents`` in the task's. Predictions that
+    name a task which is not among ``tasks`` are set aside; by default, none is.
 
     Raises:
         UsageError: two documents share a sample id (documents of several tasks).
-        DataError: two different responses to one sample, several documents with the same key but a different number of
-            predictions, or a harness line for other documents; names the places.
+        DataError: two different responses to one sample, several documents with the same key but a
+            different number of predictions, or a harness line for other documents; names the
+            places.
     """
     index = _Index(documents)
     given: dict[str, list[Prediction]] = {sample_id: [] for sample_id in index.by_id}
@@ -345,9 +421,13 @@ def join(
     by_order = set[str]()
     for sharing, several in shared.items():
         fitting = sharing
-        if len(several) < len(sharing):  # of equal rows, the first may be the only one with a prediction
+        if len(several) < len(
+            sharing
+        ):  # of equal rows, the first may be the only one with a prediction
             fitting = tuple(dict.fromkeys(map(index.first_equal, sharing)))
-        merged = len(several) > len(fitting) and len({one.answer for one in several}) == 1  # a join of equal keys
+        merged = (
+            len(several) > len(fitting) and len({one.answer for one in several}) == 1
+        )  # a join of equal keys
         if len(several) != len(fitting) and not merged:
             keys = several[0].keys
             raise DataError(
@@ -401,13 +481,17 @@ class _Index:
         for document in documents:
             sample_id = document["sample_id"]
             if sample_id in self.by_id:
-                raise UsageError(f"sample id {sample_id} is duplicated; join predictions with one task at a time.")
+                raise UsageError(
+                    f"sample id {sample_id} is duplicated; join predictions with one task at a time."
+                )
             self.by_id[sample_id] = document
             self.id_without_blanks[sample_id.strip()] = sample_id
             question = _normalised(str(document.get("question", "")))
             self.by_text[question].append(sample_id)
             media = document.get("media") or []
-            image = document.get("img_id") or (PurePosixPath(media[0]).stem if len(media) == 1 else "")
+            image = document.get("img_id") or (
+                PurePosixPath(media[0]).stem if len(media) == 1 else ""
+            )
             if image:
                 self.by_question[_normalised(image), question].append(sample_id)
 
@@ -432,7 +516,9 @@ class _Index:
         found = self.by_text.get(question, [])
         if len(found) < 2:
             return found
-        numbered = [sample_id for sample_id in found if sample_id.endswith(f"-{one.keys.get('id')}")]
+        numbered = [
+            sample_id for sample_id in found if sample_id.endswith(f"-{one.keys.get('id')}")
+        ]
         if len(numbered) != 1:
             raise DataError(
                 f"{one.where}: its question is asked in {len(found)} samples ({', '.join(found[:3])}, …), and it "
@@ -441,7 +527,9 @@ class _Index:
         return numbered
 
     def _of_picture(self, img_id: str, question: str) -> Sequence[str]:
-        """Sample ids of the documents with this question on the picture, whose file may be named instead of its id."""
+        """Sample ids of the documents with this question on the picture, whose file may be named
+        instead of its id.
+        """
         matching = self.by_question.get((_normalised(img_id), question), [])
         file = PureWindowsPath(img_id.strip())  # handles both separators
         if matching or file.suffix.lower() not in _PICTURES:
@@ -449,27 +537,42 @@ class _Index:
         return self.by_question.get((_normalised(file.stem), question), [])
 
     def first_equal(self, sample_id: str) -> str:
-        """The id of the first sample whose row this one only repeats (its id has a number, see `distinct`), or its own
-        id."""
+        """The id of the first sample whose row this one only repeats (its id has a number, see
+        `distinct`), or its own id.
+        """
         first = _REPEAT.sub("", sample_id)
         if first == sample_id or first not in self.by_id:
             return sample_id
-        return first if _content(self.by_id[sample_id]) == _content(self.by_id[first]) else sample_id
+        return (
+            first if _content(self.by_id[sample_id]) == _content(self.by_id[first]) else sample_id
+        )
 
     def has_reference(self, sample_id: str, one: Prediction) -> bool:
         """Whether the document's reference answer is the file's, or the file has none."""
         if "target" not in one.keys or "doc_id" in one.keys:
             return True
-        document = self.by_id[sample_id]  # its answer is written as it is, or an option's text for its letter
+        document = self.by_id[
+            sample_id
+        ]  # its answer is written as it is, or an option's text for its letter
         options = document.get("choices")
-        answers = [document["target"], options.get(document["target"]) if isinstance(options, Mapping) else None]
+        answers = [
+            document["target"],
+            options.get(document["target"]) if isinstance(options, Mapping) else None,
+        ]
         target = _normalised(one.keys["target"]).casefold()
-        return any(target == _normalised(str(answer)).casefold() for answer in answers if answer is not None)
+        return any(
+            target == _normalised(str(answer)).casefold()
+            for answer in answers
+            if answer is not None
+        )
 
     def _checked(self, number: int, one: Prediction) -> str:
         """The id of the document in this position, which must be the one that was asked."""
         document = self.documents[number]
-        for name, expected in {"target": [str(document["target"])], "input_media": document["media"]}.items():
+        for name, expected in {
+            "target": [str(document["target"])],
+            "input_media": document["media"],
+        }.items():
             if name in one.keys and expected and one.keys[name] not in expected:
                 raise DataError(
                     f"{one.where}: field `{name}` is {shown(one.keys[name])}, expected {shown(expected[0])} of "

@@ -1,1 +1,3 @@
-"""Judging open answers with a language model: rubrics, requests, verdicts, coverage and agreement."""
+"""Judging open answers with a language model: rubrics, requests, verdicts, coverage and
+agreement.
+"""

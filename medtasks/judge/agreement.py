@@ -1,6 +1,8 @@
-"""Agreement of the raters of a rubric's aspects, with cluster-bootstrap intervals; human annotations from a CSV file.
+"""Agreement of the raters of a rubric's aspects, with cluster-bootstrap intervals; human
+annotations from a CSV file.
 
-A row of that file is a label: columns ``sample_id``, ``aspect`` and ``score``, and perhaps ``rater`` and ``task``.
+A row of that file is a label: columns ``sample_id``, ``aspect`` and ``score``, and perhaps
+``rater`` and ``task``.
 """
 
 from __future__ import annotations
@@ -27,8 +29,10 @@ COLUMNS = ("aspect", "raters", "measure", "units", "value", "interval")  # headi
 
 
 class Agreement(stats.Coefficient):
-    """Agreement of ``raters`` on one aspect; None pools the aspects of every sample. A pair is measured on the units
-    that both rated, all raters on those that all of them rated (Krippendorff's alpha: that at least two rated)."""
+    """Agreement of ``raters`` on one aspect; None pools the aspects of every sample. A pair is
+    measured on the units that both rated, all raters on those that all of them rated
+    (Krippendorff's alpha: that at least two rated).
+    """
 
     aspect: str | None
     raters: str
@@ -36,7 +40,9 @@ class Agreement(stats.Coefficient):
 
 
 class AgreementReport(Frozen):
-    """Agreement per aspect, with percentile intervals; if aspects vary by sample, the pooled one comes first."""
+    """Agreement per aspect, with percentile intervals; if aspects vary by sample, the pooled one
+    comes first.
+    """
 
     rubric: str
     raters: tuple[str, ...]
@@ -50,10 +56,15 @@ _Item = tuple[str, tuple[float | None, ...]]  # an item's cluster, and each rate
 
 
 def agreement_report(
-    rubric: Rubric, ratings: Mapping[str, Scores], clusters: Mapping[str, str], resamples: int = 1000
+    rubric: Rubric,
+    ratings: Mapping[str, Scores],
+    clusters: Mapping[str, str],
+    resamples: int = 1000,
 ) -> AgreementReport:
-    """Agreement of two or more raters under ``rubric``, by rater, unit and aspect; anything may be missing. Whole
-    ``clusters`` of units are resampled. Scores of 0 and 1 are nominal, longer scales ordinal."""
+    """Agreement of two or more raters under ``rubric``, by rater, unit and aspect; anything may be
+    missing. Whole ``clusters`` of units are resampled. Scores of 0 and 1 are nominal, longer scales
+    ordinal.
+    """
     raters = tuple(sorted(ratings))
     binary = {aspect.name: aspect.binary for aspect in rubric.aspects}
     if rubric.aspects_from is not None:  # samples name them
@@ -61,8 +72,13 @@ def agreement_report(
         binary = dict.fromkeys(sorted(rated), True)
     parts: list[tuple[str | None, bool, list[_Item]]] = []
     for name, is_binary in binary.items():
-        units = sorted({unit for scores in ratings.values() for unit, given in scores.items() if name in given})
-        items = [(clusters[unit], tuple(ratings[rater].get(unit, {}).get(name) for rater in raters)) for unit in units]
+        units = sorted(
+            {unit for scores in ratings.values() for unit, given in scores.items() if name in given}
+        )
+        items = [
+            (clusters[unit], tuple(ratings[rater].get(unit, {}).get(name) for rater in raters))
+            for unit in units
+        ]
         parts.append((name, is_binary, items))
     if rubric.aspects_from is not None:
         parts.insert(0, (None, True, [item for _, _, items in parts for item in items]))
@@ -71,7 +87,9 @@ def agreement_report(
         for aspect, is_binary, items in parts
         for names, measure, found in _measured(is_binary, raters, items, resamples)
     ]
-    return AgreementReport(rubric=rubric.name, raters=raters, resamples=resamples, measures=tuple(measures))
+    return AgreementReport(
+        rubric=rubric.name, raters=raters, resamples=resamples, measures=tuple(measures)
+    )
 
 
 def _measured(
@@ -84,9 +102,14 @@ def _measured(
         if not of:
             return stats.Coefficient(units=0, reason=f"no unit was rated by {who}")
         ratings = stats.Ratings.of(list(zip(*(scores for _, scores in of), strict=True)))
-        return stats.agreement_interval(ratings, statistic, [cluster for cluster, _ in of], resamples, SEED)
+        return stats.agreement_interval(
+            ratings, statistic, [cluster for cluster, _ in of], resamples, SEED
+        )
 
-    of_pairs: dict[str, stats.Statistic] = {"raw agreement": stats.raw_agreement, "Cohen's kappa": stats.cohen_kappa}
+    of_pairs: dict[str, stats.Statistic] = {
+        "raw agreement": stats.raw_agreement,
+        "Cohen's kappa": stats.cohen_kappa,
+    }
     if not binary:
         of_pairs["Cohen's kappa, quadratic"] = functools.partial(stats.cohen_kappa, quadratic=True)
         of_pairs["Spearman's rho"] = stats.spearman
@@ -96,7 +119,10 @@ def _measured(
         for measure, statistic in of_pairs.items():
             yield f"{raters[one]}, {raters[other]}", measure, coefficient(statistic, both, "both")
     # these measures ignore who gave which score: sorted, fewer items are distinct, which is faster
-    unordered = [(cluster, tuple(sorted(scores, key=lambda one: (one is None, one)))) for cluster, scores in items]
+    unordered = [
+        (cluster, tuple(sorted(scores, key=lambda one: (one is None, one))))
+        for cluster, scores in items
+    ]
     by_all = [item for item in unordered if None not in item[1]]
     yield "all", "Fleiss' kappa", coefficient(stats.fleiss_kappa, by_all, "all raters")
     by_two = [item for item in unordered if len(raters) - item[1].count(None) >= 2]
@@ -110,7 +136,9 @@ def rows(report: AgreementReport) -> list[tuple[str, ...]]:
     for one in report.measures:
         value = "undefined" if one.value is None else f"{one.value:.3f}"
         bounds = one.reason or "" if one.low is None else f"{one.low:.3f} to {one.high:.3f}"
-        table.append((one.aspect or "(pooled)", one.raters, one.measure, f"{one.units:,}", value, bounds))
+        table.append(
+            (one.aspect or "(pooled)", one.raters, one.measure, f"{one.units:,}", value, bounds)
+        )
     return table
 
 
@@ -120,14 +148,18 @@ Unit = tuple[str, str]  # task and sample id: two tasks may ask about one sample
 Labels = dict[str, dict[Unit, dict[str, int]]]  # scores by rater, unit and aspect
 
 
-def read_labels(path: Path, rubric: Rubric, documents: Mapping[Unit, Mapping[str, Any]]) -> tuple[Labels, list[str]]:
-    """The labels in the CSV file ``path``, each on an aspect of ``rubric`` within its scale, and the sample ids without
-    a document, whose labels are left out. Rows without a score are skipped. A row without a
-    task refers to the only task with the sample among ``documents`` (by task and sample id).
+def read_labels(
+    path: Path, rubric: Rubric, documents: Mapping[Unit, Mapping[str, Any]]
+) -> tuple[Labels, list[str]]:
+    """The labels in the CSV file ``path``, each on an aspect of ``rubric`` within its scale, and
+    the sample ids without a document, whose labels are left out. Rows without a score are skipped.
+    A row without a task refers to the only task with the sample among ``documents`` (by task and
+    sample id).
 
     Raises:
-        DataError: the file cannot be read, lacks a column, or has a label that is invalid, duplicated, or about a
-            sample of several tasks without naming one; the message names file, line and column.
+        DataError: the file cannot be read, lacks a column, or has a label that is invalid,
+            duplicated, or about a sample of several tasks without naming one; the message names
+            file, line and column.
     """
     rows = read_csv_rows(path)
     if not {"sample_id", "aspect", "score"} <= rows[0].row.keys():
@@ -165,10 +197,14 @@ def read_labels(path: Path, rubric: Rubric, documents: Mapping[Unit, Mapping[str
         aspect = next((one for one in aspects if one.name == label["aspect"]), None)
         if aspect is None:
             expected = first_names((repr(one.name) for one in aspects), 12) or "a name"
-            raise wrong(where, "aspect", label["aspect"], f"an aspect of rubric {rubric.name}: {expected}")
+            raise wrong(
+                where, "aspect", label["aspect"], f"an aspect of rubric {rubric.name}: {expected}"
+            )
         score = aspect.score_of(written)
         if score is None:
-            raise wrong(where, "score", written, f"a whole number from {aspect.minimum} to {aspect.maximum}")
+            raise wrong(
+                where, "score", written, f"a whole number from {aspect.minimum} to {aspect.maximum}"
+            )
         rater = label.get("rater") or HUMAN
         before = first.setdefault((rater, unit, aspect.name), where)
         if before is not where:

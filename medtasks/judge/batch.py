@@ -73,7 +73,9 @@ class BatchEndpoint(Endpoint):
         body = self._body(messages, schema)
         name = short_hash(body)
         result = self._futures.get(name)
-        if result is None or (result.done() and isinstance(result.result(), FailedAttempt)):  # not asked, or to retry
+        if result is None or (
+            result.done() and isinstance(result.result(), FailedAttempt)
+        ):  # not asked, or to retry
             loop = asyncio.get_running_loop()
             result = self._futures[name] = loop.create_future()
             line = f'{{"custom_id":"{name}","method":"POST","url":"/v1/chat/completions","body":{body}}}\n'.encode()
@@ -112,7 +114,9 @@ class BatchEndpoint(Endpoint):
         async def run() -> None:
             try:
                 results = await self._results(known, lines)
-            except Exception as error:  # whatever the client raises: a connection, a status, an unreadable reply
+            except (
+                Exception
+            ) as error:  # whatever the client raises: a connection, a status, an unreadable reply
                 status = getattr(error, "status_code", None)
                 kind = "connection" if status is None else f"http {status}"
                 failed = self._failed_attempt(kind, error, again=False)  # openai has tried again
@@ -125,13 +129,17 @@ class BatchEndpoint(Endpoint):
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
-    async def _results(self, known: dict[str, Any], lines: bytearray | None) -> Mapping[str, Attempt]:
+    async def _results(
+        self, known: dict[str, Any], lines: bytearray | None
+    ) -> Mapping[str, Attempt]:
         """The results of a new batch of ``lines``, or of one that an earlier process recorded:
         created now if that process was stopped before it was."""
         import openai
 
         if lines is not None:
-            uploaded = await self._client.files.create(file=("medtasks.jsonl", bytes(lines)), purpose="batch")
+            uploaded = await self._client.files.create(
+                file=("medtasks.jsonl", bytes(lines)), purpose="batch"
+            )
             lines.clear()  # up to 100 MB, and the batch may take a day
             known["file"] = uploaded.id
         record = self._records / f"{short_hash(known['file'])}.json"
@@ -168,7 +176,9 @@ class BatchEndpoint(Endpoint):
                     break
         if batch is None:
             batch = await self._client.batches.create(
-                input_file_id=known["file"], endpoint="/v1/chat/completions", completion_window="24h"
+                input_file_id=known["file"],
+                endpoint="/v1/chat/completions",
+                completion_window="24h",
             )
         _write(record, {**known, "batch": batch.id})
         return batch
@@ -239,9 +249,17 @@ class BatchEndpoint(Endpoint):
 
     def _result(self, line: dict[str, Any]) -> dict[str, Attempt]:
         """The result in a line of a file, by its request."""
-        name, response, error = str(line["custom_id"]), line.get("response"), line.get("error") or {}
+        name, response, error = (
+            str(line["custom_id"]),
+            line.get("response"),
+            line.get("error") or {},
+        )
         if response is not None:
-            return {name: self._outcome(int(response["status_code"]), {}, canonical_json(response["body"]))}
+            return {
+                name: self._outcome(
+                    int(response["status_code"]), {}, canonical_json(response["body"])
+                )
+            }
         code = str(error.get("code"))
         again = code in ("batch_expired", "server_error")
         return {name: self._failed_attempt("batch", error.get("message") or code, again=again)}

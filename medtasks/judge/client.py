@@ -21,23 +21,31 @@ OUTAGE = 50  # requests
 READING = 0.001  # seconds before an answer is returned, so that waiting requests are sent before it is parsed
 
 _OWN_FAULT = frozenset({400, 413, 415, 422})  # statuses about the request, not about the endpoint
-_SHUT_OUT = REDIRECTS | {401, 403, 404}  # wrong key, address or model: fatal if nothing was answered before
+_SHUT_OUT = REDIRECTS | {
+    401,
+    403,
+    404,
+}  # wrong key, address or model: fatal if nothing was answered before
 
 
 MessagesOf: TypeAlias = "Messages | Callable[[], Messages]"
-"""Chat messages, or a function that returns them: called in another thread for each attempt, so that images are in
-memory only while they are sent. It raises `MedtasksError` if it cannot."""
+"""Chat messages, or a function that returns them: called in another thread for each attempt, so
+that images are in memory only while they are sent. It raises `MedtasksError` if it cannot.
+"""
 
 
 class Unanswered(Exception):
-    """A request has no answer. The message is "<kind>: <detail>" or "<kind>", the kind being `BUDGET`, "outage", "http
-    <status>", "timeout", "connection", "bad reply" or "question"."""
+    """A request has no answer. The message is "<kind>: <detail>" or "<kind>", the kind being
+    `BUDGET`, "outage", "http <status>", "timeout", "connection", "bad reply" or "question".
+    """
 
 
 @dataclass
 class Spent:
-    """Requests and tokens used. ``requests`` are HTTP requests sent, ``retries`` those that repeat one (also without
-    ``response_format``), ``answered`` and ``failed`` questions, ``unmetered`` answers without reported tokens."""
+    """Requests and tokens used. ``requests`` are HTTP requests sent, ``retries`` those that repeat
+    one (also without ``response_format``), ``answered`` and ``failed`` questions, ``unmetered``
+    answers without reported tokens.
+    """
 
     requests: int = 0
     retries: int = 0
@@ -52,12 +60,16 @@ class Spent:
         return self.prompt_tokens + self.completion_tokens
 
     def since(self, before: Spent) -> Spent:
-        return Spent(*(getattr(self, part.name) - getattr(before, part.name) for part in fields(self)))
+        return Spent(
+            *(getattr(self, part.name) - getattr(before, part.name) for part in fields(self))
+        )
 
 
 class JudgeClient:
-    """Asks one judge, inside ``async with``. Limits, budget and knowledge of the endpoint persist between uses.
-    ``structured`` is whether the endpoint accepts ``response_format``; None until it is known."""
+    """Asks one judge, inside ``async with``. Limits, budget and knowledge of the endpoint persist
+    between uses. ``structured`` is whether the endpoint accepts ``response_format``; None until it
+    is known.
+    """
 
     def __init__(self, settings: JudgeSettings) -> None:
         self.settings = settings
@@ -67,12 +79,18 @@ class JudgeClient:
 
     @property
     def waiting_for(self) -> str | None:
-        """Batches under way, or why the latest attempt failed if it is tried again and nothing was answered since."""
+        """Batches under way, or why the latest attempt failed if it is tried again and nothing was
+        answered since.
+        """
         return self._endpoint.state or self._trouble
 
     async def __aenter__(self) -> JudgeClient:
-        self._endpoint = BatchEndpoint(self.settings) if self.settings.batch else Endpoint(self.settings)
-        self._limiter = RateLimiter(self.settings.in_flight, self._limiter.limit)  # of this event loop
+        self._endpoint = (
+            BatchEndpoint(self.settings) if self.settings.batch else Endpoint(self.settings)
+        )
+        self._limiter = RateLimiter(
+            self.settings.in_flight, self._limiter.limit
+        )  # of this event loop
         self._failed_in_a_row = 0
         self._outage: str | None = None
         self._trouble: str | None = None
@@ -81,29 +99,45 @@ class JudgeClient:
     async def __aexit__(self, *_: object) -> None:
         await self._endpoint.close()
 
-    async def answer(self, key: str, messages: MessagesOf, schema: dict[str, Any] | None = None) -> JudgeAnswer:
-        """Ask until there is an answer, or no further attempt is useful or allowed; then raise :class:`Unanswered`.
+    async def answer(
+        self, key: str, messages: MessagesOf, schema: dict[str, Any] | None = None
+    ) -> JudgeAnswer:
+        """Ask until there is an answer, or no further attempt is useful or allowed; then raise
+        :class:`Unanswered`.
 
-        Once the budget is spent, what is in flight finishes and the rest fails with `BUDGET`. The rest fails with
-        "outage", unasked, once 50 requests in a row failed because of the endpoint (rate, 5xx, timeout, connection), or
-        at the first redirect, 401, 403 or 404 if the endpoint never answered before.
+        Once the budget is spent, what is in flight finishes and the rest fails with `BUDGET`. The
+        rest fails with "outage", unasked, once 50 requests in a row failed because of the endpoint
+        (rate, 5xx, timeout, connection), or at the first redirect, 401, 403 or 404 if the endpoint
+        never answered before.
         """
         failures = 0
         try:
-            while isinstance(got := await self._attempt(messages, schema, again=failures > 0), FailedAttempt):
+            while isinstance(
+                got := await self._attempt(messages, schema, again=failures > 0), FailedAttempt
+            ):
                 failures += 1
                 if not got.again or failures > self.settings.retries:
-                    self._failed_in_a_row = 0 if got.status in _OWN_FAULT else self._failed_in_a_row + 1
+                    self._failed_in_a_row = (
+                        0 if got.status in _OWN_FAULT else self._failed_in_a_row + 1
+                    )
                     if self._outage is None and got.status in _SHUT_OUT and not self.spent.answered:
                         self._outage = f"outage: {got.reason}"
                     elif self._outage is None and self._failed_in_a_row >= OUTAGE:
-                        self._outage = f"outage: {OUTAGE} requests in a row failed, the last with {got.reason}"
-                    raise Unanswered(f"{got.reason} ({failures} attempts)" if failures > 1 else got.reason)
+                        self._outage = (
+                            f"outage: {OUTAGE} requests in a row failed, the last with {got.reason}"
+                        )
+                    raise Unanswered(
+                        f"{got.reason} ({failures} attempts)" if failures > 1 else got.reason
+                    )
                 self._trouble = got.reason
-                chance = random.Random(f"{key}:{failures}")  # by the key: the order of completion must not matter
+                chance = random.Random(
+                    f"{key}:{failures}"
+                )  # by the key: the order of completion must not matter
                 backoff = self.settings.backoff
                 if got.wait is None:  # full jitter
-                    wait = chance.uniform(0, min(LONGEST_BACKOFF, backoff * 2.0 ** min(failures - 1, 30)))
+                    wait = chance.uniform(
+                        0, min(LONGEST_BACKOFF, backoff * 2.0 ** min(failures - 1, 30))
+                    )
                 else:
                     wait = got.wait + chance.uniform(0, backoff)
                 await asyncio.sleep(wait)
@@ -118,8 +152,12 @@ class JudgeClient:
         await asyncio.sleep(READING)
         return got
 
-    async def _attempt(self, given: MessagesOf, schema: dict[str, Any] | None, *, again: bool) -> Attempt:
-        """One attempt in a slot, or two if the first may have been refused for its ``response_format``."""
+    async def _attempt(
+        self, given: MessagesOf, schema: dict[str, Any] | None, *, again: bool
+    ) -> Attempt:
+        """One attempt in a slot, or two if the first may have been refused for its
+        ``response_format``.
+        """
         entered = await self._limiter.enter()
         try:
             self._refuse_closed()
@@ -144,7 +182,9 @@ class JudgeClient:
         finally:
             self._limiter.leave()
 
-    async def _sent(self, messages: Messages, schema: dict[str, Any] | None, *, again: bool) -> Attempt:
+    async def _sent(
+        self, messages: Messages, schema: dict[str, Any] | None, *, again: bool
+    ) -> Attempt:
         self.spent.requests += 1
         self.spent.retries += again
         return await self._endpoint.attempt(messages, schema)
@@ -169,9 +209,10 @@ def _refuses_request(attempt: Attempt) -> bool:
 
 
 class RateLimiter:
-    """Halves the limit when the endpoint refuses requests (HTTP 429), but not again for those sent before the halving,
-    and adds one every `GROWTH` answers. If nothing was answered between two halvings, no request enters until the
-    endpoint may be asked again."""
+    """Halves the limit when the endpoint refuses requests (HTTP 429), but not again for those sent
+    before the halving, and adds one every `GROWTH` answers. If nothing was answered between two
+    halvings, no request enters until the endpoint may be asked again.
+    """
 
     def __init__(self, ceiling: int, limit: int) -> None:
         self.limit, self._ceiling = limit, ceiling
@@ -179,7 +220,9 @@ class RateLimiter:
         self._withheld = 0  # slots that are not reused when they are released
         self._opens = 0.0  # on the loop's clock
         self._halvings = 0
-        self._answers = 1  # since the last halving; 1: the first halving does not close the endpoint
+        self._answers = (
+            1  # since the last halving; 1: the first halving does not close the endpoint
+        )
 
     async def enter(self) -> int:
         """Wait for a slot; returns the number to pass to `refused`."""
@@ -203,7 +246,9 @@ class RateLimiter:
             self.leave()  # a slot more
 
     def refused(self, entered: int, seconds: float) -> None:
-        """The endpoint refused what entered with that number; it may be asked again after ``seconds``."""
+        """The endpoint refused what entered with that number; it may be asked again after
+        ``seconds``.
+        """
         if entered != self._halvings:
             return
         if not self._answers:

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 LONGEST_WAIT = 300.0  # seconds; longer waits fail the request
 LONGEST_REASON = 300  # characters
 LARGEST_REPLY = 4 * 2**20  # bytes, unpacked: about a million tokens of reasoning
-SHORTEST_SECRET = 8  # characters; shorter keys are placeholders such as "none", which ordinary words contain
+SHORTEST_SECRET = (
+    8  # characters; shorter keys are placeholders such as "none", which ordinary words contain
+)
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 IDLE = 4.0  # seconds that an unused connection is kept; servers close theirs after five or more
 
@@ -46,7 +48,9 @@ class ReplyTooLarge(Exception):
     """A reply of more than `LARGEST_REPLY` bytes, which is not read to its end."""
 
     def __init__(self) -> None:
-        super().__init__(f"more than {LARGEST_REPLY // 2**20} MB, of which nothing is kept; lower `max_tokens`")
+        super().__init__(
+            f"more than {LARGEST_REPLY // 2**20} MB, of which nothing is kept; lower `max_tokens`"
+        )
 
 
 class Endpoint:
@@ -56,7 +60,8 @@ class Endpoint:
         self._settings = settings
         self._key = settings.api_key()
         self._address = settings.base_url.rstrip("/") + "/chat/completions"
-        # not aiohttp's trust_env, which also takes passwords from ~/.netrc and fails where an API key is sent
+        # not aiohttp's trust_env, which also takes passwords from ~/.netrc and fails where an API
+        # key is sent
         parts, proxies = urlsplit(self._address), urllib.request.getproxies()
         self._proxy = proxies.get(parts.scheme) or proxies.get("all")
         if not self._proxy or urllib.request.proxy_bypass(parts.hostname or ""):
@@ -81,18 +86,24 @@ class Endpoint:
         """Ask once, with ``schema`` as ``response_format`` unless it is None."""
         import aiohttp
 
-        if self._session is None:  # not needed if all verdicts are stored, and aiohttp takes a while to import
+        if (
+            self._session is None
+        ):  # not needed if all verdicts are stored, and aiohttp takes a while to import
             self._session = self._opened()
         data = self._body(messages, schema).encode()
         try:
             # a redirect would send the prompts to an address that the user did not name
-            request = self._session.post(self._address, data=data, proxy=self._proxy, allow_redirects=False)
+            request = self._session.post(
+                self._address, data=data, proxy=self._proxy, allow_redirects=False
+            )
             async with request as response:
                 body = await _bounded(response.content)
         except ReplyTooLarge as error:
             return self._failed_attempt("bad reply", error, again=False)
         except asyncio.TimeoutError:
-            return FailedAttempt(f"timeout: no answer within {self._settings.timeout:g} s", again=True)
+            return FailedAttempt(
+                f"timeout: no answer within {self._settings.timeout:g} s", again=True
+            )
         except (aiohttp.ClientError, OSError) as error:
             return self._failed_attempt("connection", error, again=True)
         return self._outcome(response.status, response.headers, body.decode("utf-8", "replace"))
@@ -104,7 +115,9 @@ class Endpoint:
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key}"
         tls = ssl.create_default_context()
-        tls.load_verify_locations(certifi.where())  # too, as some Python installations find no others
+        tls.load_verify_locations(
+            certifi.where()
+        )  # too, as some Python installations find no others
         # the rate limiter decides how many requests are in flight; the time limit covers an attempt
         # as a whole
         return aiohttp.ClientSession(
@@ -123,7 +136,9 @@ class Endpoint:
         if schema is not None:
             named = {"name": "verdict", "schema": schema, "strict": True}
             body["response_format"] = {"type": "json_schema", "json_schema": named}
-        return well_formed(json.dumps(body | settings.extra_body, ensure_ascii=False, allow_nan=False))
+        return well_formed(
+            json.dumps(body | settings.extra_body, ensure_ascii=False, allow_nan=False)
+        )
 
     def _outcome(self, status: int, headers: Mapping[str, str], text: str) -> Attempt:
         if 200 <= status < 300:
@@ -131,7 +146,9 @@ class Endpoint:
                 answer = read_completion(self._redacted(text))
             except UnreadableReply as error:
                 return self._failed_attempt("bad reply", error, again=True)
-            return replace(answer, text=self._redacted(answer.text))  # once more: JSON may have escaped the key
+            return replace(
+                answer, text=self._redacted(answer.text)
+            )  # once more: JSON may have escaped the key
         detail = problem_of(text)
         if is_refusal(text):
             return JudgeAnswer(self._redacted(well_formed(detail)), ending=Ending.REFUSED)
@@ -141,8 +158,13 @@ class Endpoint:
         again = status in (408, 409, 429) or status >= 500
         wait = seconds_to_wait(headers)
         if again and wait is not None and wait > LONGEST_WAIT:
-            again, detail = False, f"asks for a wait of {wait:.0f} s, more than {LONGEST_WAIT:.0f}: {detail}"
-        return replace(self._failed_attempt(f"http {status}", detail, again=again), status=status, wait=wait)
+            again, detail = (
+                False,
+                f"asks for a wait of {wait:.0f} s, more than {LONGEST_WAIT:.0f}: {detail}",
+            )
+        return replace(
+            self._failed_attempt(f"http {status}", detail, again=again), status=status, wait=wait
+        )
 
     def _failed_attempt(self, kind: str, detail: object, *, again: bool) -> FailedAttempt:
         text = " ".join(self._redacted(well_formed(str(detail))).split()) or type(detail).__name__

@@ -89,7 +89,9 @@ class _Reader:
         self._objects = 0
 
     def object_at(self, start: int) -> _Object | None:
-        """The object that begins at ``start``; None if there is none: then the text is unchanged."""
+        """The object that begins at ``start``; None if there is none: then the text is
+        unchanged.
+        """
         if not _OBJECT_BEGINS.match(self.text, start):  # as in LaTeX
             return None
         self._objects += 1
@@ -119,7 +121,9 @@ class _Reader:
 
 
 def _corrected(text: str, position: int) -> str | None:
-    """``text`` without the backslash or comma at which the decoder stopped; None if it is neither."""
+    """``text`` without the backslash or comma at which the decoder stopped; None if it is
+    neither.
+    """
     if text.startswith("\\_", position):  # Markdown's escape
         return text[:position] + text[position + 1 :]
     if text.startswith("\\", position):
@@ -150,4 +154,6 @@ def _refuse_constant(name: str) -> None:
 
 
 # strict=False: judges write line breaks into their reasons
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_refuse_constant, strict=False)
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_unique_keys, parse_constant=_refuse_constant, strict=False
+)

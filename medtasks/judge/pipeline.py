@@ -1,4 +1,6 @@
-"""From questions to verdicts: stored ones are not asked again, invalid ones get one repair, nothing is lost."""
+"""From questions to verdicts: stored ones are not asked again, invalid ones get one repair, nothing
+is lost.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Progress = Callable[[int, int, Spent, "str | None"], None]
-"""Called with questions done, all questions, what this call has spent, and why the judge is not answering (or None)."""
+"""Called with questions done, all questions, what this call has spent, and why the judge is not
+answering (or None).
+"""
 
-OPEN_PER_SLOT = 3  # open questions per request in flight: some are rendered, some wait before a retry
+OPEN_PER_SLOT = (
+    3  # open questions per request in flight: some are rendered, some wait before a retry
+)
 TICK = 1.0  # seconds between reports
 JPEG_QUALITY = 95
 _SORTED = json.JSONEncoder(sort_keys=True)
@@ -53,8 +59,9 @@ class Unusable(Enum):
 
 
 class ImageSource(NamedTuple):
-    """An image for a judge: its hash, for the verdict's key, and what returns it in RGB, in another thread once per
-    attempt."""
+    """An image for a judge: its hash, for the verdict's key, and what returns it in RGB, in another
+    thread once per attempt.
+    """
 
     key: str
     load: Callable[[], Image]
@@ -62,7 +69,9 @@ class ImageSource(NamedTuple):
 
 @dataclass(frozen=True)
 class Question:
-    """One response to judge; ``name`` is unique. ``document`` is the sample as rubrics see it (with ``target``)."""
+    """One response to judge; ``name`` is unique. ``document`` is the sample as rubrics see it (with
+    ``target``).
+    """
 
     name: str
     document: Mapping[str, Any]
@@ -70,8 +79,12 @@ class Question:
     images: tuple[ImageSource, ...] = ()
 
 
-def verdict_key(settings: JudgeSettings, rubric: str, prompt: str, images: Sequence[str] = ()) -> str:
-    """SHA-256 over all that determines a verdict: the judge's identity, the rubric's hash, the prompt, the images."""
+def verdict_key(
+    settings: JudgeSettings, rubric: str, prompt: str, images: Sequence[str] = ()
+) -> str:
+    """SHA-256 over all that determines a verdict: the judge's identity, the rubric's hash, the
+    prompt, the images.
+    """
     parts = {**judge_identity(settings, images=bool(images)), "rubric": rubric, "prompt": prompt}
     if images:
         parts["image_keys"] = list(images)
@@ -87,8 +100,8 @@ async def judge_questions(
     *,
     again: bool = False,
 ) -> dict[str, Verdict]:
-    """The verdict on every question under ``rubric``, by name in their order; each answer is stored before anything
-    else happens.
+    """The verdict on every question under ``rubric``, by name in their order; each answer is stored
+    before anything else happens.
 
     An invalid answer gets one repair request at once. A question that cannot be judged (refused,
     cut off, still invalid, failed, out of budget, images missing, or a document that does not fit
@@ -106,7 +119,9 @@ async def judge_questions(
             raise UsageError(f"question {name!r} is duplicated; judge each response once")
     rubric_key, before, waiting = rubric_hash(rubric), replace(client.spent), iter(questions)
     done: dict[str, Verdict] = {}
-    cases: dict[str, list[str] | Verdict] = {}  # by key the verdict, or the names of the questions that await it
+    cases: dict[
+        str, list[str] | Verdict
+    ] = {}  # by key the verdict, or the names of the questions that await it
 
     def report() -> None:
         if progress is not None:
@@ -118,7 +133,9 @@ async def judge_questions(
             report()
 
     async def work() -> None:
-        """Judge waiting questions, one at a time, unless another one has the verdict, or awaits it."""
+        """Judge waiting questions, one at a time, unless another one has the verdict, or awaits
+        it.
+        """
         for question in waiting:
             await asyncio.sleep(0)  # thousands of stored verdicts must not delay arriving answers
             names = [question.name]
@@ -128,7 +145,9 @@ async def judge_questions(
                 verdict = Verdict(unjudged=str(error))
             else:
                 images = question.images if rubric.media and client.settings.images else ()
-                key = verdict_key(client.settings, rubric_key, prompt, [image.key for image in images])
+                key = verdict_key(
+                    client.settings, rubric_key, prompt, [image.key for image in images]
+                )
                 case = cases.setdefault(key, names)
                 if isinstance(case, Verdict):
                     verdict = case
@@ -144,7 +163,9 @@ async def judge_questions(
     async with client:
         ticking = asyncio.ensure_future(tick())
         try:
-            workers = min(len(questions), OPEN_PER_SLOT * client.settings.in_flight)  # a batch API has 30,000 slots
+            workers = min(
+                len(questions), OPEN_PER_SLOT * client.settings.in_flight
+            )  # a batch API has 30,000 slots
             await all_or_none([work() for _ in range(workers)])
         finally:
             ticking.cancel()
@@ -267,12 +288,16 @@ class _Case:
 
 def _as_json(verdict: Verdict) -> str:
     scores = verdict.scores or {}
-    explained = {name: {"reason": reason, "score": scores[name]} for name, reason in verdict.reasons.items()}
+    explained = {
+        name: {"reason": reason, "score": scores[name]} for name, reason in verdict.reasons.items()
+    }
     return json.dumps(scores | explained, sort_keys=True)
 
 
 async def all_or_none(work: Sequence[Coroutine[None, None, T]]) -> list[T]:
-    """The results of all; the first error cancels the others, and is raised once they have ended."""
+    """The results of all; the first error cancels the others, and is raised once they have
+    ended.
+    """
     tasks = [asyncio.ensure_future(one) for one in work]
     try:
         return await asyncio.gather(*tasks)
@@ -283,8 +308,9 @@ async def all_or_none(work: Sequence[Coroutine[None, None, T]]) -> list[T]:
 
 
 def user_message(text: str, images: Sequence[ImageSource], side: int) -> dict[str, Any]:
-    """The user's message: ``images`` as JPEG in their order, reduced to ``side`` pixels (Lanczos), then ``text``;
-    without images ``text`` alone."""
+    """The user's message: ``images`` as JPEG in their order, reduced to ``side`` pixels (Lanczos),
+    then ``text``; without images ``text`` alone.
+    """
     if not images:
         return {"role": "user", "content": text}
     from PIL.Image import Resampling
@@ -296,7 +322,9 @@ def user_message(text: str, images: Sequence[ImageSource], side: int) -> dict[st
             image = source.load().copy()  # the loader's may be shared
             image.thumbnail((side, side), Resampling.LANCZOS, reducing_gap=None)
             image.save(stream, "JPEG", quality=JPEG_QUALITY, subsampling=0)
-        except Exception as error:  # loaders read files, archives and videos, which fail in many ways
+        except (
+            Exception
+        ) as error:  # loaders read files, archives and videos, which fail in many ways
             raise MediaError(
                 f"image {source.key[:16]} cannot be shown to the judge: {error or type(error).__name__}"
             ) from error

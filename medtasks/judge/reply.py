@@ -42,7 +42,9 @@ class JudgeAnswer:
 
 @dataclass(frozen=True)
 class FailedAttempt:
-    """Why an attempt failed, whether to try again, and the seconds that the endpoint asks to wait."""
+    """Why an attempt failed, whether to try again, and the seconds that the endpoint asks to
+    wait.
+    """
 
     reason: str
     again: bool
@@ -119,7 +121,9 @@ def read_completion(text: str) -> JudgeAnswer:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UnreadableReply(f"expected JSON ({type(error).__name__}), found {text[:80]!r}") from None
+        raise UnreadableReply(
+            f"expected JSON ({type(error).__name__}), found {text[:80]!r}"
+        ) from None
     if _is_blocked_prompt(document):
         return JudgeAnswer("", ending=Ending.REFUSED)
     try:
@@ -148,7 +152,9 @@ def _is_blocked_prompt(document: Any) -> bool:
     if not isinstance(document, dict) or document.get("choices"):
         return False
     feedback = document.get("promptFeedback") or document.get("prompt_feedback")
-    return isinstance(feedback, dict) and bool(feedback.get("blockReason") or feedback.get("block_reason"))
+    return isinstance(feedback, dict) and bool(
+        feedback.get("blockReason") or feedback.get("block_reason")
+    )
 
 
 def _ending_of(reason: str) -> Ending:

@@ -1,4 +1,6 @@
-"""Settings of judges: a YAML file, or ``field=value`` pairs on the command line or in the environment."""
+"""Settings of judges: a YAML file, or ``field=value`` pairs on the command line or in the
+environment.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,15 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from typing_extensions import Self
 
 from medtasks.core.cache import cache_root
@@ -23,15 +33,19 @@ from medtasks.judge.verdict import Rule
 _FROZEN = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
 
 VARIABLE = "MEDTASKS_JUDGE"
-"""Environment variable that configures judges for runs of the harness: a file, or ``model=…,base_url=…``."""
+"""Environment variable that configures judges for runs of the harness: a file, or
+``model=…,base_url=…``.
+"""
 
 
 STUB = "stub-judge"  # the model of the stub judge, whose verdicts are a demonstration
 
 
 class Budget(BaseModel):
-    """Limits over the life of one `JudgeClient`; None is no limit. Requests in flight still finish; ``max_requests``
-    includes retries. If the endpoint reports no tokens, ``max_tokens`` ends asking at once."""
+    """Limits over the life of one `JudgeClient`; None is no limit. Requests in flight still finish;
+    ``max_requests`` includes retries. If the endpoint reports no tokens, ``max_tokens`` ends asking
+    at once.
+    """
 
     model_config = _FROZEN
 
@@ -48,7 +62,9 @@ class TokenLimit:
 
 
 class JudgeSettings(BaseModel):
-    """An OpenAI-compatible endpoint and the requests to it; None leaves a field out of the request."""
+    """An OpenAI-compatible endpoint and the requests to it; None leaves a field out of the
+    request.
+    """
 
     model_config = _FROZEN
 
@@ -57,12 +73,20 @@ class JudgeSettings(BaseModel):
     api_key_env: str = "OPENAI_API_KEY"  # the name of a variable, never the key
     temperature: float | None = Field(default=0.0, ge=0)
     max_tokens: int | None = Field(default=1024, ge=1)
-    max_completion_tokens: int | None = Field(default=None, ge=1)  # in place of max_tokens, as some models demand
+    max_completion_tokens: int | None = Field(
+        default=None, ge=1
+    )  # in place of max_tokens, as some models demand
     timeout: float = Field(default=120.0, gt=0)  # seconds for one whole attempt
     concurrency: int = Field(default=64, ge=1, le=1000)
-    retries: int = Field(default=5, ge=0)  # after a 408, 409, 429, 5xx, timeout, broken connection or unreadable reply
-    backoff: float = Field(default=0.5, ge=0)  # seconds, at most; doubled before every further retry, up to 30 s
-    structured: bool | None = None  # response_format with the schema; None: until the server answers 400 or 422
+    retries: int = Field(
+        default=5, ge=0
+    )  # after a 408, 409, 429, 5xx, timeout, broken connection or unreadable reply
+    backoff: float = Field(
+        default=0.5, ge=0
+    )  # seconds, at most; doubled before every further retry, up to 30 s
+    structured: bool | None = (
+        None  # response_format with the schema; None: until the server answers 400 or 422
+    )
     extra_body: dict[str, JsonValue] = Field(default_factory=dict)
     images: bool = False  # rubrics with media: true then show them
     image_side: int = Field(default=1024, ge=16)  # pixels of the longer side
@@ -73,7 +97,9 @@ class JudgeSettings(BaseModel):
 
     @property
     def in_flight(self) -> int:
-        """Maximum number of requests in flight; those of a batch all are, with their images in memory."""
+        """Maximum number of requests in flight; those of a batch all are, with their images in
+        memory.
+        """
         return (1000 if self.images else 10_000) if self.batch else self.concurrency
 
     @property
@@ -101,18 +127,24 @@ class JudgeSettings(BaseModel):
             raise ValueError("expected an address such as http://127.0.0.1:8000/v1")
         _ = parts.port, parts.hostname.encode("idna")  # raise ValueError if malformed
         if parts.username or parts.password or parts.query:
-            raise ValueError("expected an address without credentials or query; name the key's variable in api_key_env")
+            raise ValueError(
+                "expected an address without credentials or query; name the key's variable in api_key_env"
+            )
         return value
 
     @field_validator("api_key_env")
     @classmethod
     def _name_not_key(cls, value: str) -> str:
         if not value.isidentifier() or not value.isascii() or value != value.upper():
-            raise ValueError("expected the name of an environment variable, in capitals, not the key itself")
+            raise ValueError(
+                "expected the name of an environment variable, in capitals, not the key itself"
+            )
         return value
 
     def api_key(self) -> str | None:
-        """The key from the environment; raises :class:`UsageError` if it cannot be in an HTTP header."""
+        """The key from the environment; raises :class:`UsageError` if it cannot be in an HTTP
+        header.
+        """
         key = os.environ.get(self.api_key_env, "").strip()
         if not (key.isascii() and key.isprintable() and " " not in key):
             raise UsageError(
@@ -124,11 +156,15 @@ class JudgeSettings(BaseModel):
         """Cost in the currency of the prices; None if a price is unknown."""
         if self.prompt_price is None or self.completion_price is None:
             return None
-        return (prompt_tokens * self.prompt_price + completion_tokens * self.completion_price) / 1_000_000
+        return (
+            prompt_tokens * self.prompt_price + completion_tokens * self.completion_price
+        ) / 1_000_000
 
 
 def judge_identity(settings: JudgeSettings, *, images: bool) -> dict[str, Any]:
-    """The settings that determine a verdict, for verdict keys and manifests; neither address nor API key."""
+    """The settings that determine a verdict, for verdict keys and manifests; neither address nor
+    API key.
+    """
     fields = ["model", "temperature", "max_tokens", "extra_body"]
     identity = {name: getattr(settings, name) for name in fields}
     if settings.max_completion_tokens is not None:
@@ -137,8 +173,9 @@ def judge_identity(settings: JudgeSettings, *, images: bool) -> dict[str, Any]:
 
 
 class JudgeConfig(BaseModel):
-    """A panel of judges by name, by default the model's; ``rubrics`` are by default the first of every task. Below the
-    coverage ``threshold`` a score is marked incomplete."""
+    """A panel of judges by name, by default the model's; ``rubrics`` are by default the first of
+    every task. Below the coverage ``threshold`` a score is marked incomplete.
+    """
 
     model_config = _FROZEN
 
@@ -150,7 +187,9 @@ class JudgeConfig(BaseModel):
 
 
 def configured_judges() -> JudgeConfig | None:
-    """The configuration in ``MEDTASKS_JUDGE``, if it is set; raises :class:`UsageError` as :func:`read_judges`."""
+    """The configuration in ``MEDTASKS_JUDGE``, if it is set; raises :class:`UsageError` as
+    :func:`read_judges`.
+    """
     given = current_settings().judge
     if not given:
         return None
@@ -166,30 +205,41 @@ def configured_judges() -> JudgeConfig | None:
 def read_judges(given: Sequence[str], **more: Any) -> JudgeConfig:
     """The panel of judges in ``given``, each a YAML file or a text such as ``model=…,base_url=…``.
 
-    A file has one judge's settings, or ``judges`` (a list of them) and other fields of :class:`JudgeConfig`. ``more``
-    are such fields too, and take precedence unless they are None. What is wrong is a :class:`UsageError` with file and
-    field.
+    A file has one judge's settings, or ``judges`` (a list of them) and other fields of
+    :class:`JudgeConfig`. ``more`` are such fields too, and take precedence unless they are None.
+    What is wrong is a :class:`UsageError` with file and field.
     """
     merged: dict[str, Any] = {}
     judges: dict[str, Any] = {}
-    sources = [text if "=" not in text else "the judge's settings" for text in given]  # a text may contain a key
+    sources = [
+        text if "=" not in text else "the judge's settings" for text in given
+    ]  # a text may contain a key
     for text, source in zip(given, sources, strict=True):
         content = _content(text)
-        several, content = (content.pop("judges"), content) if "judges" in content else ([content], {})
+        several, content = (
+            (content.pop("judges"), content) if "judges" in content else ([content], {})
+        )
         if not isinstance(several, list) or not all(isinstance(one, dict) for one in several):
-            raise UsageError(f"{source}: field `judges` must be a list of judges, each with base_url and model.")
+            raise UsageError(
+                f"{source}: field `judges` must be a list of judges, each with base_url and model."
+            )
         for one in several:
             name = str(one.pop("name", None) or one.get("model") or "judge")
             if name in judges:
-                raise UsageError(f"{source}: two judges are called {name!r}; give each a `name` of its own.")
+                raise UsageError(
+                    f"{source}: two judges are called {name!r}; give each a `name` of its own."
+                )
             judges[name] = one
         merged |= {field: value for field, value in content.items() if value is not None}
     merged |= {field: value for field, value in more.items() if value is not None}
     try:
         return JudgeConfig.model_validate({**merged, "judges": judges})
     except ValidationError as error:
-        # secret: a key may be in the wrong field; unknown fields first: one that is missing may only be misspelt
-        found = min(problems(error, JudgeConfig, secret=True), key=lambda one: one.kind != "extra_forbidden")
+        # secret: a key may be in the wrong field; unknown fields first: one that is missing may
+        # only be misspelt
+        found = min(
+            problems(error, JudgeConfig, secret=True), key=lambda one: one.kind != "extra_forbidden"
+        )
         field = str(found.keys[0])
         source = f"--{field}" if more.get(field) is not None else ", ".join(sources)
         raise UsageError(f"{source}: {found.message}; correct the judge's settings.") from None

@@ -1,4 +1,6 @@
-"""Stored verdicts, in one SQLite file: none is lost when the process is killed, none is requested twice."""
+"""Stored verdicts, in one SQLite file: none is lost when the process is killed, none is requested
+twice.
+"""
 
 from __future__ import annotations
 
@@ -61,32 +63,42 @@ class StoredVerdict(NamedTuple):
 
 
 class VerdictStore:
-    """Verdict per key, in the SQLite file ``path`` (created if missing), which several processes or threads may share.
+    """Verdict per key, in the SQLite file ``path`` (created if missing), which several processes or
+    threads may share.
 
-    Each `put` is a transaction of its own in a write-ahead log, so a killed process loses nothing. Every row has a
-    digest of its contents, because SQLite does not detect damage within texts. Lone surrogates are stored as U+FFFD.
+    Each `put` is a transaction of its own in a write-ahead log, so a killed process loses nothing.
+    Every row has a digest of its contents, because SQLite does not detect damage within texts. Lone
+    surrogates are stored as U+FFFD.
 
     Raises:
-        DataError: the file is damaged, not a verdict store, or of another schema version. It is not changed.
-        UsageError: the file cannot be opened, read or written, or another process locks it for over a minute.
+        DataError: the file is damaged, not a verdict store, or of another schema version. It is not
+        changed.
+        UsageError: the file cannot be opened, read or written, or another process locks it for over
+        a minute.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
         with self._errors_named():
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(self.path, timeout=LOCK_SECONDS, isolation_level=None)
+            self._connection = sqlite3.connect(
+                self.path, timeout=LOCK_SECONDS, isolation_level=None
+            )
             try:
                 tables = self._number("SELECT count(*) FROM sqlite_master")
                 if tables and self._number("PRAGMA application_id") != APPLICATION_ID:
-                    raise DataError(f"{self.path}: is another kind of database, not a verdict store; name another file")
+                    raise DataError(
+                        f"{self.path}: is another kind of database, not a verdict store; name another file"
+                    )
                 if tables and (version := self._number("PRAGMA user_version")) != SCHEMA_VERSION:
                     raise DataError(
                         f"{self.path}: found a verdict store of schema version {version}, expected {SCHEMA_VERSION}; "
                         "use the medtasks version that created it, or another file"
                     )
                 self._switch_to_log()
-                self._connection.execute("PRAGMA synchronous = NORMAL")  # a power cut may lose the last rows, no kill
+                self._connection.execute(
+                    "PRAGMA synchronous = NORMAL"
+                )  # a power cut may lose the last rows, no kill
                 self._connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
                 if not tables:
                     self._connection.executescript(_CREATE)
@@ -114,7 +126,9 @@ class VerdictStore:
         self._connection.close()
 
     def get(self, key: str) -> list[StoredVerdict]:
-        """What is stored of a question: the answer to its prompt, then that to its repair request."""
+        """What is stored of a question: the answer to its prompt, then that to its repair
+        request.
+        """
         stored = []
         with self._errors_named():
             for *values, digest in self._connection.execute(_GET, (key, key + REPAIR)):
@@ -142,7 +156,9 @@ class VerdictStore:
             raise self._damaged("a text is not UTF-8") from None
         except (OSError, sqlite3.Error) as error:
             reason = str(error).partition(" with text ")[0]  # what follows is a prompt or an answer
-            unusable = isinstance(error, OSError | sqlite3.OperationalError | sqlite3.ProgrammingError)
+            unusable = isinstance(
+                error, OSError | sqlite3.OperationalError | sqlite3.ProgrammingError
+            )
             if unusable and "malformed" not in reason and "decode" not in reason:
                 raise UsageError(
                     f"{self.path}: the verdict store cannot be used ({reason}); give a file on a local disk with "

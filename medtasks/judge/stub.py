@@ -1,5 +1,6 @@
-"""A stub judge for demo, tests and benchmarks: a real HTTP server of OpenAI's chat API on loopback, whose verdicts
-follow a simple word-overlap rule. ``python -m medtasks.judge.stub`` runs it in the foreground.
+"""A stub judge for demo, tests and benchmarks: a real HTTP server of OpenAI's chat API on loopback,
+whose verdicts follow a simple word-overlap rule. ``python -m medtasks.judge.stub`` runs it in the
+foreground.
 
 >>> with StubJudge(latency=0.05) as stub:
 ...     stub.url.startswith("http://127.0.0.1:"), stub.requests
@@ -32,13 +33,41 @@ LARGEST_REQUEST = 64 * 2**20  # bytes; a window of frames as base64 stays well b
 SPARE = 40  # extra words allowed in a candidate that contains the reference
 _ARTICLES = frozenset({"a", "an", "the"})
 _NEGATIONS = frozenset(
-    {"absence", "absent", "cannot", "neither", "never", "no", "none", "nor", "not", "nothing", "without"}
+    {
+        "absence",
+        "absent",
+        "cannot",
+        "neither",
+        "never",
+        "no",
+        "none",
+        "nor",
+        "not",
+        "nothing",
+        "without",
+    }
 )
 _NOT = re.compile(r"n['’]t\b")  # isn't
-_NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_NUMBERS = (
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+)
 _DIGITS = {word: str(number) for number, word in enumerate(_NUMBERS)}
 _REFERENCE = re.compile(r"^(?:Reference|Expected) answer:(.*)$", re.MULTILINE)
-_TAG = re.compile(r"<[^\w\s<>]{0,2}[^\W\d][^<>\n]{0,60}>")  # <b>, </b>, and <|user|> as quoting breaks it
+_TAG = re.compile(
+    r"<[^\w\s<>]{0,2}[^\W\d][^<>\n]{0,60}>"
+)  # <b>, </b>, and <|user|> as quoting breaks it
 _BLOCK = re.compile(
     rf"^=== BEGIN {DELIMITER} (?P<code>[0-9a-f]+) ===\n(?P<text>.*?)\n=== END {DELIMITER} (?P=code) ===$",
     re.DOTALL | re.MULTILINE,
@@ -47,16 +76,19 @@ _BLOCK = re.compile(
 
 
 def rule_based(request: Mapping[str, Any]) -> str:
-    """The default verdict on a rubric's prompt, whose quoted texts are only compared: none can instruct the stub.
+    """The default verdict on a rubric's prompt, whose quoted texts are only compared: none can
+    instruct the stub.
 
-    The candidate is the first delimited text in a user message, the reference the last line before it that begins with
-    "Reference answer:" or "Expected answer:". Words are compared casefolded, without punctuation, markup and articles,
-    numbers in digits. The minimum is for an empty response, for one with other numbers than the reference or a negation
-    that the reference lacks, or the other way round, and for a prompt without candidate or reference. The maximum on
-    every scale is for equal texts, for a response that contains the reference as a whole and has at most 40 words more,
-    and for one that has only words of the reference, with a token F1 above 1/2 (*one polyp counted*). Any other
-    response gets the score at the fraction token F1 of the scale, rounded down, which is never the maximum. Without a
-    schema (``response_format``) the answer is "correct" or "incorrect".
+    The candidate is the first delimited text in a user message, the reference the last line before
+    it that begins with "Reference answer:" or "Expected answer:". Words are compared casefolded,
+    without punctuation, markup and articles, numbers in digits. The minimum is for an empty
+    response, for one with other numbers than the reference or a negation that the reference lacks,
+    or the other way round, and for a prompt without candidate or reference. The maximum on every
+    scale is for equal texts, for a response that contains the reference as a whole and has at most
+    40 words more, and for one that has only words of the reference, with a token F1 above 1/2 (*one
+    polyp counted*). Any other response gets the score at the fraction token F1 of the scale,
+    rounded down, which is never the maximum. Without a schema (``response_format``) the answer is
+    "correct" or "incorrect".
     """
     # in a repair request the prompt is in an earlier message
     asked = (_text_of(message) for message in request["messages"] if message.get("role") == "user")
@@ -68,10 +100,16 @@ def rule_based(request: Mapping[str, Any]) -> str:
     contradicts = _numbers(given) != _numbers(expected) or _denies(given) != _denies(expected)
     if expected and contradicts:
         mark = Fraction(0)
-    elif expected and len(given) <= len(expected) + SPARE and f" {' '.join(expected)} " in f" {' '.join(given)} ":
+    elif (
+        expected
+        and len(given) <= len(expected) + SPARE
+        and f" {' '.join(expected)} " in f" {' '.join(given)} "
+    ):
         mark = Fraction(1)
     elif expected:
-        mark = Fraction(2 * (Counter(given) & Counter(expected)).total(), len(given) + len(expected))
+        mark = Fraction(
+            2 * (Counter(given) & Counter(expected)).total(), len(given) + len(expected)
+        )
         if mark > Fraction(1, 2) and not Counter(given) - Counter(expected):
             mark = Fraction(1)
     wanted = request.get("response_format") or {}
@@ -86,7 +124,11 @@ def rule_based(request: Mapping[str, Any]) -> str:
     elif contradicts:
         reason = "stub: the text has another number or negation"
     else:
-        reason = "stub: the text has the reference's words" if mark == 1 else f"stub: token F1 {float(mark):.2f}"
+        reason = (
+            "stub: the text has the reference's words"
+            if mark == 1
+            else f"stub: token F1 {float(mark):.2f}"
+        )
 
     def filled(schema: Any) -> Any:
         match schema:
@@ -125,8 +167,10 @@ def _text_of(message: Mapping[str, Any]) -> str:
 
 
 class StubJudge:
-    """The server, as a context manager; it runs in a thread with its own event loop. ``decide`` turns a request's body
-    into the content of the answer; ``requests`` are the bodies, if they are kept. ``port`` 0 takes a free one."""
+    """The server, as a context manager; it runs in a thread with its own event loop. ``decide``
+    turns a request's body into the content of the answer; ``requests`` are the bodies, if they are
+    kept. ``port`` 0 takes a free one.
+    """
 
     def __init__(
         self,
@@ -143,7 +187,9 @@ class StubJudge:
     def __enter__(self) -> StubJudge:
         started: Future[str] = Future()
         self._thread = threading.Thread(
-            target=lambda: asyncio.run(self._serve(started)), name="medtasks-stub-judge", daemon=True
+            target=lambda: asyncio.run(self._serve(started)),
+            name="medtasks-stub-judge",
+            daemon=True,
         )
         self._thread.start()
         self.url = started.result()
@@ -179,13 +225,19 @@ class StubJudge:
         return await self._respond(request, body)
 
     async def _respond(self, request: web.Request, body: Mapping[str, Any]) -> web.StreamResponse:  # noqa: ARG002
-        """The response to a chat request, after the latency; tests override it to make it misbehave."""
+        """The response to a chat request, after the latency; tests override it to make it
+        misbehave.
+        """
         await asyncio.sleep(self._latency)
         return web.json_response(completion(body, self._decide(body)))
 
 
-def completion(body: Mapping[str, Any], content: str | None, refusal: str | None = None) -> dict[str, Any]:
-    """A chat completion, without a clock: the same request gets the same bytes. A word counts as a token."""
+def completion(
+    body: Mapping[str, Any], content: str | None, refusal: str | None = None
+) -> dict[str, Any]:
+    """A chat completion, without a clock: the same request gets the same bytes. A word counts as a
+    token.
+    """
     texts = [*map(_text_of, body["messages"]), content or refusal or ""]
     *prompt, completed = (text.count(" ") + text.count("\n") + 1 if text else 0 for text in texts)
     message = {"role": "assistant", "content": content, "refusal": refusal}
@@ -212,7 +264,9 @@ def main(
     Its verdicts compare words by a simple rule and have no medical meaning.
     """
     stops = {signal.SIGINT, signal.SIGTERM}
-    signal.pthread_sigmask(signal.SIG_BLOCK, stops)  # also in the server's thread: they end the wait
+    signal.pthread_sigmask(
+        signal.SIG_BLOCK, stops
+    )  # also in the server's thread: they end the wait
     try:
         with StubJudge(port=port, latency=latency, keep_requests=False) as stub:
             print(stub.url, flush=True)

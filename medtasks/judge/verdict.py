@@ -23,9 +23,13 @@ from medtasks.judge.json_in_text import Invalid, objects_in, whole_object
 
 
 class Verdict(Compact):
-    """One judge's verdict on one response: scores and reasons by aspect, or why the response is unjudged."""
+    """One judge's verdict on one response: scores and reasons by aspect, or why the response is
+    unjudged.
+    """
 
-    key: str | None = None  # of the first answer in the store (its repair: key + REPAIR); None without a prompt
+    key: str | None = (
+        None  # of the first answer in the store (its repair: key + REPAIR); None without a prompt
+    )
     scores: dict[str, int] | None = None  # None never counts as 0
     reasons: dict[str, str] = Field(default_factory=dict)
     unjudged: str | None = None
@@ -45,7 +49,8 @@ def parse_verdict(
     verdict, unless all of it is one JSON object.
 
     Raises:
-        DataError: the document does not define the aspects (:func:`medtasks.catalog.rubric.aspects_of`).
+        DataError: the document does not define the aspects
+        (:func:`medtasks.catalog.rubric.aspects_of`).
     """
     aspects = aspects_of(rubric, document)
     if not text.strip():
@@ -88,7 +93,9 @@ def _validated(answer: dict[str, Any], aspects: tuple[Aspect, ...]) -> Verdict |
 
 
 def repair_request(text: str, invalid: Invalid, schema: Mapping[str, Any]) -> str:
-    """One sentence that asks again after an ``invalid`` answer, which is not quoted: it may repeat the response."""
+    """One sentence that asks again after an ``invalid`` answer, which is not quoted: it may repeat
+    the response.
+    """
     return (
         f"Your answer of {len(text):,} characters cannot be used because {invalid}; judge again and answer with "
         "a single JSON object, without anything before or after it, that follows this JSON schema: "
@@ -102,15 +109,18 @@ Rule = Literal["majority", "mean"]
 def combine(
     verdicts: Mapping[str, Mapping[str, int] | None], aspects: Sequence[Aspect], rule: Rule
 ) -> tuple[dict[str, float], dict[str, str]]:
-    """The scores that a panel decided, and why every other aspect is open; the order of judges does not matter.
+    """The scores that a panel decided, and why every other aspect is open; the order of judges does
+    not matter.
 
-    ``majority``: the score that more than half of the whole panel gave, those without a verdict included. ``mean``: the
-    mean score, if all have a verdict. ``verdicts`` are the scores of each judge by name, or None if it has no verdict.
+    ``majority``: the score that more than half of the whole panel gave, those without a verdict
+    included. ``mean``: the mean score, if all have a verdict. ``verdicts`` are the scores of each
+    judge by name, or None if it has no verdict.
     """
     names = [aspect.name for aspect in aspects]
     for judge, given in verdicts.items():
         if given is not None and (
-            given.keys() != {*names} or any(given[aspect.name] not in aspect.scale for aspect in aspects)
+            given.keys() != {*names}
+            or any(given[aspect.name] not in aspect.scale for aspect in aspects)
         ):
             raise MedtasksError(
                 f"judge {judge} gave {dict(given)}, expected one score for each of {names}; combine verdicts on the "
@@ -119,7 +129,9 @@ def combine(
     decided: dict[str, float] = {}
     undecided: dict[str, str] = {}
     for name in names:
-        votes = {judge: given[name] for judge, given in sorted(verdicts.items()) if given is not None}
+        votes = {
+            judge: given[name] for judge, given in sorted(verdicts.items()) if given is not None
+        }
         missing = sorted(verdicts.keys() - votes.keys())
         ranked = Counter(votes.values()).most_common()
         most = ranked[0][1] if ranked else 0
@@ -135,14 +147,18 @@ def combine(
             undecided[name] = f"{absent}; {present}"
         else:
             tied = len(ranked) > 1 and ranked[1][1] == most
-            undecided[name] = f"{'tie' if tied else 'no majority'}: {present}" + (f"; {absent}" if missing else "")
+            undecided[name] = f"{'tie' if tied else 'no majority'}: {present}" + (
+                f"; {absent}" if missing else ""
+            )
     return decided, undecided
 
 
 def bounds(
     rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, float]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """The lowest and the highest totals possible; no weight is negative, and a higher score never lowers a cap."""
+    """The lowest and the highest totals possible; no weight is negative, and a higher score never
+    lowers a cap.
+    """
     aspects = aspects_of(rubric, document)
     low = total(rubric, document, {**{one.name: float(one.minimum) for one in aspects}, **scores})
     high = total(rubric, document, {**{one.name: float(one.maximum) for one in aspects}, **scores})
@@ -170,15 +186,21 @@ _FAMILIES = {
 
 def family_of(name: str) -> tuple[str, ...]:
     """The families that a model's name or path mentions, sorted: a distilled model has two."""
-    return tuple(family for family, pattern in _FAMILIES.items() if re.search(pattern, name, re.IGNORECASE))
+    return tuple(
+        family for family, pattern in _FAMILIES.items() if re.search(pattern, name, re.IGNORECASE)
+    )
 
 
 def family_warnings(judges: Iterable[str], names: Sequence[str]) -> tuple[str, ...]:
-    """A warning in one sentence for each judge that is the model with these ``names``, or of its family."""
+    """A warning in one sentence for each judge that is the model with these ``names``, or of its
+    family.
+    """
     warnings: dict[str, str] = {}
     for judge in sorted(judges):
         for name in names:
-            if judge.strip().casefold() == name.strip().casefold() or {*family_of(judge)} & {*family_of(name)}:
+            if judge.strip().casefold() == name.strip().casefold() or {*family_of(judge)} & {
+                *family_of(name)
+            }:
                 warnings.setdefault(
                     judge,
                     f"judge {judge[-80:]!a} and model {name[-80:]!a} are of the same family: judges tend to favour "

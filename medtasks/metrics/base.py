@@ -1,7 +1,8 @@
-"""Bases of metrics: sufficient statistics per sample, then a score of their sum, never a mean of scores.
+"""Bases of metrics: sufficient statistics per sample, then a score of their sum, never a mean of
+scores.
 
-As in sacrebleu (``sacrebleu/metrics/base.py``), corpus scores, scores per group, bootstrap intervals and paired tests
-all start from the same per-sample vectors, so they cannot disagree.
+As in sacrebleu (``sacrebleu/metrics/base.py``), corpus scores, scores per group, bootstrap
+intervals and paired tests all start from the same per-sample vectors, so they cannot disagree.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ class MetricUnavailableError(MedtasksError):
 
 
 class Installed:
-    """Base of the metrics that need nothing beyond the installed packages, and whose larger score is better."""
+    """Base of the metrics that need nothing beyond the installed packages, and whose larger score
+    is better.
+    """
 
     name: str
     higher_is_better = True
@@ -39,7 +42,8 @@ class Installed:
         """Sufficient statistics ``(pairs, width)``; those of a pair do not depend on the others.
 
         Raises:
-            UsageError: a subclass does not compute them: an item's value does not come from one pair.
+            UsageError: a subclass does not compute them: an item's value does not come from one
+            pair.
         """
         raise UsageError(
             f"{self.name} cannot be computed from one prediction and one reference, expected a whole item or a judge's "
@@ -56,12 +60,18 @@ def tokens_of(
     pairs: Pairs, tokenize: Callable[[str], Sequence[str]]
 ) -> tuple[list[Sequence[str]], list[Sequence[str]]]:
     """Tokens of the predictions and of the references; each distinct text is tokenized once."""
-    tokens = {text: tokenize(text) for text in dict.fromkeys(text for pair in pairs for text in pair)}
-    return [tokens[prediction] for prediction, _ in pairs], [tokens[reference] for _, reference in pairs]
+    tokens = {
+        text: tokenize(text) for text in dict.fromkeys(text for pair in pairs for text in pair)
+    }
+    return [tokens[prediction] for prediction, _ in pairs], [
+        tokens[reference] for _, reference in pairs
+    ]
 
 
 class MeanMetric(Installed):
-    """Base of the metrics whose corpus score is the mean over samples: statistics ``(score, 1)``; NaN without any."""
+    """Base of the metrics whose corpus score is the mean over samples: statistics ``(score, 1)``;
+    NaN without any.
+    """
 
     width = 2
 
@@ -106,8 +116,8 @@ def sign(name: str, **choices: Any) -> str:
 class Accuracy(MeanMetric):
     """Share of samples whose extracted letter is the reference letter (0..1).
 
-    The prediction is a filter's output: a letter, or a status marker such as ``[none]``. A marker never equals a
-    letter, so a response without exactly one selectable option is scored as wrong.
+    The prediction is a filter's output: a letter, or a status marker such as ``[none]``. A marker
+    never equals a letter, so a response without exactly one selectable option is scored as wrong.
 
     >>> [Accuracy().statistics(said, "C").tolist() for said in ("C", "c", "[multiple]")]
     [[1.0, 1.0], [0.0, 1.0], [0.0, 1.0]]
@@ -122,8 +132,9 @@ class Accuracy(MeanMetric):
 
 
 class ExactMatch(MeanMetric):
-    """Share of predictions equal to their reference, lower-cased and stripped (0..1), as the scripts behind table 6 of
-    arXiv 2506.09958 compute it. Inner spacing and punctuation count; two empty strings are equal.
+    """Share of predictions equal to their reference, lower-cased and stripped (0..1), as the
+    scripts behind table 6 of arXiv 2506.09958 compute it. Inner spacing and punctuation count; two
+    empty strings are equal.
 
     >>> ExactMatch().statistics(" Two polyps.", "two polyps.").tolist()
     [1.0, 1.0]
@@ -140,19 +151,23 @@ def corpus_score(metric: Metric, statistics: Array) -> float:
     """The score of all samples, whose statistics are ``(n, metric.width)``.
 
     Raises:
-        UsageError: the shape does not fit, or there is no sample (an empty corpus does not score 0).
+        UsageError: the shape does not fit, or there is no sample (an empty corpus does not score
+        0).
         DataError: a statistic is not a finite number.
     """
     statistics = np.asarray(statistics, dtype=np.float64)
     if statistics.ndim != 2 or statistics.shape[1] != metric.width:
-        raise UsageError(f"{metric.name}: statistics have shape {statistics.shape}, expected (n, {metric.width})")
+        raise UsageError(
+            f"{metric.name}: statistics have shape {statistics.shape}, expected (n, {metric.width})"
+        )
     if not len(statistics):
         raise UsageError(f"{metric.name}: there is no sample to score, expected at least one")
     return float(metric.score(totals(statistics)))
 
 
 def totals(statistics: Array) -> Array:
-    """Column sums ``(width,)`` of ``(n, width)``, correctly rounded, so that the order of the rows does not matter.
+    """Column sums ``(width,)`` of ``(n, width)``, correctly rounded, so that the order of the rows
+    does not matter.
 
     Raises:
         DataError: a statistic is not a finite number.
@@ -166,9 +181,11 @@ def totals(statistics: Array) -> Array:
 
 
 def segment_sums(statistics: Array, begins: npt.NDArray[np.int64]) -> Array:
-    """Column sums ``(segments, width)`` of consecutive rows, each segment from its begin to the next; none is empty.
+    """Column sums ``(segments, width)`` of consecutive rows, each segment from its begin to the
+    next; none is empty.
 
-    Correctly rounded, as `totals` has them: whole numbers are added at once, others segment by segment. One column at a
+    Correctly rounded, as `totals` has them: whole numbers are added at once, others segment by
+    segment. One column at a
     time: the tables of large runs have hundreds of megabytes.
     """
     statistics = np.asarray(statistics, dtype=np.float64)
@@ -190,11 +207,18 @@ def check_finite(statistics: Array) -> None:
     """Raise :class:`DataError` if a statistic is not a finite number."""
     if not np.isfinite(statistics).all():
         row, column = np.argwhere(~np.isfinite(statistics))[0]
-        raise DataError(f"statistic {column} of sample {row} is {statistics[row, column]}, expected a finite number")
+        raise DataError(
+            f"statistic {column} of sample {row} is {statistics[row, column]}, expected a finite number"
+        )
 
 
 def whole_columns(statistics: Array) -> npt.NDArray[np.bool_]:
-    """Which columns of ``(n, width)`` have whole numbers whose sums are exact in any order (below 2**53)."""
+    """Which columns of ``(n, width)`` have whole numbers whose sums are exact in any order (below
+    2**53).
+    """
     columns = map(np.ascontiguousarray, statistics.T)
-    exact = [np.abs(one).max(initial=0.0) * len(one) < 2**53 and (one == np.floor(one)).all() for one in columns]
+    exact = [
+        np.abs(one).max(initial=0.0) * len(one) < 2**53 and (one == np.floor(one)).all()
+        for one in columns
+    ]
     return np.array(exact, dtype=np.bool_)

@@ -1,20 +1,26 @@
 """Closed questions: normalised exact match against the answer's text or its letter.
 
-Case, punctuation and articles are ignored, an option's letter is as good as its text, and several answers are a set
-(docs/fidelity.md). Anything else is a mismatch (a judge may review mismatches, counted separately). The rules:
+Case, punctuation and articles are ignored, an option's letter is as good as its text, and several
+answers are a set (docs/fidelity.md). Anything else is a mismatch (a judge may review mismatches,
+counted separately). The rules:
 
-1. Thinking blocks and markup are removed. A reply that is nothing but a selection is read whole. If it is not, stated
-   confidences at the end of lines (``forceps, confidence: 90%``) are removed, too.
-2. Otherwise the text after a label is read: after *final* answers (including a LaTeX box and an answer tag) if there
-   are any, else after ``Answer:``, else after ``the answer is``. The last one decides, and no other one of its rank,
-   nor a later one, may select something else.
-3. Without a label, and after one, the lines of a text are read: one unbroken run of lines that are selections counts,
-   at the beginning or (without a label) at the end; the rest is an explanation, and must not select anything else.
-4. A selection of one option is its text, its letter (``B``, ``(b)``, ``Option B``), or letter and text (``B. forceps``,
-   ``forceps (B)``). A letter whose text contradicts it selects nothing. Letters are A, B, C … in the order of choices.
-5. Texts take precedence over letters; if a choice is itself a single letter, letters select nothing.
-6. For several answers, selections are joined by comma, semicolon, slash, *and*, ``&``, line breaks or bullets; the
-   longest choice texts are matched first, so a choice may contain such a separator. Sets must be equal.
+1. Thinking blocks and markup are removed. A reply that is nothing but a selection is read whole. If
+   it is not, stated confidences at the end of lines (``forceps, confidence: 90%``) are removed,
+   too.
+2. Otherwise the text after a label is read: after *final* answers (including a LaTeX box and an
+   answer tag) if there are any, else after ``Answer:``, else after ``the answer is``. The last one
+   decides, and no other one of its rank, nor a later one, may select something else.
+3. Without a label, and after one, the lines of a text are read: one unbroken run of lines that are
+   selections counts, at the beginning or (without a label) at the end; the rest is an explanation,
+   and must not select anything else.
+4. A selection of one option is its text, its letter (``B``, ``(b)``, ``Option B``), or letter and
+   text (``B. forceps``, ``forceps (B)``). A letter whose text contradicts it selects nothing.
+   Letters are A, B, C … in the order of choices.
+5. Texts take precedence over letters; if a choice is itself a single letter, letters select
+nothing.
+6. For several answers, selections are joined by comma, semicolon, slash, *and*, ``&``, line breaks
+   or bullets; the longest choice texts are matched first, so a choice may contain such a separator.
+   Sets must be equal.
 """
 
 from __future__ import annotations
@@ -35,22 +41,28 @@ NORMALISED = "normalised-v2"
 """The rules of :func:`normalise` in signatures."""
 
 _LATEX = re.compile(r"\\(?:boxed|text|textbf|textit|mathrm|mathbf)(?=\s{0,3}\{)")
-_REPLACED = str.maketrans(dict.fromkeys("‐‑‒–—−", "-") | {"⁄": "/", "&": " and "} | dict.fromkeys("'’‘"))
+_REPLACED = str.maketrans(
+    dict.fromkeys("‐‑‒–—−", "-") | {"⁄": "/", "&": " and "} | dict.fromkeys("'’‘")
+)
 _QUOTED_LINE = re.compile(r"^[ \t]{0,3}[>+][ \t]{1,3}(?![\d.<>])", re.MULTILINE)
 _IN_NUMBER = re.compile(r"(?<=\d)[./](?=\d)|(?<![\w.])\.(?=\d)|(?<![\w.)\-])-(?=\.?\d)")
 _SYMBOLS = "%‰°+<>=±×÷≤≥≠≈→"
 _BESIDE_SYMBOL = re.compile(rf" ?([{_SYMBOLS}]) ?")
-_TAG = re.compile(r"(?<!<)<+(?:b|i|u|em|strong|code|sub|sup|span|p|br|answer)>+")  # the slash is gone by then
+_TAG = re.compile(
+    r"(?<!<)<+(?:b|i|u|em|strong|code|sub|sup|span|p|br|answer)>+"
+)  # the slash is gone by then
 _ARTICLES = frozenset(("a", "an", "the"))
 
 
 @lru_cache(maxsize=2**15)  # options are compared with every answer
 def normalise(text: str) -> str:
-    """``text`` as it is compared: Unicode NFKC, case folded, without markup, punctuation and articles.
+    """``text`` as it is compared: Unicode NFKC, case folded, without markup, punctuation and
+    articles.
 
-    Underscores, hyphens and blanks are one blank each. Numbers keep their decimal points, slashes and signs, symbols
-    that carry meaning (``%``, ``+``, ``<``) stay, ``&`` is *and*, letters of all scripts are kept. An article stays if
-    it is the last word (``type A``). A unit is a word of its own (``11-20mm``). Idempotent.
+    Underscores, hyphens and blanks are one blank each. Numbers keep their decimal points, slashes
+    and signs, symbols that carry meaning (``%``, ``+``, ``<``) stay, ``&`` is *and*, letters of all
+    scripts are kept. An article stays if it is the last word (``type A``). A unit is a word of its
+    own (``11-20mm``). Idempotent.
 
     >>> normalise("The **Needle_Driver**."), normalise("-1.5 %"), normalise("Type A")
     ('needle driver', '-1.5%', 'type a')
@@ -58,14 +70,22 @@ def normalise(text: str) -> str:
     text = _QUOTED_LINE.sub("", _LATEX.sub("", unicodedata.normalize("NFKC", text)))
     text = split_units(_folded(text).translate(_REPLACED))
     kept = {match.start() for match in _IN_NUMBER.finditer(text)}
-    kept.update(place for place, one in enumerate(text) if one in _SYMBOLS or unicodedata.category(one)[0] in "LMN")
-    text = _folded("".join(character if place in kept else " " for place, character in enumerate(text)))
+    kept.update(
+        place
+        for place, one in enumerate(text)
+        if one in _SYMBOLS or unicodedata.category(one)[0] in "LMN"
+    )
+    text = _folded(
+        "".join(character if place in kept else " " for place, character in enumerate(text))
+    )
     words = _TAG.sub(" ", _joined(text.split())).split()
     return _joined([word for word in words[:-1] if word not in _ARTICLES] + words[-1:])
 
 
 def _folded(text: str) -> str:
-    """Caseless compatibility form (Unicode, section 3.13, definition D146), without format characters."""
+    """Caseless compatibility form (Unicode, section 3.13, definition D146), without format
+    characters.
+    """
     for _ in range(2):
         text = unicodedata.normalize("NFKC", unicodedata.normalize("NFD", text).casefold())
     return "".join(character for character in text if unicodedata.category(character) != "Cf")
@@ -78,10 +98,11 @@ def _joined(words: Sequence[str]) -> str:
 def closed_answer_matches(
     response: str, answers: Sequence[str], choices: Sequence[str] = (), multi_select: bool = False
 ) -> bool:
-    """Whether ``response``, raw or filtered, selects exactly ``answers``, by the rules in this module's docstring.
+    """Whether ``response``, raw or filtered, selects exactly ``answers``, by the rules in this
+    module's docstring.
 
-    ``answers`` are texts of ``choices``, or their letters; several imply ``multi_select``. A question without options
-    has no choices.
+    ``answers`` are texts of ``choices``, or their letters; several imply ``multi_select``. A
+    question without options has no choices.
 
     >>> choices = ["hand", "forceps", "bovie"]
     >>> [closed_answer_matches(reply, ["forceps"], choices) for reply in ("B) Forceps.", "A) Forceps")]
@@ -100,13 +121,17 @@ _LETTER = re.compile(
     r"(?P<rest>.*)",
     re.DOTALL,
 )
-_TRAILING_LETTER = re.compile(r"[(\[](?:option\s{1,3})?(?P<letter>[A-Za-z])[)\]][\s.!\"'}\]]{0,6}$", re.IGNORECASE)
+_TRAILING_LETTER = re.compile(
+    r"[(\[](?:option\s{1,3})?(?P<letter>[A-Za-z])[)\]][\s.!\"'}\]]{0,6}$", re.IGNORECASE
+)
 _ENUMERATED = re.compile(r"[^\w\n]{0,6}\d{1,2}[.)]\s{1,4}(?=\S)")
 _OWN_LETTER = re.compile(r"\s{0,3}\(?(?P<letter>[A-Z])[.):]\s{0,4}(?P<text>\S.*)", re.DOTALL)
 
 
 class _Options:
-    """The texts that a reply may select: the choices, and answers not among them (which have no letter)."""
+    """The texts that a reply may select: the choices, and answers not among them (which have no
+    letter).
+    """
 
     def __init__(self, choices: Sequence[str], answers: Sequence[str]) -> None:
         lettered = zip(map(_OWN_LETTER.fullmatch, choices), string.ascii_uppercase, strict=False)
@@ -117,20 +142,27 @@ class _Options:
         known = [raw.index(answer) if answer in raw else self.one(answer) for answer in answers]
         missing = [answer for answer, index in zip(answers, known, strict=True) if index is None]
         self._index([*self._texts, *missing])
-        found = [self.one(answer) if index is None else index for answer, index in zip(answers, known, strict=True)]
+        found = [
+            self.one(answer) if index is None else index
+            for answer, index in zip(answers, known, strict=True)
+        ]
         self.expected = frozenset(self._same[index] for index in found if index is not None)
 
     def _index(self, texts: Sequence[str]) -> None:
         self._texts = texts
         self._form: Callable[[str], str] = normalise
         self._forms = [normalise(text) for text in texts]
-        if "" in self._forms or len({*self._forms}) < len({*texts}):  # they differ only in what `normalise` removes
+        if "" in self._forms or len({*self._forms}) < len(
+            {*texts}
+        ):  # they differ only in what `normalise` removes
             self._form = _verbatim
             self._forms = [_verbatim(text) for text in texts]
         self._place: dict[str, int] = {}
         names = [form or text for form, text in zip(self._forms, texts, strict=True)]
         self._same = [self._place.setdefault(name, place) for place, name in enumerate(names)]
-        letters = any(len(form) == 1 and form.isalpha() for form in map(normalise, texts[: self._lettered]))
+        letters = any(
+            len(form) == 1 and form.isalpha() for form in map(normalise, texts[: self._lettered])
+        )
         self._letters = "" if letters else string.ascii_uppercase[: self._lettered]
         self._longest = 1 + max((len(_SEPARATOR.findall(text)) for text in texts), default=0)
 
@@ -141,7 +173,11 @@ class _Options:
 
     def several(self, text: str) -> frozenset[int] | None:
         """The options that ``text`` lists and nothing else; longest texts first, from the left."""
-        edges = [0, *(edge for match in _SEPARATOR.finditer(text) for edge in match.span()), len(text)]
+        edges = [
+            0,
+            *(edge for match in _SEPARATOR.finditer(text) for edge in match.span()),
+            len(text),
+        ]
         pieces = zip(edges[::2], edges[1::2], strict=True)  # between separators
         spans = [(begin, end) for begin, end in pieces if _counts(text[begin:end])]
         tails: list[frozenset[int] | None] = [None] * len(spans) + [
@@ -169,7 +205,9 @@ class _Options:
         if match is not None and index >= 0:
             explicit = bool(match["noun"]) or match["sep"].strip() != ""
             # "A. forceps" is a letter and a text although "A forceps" is an article and a text
-            if whole is not None and not (explicit and index == 0 and _LETTER.match(self._texts[whole]) is None):
+            if whole is not None and not (
+                explicit and index == 0 and _LETTER.match(self._texts[whole]) is None
+            ):
                 return whole
             if not _counts(match["rest"]) or self._form(match["rest"]) == self._forms[index] != "":
                 return self._same[index]
@@ -200,7 +238,16 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _FENCE = re.compile(r"^[ \t]{0,4}(?:```|~~~)[a-z]{0,12}[ \t]{0,4}$", re.IGNORECASE | re.MULTILINE)
-_KEYS = ("final_answer", "answer", "answers", "response", "choice", "option", "selected", "selection")
+_KEYS = (
+    "final_answer",
+    "answer",
+    "answers",
+    "response",
+    "choice",
+    "option",
+    "selected",
+    "selection",
+)
 _SAID, _LABELLED, _FINAL = 0, 1, 2
 
 _Read = Callable[[str], "frozenset[int] | None"]
@@ -221,7 +268,10 @@ def _selected(response: str, read: _Read) -> frozenset[int] | None:
         before = plain[max(0, label.start() - 12) : label.start()].rpartition("\n")[2]
         if not label["above"] or not any(character.isalnum() for character in before):
             labels.append(label)
-    ends = [*(label.start() for label in labels[1:]), len(plain)]  # the text after a label ends at the next one
+    ends = [
+        *(label.start() for label in labels[1:]),
+        len(plain),
+    ]  # the text after a label ends at the next one
     segments = []
     for label, end in zip(labels, ends, strict=False):
         explicit = label["sign"] or label["colon"] or label["above"]
@@ -242,7 +292,9 @@ def _selected(response: str, read: _Read) -> frozenset[int] | None:
 
 
 def _lines(text: str, read: _Read, at_end: bool) -> frozenset[int] | None:
-    """The options that the text or one run of its lines selects, at its start or, with ``at_end``, its end."""
+    """The options that the text or one run of its lines selects, at its start or, with ``at_end``,
+    its end.
+    """
     whole = read(text)
     if whole is not None:
         return whole

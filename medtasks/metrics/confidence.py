@@ -1,7 +1,9 @@
-"""Scores of confidences: calibration error, Brier score, and accuracy when the least certain answers are left out.
+"""Scores of confidences: calibration error, Brier score, and accuracy when the least certain
+answers are left out.
 
-A confidence is rounded to whole percents, so an item is one of 202 cases (percent, right or wrong) and every score here
-is an exact function of how often each case occurs. Answers with the same percent are tied: none is preferred.
+A confidence is rounded to whole percents, so an item is one of 202 cases (percent, right or wrong)
+and every score here is an exact function of how often each case occurs. Answers with the same
+percent are tied: none is preferred.
 """
 
 from __future__ import annotations
@@ -24,8 +26,18 @@ COVERAGE = 0.8
 PERCENT = np.arange(LEVELS)
 BIN_OF: Final = np.maximum(-(-PERCENT * BINS // 100) - 1, 0)
 """The bin of each percent: bin b has confidences above b/15, up to (b+1)/15."""
-REASONS = ("no_probabilities", "no_answer", "no_letter_token", "missing", "several", "out_of_range", "not_scored")
-"""Why an answer has no confidence that is compared with right and wrong (`medtasks.runs.scored`)."""
+REASONS = (
+    "no_probabilities",
+    "no_answer",
+    "no_letter_token",
+    "missing",
+    "several",
+    "out_of_range",
+    "not_scored",
+)
+"""Why an answer has no confidence that is compared with right and wrong
+(`medtasks.runs.scored`).
+"""
 
 
 @cache
@@ -44,7 +56,9 @@ def cases(totals: Array) -> tuple[Array, Array]:
 
 
 def _occurring(totals: Array) -> tuple[Array, Array, npt.NDArray[np.int64]]:
-    """:func:`cases` for the percents that occur, which are few in a small set of answers, and these percents."""
+    """:func:`cases` for the percents that occur, which are few in a small set of answers, and these
+    percents.
+    """
     counts, right = cases(totals)
     occurs: npt.NDArray[np.bool_] = np.asarray(counts.reshape(-1, LEVELS).any(axis=0))
     occurs[0] |= not occurs.any()
@@ -52,8 +66,9 @@ def _occurring(totals: Array) -> tuple[Array, Array, npt.NDArray[np.int64]]:
 
 
 def calibration_error(totals: Array) -> Array:
-    """Expected calibration error, 0..1: over 15 bins of equal width, the mean of abs(accuracy - mean confidence),
-    weighted by the number of answers (Guo et al. 2017, arXiv 1706.04599, equation 3).
+    """Expected calibration error, 0..1: over 15 bins of equal width, the mean of abs(accuracy -
+    mean confidence), weighted by the number of answers (Guo et al. 2017, arXiv 1706.04599, equation
+    3).
 
     >>> rows = np.array([case(90, right=one < 6) for one in range(10)])
     >>> round(float(calibration_error(rows.sum(axis=0))), 6)
@@ -66,9 +81,9 @@ def calibration_error(totals: Array) -> Array:
 
 
 def risk_coverage(totals: Array) -> Array:
-    """Area under the risk-coverage curve, 0..1 (Geifman and El-Yaniv 2017, arXiv 1705.08500): the mean, over the
-    answers, of the error rate among all answers with at least that confidence. 0: no error; constant confidence: the
-    error rate.
+    """Area under the risk-coverage curve, 0..1 (Geifman and El-Yaniv 2017, arXiv 1705.08500): the
+    mean, over the answers, of the error rate among all answers with at least that confidence. 0: no
+    error; constant confidence: the error rate.
 
     >>> rows = np.array([case(90, right=True), case(60, right=False)])
     >>> float(risk_coverage(rows.sum(axis=0)))
@@ -76,13 +91,15 @@ def risk_coverage(totals: Array) -> Array:
     """
     counts, right = (side[..., ::-1] for side in _occurring(totals)[:2])
     answered = np.cumsum(counts, axis=-1)
-    risks = np.divide(np.cumsum(counts - right, axis=-1), answered, out=np.zeros_like(counts), where=answered > 0)
+    risks = np.divide(
+        np.cumsum(counts - right, axis=-1), answered, out=np.zeros_like(counts), where=answered > 0
+    )
     return means(sum_in_order(counts * risks), answered[..., -1])
 
 
 def accuracy_at(totals: Array, coverage: float) -> Array:
-    """Accuracy ``(...)`` of the most confident answers, as many as the share ``coverage`` of all; of tied answers at
-    the limit, a share.
+    """Accuracy ``(...)`` of the most confident answers, as many as the share ``coverage`` of all;
+    of tied answers at the limit, a share.
 
     >>> rows = np.array([case(90, right=True)] * 8 + [case(50, right=False)] * 2)
     >>> float(accuracy_at(rows.sum(axis=0), 0.8))
@@ -97,8 +114,9 @@ def accuracy_at(totals: Array, coverage: float) -> Array:
 
 
 def given_statistics(reason: str | None) -> tuple[float, ...]:
-    """Statistics of an answer with a confidence, or of one that has none for a ``reason``: those with one, all, and
-    those without by `REASONS`."""
+    """Statistics of an answer with a confidence, or of one that has none for a ``reason``: those
+    with one, all, and those without by `REASONS`.
+    """
     return (float(reason is None), 1.0, *(float(one == reason) for one in REASONS))
 
 
@@ -120,7 +138,13 @@ CONFIDENCE_METRICS: tuple[ItemScore, ...] = (
         is_distance=True,
     ),
     item_mean(BRIER, {"of": "chosen-answer", **_PERCENTS}, higher_is_better=False),
-    ItemScore("aurc", 2 * LEVELS, risk_coverage, {"ties": "one-threshold", **_PERCENTS}, higher_is_better=False),
+    ItemScore(
+        "aurc",
+        2 * LEVELS,
+        risk_coverage,
+        {"ties": "one-threshold", **_PERCENTS},
+        higher_is_better=False,
+    ),
     ItemScore(
         "accuracy_at_80",
         2 * LEVELS,
@@ -128,7 +152,8 @@ CONFIDENCE_METRICS: tuple[ItemScore, ...] = (
         {"coverage": f"{COVERAGE:g}", "ties": "in-proportion", **_PERCENTS},
     ),
 )
-"""The scores of tasks with ``metadata.confidence``, for back-ends that give confidences. ``confidence_given``: share of
-the answers with one; ``brier``: mean of (confidence - 1 if right else 0) squared, 0..1, the score of Brier 1950 for the
-event that the chosen answer is right."""
+"""The scores of tasks with ``metadata.confidence``, for back-ends that give confidences.
+``confidence_given``: share of the answers with one; ``brier``: mean of (confidence - 1 if right
+else 0) squared, 0..1, the score of Brier 1950 for the event that the chosen answer is right.
+"""
 CONFIDENCE_NAMES = tuple(metric.name for metric in CONFIDENCE_METRICS)

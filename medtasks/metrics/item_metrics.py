@@ -1,7 +1,9 @@
-"""Metrics of items whose values are computed elsewhere: means over items, totals of judges, rates of errors.
+"""Metrics of items whose values are computed elsewhere: means over items, totals of judges, rates
+of errors.
 
-An item is what the benchmark counts, such as all rounds of a stream; its value does not follow from one prediction and
-one reference. Groups, intervals and paired tests start from summed statistics, so they work as for any other metric.
+An item is what the benchmark counts, such as all rounds of a stream; its value does not follow from
+one prediction and one reference. Groups, intervals and paired tests start from summed statistics,
+so they work as for any other metric.
 """
 
 from __future__ import annotations
@@ -22,16 +24,21 @@ from medtasks.metrics.streaming import DUE, EXPECTED_TIME, LAW, TOLERANCE, WEIGH
 SIGNED = frozenset({"signed_delay", "alert_delay"})
 """Metrics that are best neither high nor low."""
 
-CLOSED = {"closed": f"exact-match-v{CLOSED_VERSION}", "early": "no_alert-or-uncertain", "alert_reason": "matched"}
+CLOSED = {
+    "closed": f"exact-match-v{CLOSED_VERSION}",
+    "early": "no_alert-or-uncertain",
+    "alert_reason": "matched",
+}
 
 
 @dataclass(frozen=True, eq=False)
 class ItemScore(Installed):
     """A score of the summed statistics of items, or of judged samples; NaN if nothing was measured.
 
-    ``choices`` can change the score and are in the signature. ``timing`` are fields of a task's ``metadata.timing``
-    that the metric depends on; their values are in its reported signature. ``bounds`` are the least and the greatest
-    score, if they are not 0 and 1. ``is_distance`` is as in `medtasks.stats.intervals.score_interval`.
+    ``choices`` can change the score and are in the signature. ``timing`` are fields of a task's
+    ``metadata.timing`` that the metric depends on; their values are in its reported signature.
+    ``bounds`` are the least and the greatest score, if they are not 0 and 1. ``is_distance`` is as
+    in `medtasks.stats.intervals.score_interval`.
     """
 
     name: str
@@ -50,7 +57,9 @@ class ItemScore(Installed):
 
 
 def item_mean(name: str, choices: Mapping[str, str] | None = None, **more: Any) -> ItemScore:
-    """The mean of the values of items: statistics ``(value, 1)``, or ``(0, 0)`` if the metric does not apply."""
+    """The mean of the values of items: statistics ``(value, 1)``, or ``(0, 0)`` if the metric does
+    not apply.
+    """
     return ItemScore(name, 2, MeanMetric().score, {"mean": "items", **(choices or {})}, **more)
 
 
@@ -77,13 +86,17 @@ ITEM_METRICS: tuple[ItemScore, ...] = (
     item_mean("overall_stream_length", {**_OVERALL, **_LENGTH}, timing=TOLERANCE),
     item_mean("false_alarm_rate", DUE, higher_is_better=False, timing=TOLERANCE),
     item_mean("miss_rate", _LEFT_OUT, higher_is_better=False),
-    item_mean("signed_delay", {"unit": "s", "missed": "left-out", **_LEFT_OUT}, higher_is_better=False),
+    item_mean(
+        "signed_delay", {"unit": "s", "missed": "left-out", **_LEFT_OUT}, higher_is_better=False
+    ),
     item_mean("invalid_rate", higher_is_better=False),
 )
-"""Scores of streaming items (`medtasks.metrics.streaming`), 0..1 except ``signed_delay``: seconds, over items with a
-positive response and a t*. Those that end in ``_stream_length`` are under that law whatever the task declares;
-``content_fallback`` counts closed answers as the optional fallback judge does. A signed mean is best at 0; its
-``higher_is_better`` means only that late is worse than early."""
+"""Scores of streaming items (`medtasks.metrics.streaming`), 0..1 except ``signed_delay``: seconds,
+over items with a positive response and a t*. Those that end in ``_stream_length`` are under that
+law whatever the task declares; ``content_fallback`` counts closed answers as the optional fallback
+judge does. A signed mean is best at 0; its ``higher_is_better`` means only that late is worse than
+early.
+"""
 
 UNANSWERED = {"unanswered": "left-out"}
 """Part of the signature of rates over the cases with an answer."""
@@ -93,7 +106,8 @@ UNANSWERED = {"unanswered": "left-out"}
 class ErrorRate(MeanMetric):
     """Occurrences divided by cases, 0..1. Statistics of an item: ``(occurrences, cases)``.
 
-    Cases depend on the gold answers alone, so that all models have the same ones. ``timing`` is as for `ItemScore`.
+    Cases depend on the gold answers alone, so that all models have the same ones. ``timing`` is as
+    for `ItemScore`.
 
     Args:
         name: the column name.
@@ -134,7 +148,9 @@ def declared_rate(kind: ErrorKind) -> ErrorRate:
     choices = {"errors": _listed(kind, "answer"), "texts": NORMALISED}
     choices |= {} if kind.higher_is_better else UNANSWERED
     of, better = _listed(kind, "gold"), kind.higher_is_better
-    return ErrorRate(kind.name, kind.label, cases=of, harms=kind.harms, choices=choices, higher_is_better=better)
+    return ErrorRate(
+        kind.name, kind.label, cases=of, harms=kind.harms, choices=choices, higher_is_better=better
+    )
 
 
 def _listed(kind: ErrorKind, key: str) -> str:
@@ -146,7 +162,9 @@ def _listed(kind: ErrorKind, key: str) -> str:
 
 
 def sum_in_order(columns: Array) -> Array:
-    """Sum over the last axis, in its order: numpy's own order may change with the number of rows."""
+    """Sum over the last axis, in its order: numpy's own order may change with the number of
+    rows.
+    """
     total = np.zeros(columns.shape[:-1])
     for column in np.moveaxis(columns, -1, 0):
         total = total + column

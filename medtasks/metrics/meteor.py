@@ -1,9 +1,11 @@
-"""METEOR as NLTK computes it, on NLTK's Treebank word tokens: what HF ``evaluate`` calls ``meteor``.
+"""METEOR as NLTK computes it, on NLTK's Treebank word tokens: what HF ``evaluate`` calls
+``meteor``.
 
-WordNet 3.0 is found and read on this machine, offline: NLTK's data, or Debian's package, which NLTK's reader does not
-take. That reader also loads the whole dictionary for the few hundred words that responses have, so words are looked up
-here, in the files. NLTK itself is imported as cheaply as it can be, and its directories are searched without it: the
-import takes longer than scoring a few hundred answers.
+WordNet 3.0 is found and read on this machine, offline: NLTK's data, or Debian's package, which
+NLTK's reader does not take. That reader also loads the whole dictionary for the few hundred words
+that responses have, so words are looked up here, in the files. NLTK itself is imported as cheaply
+as it can be, and its directories are searched without it: the import takes longer than scoring a
+few hundred answers.
 """
 
 from __future__ import annotations
@@ -42,8 +44,9 @@ NO_SPLITTER = (
     "(`medtasks fetch punkt`); scores with and without it differ by up to 0.016 and are not comparable"
 )
 
-# ASCII words with at most one mark after each: the tokens of a sentence are then the words and the marks, but a period
-# within it stays with its word. NLTK's thirty expressions take many times as long.
+# ASCII words with at most one mark after each: the tokens of a sentence are then the words and the
+# marks, but a period within it stays with its word. NLTK's thirty expressions take many times as
+# long.
 WORD = "[A-Za-z0-9]+(?:[-.][A-Za-z0-9]+)*"
 PLAIN = re.compile(rf"{WORD}[,;:.]?(?: {WORD}[,;:.]?)*")
 PLAIN_TOKEN = re.compile(rf"{WORD}(?:\.(?= ))?|[,;:.]")
@@ -51,22 +54,33 @@ CONTRACTION = re.compile("cannot|gimme|gonna|gotta|lemme|wanna")  # which NLTK s
 
 
 class Meteor(MeanMetric):
-    """Mean METEOR (0..1): exact, Porter stem, then WordNet 3.0 synonym matches (Lavie and Agarwal 2007).
+    """Mean METEOR (0..1): exact, Porter stem, then WordNet 3.0 synonym matches (Lavie and Agarwal
+    2007).
 
-    Per sample it is ``nltk.translate.meteor_score.single_meteor_score`` with alpha 0.9, beta 3, gamma 0.5. A pair
-    without a match scores 0, as do empty texts. Words that the stem stage leaves unmatched stay stems, so a synonym
-    counts only if it equals the other side's stem: NLTK, and therefore the published scores, work this way.
+    Per sample it is ``nltk.translate.meteor_score.single_meteor_score`` with alpha 0.9, beta 3,
+    gamma 0.5. A pair without a match scores 0, as do empty texts. Words that the stem stage leaves
+    unmatched stay stems, so a synonym counts only if it equals the other side's stem: NLTK, and
+    therefore the published scores, work this way.
 
-    If NLTK's ``punkt_tab`` data are installed, texts are split into sentences before tokenization, as
-    ``nltk.word_tokenize`` does; otherwise a text is tokenized as one line. The signature says which.
+    If NLTK's ``punkt_tab`` data are installed, texts are split into sentences before tokenization,
+    as ``nltk.word_tokenize`` does; otherwise a text is tokenized as one line. The signature says
+    which.
     """
 
     name = "meteor"
 
     @property
     def signature(self) -> str:
-        """Parameters, tokens, sentence splitter, library, dictionary (``wordnet:absent`` without one)."""
-        choices = {"alpha": ALPHA, "beta": BETA, "gamma": GAMMA, "tok": "treebank", "split": sentence_splitter()}
+        """Parameters, tokens, sentence splitter, library, dictionary (``wordnet:absent`` without
+        one).
+        """
+        choices = {
+            "alpha": ALPHA,
+            "beta": BETA,
+            "gamma": GAMMA,
+            "tok": "treebank",
+            "split": sentence_splitter(),
+        }
         found = "absent" if self.unavailable() is not None else f"{VERSION}-{fingerprint()}"
         return sign(self.name, **choices, nltk=package_version("nltk"), wordnet=found)
 
@@ -79,25 +93,39 @@ class Meteor(MeanMetric):
         return None
 
     def note(self) -> str | None:
-        """That this machine has no sentence splitter, since scores with and without one are not comparable."""
+        """That this machine has no sentence splitter, since scores with and without one are not
+        comparable.
+        """
         is_split = sentence_splitter() != "none" or self.unavailable() is not None
         return None if is_split else f"{self.name}: {NO_SPLITTER}"
 
     def table(self, pairs: Pairs) -> Array:
-        """``(METEOR, 1)``; raises `MetricUnavailableError` without WordNet: no other score is given under this name."""
+        """``(METEOR, 1)``; raises `MetricUnavailableError` without WordNet: no other score is given
+        under this name.
+        """
         corpus()  # an absent dictionary is an error even for pairs that would not look a word up
         predictions, references = tokens_of(pairs, word_tokens)
         stem = _stem()
         stems = {stem(word.lower()) for tokens in references for word in tokens}
 
         @cache
-        def synsets(word: str) -> list[_Synset]:  # as one, because NLTK only forms the union of their lemma names
+        def synsets(
+            word: str,
+        ) -> list[_Synset]:  # as one, because NLTK only forms the union of their lemma names
             return [_Synset(map(_Lemma, stems & synonyms(word)))]
 
         single = import_nltk().translate.meteor_score.single_meteor_score  # lower-cases words
         choices: dict[str, Any] = {"alpha": ALPHA, "beta": BETA, "gamma": GAMMA}
-        choices |= {"stemmer": SimpleNamespace(stem=stem), "wordnet": SimpleNamespace(synsets=synsets)}
-        return mean_table([single(one, other, **choices) for one, other in zip(references, predictions, strict=True)])
+        choices |= {
+            "stemmer": SimpleNamespace(stem=stem),
+            "wordnet": SimpleNamespace(synsets=synsets),
+        }
+        return mean_table(
+            [
+                single(one, other, **choices)
+                for one, other in zip(references, predictions, strict=True)
+            ]
+        )
 
 
 def word_tokens(text: str) -> list[str]:
@@ -105,7 +133,9 @@ def word_tokens(text: str) -> list[str]:
     is_plain = PLAIN.fullmatch(text) and not CONTRACTION.search(text.lower())
     if is_plain and (". " not in text or sentence_splitter() == "none"):
         return PLAIN_TOKEN.findall(text)
-    tokens: list[str] = import_nltk().word_tokenize(text, preserve_line=sentence_splitter() == "none")
+    tokens: list[str] = import_nltk().word_tokenize(
+        text, preserve_line=sentence_splitter() == "none"
+    )
     return tokens
 
 
@@ -144,14 +174,16 @@ FIX = "run `medtasks fetch wordnet`, or `apt-get install wordnet-base`"
 
 PARTS_OF_SPEECH = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
 """With NLTK's codes."""
-FILES = tuple(name for part in PARTS_OF_SPEECH for name in (f"data.{part}", f"index.{part}", f"{part}.exc"))
+FILES = tuple(
+    name for part in PARTS_OF_SPEECH for name in (f"data.{part}", f"index.{part}", f"{part}.exc")
+)
 
 
 def corpus() -> Any:
     """The directory of WordNet 3.0, a `pathlib.Path` or, in an archive, a `zipfile.Path`.
 
-    NLTK's data (unpacked or zip) come before Debian's package. Raises `MetricUnavailableError` if there is none, it is
-    incomplete, or of another version.
+    NLTK's data (unpacked or zip) come before Debian's package. Raises `MetricUnavailableError` if
+    there is none, it is incomplete, or of another version.
     """
     found = _corpus()
     if isinstance(found, str):
@@ -178,27 +210,41 @@ def _corpus() -> Any:
 
 @lru_cache(maxsize=2**17)
 def synonyms(word: str) -> frozenset[str]:
-    """The single-word lemma names of every synset of ``word``, as NLTK's reader finds them (case as in WordNet)."""
+    """The single-word lemma names of every synset of ``word``, as NLTK's reader finds them (case as
+    in WordNet).
+    """
     word, names = word.lower(), set()
-    substitutions = import_nltk().corpus.reader.wordnet.WordNetCorpusReader.MORPHOLOGICAL_SUBSTITUTIONS
+    substitutions = (
+        import_nltk().corpus.reader.wordnet.WordNetCorpusReader.MORPHOLOGICAL_SUBSTITUTIONS
+    )
     for part, code in PARTS_OF_SPEECH.items():
         irregular, index, data = _read(corpus(), part)
         # base forms: irregular ones as listed, others by NLTK's suffix rules (morphy)
         bases = irregular.get(word)
         if bases is None:
-            bases = [word.removesuffix(old) + new for old, new in substitutions[code] if word.endswith(old)]
+            bases = [
+                word.removesuffix(old) + new
+                for old, new in substitutions[code]
+                if word.endswith(old)
+            ]
         for form in (word, *bases):
             _, _, count, *fields = index.get(form, "- - 0").split()
             for offset in map(int, fields[len(fields) - int(count) :]):
                 names.update(_lemmas(data[offset : data.index(b"|", offset)].decode().split()))
-    return frozenset(name.partition("(")[0] for name in names if "_" not in name)  # adjectives: asleep(p)
+    return frozenset(
+        name.partition("(")[0] for name in names if "_" not in name
+    )  # adjectives: asleep(p)
 
 
 @cache
 def _read(corpus: Any, part: str) -> tuple[dict[str, list[str]], dict[str, str], bytes]:
-    """Of a part of speech: the base forms of irregular words, the line of each lemma in the index, and the synsets."""
+    """Of a part of speech: the base forms of irregular words, the line of each lemma in the index,
+    and the synsets.
+    """
     irregular = {form: bases for form, *bases in map(str.split, _lines(corpus, f"{part}.exc"))}
-    index = {line[: line.index(" ")]: line for line in _lines(corpus, f"index.{part}") if line[0] != " "}
+    index = {
+        line[: line.index(" ")]: line for line in _lines(corpus, f"index.{part}") if line[0] != " "
+    }
     return irregular, index, (corpus / f"data.{part}").read_bytes()
 
 
@@ -206,17 +252,28 @@ def _read(corpus: Any, part: str) -> tuple[dict[str, list[str]], dict[str, str],
 def fingerprint() -> str:
     """Eight hex digits over what METEOR reads: the words of every synset, and the irregular forms.
 
-    Glosses, byte offsets and packaging are ignored, so copies that score alike have the same fingerprint. It is kept in
-    the user's cache for files of the same sizes and times: reading them takes 0.5 s.
+    Glosses, byte offsets and packaging are ignored, so copies that score alike have the same
+    fingerprint. It is kept in the user's cache for files of the same sizes and times: reading them
+    takes 0.5 s.
     """
     found = corpus()
-    files = [found / name for name in FILES] if isinstance(found, Path) else [Path(found.root.filename)]
-    kept = cache_root() / "wordnet" / short_hash(json.dumps([file_state(file.stat()) for file in files]))
+    files = (
+        [found / name for name in FILES] if isinstance(found, Path) else [Path(found.root.filename)]
+    )
+    kept = (
+        cache_root()
+        / "wordnet"
+        / short_hash(json.dumps([file_state(file.stat()) for file in files]))
+    )
     with contextlib.suppress(OSError):
         return kept.read_text()
     digest = hashlib.sha256()
     for part in PARTS_OF_SPEECH:
-        fields = (line.split("|", 1)[0].split() for line in _lines(found, f"data.{part}") if not line.startswith(" "))
+        fields = (
+            line.split("|", 1)[0].split()
+            for line in _lines(found, f"data.{part}")
+            if not line.startswith(" ")
+        )
         synsets = sorted(" ".join([entry[2], *sorted(_lemmas(entry))]) for entry in fields)
         irregular = sorted(line.strip() for line in _lines(found, f"{part}.exc"))
         digest.update("\n".join([part, *synsets, *irregular]).encode())
@@ -238,10 +295,13 @@ def _lemmas(fields: list[str]) -> list[str]:
 
 
 def import_nltk() -> Any:
-    """NLTK; without SciPy and scikit-learn, which are most of the import, unless another thread may be importing them.
-    They only serve its collocations, parsers and classifiers."""
+    """NLTK; without SciPy and scikit-learn, which are most of the import, unless another thread may
+    be importing them. They only serve its collocations, parsers and classifiers.
+    """
     alone = "nltk" not in sys.modules and threading.active_count() == 1
-    hidden = [name for name in ("scipy", "scipy.stats", "sklearn") if alone and name not in sys.modules]
+    hidden = [
+        name for name in ("scipy", "scipy.stats", "sklearn") if alone and name not in sys.modules
+    ]
     for name in hidden:
         sys.modules[name] = None  # type: ignore[assignment]  # its import fails, which NLTK expects
     try:
@@ -253,19 +313,25 @@ def import_nltk() -> Any:
 
 
 def nltk_folders() -> list[Path]:
-    """Where NLTK looks for data: ``nltk.data.path`` if NLTK is imported, else what it will be (nltk.org/data.html)."""
+    """Where NLTK looks for data: ``nltk.data.path`` if NLTK is imported, else what it will be
+    (nltk.org/data.html).
+    """
     data = sys.modules.get("nltk.data")
     if data is not None:
         return [Path(str(folder)) for folder in data.path]
     named = [folder for folder in os.environ.get("NLTK_DATA", "").split(os.pathsep) if folder]
-    system = [f"{root}/{part}/nltk_data" for part in ("share", "lib") for root in ("/usr", "/usr/local")]
+    system = [
+        f"{root}/{part}/nltk_data" for part in ("share", "lib") for root in ("/usr", "/usr/local")
+    ]
     own = [f"{sys.prefix}/{part}nltk_data" for part in ("", "share/", "lib/")]
     return [Path(folder).expanduser() for folder in (*named, "~/nltk_data", *own, *system)]
 
 
 @cache  # so that samples that cannot be scored do not touch the disk either
 def find_nltk_data(name: str) -> Path | zipfile.Path | None:
-    """The directory ``name``, such as ``corpora/wordnet``, unpacked or in an archive of that name; None without one."""
+    """The directory ``name``, such as ``corpora/wordnet``, unpacked or in an archive of that name;
+    None without one.
+    """
     for folder in (folder / name for folder in nltk_folders()):
         archive = folder.with_name(f"{folder.name}.zip")
         if folder.is_dir():

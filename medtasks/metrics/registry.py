@@ -1,5 +1,6 @@
-"""Metrics by name: those shared by all benchmarks, those of packages, the scores of rubrics, and kinds of error that
-task files declare."""
+"""Metrics by name: those shared by all benchmarks, those of packages, the scores of rubrics, and
+kinds of error that task files declare.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,14 @@ from medtasks.core.errors import UsageError
 from medtasks.core.schema import unknown
 from medtasks.metrics.base import Accuracy, Array, ExactMatch, Metric, Pairs
 from medtasks.metrics.confidence import CONFIDENCE_METRICS
-from medtasks.metrics.item_metrics import ITEM_METRICS, NO_OPTION, ErrorRate, ItemScore, declared_rate, judged_mean
+from medtasks.metrics.item_metrics import (
+    ITEM_METRICS,
+    NO_OPTION,
+    ErrorRate,
+    ItemScore,
+    declared_rate,
+    judged_mean,
+)
 from medtasks.metrics.learned import LEARNED
 from medtasks.metrics.lexical import Bleu, Chrf, Rouge
 from medtasks.metrics.meteor import Meteor
@@ -30,7 +38,13 @@ _TEXTS: tuple[Any, ...] = (
     Bleu(),
     ExactMatch(),
 )
-_OF_ITEMS: tuple[Metric, ...] = (*ITEM_METRICS, *ORDER_SCORES, *PROMPT_SCORES, NO_OPTION, *CONFIDENCE_METRICS)
+_OF_ITEMS: tuple[Metric, ...] = (
+    *ITEM_METRICS,
+    *ORDER_SCORES,
+    *PROMPT_SCORES,
+    NO_OPTION,
+    *CONFIDENCE_METRICS,
+)
 PLUGIN = Plugin(metrics=(*_TEXTS, Accuracy(), *LEARNED.values(), *_OF_ITEMS))
 """One instance of each, since metrics are stateless."""
 LEXICAL = tuple(metric.name for metric in _TEXTS)
@@ -38,7 +52,8 @@ LEXICAL = tuple(metric.name for metric in _TEXTS)
 
 
 def get_metric(name: str) -> Metric:
-    """The metric of that name: of a package, the score of a rubric, or a kind of error that a task file declares.
+    """The metric of that name: of a package, the score of a rubric, or a kind of error that a task
+    file declares.
 
     Raises:
         UsageError: there is no such metric.
@@ -46,7 +61,9 @@ def get_metric(name: str) -> Metric:
     metric = registered_metric(name) or _declared().get(name)
     if metric is not None:
         return metric
-    raise UsageError(f"{unknown('metric', name, {**package_metrics(), **_judged(), **_declared()})}.")
+    raise UsageError(
+        f"{unknown('metric', name, {**package_metrics(), **_judged(), **_declared()})}."
+    )
 
 
 def registered_metric(name: str) -> Metric | None:
@@ -63,7 +80,11 @@ def is_ours(name: str) -> bool:
 
 @once
 def _judged() -> dict[str, ItemScore]:
-    return {name: judged_mean(name, rubric.best) for rubric in usable_rubrics() for name in rubric.metrics}
+    return {
+        name: judged_mean(name, rubric.best)
+        for rubric in usable_rubrics()
+        for name in rubric.metrics
+    }
 
 
 @once
@@ -73,14 +94,23 @@ def _declared() -> dict[str, ErrorRate]:
     return {kind.name: declared_rate(kind) for kind in reversed(kinds)}
 
 
-CHUNK = 256  # pairs at a time: so few that the arrays of their n-grams stay in the processor's cache
-CHUNK_CHARACTERS = 2**20  # of the texts of these pairs, unless a pair alone has more: each takes up to 400 bytes
+CHUNK = (
+    256  # pairs at a time: so few that the arrays of their n-grams stay in the processor's cache
+)
+CHUNK_CHARACTERS = (
+    2**20
+)  # of the texts of these pairs, unless a pair alone has more: each takes up to 400 bytes
 
 
-def lexical_statistics(pairs: Sequence[tuple[str, str]], metrics: Sequence[str] = LEXICAL) -> dict[str, Array]:
-    """Sufficient statistics ``(n, width)`` of n pairs (prediction, reference), under those of some `LEXICAL` metrics
-    that can be computed here."""
-    computed = [metric for metric in _TEXTS if metric.name in metrics and metric.unavailable() is None]
+def lexical_statistics(
+    pairs: Sequence[tuple[str, str]], metrics: Sequence[str] = LEXICAL
+) -> dict[str, Array]:
+    """Sufficient statistics ``(n, width)`` of n pairs (prediction, reference), under those of some
+    `LEXICAL` metrics that can be computed here.
+    """
+    computed = [
+        metric for metric in _TEXTS if metric.name in metrics and metric.unavailable() is None
+    ]
     parts = {metric.name: [np.zeros((0, metric.width))] for metric in computed}
     for chunk in _chunks(pairs):
         for metric in computed:
@@ -118,13 +148,15 @@ _SCALES: dict[str, Unit] = {"scale:0-100": "points", "scale:0-1": "fraction", "u
 def unit_of(metric: str) -> Unit:
     """The unit of a metric's scores.
 
-    For metrics of other packages the signature decides: ``scale:0-100`` means points, ``scale:0-1`` fractions,
-    ``unit:s`` seconds, another scale a score of its own, no scale a fraction.
+    For metrics of other packages the signature decides: ``scale:0-100`` means points, ``scale:0-1``
+    fractions, ``unit:s`` seconds, another scale a score of its own, no scale a fraction.
     """
     if metric in _NAMED:
         return _NAMED[metric]
     parts = get_metric(metric).signature.split("|")[1:]
-    scales = [_SCALES.get(part, "score") for part in parts if part.startswith("scale:") or part in _SCALES]
+    scales = [
+        _SCALES.get(part, "score") for part in parts if part.startswith("scale:") or part in _SCALES
+    ]
     return scales[0] if scales else "fraction"
 
 
@@ -132,7 +164,8 @@ _BOUNDS: dict[Unit, tuple[float, float]] = {"fraction": (0.0, 1.0), "points": (0
 
 
 def bounds_of(metric: str) -> tuple[float, float] | None:
-    """The least and the greatest possible score: those that the metric declares as ``bounds``, else those of its unit.
+    """The least and the greatest possible score: those that the metric declares as ``bounds``, else
+    those of its unit.
 
     None if there are none, as for seconds.
 

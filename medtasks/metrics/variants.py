@@ -1,8 +1,10 @@
-"""Scores of questions that are asked several times, with their options in several orders or with several paraphrased
-prompts (`medtasks.benchmarks.variants`; docs/metrics.md has the definitions, and their sources).
+"""Scores of questions that are asked several times, with their options in several orders or with
+several paraphrased prompts (`medtasks.benchmarks.variants`; docs/metrics.md has the definitions,
+and their sources).
 
-The clusters are split in two halves, by a hash of their names: what one half of the data has found (the best prompt, a
-spread), the other half measures, so that sampling noise makes neither look larger than it is.
+The clusters are split in two halves, by a hash of their names: what one half of the data has found
+(the best prompt, a spread), the other half measures, so that sampling noise makes neither look
+larger than it is.
 """
 
 from __future__ import annotations
@@ -25,10 +27,11 @@ _SCORE = {"score": "first-metric-of-the-task"}
 
 
 def letter_statistics(answers: Sequence[tuple[int, int]], shown: Sequence[int]) -> Array:
-    """Statistics of one question's letters: by position of the letter, how many answers chose it, how many were
-    expected to, and in how many it was correct.
+    """Statistics of one question's letters: by position of the letter, how many answers chose it,
+    how many were expected to, and in how many it was correct.
 
-    ``answers`` are the positions of the chosen and the correct letter, for each rotation with a selected option.
+    ``answers`` are the positions of the chosen and the correct letter, for each rotation with a
+    selected option.
     """
     rows = np.zeros((3, POSITIONS))
     for chosen, correct in answers:
@@ -39,31 +42,40 @@ def letter_statistics(answers: Sequence[tuple[int, int]], shown: Sequence[int]) 
 
 
 def preference_of_letter(statistics: Array, position: int) -> Array:
-    """A mean's statistics ``(..., 2)``: how many more answers chose a letter than expected, and all answers.
+    """A mean's statistics ``(..., 2)``: how many more answers chose a letter than expected, and all
+    answers.
 
     >>> preference_of_letter(letter_statistics([(0, place) for place in range(4)], range(4)), 1).tolist()
     [-1.0, 4.0]
     """
     rows = statistics.reshape(*statistics.shape[:-1], 3, POSITIONS)
-    return np.stack([rows[..., 0, position] - rows[..., 1, position], sum_in_order(rows[..., 0, :])], axis=-1)
+    return np.stack(
+        [rows[..., 0, position] - rows[..., 1, position], sum_in_order(rows[..., 0, :])], axis=-1
+    )
 
 
 def letter_preference(totals: Array) -> Array:
-    """How far the letters chosen are from those of a model that prefers none: total variation distance, 0..1.
+    """How far the letters chosen are from those of a model that prefers none: total variation
+    distance, 0..1.
 
-    Over all rotations of a question each option is shown at each letter: a model that reads the options chooses each of
-    its k letters in 1/k of its answers. Responses without exactly one selectable option are left out.
+    Over all rotations of a question each option is shown at each letter: a model that reads the
+    options chooses each of its k letters in 1/k of its answers. Responses without exactly one
+    selectable option are left out.
 
     >>> float(letter_preference(letter_statistics([(0, place) for place in range(4)], range(4))))
     0.75
     """
     rows = totals.reshape(*totals.shape[:-1], 3, POSITIONS)
-    return means(sum_in_order(np.abs(rows[..., 0, :] - rows[..., 1, :])) / 2, sum_in_order(rows[..., 0, :]))
+    return means(
+        sum_in_order(np.abs(rows[..., 0, :] - rows[..., 1, :])) / 2, sum_in_order(rows[..., 0, :])
+    )
 
 
 ORDER_SCORES: tuple[ItemScore, ...] = (
     item_mean(CIRCULAR, {"right": "in-every-rotation", "unparsed": "wrong"}),
-    item_mean(CONSISTENCY, {"same": "original-option-in-every-rotation", "unparsed": "inconsistent"}),
+    item_mean(
+        CONSISTENCY, {"same": "original-option-in-every-rotation", "unparsed": "inconsistent"}
+    ),
     ItemScore(
         PREFERENCE,
         3 * POSITIONS,
@@ -81,7 +93,9 @@ def half_of(cluster: str) -> int:
 
 
 def prompt_statistics(values: Sequence[Sequence[float]], half: int) -> Array:
-    """Statistics of one question by half (of its cluster) and prompt: ``(value, 1)``, ``(0, 0)`` where none applies."""
+    """Statistics of one question by half (of its cluster) and prompt: ``(value, 1)``, ``(0, 0)``
+    where none applies.
+    """
     rows = np.zeros((2, MOST_PROMPTS, 2))
     rows[half, : len(values)] = values
     return rows.reshape(-1)
@@ -94,9 +108,11 @@ def _halves(totals: Array) -> tuple[Array, Array]:
 
 
 def chosen_prompt(totals: Array, *, best: bool) -> Array:
-    """The score of the best (or worst) prompt: chosen on each half of the clusters, scored on the items of the other.
+    """The score of the best (or worst) prompt: chosen on each half of the clusters, scored on the
+    items of the other.
 
-    Prompts with the same score in a half are averaged; NaN if a half has no items, as with a single cluster.
+    Prompts with the same score in a half are averaged; NaN if a half has no items, as with a single
+    cluster.
 
     >>> rows = [prompt_statistics([(1, 1), (0, 1)], half) for half in (0, 1)]
     >>> float(chosen_prompt(np.sum(rows, axis=0), best=True))
@@ -113,8 +129,8 @@ def chosen_prompt(totals: Array, *, best: bool) -> Array:
 def prompt_spread(totals: Array) -> Array:
     """Standard deviation of the prompts' scores, without the part that sampling noise adds.
 
-    The variance is estimated by the covariance, over the k prompts, of their scores in one half of the clusters with
-    those in the other (divided by k - 1). A negative estimate counts as 0.
+    The variance is estimated by the covariance, over the k prompts, of their scores in one half of
+    the clusters with those in the other (divided by k - 1). A negative estimate counts as 0.
 
     >>> rows = [prompt_statistics([(1, 1), (0, 1)], half) for half in (0, 1)]
     >>> round(float(prompt_spread(np.sum(rows, axis=0))), 4)  # the standard deviation of 1 and 0

@@ -1,1 +1,3 @@
-"""Result directories: complete samples, scores with intervals, and the manifest needed to repeat a run."""
+"""Result directories: complete samples, scores with intervals, and the manifest needed to repeat a
+run.
+"""

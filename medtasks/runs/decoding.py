@@ -1,4 +1,5 @@
-"""Generation settings that contradict each other: a temperature without sampling, or sampling without a temperature.
+"""Generation settings that contradict each other: a temperature without sampling, or sampling
+without a temperature.
 
 A task file with such settings is refused (MT113); ``--gen_kwargs`` may still make them.
 """
@@ -12,11 +13,15 @@ from medtasks.core.text import first_names
 from medtasks.runs.manifest import RunManifest
 
 _OUR_BACK_ENDS = "medtasks.adapters."
-"""The beginning of ``model_backend`` in a manifest's settings, for back-ends that need no ``do_sample``."""
+"""The beginning of ``model_backend`` in a manifest's settings, for back-ends that need no
+``do_sample``.
+"""
 
 
 def decoding_warnings(manifest: RunManifest) -> Iterator[str]:
-    """A sentence for each contradiction in the generation settings of a run's tasks, with the tasks that have it."""
+    """A sentence for each contradiction in the generation settings of a run's tasks, with the tasks
+    that have it.
+    """
     alone_suffices = str(manifest.settings.get("model_backend", "")).startswith(_OUR_BACK_ENDS)
     tasks: dict[str, list[str]] = {}
     for name, facts in manifest.tasks.items():
@@ -32,7 +37,8 @@ def sampling_problem(generation: Mapping[str, Any], *, temperature_suffices: boo
 
     Args:
         generation: a task's generation settings, as the back-end gets them.
-        temperature_suffices: whether the back-end samples at a temperature above 0 unless ``do_sample`` is false.
+        temperature_suffices: whether the back-end samples at a temperature above 0 unless
+        ``do_sample`` is false.
 
     >>> sampling_problem({"temperature": 0.7, "do_sample": True}, temperature_suffices=False)
     ''
@@ -44,7 +50,9 @@ def sampling_problem(generation: Mapping[str, Any], *, temperature_suffices: boo
         return ""
     if samples is not None:
         why = "because do_sample is false"
-        return f"temperature {temperature:g} has no effect, {why}; add do_sample=true to --gen_kwargs"
+        return (
+            f"temperature {temperature:g} has no effect, {why}; add do_sample=true to --gen_kwargs"
+        )
     if temperature_suffices:
         return ""
     return f"temperature {temperature:g} may have no effect without sampling; add do_sample=true to --gen_kwargs"

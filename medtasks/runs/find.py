@@ -1,4 +1,5 @@
-"""Finding result directories: every command accepts a run's directory, or a directory that contains it.
+"""Finding result directories: every command accepts a run's directory, or a directory that contains
+it.
 
 Only light modules are imported: `medtasks.open` lists runs before anything of them is read.
 """
@@ -22,7 +23,8 @@ NO_RUN = f"contains no result directory (…{SUFFIX})"
 
 
 def name_below(path: Path, roots: Sequence[Path]) -> str:
-    """The path below the root that contains it, with ``/``: the name of a submission, without what is above the root.
+    """The path below the root that contains it, with ``/``: the name of a submission, without what
+    is above the root.
 
     A root itself has its own name; of several roots, the one that gives the longest name counts.
     """
@@ -46,9 +48,10 @@ def run_folders(
 ) -> list[Path]:
     """The result directories at or below ``path``; symbolic links are not followed.
 
-    Hidden directories are skipped, except for a run that a crash left aside while it was being replaced: reading it
-    restores it. ``other`` is called with each directory that is not a run's, and the names of its subdirectories and
-    files; ``closed`` with the error for each that cannot be listed.
+    Hidden directories are skipped, except for a run that a crash left aside while it was being
+    replaced: reading it restores it. ``other`` is called with each directory that is not a run's,
+    and the names of its subdirectories and files; ``closed`` with the error for each that cannot be
+    listed.
     """
     found: list[Path] = []
     for directory, names, others in os.walk(path, onerror=closed):
@@ -71,7 +74,12 @@ def run_folders(
 def unfinished_runs(path: Path) -> list[Path]:
     """The directories of unfinished runs at or below ``path``."""
     found = [path] if is_unfinished(path) else []
-    run_folders(path, lambda here, names, _: found.extend(here / name for name in names if is_unfinished(here / name)))
+    run_folders(
+        path,
+        lambda here, names, _: found.extend(
+            here / name for name in names if is_unfinished(here / name)
+        ),
+    )
     return found
 
 
@@ -80,11 +88,17 @@ def require_directory(path: Path) -> None:
     try:
         os.scandir(path).close()
     except FileNotFoundError:
-        raise UsageError(f"{path}: no such directory; give a result directory (…{SUFFIX}).") from None
+        raise UsageError(
+            f"{path}: no such directory; give a result directory (…{SUFFIX})."
+        ) from None
     except NotADirectoryError:
-        raise UsageError(f"{path}: is a file, expected a result directory (…{SUFFIX}); give one.") from None
+        raise UsageError(
+            f"{path}: is a file, expected a result directory (…{SUFFIX}); give one."
+        ) from None
     except OSError as error:
-        raise UsageError(f"{path}: cannot be listed ({error.strerror}); give access to it.") from None
+        raise UsageError(
+            f"{path}: cannot be listed ({error.strerror}); give access to it."
+        ) from None
 
 
 def no_run(path: Path, fix: str = "give one, or a directory that contains some") -> UsageError:
@@ -93,16 +107,20 @@ def no_run(path: Path, fix: str = "give one, or a directory that contains some")
 
 
 def finished_run(path: Path) -> Path:
-    """The only result directory at or below ``path``; raises :class:`UsageError` as :func:`one_run`, and for an
-    unfinished run, which has no scores."""
+    """The only result directory at or below ``path``; raises :class:`UsageError` as
+    :func:`one_run`, and for an unfinished run, which has no scores.
+    """
     found = one_run(path)
     if is_unfinished(found):
-        raise no_run(path, "it is an unfinished run: score the replies so far first (medtasks score)")
+        raise no_run(
+            path, "it is an unfinished run: score the replies so far first (medtasks score)"
+        )
     return found
 
 
 def one_run(path: Path) -> Path:
-    """The only result directory at or below ``path``, or ``path`` itself if it is an unfinished run.
+    """The only result directory at or below ``path``, or ``path`` itself if it is an unfinished
+    run.
 
     Raises:
         UsageError: it is not a directory, or contains no run, or several; names them.
@@ -116,7 +134,11 @@ def one_run(path: Path) -> Path:
         return found[0]
     if found:
         names = first_names((str(one.relative_to(path)) for one in sorted(found)), 5)
-        raise UsageError(f"{path}: contains {len(found)} result directories ({names}), expected one; give its path.")
+        raise UsageError(
+            f"{path}: contains {len(found)} result directories ({names}), expected one; give its path."
+        )
     if unfinished := unfinished_runs(path):
-        raise no_run(path, f"{unfinished[0]} is an unfinished run, give it to score the replies so far")
+        raise no_run(
+            path, f"{unfinished[0]} is an unfinished run, give it to score the replies so far"
+        )
     raise no_run(path)

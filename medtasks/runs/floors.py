@@ -18,8 +18,8 @@ from medtasks.runs.table import ItemTable, Rows
 class Floors:
     """The accuracy of guessing and of the best constant answer over some items, fractions.
 
-    ``chance`` is that of uniform guessing, ``constant`` that of always giving ``constant_answer``, the
-    most frequent correct option (of several the first in the alphabet). All are None if an item
+    ``chance`` is that of uniform guessing, ``constant`` that of always giving ``constant_answer``,
+    the most frequent correct option (of several the first in the alphabet). All are None if an item
     cannot be guessed, the last two also if the options were rotated: then no option is correct more
     often than another.
     """
@@ -31,7 +31,9 @@ class Floors:
     @property
     def highest(self) -> float | None:
         """The higher of the two, None without any."""
-        return max((floor for floor in (self.chance, self.constant) if floor is not None), default=None)
+        return max(
+            (floor for floor in (self.chance, self.constant) if floor is not None), default=None
+        )
 
 
 def floors_of(options: Sequence[int], targets: Sequence[str]) -> Floors:

@@ -34,22 +34,29 @@ from medtasks.runs.verdicts import judge_hash, judged_samples, questions_of
 Samples = Mapping[str, list[Sample]]
 """The samples of a run, by task."""
 Progress = Callable[[str, str, int, int, Spent, "str | None"], None]
-"""Called with the rubric, the judge, questions done and in total, usage, and why the judge is not answering, if so."""
+"""Called with the rubric, the judge, questions done and in total, usage, and why the judge is not
+answering, if so.
+"""
 
 KEPT = "unusable answers are kept in the verdict store; once the judge works, ask for them again with --again"
 SHOWN = 300  # characters of an answer
 EVERY = 30.0  # seconds
 _FAILURES = ("http ", "timeout:", "connection:", "bad reply:", "question:", "batch ")
-_KEY_MISSING = ("http 400", "http 401", "http 403", "http 404")  # typical replies to a request without a key
+_KEY_MISSING = (
+    "http 400",
+    "http 401",
+    "http 403",
+    "http 404",
+)  # typical replies to a request without a key
 
 
 @dataclass
 class Judged:
     """A run's samples with verdicts and scores, and the facts on all rubrics for its manifest.
 
-    ``report`` has a paragraph for each rubric that was just judged, and a line for each that failed beside them;
-    ``failed`` the errors of these. What a rubric without a single verdict would have made of the run is in ``unused``;
-    ``samples`` and ``facts`` are unchanged by it.
+    ``report`` has a paragraph for each rubric that was just judged, and a line for each that failed
+    beside them; ``failed`` the errors of these. What a rubric without a single verdict would have
+    made of the run is in ``unused``; ``samples`` and ``facts`` are unchanged by it.
     """
 
     samples: dict[str, list[Sample]]
@@ -68,13 +75,19 @@ class Judged:
 
 
 def is_judged(run: RunRecord, config: JudgeConfig) -> bool:
-    """Whether the scored run has this panel's verdicts on all responses; False, too, if judges see images, which are
-    compared with the prepared data first."""
+    """Whether the scored run has this panel's verdicts on all responses; False, too, if judges see
+    images, which are compared with the prepared data first.
+    """
     known = config.threshold, _family_warnings(config, run.manifest)
     for rubric, tasks in _tasks_by_rubric(run.manifest.tasks, config.rubrics):
         facts, identities = run.manifest.judge.get(rubric.name), _identities(rubric, config)
         panel = judge_hash(rubric, template_hash(rubric.template), identities, config.combine)
-        if facts is None or facts.judge_hash != panel or {*facts.tasks} != {*tasks} or facts.judged != facts.asked:
+        if (
+            facts is None
+            or facts.judge_hash != panel
+            or {*facts.tasks} != {*tasks}
+            or facts.judged != facts.asked
+        ):
             return False
         if _see_images(identities) or (facts.threshold, facts.warnings) != known:
             return False
@@ -101,12 +114,15 @@ def judge_all(
     ``again`` asks again where the stored answer is not a verdict.
 
     Raises:
-        UsageError: a rubric is unknown or applies to no task of the run, or no task of the run is judged.
+        UsageError: a rubric is unknown or applies to no task of the run, or no task of the run is
+        judged.
         MedtasksError: the verdict store or the annotations cannot be read.
     """
     tasks_by_rubric = _tasks_by_rubric(samples, config.rubrics)
     judged = Judged(dict(samples), dict(manifest.judge))
-    clients = {name: JudgeClient(one) for name, one in config.judges.items()}  # all rubrics share their budgets
+    clients = {
+        name: JudgeClient(one) for name, one in config.judges.items()
+    }  # all rubrics share their budgets
     warnings = _family_warnings(config, manifest)
     with using(miniature=manifest.miniature), VerdictStore(config.store) as store:
         for rubric, tasks in tasks_by_rubric:
@@ -114,7 +130,11 @@ def judge_all(
             labels: Labels = {}
             unmatched: list[str] = []
             if human is not None:
-                documents = {(task, one.sample_id): one.whole_document() for task in tasks for one in samples[task]}
+                documents = {
+                    (task, one.sample_id): one.whole_document()
+                    for task in tasks
+                    for one in samples[task]
+                }
                 labels, unmatched = read_labels(human, rubric, documents)
             before = {judge: replace(client.spent) for judge, client in clients.items()}
             try:
@@ -124,7 +144,11 @@ def judge_all(
                     asking = []
                     for judge, client in clients.items():
                         shown_progress = progress and partial(progress, name, judge)
-                        asking.append(judge_questions(questions, rubric, client, store, shown_progress, again=again))
+                        asking.append(
+                            judge_questions(
+                                questions, rubric, client, store, shown_progress, again=again
+                            )
+                        )
                     verdicts = dict(zip(clients, asyncio.run(all_or_none(asking)), strict=True))
                 with without_garbage_collection():
                     scored, facts = judged_samples(
@@ -144,9 +168,14 @@ def judge_all(
             except MedtasksError as error:
                 judged.failed[name] = error
                 continue
-            if facts.asked and not any(one.scores for given in verdicts.values() for one in given.values()):
+            if facts.asked and not any(
+                one.scores for given in verdicts.values() for one in given.values()
+            ):
                 judged.unused[name] = scored, facts
-                reasons = "; ".join(f"{count:,} × {reason}" for reason, count in Counter(facts.unjudged).most_common(3))
+                reasons = "; ".join(
+                    f"{count:,} × {reason}"
+                    for reason, count in Counter(facts.unjudged).most_common(3)
+                )
                 sentences = [
                     f"rubric {name}: not one of {facts.asked:,} responses was judged ({reasons})",
                     *problems,
@@ -154,30 +183,51 @@ def judge_all(
                 ]
                 if _has_unusable(verdicts):
                     sentences.append(KEPT[0].upper() + KEPT[1:])
-                judged.failed[name] = MedtasksError(". ".join(one.rstrip(".") for one in sentences) + ".")
+                judged.failed[name] = MedtasksError(
+                    ". ".join(one.rstrip(".") for one in sentences) + "."
+                )
                 continue
             judged.samples, judged.facts[name] = scored, facts
             spent = {judge: client.spent.since(before[judge]) for judge, client in clients.items()}
-            judged.report += _report(facts, problems, spent, config.judges, kept=_has_unusable(verdicts))
+            judged.report += _report(
+                facts, problems, spent, config.judges, kept=_has_unusable(verdicts)
+            )
             if unmatched:
                 first = first_names(unmatched, 5)
-                judged.report.append(f"  {len(unmatched):,} labelled samples are not in this run: {first}")
+                judged.report.append(
+                    f"  {len(unmatched):,} labelled samples are not in this run: {first}"
+                )
     if judged.failed and judged.report:
-        judged.report += ["", *(printable(f"not judged: {error}") for error in judged.failed.values())]
+        judged.report += [
+            "",
+            *(printable(f"not judged: {error}") for error in judged.failed.values()),
+        ]
     return judged
 
 
-def _tasks_by_rubric(tasks: Collection[str], named: Sequence[str]) -> list[tuple[Rubric, tuple[str, ...]]]:
-    """The rubrics in ``named``, with tasks that name them or whose benchmark they name; else the first of each task."""
+def _tasks_by_rubric(
+    tasks: Collection[str], named: Sequence[str]
+) -> list[tuple[Rubric, tuple[str, ...]]]:
+    """The rubrics in ``named``, with tasks that name them or whose benchmark they name; else the
+    first of each task.
+    """
     of = {task: load_spec(task).metadata for task in tasks}
     names = named or [rubric for metadata in of.values() for rubric in metadata.rubrics[:1]]
     if not names:
-        raise UsageError(f"no task of this run is judged ({', '.join(tasks)}); its scores are complete without.")
+        raise UsageError(
+            f"no task of this run is judged ({', '.join(tasks)}); its scores are complete without."
+        )
     judged = []
     for rubric in map(load_rubric, dict.fromkeys(names)):
-        members = [task for task, metadata in of.items() if rubric.name in metadata.rubrics[: None if named else 1]]
+        members = [
+            task
+            for task, metadata in of.items()
+            if rubric.name in metadata.rubrics[: None if named else 1]
+        ]
         if named:
-            members = [task for task in of if task in members or of[task].benchmark in rubric.benchmarks]
+            members = [
+                task for task in of if task in members or of[task].benchmark in rubric.benchmarks
+            ]
         if not members:
             raise UsageError(
                 f"rubric {rubric.name} is for no task of this run ({', '.join(tasks)}); a task names its rubrics in "
@@ -197,7 +247,10 @@ def _family_warnings(config: JudgeConfig, manifest: RunManifest) -> tuple[str, .
 
 
 def _identities(rubric: Rubric, config: JudgeConfig) -> dict[str, dict[str, Any]]:
-    return {name: judge_identity(one, images=rubric.media and one.images) for name, one in config.judges.items()}
+    return {
+        name: judge_identity(one, images=rubric.media and one.images)
+        for name, one in config.judges.items()
+    }
 
 
 def _see_images(identities: Mapping[str, Mapping[str, Any]]) -> bool:
@@ -218,10 +271,14 @@ def _fingerprints(tasks: Sequence[str], manifest: RunManifest) -> dict[str, str]
 
 
 def _agreement(
-    rubric: Rubric, questions: Sequence[Question], verdicts: Mapping[str, Mapping[str, Verdict]], labels: Labels
+    rubric: Rubric,
+    questions: Sequence[Question],
+    verdicts: Mapping[str, Mapping[str, Verdict]],
+    labels: Labels,
 ) -> AgreementReport | None:
-    """Agreement of the judges with each other and with human annotations, which are about a sample's first response;
-    None for a single rater."""
+    """Agreement of the judges with each other and with human annotations, which are about a
+    sample's first response; None for a single rater.
+    """
     clusters = {question.name: str(question.document["cluster"]) for question in questions}
     ratings: dict[str, dict[str, Mapping[str, float]]] = {
         judge: {name: one.scores for name, one in given.items() if one.scores is not None}
@@ -240,7 +297,9 @@ def _has_unusable(verdicts: Mapping[str, Mapping[str, Verdict]]) -> bool:
 
 
 def _problems(
-    verdicts: Mapping[str, Mapping[str, Verdict]], judges: Mapping[str, JudgeSettings], store: VerdictStore
+    verdicts: Mapping[str, Mapping[str, Verdict]],
+    judges: Mapping[str, JudgeSettings],
+    store: VerdictStore,
 ) -> list[str]:
     """A line per judge for its first failure, with its address, and one for its first unusable
     answer of each kind."""
@@ -252,7 +311,9 @@ def _problems(
             without_key = ""
             if failure.startswith(_KEY_MISSING) and judges[judge].api_key() is None:
                 variable = judges[judge].api_key_env
-                without_key = f" (asked without a key: the environment variable {variable} is not set)"
+                without_key = (
+                    f" (asked without a key: the environment variable {variable} is not set)"
+                )
             lines.append(one_line(f"{judge} at {judges[judge].base_url}: {failure}{without_key}"))
         first_of_kind: dict[Unusable, tuple[str, Verdict]] = {}
         for question, verdict in given.items():
@@ -262,7 +323,11 @@ def _problems(
         for kind, (question, verdict) in first_of_kind.items():
             last = store.get(verdict.key or "")[-1]
             answer = shortened(last.answer, SHOWN) or "(nothing)"
-            lines.append(one_line(f"{judge} on {question}: {_why(kind, verdict, last)}; it answered: {answer}"))
+            lines.append(
+                one_line(
+                    f"{judge} on {question}: {_why(kind, verdict, last)}; it answered: {answer}"
+                )
+            )
     return lines
 
 
@@ -276,12 +341,19 @@ def _why(kind: Unusable, verdict: Verdict, last: StoredVerdict) -> str:
 
 
 def plain_progress() -> Progress:
-    """Progress printed on standard error: every 30 seconds, and immediately when a judge starts to fail."""
+    """Progress printed on standard error: every 30 seconds, and immediately when a judge starts to
+    fail.
+    """
     printed, known = time.monotonic(), set[tuple[str, str]]()
 
-    def show(rubric: str, judge: str, done: int, total: int, spent: Spent, trouble: str | None) -> None:
+    def show(
+        rubric: str, judge: str, done: int, total: int, spent: Spent, trouble: str | None
+    ) -> None:
         nonlocal printed
-        kind, waiting = (judge, (trouble or "").partition(":")[0]), f"; waiting: {trouble}" if trouble else ""
+        kind, waiting = (
+            (judge, (trouble or "").partition(":")[0]),
+            f"; waiting: {trouble}" if trouble else "",
+        )
         if (not trouble or kind in known) and time.monotonic() - printed < EVERY:
             return
         known.add(kind)
@@ -301,7 +373,10 @@ def _report(
     kept: bool,
 ) -> Iterator[str]:
     share = f" ({facts.judged / facts.asked:.1%})" if facts.asked else ""
-    yield from ("", f"{facts.rubric.name}: {facts.judged:,} of {facts.asked:,} responses judged{share}")
+    yield from (
+        "",
+        f"{facts.rubric.name}: {facts.judged:,} of {facts.asked:,} responses judged{share}",
+    )
     if any(one["model"] == STUB for one in facts.judges.values()):
         yield "  judged by a stub, which compares words: a demonstration, not a judgement"
     yield from (f"  unjudged: {count:,} ({reason})" for reason, count in facts.unjudged.items())
@@ -325,10 +400,13 @@ def _tokens(used: Spent | RubricFacts) -> str:
 
 
 def export_verdicts(judged: Judged, config: JudgeConfig, path: Path) -> int:
-    """Write one JSON line per response, judge and rubric, and return their number: sample, prompt, raw answers, parsed
-    verdict, tokens."""
+    """Write one JSON line per response, judge and rubric, and return their number: sample, prompt,
+    raw answers, parsed verdict, tokens.
+    """
     # also if nothing could be judged under a rubric: the answers show why
-    sources = {name: (judged.samples, facts) for name, facts in judged.facts.items()} | judged.unused
+    sources = {
+        name: (judged.samples, facts) for name, facts in judged.facts.items()
+    } | judged.unused
     written = 0
     with (
         VerdictStore(config.store) as store,

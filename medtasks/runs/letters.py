@@ -1,4 +1,6 @@
-"""What a group of multiple-choice answers shows beside its scores: letters chosen, and accuracy by confidence."""
+"""What a group of multiple-choice answers shows beside its scores: letters chosen, and accuracy by
+confidence.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,16 @@ import numpy as np
 
 from medtasks.catalog.benchmark import FAILED
 from medtasks.metrics.base import Array, MeanMetric, totals
-from medtasks.metrics.confidence import BIN_OF, BINS, ECE, GIVEN, PERCENT, accuracy_at, cases, reasons
+from medtasks.metrics.confidence import (
+    BIN_OF,
+    BINS,
+    ECE,
+    GIVEN,
+    PERCENT,
+    accuracy_at,
+    cases,
+    reasons,
+)
 from medtasks.metrics.variants import POSITIONS, PREFERENCE, preference_of_letter
 from medtasks.runs.metric_scores import interval_fields
 from medtasks.runs.scores import Letters, Reliability, ReliabilityBin
@@ -23,7 +34,9 @@ _DIFFERENCE_OF_SHARES: Bounds = (-1.0, 1.0)
 
 
 def letters_of(table: ItemTable, rows: Rows, accuracy: Column | None) -> Letters | None:
-    """The letters of these rows, which were asked in one order; None without options or without an answer."""
+    """The letters of these rows, which were asked in one order; None without options or without an
+    answer.
+    """
     options, null = table.benchmark.options, table.benchmark.null_option
     if not options or accuracy is None:
         return None
@@ -31,7 +44,9 @@ def letters_of(table: ItemTable, rows: Rows, accuracy: Column | None) -> Letters
     chosen: Counter[str] = Counter()
     wrong = missed = 0
     asked = rows[accuracy.present[rows]].tolist()
-    answers = Counter((table.target[row], table.chosen[row], table.statuses[row][0]) for row in asked)
+    answers = Counter(
+        (table.target[row], table.chosen[row], table.statuses[row][0]) for row in asked
+    )
     for (target, letter, status), count in answers.items():
         if status != FAILED:
             gold[target] += count
@@ -64,7 +79,9 @@ def rotated_letters_of(table: ItemTable, rows: Rows) -> Letters | None:
     preference: dict[str, tuple[float, float | None, float | None]] = {}
     for place, name in names.items():
         pairs = preference_of_letter(statistics, place)
-        interval = score_interval(_MEAN, ClusteredItems.of(pairs, table.codes[rows]), _DIFFERENCE_OF_SHARES)
+        interval = score_interval(
+            _MEAN, ClusteredItems.of(pairs, table.codes[rows]), _DIFFERENCE_OF_SHARES
+        )
         preference[name] = float(_MEAN(totals(pairs))), interval.low, interval.high
     return Letters(
         gold={name: int(gold[place]) for place, name in names.items()},
@@ -101,7 +118,9 @@ def _bins(statistics: Array, clusters: Rows) -> Iterator[ReliabilityBin]:
         answers = int(pairs[:, 1].sum())
         if not answers:
             continue
-        interval = interval_fields(score_interval(_MEAN, ClusteredItems.of(pairs, clusters), _SHARE))
+        interval = interval_fields(
+            score_interval(_MEAN, ClusteredItems.of(pairs, clusters), _SHARE)
+        )
         yield ReliabilityBin(
             low=place / BINS,
             high=(place + 1) / BINS,

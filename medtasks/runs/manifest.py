@@ -1,4 +1,6 @@
-"""The manifest of a run: everything needed to repeat it, and to tell whether two results are comparable."""
+"""The manifest of a run: everything needed to repeat it, and to tell whether two results are
+comparable.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ PACKAGES = (
 WARNED_SHARE = 0.01
 """The largest share of responses that may be cut off without a warning."""
 UNKNOWN_PROMPT = "unknown"
-"""In place of the hash of a prompt that is not known, because the predictions were made with another tool."""
+"""In place of the hash of a prompt that is not known, because the predictions were made with
+another tool.
+"""
 _NUMBER = re.compile(r"\b(?=\w*\d)[\w-]*\w\b")
 
 
@@ -55,10 +59,11 @@ class DataFacts(BaseModel, frozen=True):
 class TaskFacts(BaseModel, frozen=True):
     """One task's protocol and the outcome of its documents.
 
-    ``asked`` counts the task's documents, in a run of a ``subset`` (``share@seed``) those of its clusters, ``answered``
-    those with a response; ``failed`` counts those without one, by reason. ``readings`` counts how options were
-    named, ``scored_in_part`` the documents with a response that is too long to be scored whole
-    (`medtasks.runs.samples.Sample`), ``finish`` how responses ended (`Reply.finish`, or ``unknown``).
+    ``asked`` counts the task's documents, in a run of a ``subset`` (``share@seed``) those of its
+    clusters, ``answered`` those with a response; ``failed`` counts those without one, by reason.
+    ``readings`` counts how options were named, ``scored_in_part`` the documents with a response
+    that is too long to be scored whole (`medtasks.runs.samples.Sample`), ``finish`` how responses
+    ended (`Reply.finish`, or ``unknown``).
     """
 
     version: float
@@ -84,7 +89,9 @@ class TaskFacts(BaseModel, frozen=True):
 
     @property
     def cut_off(self) -> float | None:
-        """Share of the responses that were cut off, at least if the end of some is unknown; None if that of all is."""
+        """Share of the responses that were cut off, at least if the end of some is unknown; None if
+        that of all is.
+        """
         cut, known = self.finish.get("length", 0), {*self.finish} - {"unknown"}
         return cut / sum(self.finish.values()) if known else None
 
@@ -95,15 +102,24 @@ class TaskFacts(BaseModel, frozen=True):
         at_least = "at least " if self.finish.get("unknown") else ""
         return f"{at_least}{share:.{1 if share < WARNED_SHARE else 0}%}"
 
-    def with_outcomes(self, outcomes: Sequence[Outcome], replies: Iterable[Reply] | None = None) -> TaskFacts:
-        """The facts after these outcomes of the documents, and with the ends of ``replies``, if they are given."""
-        # reasons often contain a request id or a time: mask numbers, so that similar reasons are counted together
-        failures = Counter(_NUMBER.sub("#", one.failure) for one in outcomes if one.failure is not None)
+    def with_outcomes(
+        self, outcomes: Sequence[Outcome], replies: Iterable[Reply] | None = None
+    ) -> TaskFacts:
+        """The facts after these outcomes of the documents, and with the ends of ``replies``, if
+        they are given.
+        """
+        # reasons often contain a request id or a time: mask numbers, so that similar reasons are
+        # counted together
+        failures = Counter(
+            _NUMBER.sub("#", one.failure) for one in outcomes if one.failure is not None
+        )
         update: dict[str, Any] = {
             "answered": len(outcomes) - failures.total(),
             "failed": dict(sorted(failures.items())),
             "status": dict(sorted(Counter(one.status for one in outcomes).items())),
-            "readings": dict(sorted(Counter(one.reading for one in outcomes if one.reading).items())),
+            "readings": dict(
+                sorted(Counter(one.reading for one in outcomes if one.reading).items())
+            ),
             "scored_in_part": sum(one.scored_in_part for one in outcomes),
         }
         if replies is not None:
@@ -126,10 +142,11 @@ class TaskFacts(BaseModel, frozen=True):
 class RubricFacts(BaseModel, frozen=True):
     """How responses were judged under one rubric, and the outcome.
 
-    ``judges`` maps each judge of the panel to what identifies it (model and settings, never its address);
-    ``judge_hash`` covers the rubric, the panel and the rule that combines verdicts. ``asked`` counts (sample, response)
-    pairs, ``judged`` those with every aspect decided, ``unjudged`` the others by reason. Tokens are those of the
-    distinct verdicts used in the scores, including verdicts stored by earlier runs.
+    ``judges`` maps each judge of the panel to what identifies it (model and settings, never its
+    address); ``judge_hash`` covers the rubric, the panel and the rule that combines verdicts.
+    ``asked`` counts (sample, response) pairs, ``judged`` those with every aspect decided,
+    ``unjudged`` the others by reason. Tokens are those of the distinct verdicts used in the scores,
+    including verdicts stored by earlier runs.
     """
 
     rubric: Rubric
@@ -151,11 +168,13 @@ class RubricFacts(BaseModel, frozen=True):
 
 
 class RunManifest(BaseModel, frozen=True):
-    """All facts of one run; ``created``, ``processes``, ``usage`` and ``harness_stamp`` may differ when it is repeated.
+    """All facts of one run; ``created``, ``processes``, ``usage`` and ``harness_stamp`` may differ
+    when it is repeated.
 
-    ``usage`` is what the run used, empty if no model was asked. ``scored`` has the versions that scored the run later;
-    None if it was not scored again. ``problems`` are messages about what could not be scored or judged.
-    ``harness_stamp`` is the prefix of the names of the harness's own files for the run (it uses its own time zone).
+    ``usage`` is what the run used, empty if no model was asked. ``scored`` has the versions that
+    scored the run later; None if it was not scored again. ``problems`` are messages about what
+    could not be scored or judged. ``harness_stamp`` is the prefix of the names of the harness's own
+    files for the run (it uses its own time zone).
     """
 
     schema_version: int = 1
@@ -198,7 +217,9 @@ def created_at(manifest: RunManifest) -> str:
             if time <= datetime.now(timezone.utc) + timedelta(days=1):
                 return time.astimezone(timezone.utc).isoformat(timespec="seconds")
             wrong = "in the future, expected when it was run"
-    raise DataError(f"manifest.json: field `created` is {manifest.created[:60]!r}, {wrong}; restore it.")
+    raise DataError(
+        f"manifest.json: field `created` is {manifest.created[:60]!r}, {wrong}; restore it."
+    )
 
 
 def now() -> str:
@@ -207,13 +228,20 @@ def now() -> str:
 
 
 def local_stamp() -> str:
-    """The local time to the second with its offset, as in names of result directories: ``20261122_061500+0100``."""
+    """The local time to the second with its offset, as in names of result directories:
+    ``20261122_061500+0100``.
+    """
     return datetime.now().astimezone().strftime("%Y%m%d_%H%M%S%z")
 
 
 def versions() -> dict[str, str]:
-    """Versions of medtasks and of the packages that can affect a score; ``absent`` if not installed."""
-    return {"medtasks": medtasks.__version__, **{package: package_version(package) for package in PACKAGES}}
+    """Versions of medtasks and of the packages that can affect a score; ``absent`` if not
+    installed.
+    """
+    return {
+        "medtasks": medtasks.__version__,
+        **{package: package_version(package) for package in PACKAGES},
+    }
 
 
 def protocol_hash(
@@ -227,8 +255,8 @@ def protocol_hash(
 ) -> str:
     """Hash of everything that can affect a score, except the model and the data.
 
-    ``generation`` are the settings in force, ``presentation`` is how the back-end deviates from the task (order of text
-    and media, a system prompt).
+    ``generation`` are the settings in force, ``presentation`` is how the back-end deviates from the
+    task (order of text and media, a system prompt).
     """
     frames = frame_settings(spec) if frames is None else frames
     parts = {
@@ -252,7 +280,9 @@ def filter_versions(spec: TaskSpec) -> dict[str, str]:
 
 
 def frame_settings(spec: TaskSpec) -> dict[str, Any]:
-    """How frames were chosen and decoded, for tasks that show frames sampled from windows; empty for others."""
+    """How frames were chosen and decoded, for tasks that show frames sampled from windows; empty
+    for others.
+    """
     if not spec.benchmark.sampled_frames:
         return {}
     return {"step": STEP, "cap": current_settings().max_frames, "decoder": "pyav"}
@@ -267,11 +297,15 @@ def task_facts(
     presentation: Mapping[str, str] | None = None,
     prompt_hash: str | None = None,
 ) -> TaskFacts:
-    """Facts of one task that has ``asked`` documents, before any is answered. ``prompt_hash`` is that of the task's own
-    prompt by default; `UNKNOWN_PROMPT` for responses that were made elsewhere."""
+    """Facts of one task that has ``asked`` documents, before any is answered. ``prompt_hash`` is
+    that of the task's own prompt by default; `UNKNOWN_PROMPT` for responses that were made
+    elsewhere.
+    """
     if prompt_hash is None:
         prompt_hash = spec.prompt_hash or ""
-    protocol = protocol_hash(spec, generation, prompt_hash=prompt_hash, blind=blind, presentation=presentation)
+    protocol = protocol_hash(
+        spec, generation, prompt_hash=prompt_hash, blind=blind, presentation=presentation
+    )
     return TaskFacts(
         version=spec.metadata.version,
         benchmark=spec.metadata.benchmark,

@@ -1,4 +1,6 @@
-"""One metric over one group of items: its value and interval, coverage and bounds, or why there is no value."""
+"""One metric over one group of items: its value and interval, coverage and bounds, or why there is
+no value.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,10 @@ from medtasks.stats.paired import student_interval
 
 @dataclass(frozen=True)
 class Coverage:
-    """How many of the ``items`` that a metric applies to are ``answered``, of these lack the metric (``absent``), have
-    a ``known`` value, involve a judge (``pending``), and still await their verdict (``awaiting``)."""
+    """How many of the ``items`` that a metric applies to are ``answered``, of these lack the metric
+    (``absent``), have a ``known`` value, involve a judge (``pending``), and still await their
+    verdict (``awaiting``).
+    """
 
     items: int
     answered: int
@@ -41,15 +45,21 @@ class Coverage:
         return cls(items, answered, answered - pending - known, known, pending, awaiting)
 
     def reason(self, threshold: float, unavailable: Callable[[], str | None]) -> str | None:
-        """Why there is no value; None if there is one. ``unavailable`` gives the reason for a metric that is not
-        computed; ``threshold`` is the share of the items that needs a verdict."""
+        """Why there is no value; None if there is one. ``unavailable`` gives the reason for a
+        metric that is not computed; ``threshold`` is the share of the items that needs a
+        verdict.
+        """
         if not self.items:
             return "it applies to no item here"
         if not self.answered:
             return f"none of {self.items} items is answered"
         if self.absent:
             cause = unavailable() or "the run that made these samples could not compute it"
-            return f"{self.absent} of {self.answered} samples lack it: {cause}" if self.known or self.pending else cause
+            return (
+                f"{self.absent} of {self.answered} samples lack it: {cause}"
+                if self.known or self.pending
+                else cause
+            )
         if self.awaiting and self.known < threshold * self.answered:
             return f"{self.awaiting} of {self.items} items await a judge"
         if not self.known:
@@ -58,9 +68,15 @@ class Coverage:
 
 
 def score_group(
-    metric: Metric, column: Column, clusters: Rows, threshold: float, unavailable: Callable[[], str | None]
+    metric: Metric,
+    column: Column,
+    clusters: Rows,
+    threshold: float,
+    unavailable: Callable[[], str | None],
 ) -> MetricScore:
-    """The metric over the items of ``column``, whose ``clusters`` are ascending; for the rest see `Coverage.reason`."""
+    """The metric over the items of ``column``, whose ``clusters`` are ascending; for the rest see
+    `Coverage.reason`.
+    """
     coverage = Coverage.of(column)
     judges = column.judges_of(np.flatnonzero(column.applies))
     involves_judge = bool(coverage.pending or judges)
@@ -79,10 +95,14 @@ def score_group(
     items = _known_items(column, clusters)
     value = score_of(metric, items.statistics)
     if math.isnan(value):
-        return MetricScore(value=None, interval=None, reason="it is undefined for so few clusters", **facts)
+        return MetricScore(
+            value=None, interval=None, reason="it is undefined for so few clusters", **facts
+        )
     is_distance = getattr(metric, "is_distance", False)
     interval = score_interval(metric.score, items, bounds_of(metric.name), is_distance=is_distance)
-    return MetricScore(value=value, repeats=_repeats(metric, column), **facts, **interval_fields(interval))
+    return MetricScore(
+        value=value, repeats=_repeats(metric, column), **facts, **interval_fields(interval)
+    )
 
 
 def interval_fields(interval: Interval) -> dict[str, Any]:
@@ -115,7 +135,9 @@ def _known_items(column: Column, clusters: Rows) -> ClusteredItems:
     """The items with a known value."""
     known = column.applies & column.known
     statistics = column.statistics
-    if not known.all():  # if all are, a copy would only cost memory: tens of megabytes in large runs
+    if (
+        not known.all()
+    ):  # if all are, a copy would only cost memory: tens of megabytes in large runs
         statistics, clusters = statistics[known], clusters[known]
     check_finite(statistics)
     begins = np.flatnonzero(np.diff(clusters, prepend=-1))
@@ -123,7 +145,9 @@ def _known_items(column: Column, clusters: Rows) -> ClusteredItems:
 
 
 def _bounds(metric: Metric, column: Column) -> tuple[float, float] | None:
-    """The scores with all items that have no value wrong, and with all of them right; None if an item has no range."""
+    """The scores with all items that have no value wrong, and with all of them right; None if an
+    item has no range.
+    """
     rows = np.flatnonzero(column.applies)
     low, high = column.bounds(rows)
     if not len(rows) or np.isnan(low).any() or np.isnan(high).any():

@@ -1,4 +1,6 @@
-"""A scored run: the one form of its scores in memory, in the user's cache and on boards; and its result directory."""
+"""A scored run: the one form of its scores in memory, in the user's cache and on boards; and its
+result directory.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,32 @@ from pydantic import ConfigDict, ValidationError
 
 from medtasks.catalog.contents import raised_in
 from medtasks.catalog.spec import leaf_tasks, load_spec
-from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line, machine_fault, reading
-from medtasks.core.files import canonical_json, file_sha256, recover_directory, replace_directory, temporary_beside
+from medtasks.core.errors import (
+    DataError,
+    MedtasksError,
+    UsageError,
+    first_line,
+    machine_fault,
+    reading,
+)
+from medtasks.core.files import (
+    canonical_json,
+    file_sha256,
+    recover_directory,
+    replace_directory,
+    temporary_beside,
+)
 from medtasks.core.schema import first_problem
 from medtasks.core.strict_json import model_from_json
 from medtasks.metrics.streaming import Timeline
-from medtasks.runs.comparisons import Diagnostics, LevelGap, Paired, comparisons, diagnose, level_gaps
+from medtasks.runs.comparisons import (
+    Diagnostics,
+    LevelGap,
+    Paired,
+    comparisons,
+    diagnose,
+    level_gaps,
+)
 from medtasks.runs.manifest import RunManifest, versions
 from medtasks.runs.samples import Sample, SampleFile, SampleLines
 from medtasks.runs.scores import COVERAGE, Scores
@@ -31,7 +53,9 @@ from medtasks.runs.table import RunTables
 
 @dataclass(frozen=True)
 class Change:
-    """One value that differs from before: ``what`` is ``filtered``, ``status`` or a metric's name."""
+    """One value that differs from before: ``what`` is ``filtered``, ``status`` or a metric's
+    name.
+    """
 
     task: str
     sample_id: str
@@ -44,11 +68,12 @@ class Change:
 class Verification:
     """The outcome for one task of a run.
 
-    ``verified``: scored from the responses, with the data prepared here. ``unverifiable``: the data are not here, so
-    questions and gold answers are taken as submitted, or the scores themselves (``claimed``). ``refused``: never
-    ranked, because of samples of no document of the task (``strangers``) or with another prompt (``other_prompts``,
-    both by id). ``prompts`` is whether prompts were compared with the template, ``submitted`` are the metrics whose
-    values are taken as submitted.
+    ``verified``: scored from the responses, with the data prepared here. ``unverifiable``: the data
+    are not here, so questions and gold answers are taken as submitted, or the scores themselves
+    (``claimed``). ``refused``: never ranked, because of samples of no document of the task
+    (``strangers``) or with another prompt (``other_prompts``, both by id). ``prompts`` is whether
+    prompts were compared with the template, ``submitted`` are the metrics whose values are taken as
+    submitted.
     """
 
     outcome: Literal["verified", "unverifiable", "refused"] = "verified"
@@ -60,12 +85,18 @@ class Verification:
     submitted: tuple[str, ...] = ()
 
     def doubts(self, sample_id: str) -> str:
-        """What pages show of a sample that could not be verified here, and why; empty if all of it was."""
+        """What pages show of a sample that could not be verified here, and why; empty if all of it
+        was.
+        """
         doubts = []
         if self.outcome == "unverifiable" and not self.claimed:
-            doubts.append("question and reference are as submitted, because the run's data are not prepared here")
+            doubts.append(
+                "question and reference are as submitted, because the run's data are not prepared here"
+            )
         elif sample_id in self.strangers:
-            doubts.append("question and reference are as submitted, because the data have no such sample")
+            doubts.append(
+                "question and reference are as submitted, because the data have no such sample"
+            )
         if sample_id in self.other_prompts:
             doubts.append("the prompt is as submitted and differs from the task's template")
         elif not self.prompts:
@@ -73,7 +104,9 @@ class Verification:
         if self.claimed:
             doubts.append("scores are as submitted, because they cannot be computed here")
         elif self.submitted:
-            doubts.append(f"{', '.join(self.submitted)}: as submitted, because it is not computed here")
+            doubts.append(
+                f"{', '.join(self.submitted)}: as submitted, because it is not computed here"
+            )
         return "; ".join(doubts)
 
 
@@ -84,8 +117,8 @@ VERIFIED = Verification()
 class Difference:
     """A field of a task's samples that is not what is computed here.
 
-    ``samples`` counts them. ``first`` is the id of the first one, ``found`` what its line has, ``expected`` what is
-    computed here; None for a field that is absent.
+    ``samples`` counts them. ``first`` is the id of the first one, ``found`` what its line has,
+    ``expected`` what is computed here; None for a field that is absent.
     """
 
     task: str
@@ -100,16 +133,19 @@ class Difference:
 class RunRecord:
     """A run with the scores of its tasks and groups.
 
-    ``samples`` are by task; empty if they were not asked for. ``made`` are the tables that the scores were computed
-    from, ``kept`` the ``comparisons`` and ``level_gaps``; None if they are made on first use.
+    ``samples`` are by task; empty if they were not asked for. ``made`` are the tables that the
+    scores were computed from, ``kept`` the ``comparisons`` and ``level_gaps``; None if they are
+    made on first use.
 
-    What follows is there once the run was verified (`medtasks.verify`). ``signatures`` are by task or group and metric,
-    over all items. ``timelines`` are the first streaming items of a task, ``verification`` is its outcome,
-    ``responses`` a hash of its responses, ``questions`` hashes of its documents by sample id, if they are those of the
-    directory. ``changes`` are the values that differ from those in the directory, ``differences`` all fields of samples
-    that do, and ``amended`` these samples as they are scored here, by task (`medtasks.verify.amended`). ``problems``
-    are learned metrics that could not be computed. ``mode`` is ``own`` or ``submitted`` if the scores depend on the
-    argument ``own`` of `medtasks.verify.scored.scored_record`. ``predictions`` counts how predictions made elsewhere
+    What follows is there once the run was verified (`medtasks.verify`). ``signatures`` are by task
+    or group and metric, over all items. ``timelines`` are the first streaming items of a task,
+    ``verification`` is its outcome, ``responses`` a hash of its responses, ``questions`` hashes of
+    its documents by sample id, if they are those of the directory. ``changes`` are the values that
+    differ from those in the directory, ``differences`` all fields of samples that do, and
+    ``amended`` these samples as they are scored here, by task (`medtasks.verify.amended`).
+    ``problems`` are learned metrics that could not be computed. ``mode`` is ``own`` or
+    ``submitted`` if the scores depend on the argument ``own`` of
+    `medtasks.verify.scored.scored_record`. ``predictions`` counts how predictions made elsewhere
     were matched.
     """
 
@@ -134,7 +170,10 @@ class RunRecord:
 
     @classmethod
     def scored(
-        cls, manifest: RunManifest, samples: Mapping[str, Sequence[Sample]], tables: RunTables | None = None
+        cls,
+        manifest: RunManifest,
+        samples: Mapping[str, Sequence[Sample]],
+        tables: RunTables | None = None,
     ) -> RunRecord:
         """The run with these scored samples, whose tables may have been made before."""
         tables = tables or RunTables(samples)
@@ -149,7 +188,9 @@ class RunRecord:
 
     @property
     def rescored(self) -> RunRecord:
-        """The run as ``medtasks score`` writes it: its manifest has the versions that score it now."""
+        """The run as ``medtasks score`` writes it: its manifest has the versions that score it
+        now.
+        """
         scoring = ("medtasks", "sacrebleu", "nltk", "numpy", "transformers", "torch")
         scored = {name: version for name, version in versions().items() if name in scoring}
         update = {"scored": scored, "problems": self.problems}
@@ -188,7 +229,8 @@ class RunRecord:
         """The content of ``scores.json``, as plain JSON."""
         parts = ("tasks", "groups", "comparisons", "diagnostics", "level_gaps")
         return {
-            part: {name: one.model_dump(mode="json") for name, one in getattr(self, part).items()} for part in parts
+            part: {name: one.model_dump(mode="json") for name, one in getattr(self, part).items()}
+            for part in parts
         }
 
     @property
@@ -202,20 +244,25 @@ class RunRecord:
         """How often the options of a task's or group's responses were named in which way."""
         facts = self.manifest.tasks
         tasks = self.manifest.groups.get(name, (name,))
-        return sum((Counter(facts[task].readings) for task in tasks if task in facts), Counter[str]())
+        return sum(
+            (Counter(facts[task].readings) for task in tasks if task in facts), Counter[str]()
+        )
 
 
 # --- result directories ---
 
 
 def write_run(directory: Path, run: RunRecord) -> Path:
-    """Write ``run`` to the new directory ``directory`` and return it; a crash leaves no partial result.
+    """Write ``run`` to the new directory ``directory`` and return it; a crash leaves no partial
+    result.
 
     Raises:
         UsageError: the directory exists; finished results are never overwritten.
     """
     if directory.exists():
-        raise UsageError(f"{directory}: exists already, and results are never overwritten; choose another directory.")
+        raise UsageError(
+            f"{directory}: exists already, and results are never overwritten; choose another directory."
+        )
     directory.parent.mkdir(parents=True, exist_ok=True)
     with temporary_beside(directory) as partial:
         _write(partial, run)
@@ -224,7 +271,9 @@ def write_run(directory: Path, run: RunRecord) -> Path:
 
 
 def replace_run(directory: Path, run: RunRecord) -> None:
-    """Replace the run in ``directory``, where other files are kept; a crash or an OSError leaves the old run."""
+    """Replace the run in ``directory``, where other files are kept; a crash or an OSError leaves
+    the old run.
+    """
     with temporary_beside(directory) as partial:
         shutil.copytree(directory, partial, dirs_exist_ok=True)
         _write(partial, run)
@@ -236,9 +285,13 @@ def _write(folder: Path, run: RunRecord) -> None:
     for task, samples in sorted(run.samples.items()):
         lines = samples if isinstance(samples, SampleLines) else SampleLines(samples)
         lines.write(folder / "samples" / f"{task}.jsonl")
-    (folder / "scores.json").write_text(canonical_json(run.results, indent=1) + "\n", encoding="utf-8")
+    (folder / "scores.json").write_text(
+        canonical_json(run.results, indent=1) + "\n", encoding="utf-8"
+    )
     manifest = run.manifest.model_dump(mode="json")
-    (folder / "manifest.json").write_text(canonical_json(manifest, indent=1) + "\n", encoding="utf-8")
+    (folder / "manifest.json").write_text(
+        canonical_json(manifest, indent=1) + "\n", encoding="utf-8"
+    )
 
 
 def read_run(directory: Path) -> tuple[RunManifest, dict[str, list[Sample]]]:
@@ -254,14 +307,17 @@ def read_run(directory: Path) -> tuple[RunManifest, dict[str, list[Sample]]]:
 
 @contextmanager
 def as_data_error(directory: Path) -> Iterator[None]:
-    """Report whatever the content of ``directory`` makes fail in the block: every file can follow its schema although
-    they do not fit together, or not the task."""
+    """Report whatever the content of ``directory`` makes fail in the block: every file can follow
+    its schema although they do not fit together, or not the task.
+    """
     try:
         yield
     except (MedtasksError, OSError):
         raise
     except MemoryError as error:
-        raise DataError(f"{directory}: takes more memory than this machine has; read it on a larger one.") from error
+        raise DataError(
+            f"{directory}: takes more memory than this machine has; read it on a larger one."
+        ) from error
     except Exception as error:
         raise machine_fault(error) or DataError(
             f"{directory}: its samples and manifest do not fit together or not their tasks ({first_line(error)[:200]}, "
@@ -286,7 +342,9 @@ def read_manifest(directory: Path) -> RunManifest:
         with reading(path, "restore it"):
             return model_from_json(RunManifest, path.read_bytes())
     except ValidationError as error:
-        raise DataError(f"{path}: not the manifest of a run ({first_problem(error)}); restore it.") from error
+        raise DataError(
+            f"{path}: not the manifest of a run ({first_problem(error)}); restore it."
+        ) from error
 
 
 def contents_hash(files: Mapping[str, Path]) -> str:
@@ -300,7 +358,9 @@ def contents_hash(files: Mapping[str, Path]) -> str:
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The result directory ``directory``; ``below`` is its path below a root that was searched for runs."""
+    """The result directory ``directory``; ``below`` is its path below a root that was searched for
+    runs.
+    """
 
     directory: Path
     below: str = ""
@@ -311,7 +371,10 @@ class RunFolder:
 
     @property
     def files(self) -> list[Path]:
-        return [self.directory / "manifest.json", *sorted((self.directory / "samples").glob("*.jsonl"))]
+        return [
+            self.directory / "manifest.json",
+            *sorted((self.directory / "samples").glob("*.jsonl")),
+        ]
 
     @property
     def content(self) -> str:
@@ -320,7 +383,9 @@ class RunFolder:
         return contents_hash({path.name: path for path in self.files})
 
     def contains(self) -> tuple[Collection[str], Mapping[str, bool]]:
-        """The names of the tasks, and by benchmark whose data were used whether they are miniature data."""
+        """The names of the tasks, and by benchmark whose data were used whether they are miniature
+        data.
+        """
         manifest = read_manifest(self.directory)
         return manifest.tasks, {name: facts.mini for name, facts in manifest.data.items()}
 

@@ -1,7 +1,8 @@
-"""Replies of back-ends: a response, or the reason why there is none; and what a run used to get them.
+"""Replies of back-ends: a response, or the reason why there is none; and what a run used to get
+them.
 
-A request without a response is *failed*: it counts neither as right nor as wrong. Time, tokens and memory are never
-part of an identity, a hash or a comparison of scores.
+A request without a response is *failed*: it counts neither as right nor as wrong. Time, tokens and
+memory are never part of an identity, a hash or a comparison of scores.
 """
 
 from __future__ import annotations
@@ -30,14 +31,17 @@ _FAILURE_TEXTS = (
     re.compile(r"Error: (?P<reason>can only concatenate str \(not \"NoneType\"\) to str)"),
     re.compile(r"(?P<reason>Failed to obtain answer via API\.)"),
 )
-"""Texts that lmms-eval's back-ends and VLMEvalKit (the last one) return for requests that failed, were blocked or
-produced no content."""
+"""Texts that lmms-eval's back-ends and VLMEvalKit (the last one) return for requests that failed,
+were blocked or produced no content.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """When a reply was made: ``start`` and ``end`` of its batch, in seconds since the process sent its first request,
-    and its share of the batch's ``seconds``; the peaks of memory are those of the process so far, in bytes."""
+    """When a reply was made: ``start`` and ``end`` of its batch, in seconds since the process sent
+    its first request, and its share of the batch's ``seconds``; the peaks of memory are those of
+    the process so far, in bytes.
+    """
 
     start: float
     end: float
@@ -53,8 +57,9 @@ Share = Annotated[float, Field(ge=0, le=1)]
 class Letter:
     """An option letter that the model generated, at character ``at`` of the response.
 
-    ``options`` has the probabilities of all options at this token, normalised to 1; ``mass`` is what they have together
-    of the probability of all tokens. A token with blanks or signs around the letter counts as the letter.
+    ``options`` has the probabilities of all options at this token, normalised to 1; ``mass`` is
+    what they have together of the probability of all tokens. A token with blanks or signs around
+    the letter counts as the letter.
     """
 
     at: int
@@ -65,10 +70,12 @@ class Letter:
 
 @dataclass(frozen=True, slots=True)
 class Probabilities:
-    """Probabilities of a response, in whole percents: finer ones would change with the composition of a batch.
+    """Probabilities of a response, in whole percents: finer ones would change with the composition
+    of a batch.
 
-    They are those of the model before temperature, top-p and top-k. ``answer`` is the geometric mean over the tokens of
-    the response, without the one that ends it; ``letters`` are in the order of the response.
+    They are those of the model before temperature, top-p and top-k. ``answer`` is the geometric
+    mean over the tokens of the response, without the one that ends it; ``letters`` are in the order
+    of the response.
     """
 
     answer: Share | None = None
@@ -79,9 +86,10 @@ class Probabilities:
 class Reply:
     """One reply of a back-end; what it does not report is None.
 
-    ``failed`` is the reason why there is no response, else None. ``finish`` is ``length`` if the response, or one of
-    its rounds, was cut off at the token limit, else ``stop``. ``work`` is None unless a model was asked. Lone
-    surrogates in ``text`` and ``failed`` become U+FFFD: no file could hold the reply otherwise.
+    ``failed`` is the reason why there is no response, else None. ``finish`` is ``length`` if the
+    response, or one of its rounds, was cut off at the token limit, else ``stop``. ``work`` is None
+    unless a model was asked. Lone surrogates in ``text`` and ``failed`` become U+FFFD: no file
+    could hold the reply otherwise.
     """
 
     text: str
@@ -106,16 +114,23 @@ class Reply:
         return cls("", " ".join(reason.split())[:LONGEST_REASON] or "no reason given")
 
     def checked(self) -> Reply:
-        """The reply, marked as failed if its text is one that a back-end returns for a failed request."""
+        """The reply, marked as failed if its text is one that a back-end returns for a failed
+        request.
+        """
         reason = None if self.failed is not None else failure_in(self.text)
-        return self if reason is None else replace(Reply.failure(reason), input_tokens=self.input_tokens)
+        return (
+            self
+            if reason is None
+            else replace(Reply.failure(reason), input_tokens=self.input_tokens)
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
     """One request: a document of a task (by its number), the repeat, and the prompt.
 
-    A task with several rounds has a slot for each; ``outcome`` marks the slot of their joint result.
+    A task with several rounds has a slot for each; ``outcome`` marks the slot of their joint
+    result.
     """
 
     task: str
@@ -126,7 +141,9 @@ class Slot:
 
     @property
     def key(self) -> bytes:
-        """Identifies the request: a hash, since a store keeps the key of every request in memory."""
+        """Identifies the request: a hash, since a store keeps the key of every request in
+        memory.
+        """
         fields = repr((self.task, self.doc_id, self.repeat, self.prompt, self.outcome))
         return hashlib.blake2b(fields.encode(), digest_size=16).digest()
 
@@ -164,28 +181,33 @@ def is_blank(text: str) -> bool:
 Count = Annotated[int, Field(ge=0, le=10**15)]
 _Count = Annotated[Count | None, Field(exclude_if=lambda value: value is None)]
 _Amount = Annotated[
-    Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)] | None, Field(exclude_if=lambda value: value is None)
+    Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)] | None,
+    Field(exclude_if=lambda value: value is None),
 ]
 
 
 class Usage(BaseModel, frozen=True):
-    """What the answers to one task, or to all tasks of a run, took. A field that nothing reports is None and is not
-    written; sums are over all parts of a resumed run and over all processes.
+    """What the answers to one task, or to all tasks of a run, took. A field that nothing reports is
+    None and is not written; sums are over all parts of a resumed run and over all processes.
 
     Args:
-        samples: answers that the model gave; a document has one per repeat, whatever its number of rounds.
+        samples: answers that the model gave; a document has one per repeat, whatever its number of
+        rounds.
         seconds: time in which requests were being answered, in the slowest process.
         process_seconds: the same, summed over processes.
         devices: devices that each process uses.
-        time_to_first_answer: seconds from the first request to the first answer, which ends the first batch on
-            back-ends that answer in batches; the least of all processes and parts. Loading the model does not count.
+        time_to_first_answer: seconds from the first request to the first answer, which ends the
+            first batch on back-ends that answer in batches; the least of all processes and parts.
+            Loading the model does not count.
         prompt_tokens, output_tokens: tokens of prompts, with those of pictures, and of responses.
         vision_tokens: those of the prompt tokens that stand for pictures and frames.
-        reused_tokens: prompt tokens whose keys and values were in a cache already, and were not computed again.
-        media_seconds: time spent decoding and preprocessing media, summed over processes; it may overlap with the
-            device's work.
+        reused_tokens: prompt tokens whose keys and values were in a cache already, and were not
+        computed again.
+        media_seconds: time spent decoding and preprocessing media, summed over processes; it may
+            overlap with the device's work.
         peak_device_memory: bytes allocated on the GPUs of a process, in the process with most.
-        peak_rss: resident memory in bytes of a process that runs the model without a GPU, in the process with most.
+        peak_rss: resident memory in bytes of a process that runs the model without a GPU, in the
+        process with most.
     """
 
     samples: _Count = None
@@ -230,15 +252,19 @@ class RunUsage(Usage, frozen=True):
     """What a run used in all, and by task.
 
     Args:
-        counters: the back-end's own counters, summed over processes, since the run was last started.
-        tasks: by task; if several tasks are answered in one batch, each has the time of its share of the requests.
+        counters: the back-end's own counters, summed over processes, since the run was last
+        started.
+        tasks: by task; if several tasks are answered in one batch, each has the time of its share
+        of the requests.
     """
 
     counters: dict[str, Count] = Field(default_factory=dict, exclude_if=lambda value: not value)
     tasks: dict[str, Usage] = Field(default_factory=dict, exclude_if=lambda value: not value)
 
     def of(self, tasks: Sequence[str]) -> Usage:
-        """The usage of some of the run's tasks; of several, but not all, without a time to first answer."""
+        """The usage of some of the run's tasks; of several, but not all, without a time to first
+        answer.
+        """
         if self.tasks and set(tasks) == set(self.tasks):
             return Usage(**{name: getattr(self, name) for name in Usage.model_fields})
         if not tasks or not set(tasks) <= set(self.tasks):
@@ -254,7 +280,10 @@ class RunUsage(Usage, frozen=True):
 
 
 def run_usage(
-    processes: Sequence[Sequence[Answer]], *, devices: int = 1, counters: dict[str, int] | None = None
+    processes: Sequence[Sequence[Answer]],
+    *,
+    devices: int = 1,
+    counters: dict[str, int] | None = None,
 ) -> RunUsage:
     """The usage of a run whose processes got these replies, in all parts of the run."""
     by_task = {}
@@ -266,15 +295,25 @@ def run_usage(
 
 
 def usage_of(processes: Sequence[Sequence[Answer]], devices: int = 1) -> Usage:
-    """The usage behind the replies of each process; counts of tokens are over replies that did not fail, and None
-    unless each of these has one."""
+    """The usage behind the replies of each process; counts of tokens are over replies that did not
+    fail, and None unless each of these has one.
+    """
     every = [(one.slot, one.reply) for process in processes for one in process]
     works = [reply.work for _, reply in every if reply.work is not None]
     if not works:
         return Usage()
-    worked = {(slot.task, slot.doc_id, slot.repeat) for slot, reply in every if reply.work is not None}
-    answered = {(slot.task, slot.doc_id, slot.repeat) for slot, reply in every if slot.outcome and reply.failed is None}
-    times = [sum(one.reply.work.seconds for one in process if one.reply.work is not None) for process in processes]
+    worked = {
+        (slot.task, slot.doc_id, slot.repeat) for slot, reply in every if reply.work is not None
+    }
+    answered = {
+        (slot.task, slot.doc_id, slot.repeat)
+        for slot, reply in every
+        if slot.outcome and reply.failed is None
+    }
+    times = [
+        sum(one.reply.work.seconds for one in process if one.reply.work is not None)
+        for process in processes
+    ]
     replies = [reply for _, reply in every if reply.work is not None and reply.failed is None]
     ends = [reply.work.end for reply in replies if reply.work is not None]
     summed = ("output_tokens", "vision_tokens", "reused_tokens", "media_seconds")
@@ -283,7 +322,9 @@ def usage_of(processes: Sequence[Sequence[Answer]], devices: int = 1) -> Usage:
         seconds=round(max(times), 3),
         process_seconds=round(sum(times), 3),
         devices=devices,
-        time_to_first_answer=round(min(ends) - min(work.start for work in works), 3) if ends else None,
+        time_to_first_answer=round(min(ends) - min(work.start for work in works), 3)
+        if ends
+        else None,
         prompt_tokens=_sum(reply.input_tokens for reply in replies),
         peak_device_memory=_most(work.device_memory for work in works),
         peak_rss=_most(work.rss for work in works),

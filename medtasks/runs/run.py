@@ -1,9 +1,10 @@
 """A run: its replies, saved to disk as they arrive; then its samples, scores and manifest.
 
-Each command has its own directory: ``run.json`` describes the run, ``<task>.rank<N>.jsonl`` contains the replies to
-process N. Repeating an interrupted command reuses these replies and asks only for the rest; ``medtasks score DIR``
-scores what is there. The directory is removed when the run finishes. The files are lines, not SQLite, whose write-ahead
-log does not work on the network file systems that nodes share.
+Each command has its own directory: ``run.json`` describes the run, ``<task>.rank<N>.jsonl``
+contains the replies to process N. Repeating an interrupted command reuses these replies and asks
+only for the rest; ``medtasks score DIR`` scores what is there. The directory is removed when the
+run finishes. The files are lines, not SQLite, whose write-ahead log does not work on the network
+file systems that nodes share.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ _LINE = TypeAdapter(Answer)
 JudgedSamples = tuple[dict[str, list[Sample]], dict[str, RubricFacts]]
 """Samples with their verdicts, and the facts for the manifest."""
 AnsweredTask = tuple[str, Sequence[tuple[Mapping[str, Any], str, Sequence[Reply]]]]
-"""A task, and the documents that were asked, each with its prompt and the replies, one per repeat."""
+"""A task, and the documents that were asked, each with its prompt and the replies, one per
+repeat.
+"""
 
 
 class Plan(BaseModel, frozen=True):
@@ -56,23 +59,30 @@ class Plan(BaseModel, frozen=True):
 
 
 class AnswerStore:
-    """Appends replies to the files of the process ``rank``, and reads them when they are needed, also those of earlier,
-    unfinished runs of the command, of whatever process."""
+    """Appends replies to the files of the process ``rank``, and reads them when they are needed,
+    also those of earlier, unfinished runs of the command, of whatever process.
+    """
 
     def __init__(self, folder: Path, rank: int = 0) -> None:
         self.folder = folder
         self.rank = rank
-        self._places: dict[bytes, tuple[Path, int, bool]] = {}  # file, first byte, whether the request failed
+        self._places: dict[
+            bytes, tuple[Path, int, bool]
+        ] = {}  # file, first byte, whether the request failed
         self._files: dict[Path, IO[bytes]] = {}
         folder.mkdir(parents=True, exist_ok=True)
         self._open = contextlib.ExitStack()
         doing = "filled with replies to the same command"
-        self._open.enter_context(held(folder / f"rank{rank}", doing, ", or give another --output_path"))
+        self._open.enter_context(
+            held(folder / f"rank{rank}", doing, ", or give another --output_path")
+        )
         for path, begin, answer in _read_lines(folder):
             self._note(answer, path, begin)
 
     def _note(self, answer: Answer, path: Path, begin: int) -> None:
-        """Remember where a reply is: the last one to its request, but a failed one never replaces a response."""
+        """Remember where a reply is: the last one to its request, but a failed one never replaces a
+        response.
+        """
         key, failed = answer.slot.key, answer.reply.failed is not None
         if not (failed and key in self._places and not self._places[key][2]):
             self._places[key] = (path, begin, failed)
@@ -107,10 +117,14 @@ class AnswerStore:
     def write_plan(self, plan: Plan) -> None:
         """Write ``run.json`` atomically, replacing an earlier one; see :func:`read_plan`."""
         with replaced(self.folder / PLAN) as partial:
-            partial.write_text(canonical_json(plan.model_dump(mode="json"), indent=1) + "\n", encoding="utf-8")
+            partial.write_text(
+                canonical_json(plan.model_dump(mode="json"), indent=1) + "\n", encoding="utf-8"
+            )
 
     def add(self, answers: Iterable[Answer]) -> None:
-        """Append replies and sync them to disk, so that they survive a crash of the process or the machine."""
+        """Append replies and sync them to disk, so that they survive a crash of the process or the
+        machine.
+        """
         by_task: dict[str, list[Answer]] = {}
         for answer in answers:
             by_task.setdefault(answer.slot.task, []).append(answer)
@@ -135,7 +149,9 @@ class AnswerStore:
         self._files = {}
 
     def remove(self) -> None:
-        """Close the store and delete its directory at once, when the replies are in the result directory."""
+        """Close the store and delete its directory at once, when the replies are in the result
+        directory.
+        """
         self.close()
         with contextlib.suppress(OSError), temporary_beside(self.folder) as removed:
             self.folder.rename(removed / self.folder.name)
@@ -149,8 +165,10 @@ def run_of(folder: Path) -> str | None:
 
 
 def continue_run(folder: Path, rank: int, run: str) -> None:
-    """Note that the replies of a process belong to ``run``, and delete those that belong to another one: the first
-    process, on another node, has finished it and could not delete them here. Replies whose run is not noted stay."""
+    """Note that the replies of a process belong to ``run``, and delete those that belong to another
+    one: the first process, on another node, has finished it and could not delete them here. Replies
+    whose run is not noted stay.
+    """
     for path in folder.glob("rank*.run"):
         if path.read_text(encoding="utf-8") != run:
             for replies in folder.glob(f"*.{path.stem}.jsonl"):
@@ -161,7 +179,9 @@ def continue_run(folder: Path, rank: int, run: str) -> None:
 
 
 def read_answers(folder: Path, task: str = "*") -> list[Answer]:
-    """The replies in ``folder`` of one task or of all; one per request, the last that did not fail, else the last."""
+    """The replies in ``folder`` of one task or of all; one per request, the last that did not fail,
+    else the last.
+    """
     found: dict[bytes, Answer] = {}
     for _, _, answer in _read_lines(folder, task):
         earlier = found.get(answer.slot.key)
@@ -171,10 +191,14 @@ def read_answers(folder: Path, task: str = "*") -> list[Answer]:
 
 
 def read_work(folder: Path) -> dict[int, list[Answer]]:
-    """All replies in ``folder`` without their texts, also of requests that were sent again, by process."""
+    """All replies in ``folder`` without their texts, also of requests that were sent again, by
+    process.
+    """
     found: dict[int, list[Answer]] = {}
     for path, _, answer in _read_lines(folder):
-        light = Answer(replace(answer.slot, prompt=""), replace(answer.reply, text="", probabilities=None))
+        light = Answer(
+            replace(answer.slot, prompt=""), replace(answer.reply, text="", probabilities=None)
+        )
         found.setdefault(int(path.stem.rpartition(".rank")[2]), []).append(light)
     return found
 
@@ -189,7 +213,9 @@ def _read_lines(folder: Path, task: str = "*") -> Iterator[tuple[Path, int, Answ
                     try:
                         yield path, begin, _LINE.validate_python(fields)
                     except ValidationError as error:
-                        raise DataError(f"{path}, line {number}: {first_problem(error)}; remove the line.") from error
+                        raise DataError(
+                            f"{path}, line {number}: {first_problem(error)}; remove the line."
+                        ) from error
                 begin += len(line)
 
 
@@ -235,10 +261,11 @@ def collect_run(
 ) -> RunRecord:
     """The run that the manifest ``planned`` describes as it was before any reply.
 
-    Each task is taken from ``tasks`` when the one before it has been scored, so that only its documents and samples
-    are in memory; finished samples are in a file in ``directory`` (see `SampleLines`). ``judging`` adds verdicts to the
-    samples before they are scored, which needs those of all tasks in memory. A task, metric or judge that fails is
-    reported in ``problems``; everything else is scored.
+    Each task is taken from ``tasks`` when the one before it has been scored, so that only its
+    documents and samples are in memory; finished samples are in a file in ``directory`` (see
+    `SampleLines`). ``judging`` adds verdicts to the samples before they are scored, which needs
+    those of all tasks in memory. A task, metric or judge that fails is reported in ``problems``;
+    everything else is scored.
     """
     problems: list[str] = []
     samples: dict[str, Sequence[Sample]] = {}
@@ -248,7 +275,9 @@ def collect_run(
         spec = load_spec(name)
         try:
             prompt_hash = planned.tasks[name].prompt_hash
-            answered = [Sample.answered(name, one, got, prompt, prompt_hash) for one, prompt, got in asked]
+            answered = [
+                Sample.answered(name, one, got, prompt, prompt_hash) for one, prompt, got in asked
+            ]
             made = scored_samples(spec, answered)
             ids = [sample.sample_id for sample in made]
             if repeated := sorted(Counter(ids) - Counter({*ids})):
@@ -257,7 +286,9 @@ def collect_run(
                     "not shard by the global rank"
                 )
             replies = (reply for *_, several in asked for reply in several)
-            facts[name] = planned.tasks[name].with_outcomes([sample.outcome for sample in made], replies)
+            facts[name] = planned.tasks[name].with_outcomes(
+                [sample.outcome for sample in made], replies
+            )
             del asked, answered
             samples[name] = with_judged_scores(spec, with_learned_metrics(spec, made, problems))
             if judging is None:
@@ -278,14 +309,19 @@ def collect_run(
             problems.append(
                 f"not judged, and the run is saved without verdicts; `medtasks judge` adds them. {first_line(error)}"
             )
-    members = {name: tuple(one for one in leaves if one in samples) for name, leaves in planned.groups.items()}
+    members = {
+        name: tuple(one for one in leaves if one in samples)
+        for name, leaves in planned.groups.items()
+    }
     members = {name: leaves for name, leaves in members.items() if leaves}
     update = {"tasks": facts, "groups": members, "judge": judge, "problems": tuple(problems)}
     return RunRecord.scored(planned.model_copy(update=update), samples, tables)
 
 
 def _without_blank_run(tasks: Iterable[AnsweredTask]) -> Iterator[AnsweredTask]:
-    """``tasks``, with all replies marked as failed if every one is blank: the model is broken, not just bad."""
+    """``tasks``, with all replies marked as failed if every one is blank: the model is broken, not
+    just bad.
+    """
     held: list[AnsweredTask] = []  # until a response is not blank
     blank = True
     for name, asked in tasks:
@@ -298,26 +334,35 @@ def _without_blank_run(tasks: Iterable[AnsweredTask]) -> Iterator[AnsweredTask]:
     for name, asked in held:
         failed = []
         for document, prompt, replies in asked:
-            failed.append((document, prompt, [blank_reply if one.failed is None else one for one in replies]))
+            failed.append(
+                (document, prompt, [blank_reply if one.failed is None else one for one in replies])
+            )
         yield name, failed
 
 
 def score_unfinished(folder: Path, *, created: str) -> RunRecord:
-    """The run made of the replies in ``folder``; requests that were not sent count as failed, with that reason."""
+    """The run made of the replies in ``folder``; requests that were not sent count as failed, with
+    that reason.
+    """
     plan = read_plan(folder)
 
     def answered(name: str) -> AnsweredTask:
         spec, facts, numbers = load_spec(name), plan.manifest.tasks[name], plan.documents[name]
-        with using(subset=read_subset(facts.subset), max_frames=facts.frames.get("cap")):  # of the run's documents
+        with using(
+            subset=read_subset(facts.subset), max_frames=facts.frames.get("cap")
+        ):  # of the run's documents
             rows = task_rows(name).dataset().select(numbers).to_list()
         found = by_document(read_answers(folder, name), name)
         documents = []
         for number, document in zip(numbers, rows, strict=True):
             given = found.get(number, {})
             replies = [
-                given[repeat].reply if repeat in given else Reply.failure(NOT_ASKED) for repeat in range(spec.repeats)
+                given[repeat].reply if repeat in given else Reply.failure(NOT_ASKED)
+                for repeat in range(spec.repeats)
             ]
-            documents.append((document, next((answer.slot.prompt for answer in given.values()), ""), replies))
+            documents.append(
+                (document, next((answer.slot.prompt for answer in given.values()), ""), replies)
+            )
         return name, documents
 
     with using(miniature=plan.manifest.miniature):
@@ -332,4 +377,6 @@ def score_unfinished(folder: Path, *, created: str) -> RunRecord:
     if not run.samples:
         raise MedtasksError(f"{folder}: {' '.join(run.manifest.problems)}")
     usage = run_usage([*read_work(folder).values()], devices=plan.manifest.usage.devices or 1)
-    return replace(run, manifest=run.manifest.model_copy(update={"created": created, "usage": usage}))
+    return replace(
+        run, manifest=run.manifest.model_copy(update={"created": created, "usage": usage})
+    )

@@ -1,4 +1,6 @@
-"""The complete sample line (design, section 3), from which everything can be rescored without a model."""
+"""The complete sample line (design, section 3), from which everything can be rescored without a
+model.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,9 @@ Reason: TypeAlias = Annotated[str, Field(pattern=f"^({'|'.join(REASONS)})$")]
 
 
 class Outcome(NamedTuple):
-    """What became of a sample: its status, why its response is missing, how it was read, and whether it is too long to
-    be scored whole."""
+    """What became of a sample: its status, why its response is missing, how it was read, and
+    whether it is too long to be scored whole.
+    """
 
     status: str
     failure: str | None = None
@@ -44,7 +47,9 @@ class Outcome(NamedTuple):
 
 
 class Repeat(Compact):
-    """One of several responses to the same question: the filtered response, and the statistics of each metric."""
+    """One of several responses to the same question: the filtered response, and the statistics of
+    each metric.
+    """
 
     filtered: str
     status: str
@@ -52,8 +57,9 @@ class Repeat(Compact):
 
 
 class JudgedResponse(Compact):
-    """A panel's verdicts on one response under one rubric, none if judges are not asked about it; ``text`` is the hash
-    of the judged text, ``open`` gives the reason for each undecided aspect."""
+    """A panel's verdicts on one response under one rubric, none if judges are not asked about it;
+    ``text`` is the hash of the judged text, ``open`` gives the reason for each undecided aspect.
+    """
 
     text: str
     judges: dict[str, Verdict] = Field(default_factory=dict)
@@ -61,8 +67,9 @@ class JudgedResponse(Compact):
 
 
 class JudgedScore(Compact):
-    """One metric of one sample, computed from verdicts: its limits, with those of each repeat and of each part;
-    ``judge`` is the hash of the panel that was asked."""
+    """One metric of one sample, computed from verdicts: its limits, with those of each repeat and
+    of each part; ``judge`` is the hash of the panel that was asked.
+    """
 
     rubric: str
     judge: str | None
@@ -73,7 +80,9 @@ class JudgedScore(Compact):
     @cached_property
     def value(self) -> Value:
         (low, high), judge = self.limits, self.judge
-        if low != high:  # parts of an undecided sample are undecided too, or they would not add up to the whole
+        if (
+            low != high
+        ):  # parts of an undecided sample are undecided too, or they would not add up to the whole
             parts = {name: Value(None, *one, judge=judge) for name, one in self.parts.items()}
             return Value(None, low, high, judge=judge, parts=parts)
         parts = {name: Value(one[0], judge=judge) for name, one in self.parts.items()}
@@ -83,18 +92,20 @@ class JudgedScore(Compact):
 class Sample(Compact):
     """One answered question.
 
-    ``scores`` has the sample's own value per metric (None if the metric has none per sample, or was not computed),
-    ``statistics`` the sufficient statistics for corpus scores, ``pending`` the metrics that await a judge. If the
-    question was repeated, ``repeats`` has each response's part; ``filtered`` and ``status`` are those of the first.
-    ``reading`` is how an option was named, by ``letter`` or by ``text``, or ``named`` where no option was read but the
-    response contains the text of just one. ``scored_in_part`` is whether a response is so long that only its beginning
+    ``scores`` has the sample's own value per metric (None if the metric has none per sample, or was
+    not computed), ``statistics`` the sufficient statistics for corpus scores, ``pending`` the
+    metrics that await a judge. If the question was repeated, ``repeats`` has each response's part;
+    ``filtered`` and ``status`` are those of the first. ``reading`` is how an option was named, by
+    ``letter`` or by ``text``, or ``named`` where no option was read but the response contains the
+    text of just one. ``scored_in_part`` is whether a response is so long that only its beginning
     and its end were scored. ``verdicts`` has the judges' verdicts on each response, by rubric;
-    ``judged`` the metrics computed from them. ``probabilities`` are those of each response, empty if the back-end
-    reports none. ``confidence`` is only in stripped samples, whose response was removed: the confidence of the answer,
-    or the reason why it has none.
+    ``judged`` the metrics computed from them. ``probabilities`` are those of each response, empty
+    if the back-end reports none. ``confidence`` is only in stripped samples, whose response was
+    removed: the confidence of the answer, or the reason why it has none.
 
-    If a response is missing, the status is ``failed``: ``failed`` has the reason for each of ``responses`` (None for
-    those that are there), ``limits`` the range in which each metric's statistics would be.
+    If a response is missing, the status is ``failed``: ``failed`` has the reason for each of
+    ``responses`` (None for those that are there), ``limits`` the range in which each metric's
+    statistics would be.
     """
 
     sample_id: str
@@ -106,7 +117,9 @@ class Sample(Compact):
     target: str
     responses: tuple[str, ...]
     failed: tuple[str | None, ...] = ()
-    probabilities: tuple[Probabilities | None, ...] = Field(default=(), exclude_if=lambda value: not value)
+    probabilities: tuple[Probabilities | None, ...] = Field(
+        default=(), exclude_if=lambda value: not value
+    )
     confidence: Share | Reason | None = Field(default=None, exclude_if=lambda value: value is None)
     filtered: str
     reading: str = Field(default="", exclude_if=lambda value: not value)
@@ -123,19 +136,32 @@ class Sample(Compact):
 
     @classmethod
     def answered(
-        cls, task: str, document: Mapping[str, Any], replies: Sequence[Reply], prompt: str = "", prompt_hash: str = ""
+        cls,
+        task: str,
+        document: Mapping[str, Any],
+        replies: Sequence[Reply],
+        prompt: str = "",
+        prompt_hash: str = "",
     ) -> Sample:
-        """A document, which includes sample id, cluster, media and target, and the replies to it, one per repeat,
-        before they are scored (`medtasks.runs.scored.scored_samples`)."""
+        """A document, which includes sample id, cluster, media and target, and the replies to it,
+        one per repeat, before they are scored (`medtasks.runs.scored.scored_samples`).
+        """
         own = {name: document[name] for name in ("sample_id", "cluster", "media", "target")}
         others = {name: value for name, value in document.items() if name not in own}
         unscored: dict[str, Any] = {"filtered": "", "status": "", "scores": {}, "statistics": {}}
-        given = {"task": task, "prompt": prompt, "prompt_hash": prompt_hash, **reply_fields(replies)}
+        given = {
+            "task": task,
+            "prompt": prompt,
+            "prompt_hash": prompt_hash,
+            **reply_fields(replies),
+        }
         return cls(**own, **given, **unscored, document=others)
 
     @property
     def replies(self) -> list[Reply]:
-        """The replies, marked as failed if their text is one that a back-end returns for a failed request."""
+        """The replies, marked as failed if their text is one that a back-end returns for a failed
+        request.
+        """
         failed = self.failed or (None,) * len(self.responses)
         probabilities = self.probabilities or (None,) * len(self.responses)
         given = zip(self.responses, failed, probabilities, strict=True)
@@ -153,8 +179,13 @@ class Sample(Compact):
                 value = Value(statistics[name], repeats=several)
             if self.status == FAILED:
                 low, high = self.limits.get(name, (value.low, value.high))
-                parts = {key: part._replace(failed=part.statistics is None) for key, part in value.parts.items()}
-                value = value._replace(low=low, high=high, parts=parts, failed=value.statistics is None)
+                parts = {
+                    key: part._replace(failed=part.statistics is None)
+                    for key, part in value.parts.items()
+                }
+                value = value._replace(
+                    low=low, high=high, parts=parts, failed=value.statistics is None
+                )
             values[name] = value
         return SampleView(
             self.sample_id,
@@ -169,7 +200,12 @@ class Sample(Compact):
 
     def whole_document(self) -> dict[str, Any]:
         """The document as it was passed to the harness."""
-        own = {"sample_id": self.sample_id, "cluster": self.cluster, "media": list(self.media), "target": self.target}
+        own = {
+            "sample_id": self.sample_id,
+            "cluster": self.cluster,
+            "media": list(self.media),
+            "target": self.target,
+        }
         return {**self.document, **own}
 
     @property
@@ -226,7 +262,9 @@ class SampleLines(Sequence[Sample]):
 
 @dataclass(frozen=True)
 class SampleFile:
-    """The samples of a file that `SampleLines` wrote; each iteration reads it anew, one sample at a time."""
+    """The samples of a file that `SampleLines` wrote; each iteration reads it anew, one sample at a
+    time.
+    """
 
     path: Path
 
@@ -235,13 +273,20 @@ class SampleFile:
 
     @property
     def confident(self) -> bool:
-        """Whether a sample may have probabilities or a confidence: the fields are there, in it or in its document."""
+        """Whether a sample may have probabilities or a confidence: the fields are there, in it or
+        in its document.
+        """
         with reading(self.path, "restore it"):
-            return any(b'"probabilities":' in line or b'"confidence":' in line for line in read_lines(self.path))
+            return any(
+                b'"probabilities":' in line or b'"confidence":' in line
+                for line in read_lines(self.path)
+            )
 
 
 def sample_lines(path: Path) -> Iterator[tuple[int, int, Sample]]:
-    """The samples of a file that `SampleLines` wrote, each with where its line begins and how long it is."""
+    """The samples of a file that `SampleLines` wrote, each with where its line begins and how long
+    it is.
+    """
     begin = 0
     with reading(path, "restore it"):
         for number, line in enumerate(read_lines(path), start=1):
@@ -256,9 +301,11 @@ def sample_lines(path: Path) -> Iterator[tuple[int, int, Sample]]:
 
 @contextmanager
 def without_garbage_collection(*, afterwards: bool = True) -> Iterator[None]:
-    """Disable the cyclic garbage collector, which takes a quarter of the time of scoring samples: they have no cycles.
+    """Disable the cyclic garbage collector, which takes a quarter of the time of scoring samples:
+    they have no cycles.
 
-    Unless ``afterwards``, what the block leaves is never searched: for the end of a process, and for samples.
+    Unless ``afterwards``, what the block leaves is never searched: for the end of a process, and
+    for samples.
     """
     enabled = gc.isenabled()
     gc.disable()
@@ -273,7 +320,9 @@ def without_garbage_collection(*, afterwards: bool = True) -> Iterator[None]:
 
 @contextmanager
 def rare_garbage_collection() -> Iterator[None]:
-    """Search for reference cycles less often, while many objects with few cycles are made, as for requests."""
+    """Search for reference cycles less often, while many objects with few cycles are made, as for
+    requests.
+    """
     before = gc.get_threshold()
     gc.set_threshold(20_000, 20, 100)
     try:

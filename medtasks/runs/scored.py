@@ -1,4 +1,6 @@
-"""From a document and its replies to a scored sample: the task's filter, its metrics, the confidence of the answer."""
+"""From a document and its replies to a scored sample: the task's filter, its metrics, the
+confidence of the answer.
+"""
 
 from __future__ import annotations
 
@@ -31,35 +33,50 @@ Values = Mapping[str, Mapping[str, Any]]
 
 
 def scored_samples(spec: TaskSpec, samples: Sequence[Sample]) -> list[Sample]:
-    """``samples`` scored from their responses under the task's rules; text metrics are computed for all of them
-    together. If a reply failed, the sample has the status ``failed`` and only the limits of its statistics: those of a
-    blank response and of :func:`ideal_response`."""
+    """``samples`` scored from their responses under the task's rules; text metrics are computed for
+    all of them together. If a reply failed, the sample has the status ``failed`` and only the
+    limits of its statistics: those of a blank response and of :func:`ideal_response`.
+    """
     checked = [
-        sample.model_copy(update=reply_fields(sample.replies)) if any(map(failure_in, sample.responses)) else sample
+        sample.model_copy(update=reply_fields(sample.replies))
+        if any(map(failure_in, sample.responses))
+        else sample
         for sample in samples
     ]
     documents = [sample.whole_document() for sample in checked]
-    filtered = _filtered(spec, documents, [[*map(scored_part, sample.responses)] for sample in checked])
+    filtered = _filtered(
+        spec, documents, [[*map(scored_part, sample.responses)] for sample in checked]
+    )
     targets = zip(filtered, (sample.target for sample in checked), strict=True)
     pairs = [(reading.filtered, target) for several, target in targets for reading in several]
     with computed_together(spec.metrics, pairs):
         return [_scored(spec, *one) for one in zip(checked, documents, filtered, strict=True)]
 
 
-def _scored(spec: TaskSpec, sample: Sample, document: Mapping[str, Any], readings: list[Reading]) -> Sample:
+def _scored(
+    spec: TaskSpec, sample: Sample, document: Mapping[str, Any], readings: list[Reading]
+) -> Sample:
     function = spec.function("process_results")
 
     def process(readings: list[Reading]) -> Values:
         values: object = function(document, [reading.filtered for reading in readings])
-        if isinstance(values, Mapping) and all(isinstance(value, Mapping) for value in values.values()):
+        if isinstance(values, Mapping) and all(
+            isinstance(value, Mapping) for value in values.values()
+        ):
             return values
-        raise wrong_return("`process_results`", function, values, "a mapping of metrics to what `sample_value` gives")
+        raise wrong_return(
+            "`process_results`",
+            function,
+            values,
+            "a mapping of metrics to what `sample_value` gives",
+        )
 
     limits: dict[str, Limits] = {}
     if sample.failed:
         count = len(sample.responses)
         values, best = (
-            process(*_filtered(spec, [document], [[text] * count])) for text in ("", ideal_response(document))
+            process(*_filtered(spec, [document], [[text] * count]))
+            for text in ("", ideal_response(document))
         )
         low, high = _statistics(values), _statistics(best)
         limits = {metric: (low[metric], high[metric]) for metric in low if metric in high}
@@ -71,7 +88,11 @@ def _scored(spec: TaskSpec, sample: Sample, document: Mapping[str, Any], reading
         Repeat(
             filtered=reading.filtered,
             status=spec.filter.status(reading.filtered),
-            statistics={name: tuple(value["repeats"][number]) for name, value in values.items() if "repeats" in value},
+            statistics={
+                name: tuple(value["repeats"][number])
+                for name, value in values.items()
+                if "repeats" in value
+            },
         )
         for number, reading in enumerate(readings if len(readings) > 1 else ())
     )
@@ -108,29 +129,44 @@ def _filtered(
         what, apply, count = f"filter {spec.filters[-1]}", type(step).apply, len(documents)
         made: Any = step.apply([*texts], [*documents])
         if not isinstance(made, Sequence) or isinstance(made, str) or len(made) != count:
-            expected = f"a list with an entry for each of {count} documents" if count > 1 else "a list with one entry"
+            expected = (
+                f"a list with an entry for each of {count} documents"
+                if count > 1
+                else "a list with one entry"
+            )
             raise wrong_return(what, apply, made, expected)
         readings = []
         for several, given in zip(made, texts, strict=True):
             filtered = [several] if isinstance(several, str) else several
-            if not isinstance(filtered, Sequence) or not all(isinstance(text, str) for text in filtered):
+            if not isinstance(filtered, Sequence) or not all(
+                isinstance(text, str) for text in filtered
+            ):
                 raise wrong_return(what, apply, several, "a filtered response, or a list of them")
             if len(filtered) != len(given):
-                raise wrong_return(what, apply, several, f"a filtered response for each of {len(given)}")
+                raise wrong_return(
+                    what, apply, several, f"a filtered response for each of {len(given)}"
+                )
             readings.append([Reading(text) for text in filtered])
     return [[Reading(text.strip(), how) for text, how in several] for several in readings]
 
 
 def _statistics(values: Values) -> dict[str, tuple[float, ...]]:
-    return {metric: tuple(value["statistics"]) for metric, value in values.items() if "statistics" in value}
+    return {
+        metric: tuple(value["statistics"])
+        for metric, value in values.items()
+        if "statistics" in value
+    }
 
 
 # --- learned metrics ---
 
 
-def with_learned_metrics(spec: TaskSpec, samples: Sequence[Sample], problems: list[str]) -> list[Sample]:
-    """``samples`` with the task's learned metrics; one whose weights are missing has no statistics. If a model fails, a
-    message is added to ``problems``."""
+def with_learned_metrics(
+    spec: TaskSpec, samples: Sequence[Sample], problems: list[str]
+) -> list[Sample]:
+    """``samples`` with the task's learned metrics; one whose weights are missing has no statistics.
+    If a model fails, a message is added to ``problems``.
+    """
     if not spec.metadata.learned:
         return list(samples)
     values: dict[str, dict[int, float]] = {name: {} for name in spec.metadata.learned}
@@ -139,22 +175,31 @@ def with_learned_metrics(spec: TaskSpec, samples: Sequence[Sample], problems: li
         if LEARNED[name].unavailable() is not None:
             continue
         try:
-            scores = LEARNED[name].scores([(samples[number].filtered, samples[number].target) for number in answered])
+            scores = LEARNED[name].scores(
+                [(samples[number].filtered, samples[number].target) for number in answered]
+            )
             known.update(zip(answered, scores.tolist(), strict=True))
         except Exception as error:  # any model on any device: memory, drivers, weights
             why = first_line(error)
-            problems.append(f"{spec.name}: {name} could not be computed ({why}); `medtasks score` tries again.")
+            problems.append(
+                f"{spec.name}: {name} could not be computed ({why}); `medtasks score` tries again."
+            )
     renewed = []
     for number, sample in enumerate(samples):
         own = {name: known.get(number) for name, known in values.items()}
         statistics = {name: (value, 1.0) for name, value in own.items() if value is not None}
-        update = {"scores": {**sample.scores, **own}, "statistics": {**sample.statistics, **statistics}}
+        update = {
+            "scores": {**sample.scores, **own},
+            "statistics": {**sample.statistics, **statistics},
+        }
         renewed.append(sample.model_copy(update=update))
     return renewed
 
 
 def has_models(spec: TaskSpec) -> bool:
-    """Whether a model scores the task's samples: a score depends a little on the others in its batch."""
+    """Whether a model scores the task's samples: a score depends a little on the others in its
+    batch.
+    """
     return any(LEARNED[name].unavailable() is None for name in spec.metadata.learned)
 
 
@@ -165,12 +210,18 @@ Found = float | str
 
 
 def confidence_metrics(samples: Sequence[Sample]) -> Iterator[Derived]:
-    """The scores of confidences in tasks with ``metadata.confidence``, as one set; none if the back-end gave no
-    probabilities at all. Items of several samples, and repeated questions, have none."""
-    tasks = {task: load_spec(task).metadata.confidence for task in {sample.task for sample in samples}}
+    """The scores of confidences in tasks with ``metadata.confidence``, as one set; none if the
+    back-end gave no probabilities at all. Items of several samples, and repeated questions, have
+    none.
+    """
+    tasks = {
+        task: load_spec(task).metadata.confidence for task in {sample.task for sample in samples}
+    }
     declared = {task: facts for task, facts in tasks.items() if facts is not None}
     asked = [sample for sample in samples if sample.task in declared]
-    giving = {one.task for one in asked if declared[one.task].of == "stated" or gives_confidence(one)}
+    giving = {
+        one.task for one in asked if declared[one.task].of == "stated" or gives_confidence(one)
+    }
     single = [one for one in asked if len(one.responses) == 1 or one.confidence is not None]
     by_id = {one.sample_id: one for one in single if one.task in giving}
 
@@ -183,12 +234,19 @@ def confidence_metrics(samples: Sequence[Sample]) -> Iterator[Derived]:
         facts = declared[sample.task]
         found = confidence_of(sample, facts)
         right = item.values[facts.correct].statistics if facts.correct in item.values else None
-        if isinstance(found, str) or right not in ((0.0, 1.0), (1.0, 1.0)):  # awaits a judge, or is neither of both
-            return {GIVEN: Value(given_statistics(found if isinstance(found, str) else "not_scored"))}
+        if isinstance(found, str) or right not in (
+            (0.0, 1.0),
+            (1.0, 1.0),
+        ):  # awaits a judge, or is neither of both
+            return {
+                GIVEN: Value(given_statistics(found if isinstance(found, str) else "not_scored"))
+            }
         percent, is_right = round(100 * found), right == (1.0, 1.0)
         gap = percent / 100 - is_right
         counted = Value(case(percent, right=is_right))
-        scores = {metric.name: counted for metric in CONFIDENCE_METRICS if metric.width == 2 * LEVELS}
+        scores = {
+            metric.name: counted for metric in CONFIDENCE_METRICS if metric.width == 2 * LEVELS
+        }
         return {GIVEN: Value(given_statistics(None)), **scores, BRIER: Value((gap * gap, 1.0))}
 
     if giving:
@@ -196,24 +254,36 @@ def confidence_metrics(samples: Sequence[Sample]) -> Iterator[Derived]:
 
 
 def gives_confidence(sample: Sample) -> bool:
-    """Whether the back-end gave probabilities: if it did for one sample, all others of the task count as well."""
+    """Whether the back-end gave probabilities: if it did for one sample, all others of the task
+    count as well.
+    """
     return any(sample.probabilities) or sample.confidence is not None
 
 
 def kept_confidences(samples: Sequence[Sample]) -> list[Found | None]:
-    """What the scores need of the confidence of each sample of a task if its response is removed, if anything."""
+    """What the scores need of the confidence of each sample of a task if its response is removed,
+    if anything.
+    """
     facts = load_spec(samples[0].task).metadata.confidence if samples else None
-    if facts is None or not (facts.of == "stated" or any(any(sample.probabilities) for sample in samples)):
+    if facts is None or not (
+        facts.of == "stated" or any(any(sample.probabilities) for sample in samples)
+    ):
         return [sample.confidence for sample in samples]
-    return [confidence_of(sample, facts) if len(sample.responses) == 1 else sample.confidence for sample in samples]
+    return [
+        confidence_of(sample, facts) if len(sample.responses) == 1 else sample.confidence
+        for sample in samples
+    ]
 
 
 def confidence_of(sample: Sample, facts: Confidence) -> Found:
-    """The confidence of a sample's first response: stated, or the probability of the answer or of the option at its
-    :func:`deciding_letter`, normalised over the question's options."""
+    """The confidence of a sample's first response: stated, or the probability of the answer or of
+    the option at its :func:`deciding_letter`, normalised over the question's options.
+    """
     if not sample.responses and sample.confidence is not None:
         return sample.confidence
-    if sample.status in ("empty", FAILED) or (sample.status not in ANSWERED and facts.of != "answer"):
+    if sample.status in ("empty", FAILED) or (
+        sample.status not in ANSWERED and facts.of != "answer"
+    ):
         return "no_answer"
     if facts.of == "stated":
         return parse_confidence(stated_confidence(scored_part(sample.responses[0])))
@@ -222,7 +292,10 @@ def confidence_of(sample: Sample, facts: Confidence) -> Found:
         return "no_probabilities"
     if facts.of == "answer":
         return "no_probabilities" if given.answer is None else given.answer
-    step, document = load_spec(sample.task).filter.kind(), {**sample.document, "target": sample.target}
+    step, document = (
+        load_spec(sample.task).filter.kind(),
+        {**sample.document, "target": sample.target},
+    )
 
     def read(text: str) -> str:
         return str(step.apply([[text]], [document])[0])
@@ -231,12 +304,16 @@ def confidence_of(sample: Sample, facts: Confidence) -> Found:
     return "no_letter_token" if letter is None else letter.options[letter.letter]
 
 
-def deciding_letter(letters: Sequence[Letter], chosen: str, response: str, read: Callable[[str], str]) -> Letter | None:
-    """The generated letter that named the ``chosen`` option for good; None if the option was not named by its letter.
+def deciding_letter(
+    letters: Sequence[Letter], chosen: str, response: str, read: Callable[[str], str]
+) -> Letter | None:
+    """The generated letter that named the ``chosen`` option for good; None if the option was not
+    named by its letter.
 
-    Of the tokens that are this letter it is the last one before which ``read`` does not yet find the option, so
-    ``B. Vitamin B is low`` counts at its first letter and ``B or C? The answer is B`` at its last. If ``read`` finds
-    the option without that letter, too, something else named it: ``Maybe B. Option (b) it is``.
+    Of the tokens that are this letter it is the last one before which ``read`` does not yet find
+    the option, so ``B. Vitamin B is low`` counts at its first letter and ``B or C? The answer is
+    B`` at its last. If ``read`` finds the option without that letter, too, something else named it:
+    ``Maybe B. Option (b) it is``.
     """
     end = len(response)
     for one in reversed([one for one in letters if one.letter == chosen and chosen in one.options]):

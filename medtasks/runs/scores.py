@@ -5,12 +5,15 @@ from __future__ import annotations
 from pydantic import BaseModel, Field
 
 COVERAGE = 0.99
-"""Share of items that need a response and, if judged, a verdict: below it a score is marked incomplete."""
+"""Share of items that need a response and, if judged, a verdict: below it a score is marked
+incomplete.
+"""
 
 
 class Repeats(BaseModel, frozen=True):
-    """One metric over several repeats of the same questions (arXiv 2605.15574): the score of each, their sample
-    standard deviation, and the 95 % interval of the mean by Student's t."""
+    """One metric over several repeats of the same questions (arXiv 2605.15574): the score of each,
+    their sample standard deviation, and the 95 % interval of the mean by Student's t.
+    """
 
     values: tuple[float, ...]
     mean: float
@@ -21,16 +24,19 @@ class Repeats(BaseModel, frozen=True):
 class MetricScore(BaseModel, frozen=True):
     """One metric over one set of items.
 
-    ``value`` and ``interval`` are in the metric's own unit (fraction, or 0 to 100 for chrF); they are None if the
-    metric could not be computed or has no interval, and ``reason`` says why. ``interval_method`` names how the interval
-    is computed (`medtasks.stats.intervals`). ``samples`` counts the items that the metric applies to.
+    ``value`` and ``interval`` are in the metric's own unit (fraction, or 0 to 100 for chrF); they
+    are None if the metric could not be computed or has no interval, and ``reason`` says why.
+    ``interval_method`` names how the interval is computed (`medtasks.stats.intervals`). ``samples``
+    counts the items that the metric applies to.
 
-    An accuracy has floors: ``chance`` is that of uniform guessing, ``constant`` that of always giving
-    ``constant_answer``, the most frequent correct option. ``margin_over_floor`` is the value minus the higher one.
+    An accuracy has floors: ``chance`` is that of uniform guessing, ``constant`` that of always
+    giving ``constant_answer``, the most frequent correct option. ``margin_over_floor`` is the value
+    minus the higher one.
 
-    If requests failed, ``answered`` counts the items with a response; if a judge is involved, ``judged`` counts the
-    items whose value is known. In both cases ``bounds`` are the scores with all other items wrong and with all of them
-    right, and ``incomplete`` marks a value over less than the threshold's share of the items.
+    If requests failed, ``answered`` counts the items with a response; if a judge is involved,
+    ``judged`` counts the items whose value is known. In both cases ``bounds`` are the scores with
+    all other items wrong and with all of them right, and ``incomplete`` marks a value over less
+    than the threshold's share of the items.
     """
 
     value: float | None
@@ -64,14 +70,18 @@ def coverage_text(items: int, answered: int | None, judged: int | None) -> str:
     ('0 of 13 answered', '12 of 13 answered, 9 of 13 judged')
     """
     counts = {"answered": answered, "judged": judged}
-    return ", ".join(f"{count:,} of {items:,} {word}" for word, count in counts.items() if count is not None)
+    return ", ".join(
+        f"{count:,} of {items:,} {word}" for word, count in counts.items() if count is not None
+    )
 
 
 class Letters(BaseModel, frozen=True):
-    """Positional bias: how often each letter was correct and how often it was chosen (arXiv 2605.15574, 3.2).
+    """Positional bias: how often each letter was correct and how often it was chosen (arXiv
+    2605.15574, 3.2).
 
-    If the questions were asked in several rotations, ``preference`` is by letter the share of answers that chose it
-    minus the share expected (`medtasks.metrics.variants`), with its 95 % interval.
+    If the questions were asked in several rotations, ``preference`` is by letter the share of
+    answers that chose it minus the share expected (`medtasks.metrics.variants`), with its 95 %
+    interval.
     """
 
     gold: dict[str, int]
@@ -84,8 +94,9 @@ class Letters(BaseModel, frozen=True):
 
 
 class ReliabilityBin(BaseModel, frozen=True):
-    """The answers with a confidence above ``low`` and up to ``high``: their mean confidence and their accuracy, whose
-    95 % interval is None if they are of one cluster."""
+    """The answers with a confidence above ``low`` and up to ``high``: their mean confidence and
+    their accuracy, whose 95 % interval is None if they are of one cluster.
+    """
 
     low: float
     high: float
@@ -98,8 +109,8 @@ class ReliabilityBin(BaseModel, frozen=True):
 class Reliability(BaseModel, frozen=True):
     """Accuracy by confidence, and when the least certain answers are left out.
 
-    ``without`` counts the answers without a confidence by reason. ``curve`` is the accuracy of the most confident 10 %
-    of the answers, 20 %, … 100 % (`medtasks.metrics.confidence.accuracy_at`).
+    ``without`` counts the answers without a confidence by reason. ``curve`` is the accuracy of the
+    most confident 10 % of the answers, 20 %, … 100 % (`medtasks.metrics.confidence.accuracy_at`).
     """
 
     without: dict[str, int]
@@ -108,9 +119,10 @@ class Reliability(BaseModel, frozen=True):
 
 
 class Scores(BaseModel, frozen=True):
-    """All scores of one set of samples, over their ``items``; ``incomplete`` counts those with rounds that were not
-    asked, which are not scored. ``without`` are the tasks of a group that it leaves out, because the run has none of
-    their samples."""
+    """All scores of one set of samples, over their ``items``; ``incomplete`` counts those with
+    rounds that were not asked, which are not scored. ``without`` are the tasks of a group that it
+    leaves out, because the run has none of their samples.
+    """
 
     samples: int
     items: int

@@ -1,7 +1,8 @@
 """Scores of items: sums over the rows of a table, with intervals, breakdowns, letters, confidence.
 
-Tasks, groups and breakdowns are scored by the same function, from rows of one table: a group's score is computed from
-the summed statistics of all its items, never averaged over its tasks. An item is a sample, or the rounds of a stream.
+Tasks, groups and breakdowns are scored by the same function, from rows of one table: a group's
+score is computed from the summed statistics of all its items, never averaged over its tasks. An
+item is a sample, or the rounds of a stream.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ def score_samples(
     :func:`score_table`.
 
     Raises:
-        MedtasksError: there are no samples, the samples of one task have different metrics, or a breakdown is unknown.
+        MedtasksError: there are no samples, the samples of one task have different metrics, or a
+        breakdown is unknown.
     """
     return score_table(item_table(samples, benchmark, breakdowns, pooled), threshold=threshold)
 
@@ -49,19 +51,27 @@ def scores_of(
     tables: RunTables, groups: Mapping[str, Sequence[str]], *, threshold: float = COVERAGE
 ) -> tuple[dict[str, Scores], dict[str, Scores]]:
     """Scores of every task, and of every group pooled over all samples of its tasks."""
-    of_tasks = {name: score_table(tables.of(name, ()), threshold=threshold) for name in tables.tasks}
-    of_groups = {name: score_table(tables.of(name, members), threshold=threshold) for name, members in groups.items()}
+    of_tasks = {
+        name: score_table(tables.of(name, ()), threshold=threshold) for name in tables.tasks
+    }
+    of_groups = {
+        name: score_table(tables.of(name, members), threshold=threshold)
+        for name, members in groups.items()
+    }
     return of_tasks, of_groups
 
 
 def score_table(table: ItemTable, *, threshold: float = COVERAGE) -> Scores:
-    """Scores of a table, overall and by breakdown, with 95 % intervals (`medtasks.stats.intervals`).
+    """Scores of a table, overall and by breakdown, with 95 % intervals
+    (`medtasks.stats.intervals`).
 
-    A judged score is marked incomplete if the share of items with a verdict is below ``threshold``; one that still
-    awaits its judge has no value.
+    A judged score is marked incomplete if the share of items with a verdict is below ``threshold``;
+    one that still awaits its judge has no value.
     """
     groups = [*_groups_of(table)]
-    scores_by_metric = {name: [*_scores_of_metric(table, name, groups, threshold)] for name in table.metrics}
+    scores_by_metric = {
+        name: [*_scores_of_metric(table, name, groups, threshold)] for name in table.metrics
+    }
     made: dict[str, dict[str, Scores]] = {"": {}, **{name: {} for name in table.breakdowns}}
     for number, group in enumerate(groups):
         metrics = {name: scores[number] for name, scores in scores_by_metric.items()}
@@ -70,8 +80,12 @@ def score_table(table: ItemTable, *, threshold: float = COVERAGE) -> Scores:
     return whole.model_copy(update={"breakdowns": made, "reliability": reliability_of(table)})
 
 
-def standard_errors(tables: RunTables, groups: Mapping[str, Sequence[str]]) -> dict[str, dict[str, float | None]]:
-    """Clustered standard errors by task and group, for the mean-type metrics whose items all have a value."""
+def standard_errors(
+    tables: RunTables, groups: Mapping[str, Sequence[str]]
+) -> dict[str, dict[str, float | None]]:
+    """Clustered standard errors by task and group, for the mean-type metrics whose items all have a
+    value.
+    """
     found: dict[str, dict[str, float | None]] = {}
     for name, members in {**dict.fromkeys(tables.tasks, ()), **groups}.items():
         table = tables.of(name, members)
@@ -79,8 +93,14 @@ def standard_errors(tables: RunTables, groups: Mapping[str, Sequence[str]]) -> d
             column = table.column(metric)
             rows = np.flatnonzero(column.present)
             errors = found.setdefault(name, {})
-            if column.statistics.shape[1] == 2 and column.known[rows].all() and column.applies[rows].any():
-                errors[metric] = clustered_standard_error(column.statistics[rows], table.codes[rows])
+            if (
+                column.statistics.shape[1] == 2
+                and column.known[rows].all()
+                and column.applies[rows].any()
+            ):
+                errors[metric] = clustered_standard_error(
+                    column.statistics[rows], table.codes[rows]
+                )
     return found
 
 
@@ -88,7 +108,8 @@ def standard_errors(tables: RunTables, groups: Mapping[str, Sequence[str]]) -> d
 class _Group:
     """The rows of a table that are scored together: all of them, or a group of a breakdown.
 
-    ``complete`` are those of complete items, in the order of clusters; ``part`` is the part of an item that counts.
+    ``complete`` are those of complete items, in the order of clusters; ``part`` is the part of an
+    item that counts.
     """
 
     breakdown: str
@@ -112,7 +133,9 @@ def _group(table: ItemTable, breakdown: str, key: str, rows: Rows) -> _Group:
     return _Group(breakdown, key, part, rows, by_cluster)
 
 
-def _scores_of_metric(table: ItemTable, name: str, groups: Sequence[_Group], threshold: float) -> Iterator[MetricScore]:
+def _scores_of_metric(
+    table: ItemTable, name: str, groups: Sequence[_Group], threshold: float
+) -> Iterator[MetricScore]:
     """The metric's score of each group."""
     metric = get_metric(name)
     unavailable = functools.cache(metric.unavailable)  # looks for files
@@ -126,7 +149,9 @@ def _scores_of_metric(table: ItemTable, name: str, groups: Sequence[_Group], thr
 
 
 def _column_of_group(table: ItemTable, name: str, group: _Group) -> Column:
-    """The metric's column of the group's complete items, as they count in it; repeats are not judged by parts."""
+    """The metric's column of the group's complete items, as they count in it; repeats are not
+    judged by parts.
+    """
     reduced = table.reduced.get((name, group.part))
     column = reduced_to(table.columns[name], reduced, group.complete)
     return column if reduced is None else replace(column, repeats=None)

@@ -1,4 +1,5 @@
-"""Reproducibility signatures: one line with all that affects a score but the model; equal lines are comparable.
+"""Reproducibility signatures: one line with all that affects a score but the model; equal lines are
+comparable.
 
 Modelled on sacrebleu's: ``key:value`` parts separated by bars, the metric's own first.
 """
@@ -40,23 +41,30 @@ _HARNESS_OPTIONS: dict[str, tuple[Any, ...]] = {
     "apply_chat_template": (None, False),
     "fewshot_as_multiturn": (None, False),
 }
-"""Harness options that change what the model is asked, regardless of the task file, with their defaults."""
+"""Harness options that change what the model is asked, regardless of the task file, with their
+defaults.
+"""
 _OVERALL = ("content", "overall", "overall_stream_length", "overall_table4", "overall_table4_eq10")
 _MADE_OF = {
     **dict.fromkeys(_OVERALL, ("content_open",)),
     "content_fallback": ("content_open", "content_closed_fallback"),
 }
-"""Metrics that include judged ones (`medtasks.metrics.streaming`). If all open answers of a model are decided by
-rule, its score includes no verdict, but it was judged like the others."""
+"""Metrics that include judged ones (`medtasks.metrics.streaming`). If all open answers of a model
+are decided by rule, its score includes no verdict, but it was judged like the others.
+"""
 
 
 def signatures(
-    manifest: RunManifest, name: str, scored: Mapping[str, str], sample_ids: Iterable[str], elsewhere: Collection[str]
+    manifest: RunManifest,
+    name: str,
+    scored: Mapping[str, str],
+    sample_ids: Iterable[str],
+    elsewhere: Collection[str],
 ) -> dict[str, str]:
     """The signatures by metric of the scores over all items of the task or group ``name`` of a run.
 
-    ``scored`` has `medtasks.runs.scores.MetricScore.signature` by metric. The metrics in ``elsewhere`` were computed
-    elsewhere, by the package versions in the manifest.
+    ``scored`` has `medtasks.runs.scores.MetricScore.signature` by metric. The metrics in
+    ``elsewhere`` were computed elsewhere, by the package versions in the manifest.
     """
     members, is_group = manifest.groups.get(name, (name,)), name in manifest.groups
     facts = {task: manifest.tasks[task] for task in members}
@@ -69,7 +77,9 @@ def signatures(
         **_versions({task: (one.version, one.filters) for task, one in facts.items()}),
         "prompt": _combined(prompts),
         "protocol": _hash(protocols) if is_group else protocols[name],
-        "data": _combined({one: manifest.data[one].fingerprint[:HASH_LENGTH] for one in benchmarks}),
+        "data": _combined(
+            {one: manifest.data[one].fingerprint[:HASH_LENGTH] for one in benchmarks}
+        ),
         "items": f"{len(ids)}-{_hash(ids)}",
     }
     if any(one.subset for one in facts.values()):
@@ -89,7 +99,9 @@ def signatures(
             if key == "judge":
                 judges.add(value)
                 continue
-            while key in own or key in PROTOCOL_PARTS or not key:  # metrics of other packages may use any key
+            while (
+                key in own or key in PROTOCOL_PARTS or not key
+            ):  # metrics of other packages may use any key
                 key = f"metric.{key}"
             own[key] = packages.get(key, value) if metric in elsewhere else value
         further = {**_declared(members, metric), **_judge(manifest, name, metric, judges)}
@@ -113,13 +125,19 @@ def filters_text(versions: Mapping[str, str]) -> str:
 
 
 def versions_today(tasks: Iterable[str]) -> dict[str, str]:
-    """The parts of a signature for the versions of task files and filters that are installed here."""
+    """The parts of a signature for the versions of task files and filters that are installed
+    here.
+    """
     specs = {task: load_spec(task) for task in tasks}
-    return _versions({task: (one.metadata.version, filter_versions(one)) for task, one in specs.items()})
+    return _versions(
+        {task: (one.metadata.version, filter_versions(one)) for task, one in specs.items()}
+    )
 
 
 def _declared(tasks: Iterable[str], metric: str) -> dict[str, str]:
-    """What the tasks declare about confidences and times of streams, if the metric depends on it."""
+    """What the tasks declare about confidences and times of streams, if the metric depends on
+    it.
+    """
     fields: tuple[str, ...] = getattr(get_metric(metric), "timing", ())
     confidences, timings = {}, {}
     for task in tasks if fields or metric in CONFIDENCE_NAMES else ():
@@ -128,7 +146,9 @@ def _declared(tasks: Iterable[str], metric: str) -> dict[str, str]:
             read_by = f";filter={StatedConfidenceFilter.version}" * (one.of == "stated")
             confidences[task] = f"{one.of};right={one.correct}{read_by}"
         if fields and declared.timing is not None:
-            timings[task] = ",".join(f"{field.replace('_', '-')}={getattr(declared.timing, field)}" for field in fields)
+            timings[task] = ",".join(
+                f"{field.replace('_', '-')}={getattr(declared.timing, field)}" for field in fields
+            )
     parts = {"confidence-of": confidences, "timing": timings}
     return {key: _combined(texts) for key, texts in parts.items() if texts}
 
@@ -145,7 +165,9 @@ def _judge(manifest: RunManifest, name: str, metric: str, judges: set[str]) -> d
     combined = {judge for panels in by_task.values() for judge in panels.split(",")}
     parts = [*([_combined(by_task)] if by_task else []), *sorted(judges - combined)]
     if by_task and name in manifest.groups:
-        parts.append(f"{len(by_task)}-tasks")  # judging fewer tasks covers a different share of the items
+        parts.append(
+            f"{len(by_task)}-tasks"
+        )  # judging fewer tasks covers a different share of the items
     return {"judge": ",".join(parts)} if parts else {}
 
 
@@ -159,14 +181,17 @@ def _hash(value: Any) -> str:
 
 
 def changed_options(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The harness options in a run's settings that change what the model is asked, without those at their default."""
+    """The harness options in a run's settings that change what the model is asked, without those at
+    their default.
+    """
     options = {key: settings.get(key) for key in _HARNESS_OPTIONS}
     return {key: value for key, value in options.items() if value not in _HARNESS_OPTIONS[key]}
 
 
 def format_signature(parts: Mapping[str, str]) -> str:
-    """The parts as one line: the value of ``metric``, then the others as ``key:value``, or only the key if it is empty;
-    percent-encoded as in URLs."""
+    """The parts as one line: the value of ``metric``, then the others as ``key:value``, or only the
+    key if it is empty; percent-encoded as in URLs.
+    """
     words = [_quoted(parts.get("metric", ""))]
     for key, value in parts.items():
         if key != "metric":
@@ -185,7 +210,9 @@ def parse_signature(text: str) -> dict[str, str]:
     for word in words:
         key, _, value = word.partition(":")
         if not key or _plain(key) in parts:
-            raise UsageError(f"signature {text[:200]!r}: part {word!r} has no key; restore the signature.")
+            raise UsageError(
+                f"signature {text[:200]!r}: part {word!r} has no key; restore the signature."
+            )
         parts[_plain(key)] = _plain(value)
     return parts
 
@@ -200,13 +227,16 @@ _plain = functools.partial(unquote, errors="surrogatepass")
 
 
 def has_unknown_prompts(signature: str) -> bool:
-    """Whether nobody knows what the model was asked: the responses were made elsewhere. Such scores are comparable with
-    each other alone, and only if their models were in fact asked the same."""
+    """Whether nobody knows what the model was asked: the responses were made elsewhere. Such scores
+    are comparable with each other alone, and only if their models were in fact asked the same.
+    """
     return parse_signature(signature).get("prompt") == UNKNOWN_PROMPT
 
 
 def differences(one: str, other: str) -> list[str]:
-    """How ``one`` differs from ``other``, a short sentence for each part; empty if they are equal."""
+    """How ``one`` differs from ``other``, a short sentence for each part; empty if they are
+    equal.
+    """
     here, there = parse_signature(one), parse_signature(other)
     differing = [key for key in dict.fromkeys((*here, *there)) if here.get(key) != there.get(key)]
     sentences = []
@@ -215,11 +245,17 @@ def differences(one: str, other: str) -> list[str]:
         if key == "items" and "subset" in differing:
             continue  # other subsets have other samples
         if key == "blind":
-            text = "blind: prompts without media" if first else "prompts with media instead of blind"
+            text = (
+                "blind: prompts without media" if first else "prompts with media instead of blind"
+            )
         elif key == "items" and first and second:
             count, others = first.partition("-")[0], second.partition("-")[0]
             samples = "sample" if count == "1" else "samples"
-            text = f"other samples ({count} in both)" if count == others else f"{count} {samples} instead of {others}"
+            text = (
+                f"other samples ({count} in both)"
+                if count == others
+                else f"{count} {samples} instead of {others}"
+            )
         else:
             before = f"no {name}" if first is None else f"{name} {_short_value(first)}"
             text = f"{before} instead of {'none' if second is None else _short_value(second)}"

@@ -29,7 +29,9 @@ _HEADLINE = (
     "ece", "confidence_given",
 )  # fmt: skip
 NARROWEST, USUAL, WIDEST = 80, 100, 120
-"""Columns: what the command line's texts are made for at least and at most, and without a terminal."""
+"""Columns: what the command line's texts are made for at least and at most, and without a
+terminal.
+"""
 LINES = 40
 """Lines of the screen that a summary of saved results must fit."""
 
@@ -49,14 +51,18 @@ def format_score(score: MetricScore) -> str:
     if score.interval is not None:
         low, high = score.interval
         text = f"{text} [{low:.{digits}f}, {high:.{digits}f}]"
-    return text if score.bounds is None else f"{text} ({'incomplete: ' * score.incomplete}{covered})"
+    return (
+        text if score.bounds is None else f"{text} ({'incomplete: ' * score.incomplete}{covered})"
+    )
 
 
 def _floors(score: MetricScore) -> str:
     """What guessing and the best constant answer reach, in parentheses; empty without."""
     if score.chance is None:
         return ""
-    constant = "" if score.constant is None else f", always {score.constant_answer} {score.constant:.3f}"
+    constant = (
+        "" if score.constant is None else f", always {score.constant_answer} {score.constant:.3f}"
+    )
     return f"(chance {score.chance:.3f}{constant})"
 
 
@@ -68,32 +74,44 @@ def headline_scores(scores: Scores) -> dict[str, MetricScore]:
 
 
 def summary(run: RunRecord, directory: Path | None, keep: str = "--output_path") -> str:
-    """Scores with intervals by task and group, extraction failures, metrics not computed, and saved files.
+    """Scores with intervals by task and group, extraction failures, metrics not computed, and saved
+    files.
 
-    If the results are saved in ``directory``, this is one screen: groups go before their members, and what does not fit
-    is counted. The path comes last.
+    If the results are saved in ``directory``, this is one screen: groups go before their members,
+    and what does not fit is counted. The path comes last.
     """
     names = in_order(run)
     notes = [f"  {note}" for note in _notes(run, directory)]
     title = ["", "medtasks: scores with 95 % confidence intervals"]
     most, saved = LINES, f"  samples, scores and manifest: {directory}"
     if directory is None:
-        most, saved = sys.maxsize, f"  nothing was saved: give {keep} to keep samples, scores and manifest"
+        most, saved = (
+            sys.maxsize,
+            f"  nothing was saved: give {keep} to keep samples, scores and manifest",
+        )
     shown: list[str] = []
     for note in notes:
         if _height(*shown, note) > most // 3:
-            shown.append(f"  and {len(notes) - len(shown)} more notes: manifest.json and scores.json")
+            shown.append(
+                f"  and {len(notes) - len(shown)} more notes: manifest.json and scores.json"
+            )
             break
         shown.append(note)
     room = most - 4 - _height(*shown, saved)
     lines = _score_lines(run, names)
     if len(lines) > room:  # the outermost groups and tasks, as many as fit
         groups = {name: set(leaves) for name, leaves in run.manifest.groups.items()}
-        names = [name for name in names if not any(groups.get(name, {name}) < leaves for leaves in groups.values())]
+        names = [
+            name
+            for name in names
+            if not any(groups.get(name, {name}) < leaves for leaves in groups.values())
+        ]
         while len(lines := _score_lines(run, names)) > room:
             names = names[:-1]
         if hidden := len(run.groups) + len(run.tasks) - len(names):
-            lines.append(f"  and {hidden} more tasks and groups: scores.json in the directory below")
+            lines.append(
+                f"  and {hidden} more tasks and groups: scores.json in the directory below"
+            )
     return "\n".join([*title, *lines, *shown, saved])
 
 
@@ -102,7 +120,9 @@ def _height(*lines: str) -> int:
 
 
 def width() -> int:
-    """The columns of the terminal or, where the output is none, of the variable ``COLUMNS``; within limits."""
+    """The columns of the terminal or, where the output is none, of the variable ``COLUMNS``; within
+    limits.
+    """
     return max(NARROWEST, min(shutil.get_terminal_size((USUAL, LINES)).columns, WIDEST))
 
 
@@ -117,9 +137,10 @@ def in_order(run: RunRecord) -> list[str]:
 
 
 def _score_lines(run: RunRecord, names: Sequence[str]) -> list[str]:
-    """The scores of some tasks and groups, wrapped between metrics, with what a reader of them must know: the share of
-    the release's records if media may be missing, failed requests, responses without an answer by status, and how
-    options were named."""
+    """The scores of some tasks and groups, wrapped between metrics, with what a reader of them must
+    know: the share of the release's records if media may be missing, failed requests, responses
+    without an answer by status, and how options were named.
+    """
     entries = {**run.groups, **run.tasks}
     longest, columns = max(map(len, names), default=0), width()
     lines = []
@@ -131,14 +152,25 @@ def _score_lines(run: RunRecord, names: Sequence[str]) -> list[str]:
             if floors := _floors(score):
                 parts.append(floors)
         tasks = run.manifest.groups.get(name, (name,))
-        covered = [one for facts in run.manifest.data.values() for one in facts.coverage if one.task in tasks]
+        covered = [
+            one
+            for facts in run.manifest.data.values()
+            for one in facts.coverage
+            if one.task in tasks
+        ]
         if records := sum(one.records for one in covered):
-            parts.append(f"coverage {sum(one.prepared for one in covered):,} of {records:,} records")
+            parts.append(
+                f"coverage {sum(one.prepared for one in covered):,} of {records:,} records"
+            )
         if scores.without:
             parts.append(f"(without {first_names(scores.without)})")
         if failed := scores.status.get(FAILED):
             parts.append(f"({failed:,} failed)")
-        unread = {status: count for status, count in scores.status.items() if status not in (FAILED, *ANSWERED)}
+        unread = {
+            status: count
+            for status, count in scores.status.items()
+            if status not in (FAILED, *ANSWERED)
+        }
         if unread:
             parts.append(f"(no answer extracted: {status_counts(unread)})")
         if undecided := scores.status.get(NO_FINAL_ANSWER):
@@ -162,7 +194,9 @@ def _score_lines(run: RunRecord, names: Sequence[str]) -> list[str]:
 
 def _notes(run: RunRecord, directory: Path | None) -> Iterator[str]:
     every = [score for entry in run.tasks.values() for score in entry.metrics.values()]
-    if any(score.value is None and score.bounds is not None and score.answered != 0 for score in every):
+    if any(
+        score.value is None and score.bounds is not None and score.answered != 0 for score in every
+    ):
         yield f"to judge: medtasks judge {directory or 'DIRECTORY'} --judge model=NAME,base_url=ADDRESS"
     manifest, tasks = run.manifest, run.manifest.tasks
     yield from manifest.problems
@@ -236,5 +270,7 @@ def _advice_on_limits(manifest: RunManifest, cut: Sequence[str]) -> str:
         return "answers after the cut are lost; raise the limit where the predictions are made"
     own = manifest.model.get("max_new_tokens")
     option = "max_new_tokens in --model_args" if own else "--gen_kwargs max_new_tokens"
-    limits = sorted({str(own or manifest.tasks[name].generation.get("max_new_tokens")) for name in cut})
+    limits = sorted(
+        {str(own or manifest.tasks[name].generation.get("max_new_tokens")) for name in cut}
+    )
     return f"answers after the limit of {first_names(limits)} tokens are lost; raise {option}"

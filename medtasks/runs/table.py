@@ -32,8 +32,9 @@ Mask = npt.NDArray[np.bool_]
 Key = tuple[str, str]
 """A metric, and the part to which items judged by parts (`Benchmark.parts`) are reduced."""
 ABSENT, PRESENT, FAILED, PENDING, AWAITING = range(5)
-"""The states of an item: without a value of the metric, with one, without a response, without a verdict, and without
-one because no judge has been asked."""
+"""The states of an item: without a value of the metric, with one, without a response, without a
+verdict, and without one because no judge has been asked.
+"""
 PART = 4096
 """Samples of a task that are scored together: few, to limit memory."""
 
@@ -67,10 +68,11 @@ def shared(texts: tuple[Any, ...]) -> tuple[Any, ...]:
 class Column:
     """One metric of n items.
 
-    ``statistics`` ``(n, width)`` are NaN where they are open. ``ranges`` ``(n, 2, width)`` are the lowest and the
-    highest statistics of open items, NaN without a range; None if no item has one. ``judge`` is the judge that was
-    asked about each item, empty for none; None if none was asked at all. ``repeats`` has the statistics of every repeat
-    ``(n, repeats, width)``; None unless all items have the same number, and more than one.
+    ``statistics`` ``(n, width)`` are NaN where they are open. ``ranges`` ``(n, 2, width)`` are the
+    lowest and the highest statistics of open items, NaN without a range; None if no item has one.
+    ``judge`` is the judge that was asked about each item, empty for none; None if none was asked at
+    all. ``repeats`` has the statistics of every repeat ``(n, repeats, width)``; None unless all
+    items have the same number, and more than one.
     """
 
     statistics: Array
@@ -96,10 +98,16 @@ class Column:
 
     def judges_of(self, rows: Rows) -> list[str]:
         """The judges that contributed to these items, sorted."""
-        return [] if self.judge is None else [str(name) for name in np.unique(self.judge[rows]) if name]
+        return (
+            []
+            if self.judge is None
+            else [str(name) for name in np.unique(self.judge[rows]) if name]
+        )
 
     def bounds(self, rows: Rows) -> tuple[Array, Array]:
-        """Statistics of these items, with open ones at their lowest and at their highest, NaN without a range."""
+        """Statistics of these items, with open ones at their lowest and at their highest, NaN
+        without a range.
+        """
         statistics, known = self.statistics[rows], self.known[rows][:, None]
         if self.ranges is None:
             return statistics, statistics
@@ -119,9 +127,13 @@ def stacked(columns: Sequence[Column]) -> Column:
     if any(one.ranges is not None for one in columns):
         blanks = (np.full((len(one.state), 2, one.statistics.shape[1]), np.nan) for one in columns)
         parts = zip(columns, blanks, strict=True)
-        ranges = np.concatenate([blank if one.ranges is None else one.ranges for one, blank in parts])
+        ranges = np.concatenate(
+            [blank if one.ranges is None else one.ranges for one, blank in parts]
+        )
     if any(one.judge is not None for one in columns):
-        judge = np.concatenate([np.full(len(one.state), "") if one.judge is None else one.judge for one in columns])
+        judge = np.concatenate(
+            [np.full(len(one.state), "") if one.judge is None else one.judge for one in columns]
+        )
     return Column(
         np.concatenate([one.statistics for one in columns]),
         np.concatenate([one.state for one in columns]),
@@ -157,7 +169,9 @@ def column_of(metric: str, values: Sequence[Value | None]) -> Column:
         state,
         ranges=ranges,
         judge=np.array([judge or "" for judge in asked]) if any(asked) else None,
-        repeats=np.array(repeats, dtype=np.float64) if len(lengths) == 1 and max(lengths) > 1 else None,
+        repeats=np.array(repeats, dtype=np.float64)
+        if len(lengths) == 1 and max(lengths) > 1
+        else None,
     )
 
 
@@ -168,7 +182,9 @@ def _array(metric: str, rows: Sequence[tuple[float, ...]], width: int) -> Array:
             f"statistics of {metric} have {min(wrong)} numbers, expected {width}; score the directory again: "
             "medtasks score DIR --out NEW_DIR."
         )
-    return np.fromiter(chain.from_iterable(rows), np.float64, len(rows) * width).reshape(len(rows), width)
+    return np.fromiter(chain.from_iterable(rows), np.float64, len(rows) * width).reshape(
+        len(rows), width
+    )
 
 
 def reduced_columns(values: Mapping[str, Sequence[Value | None]]) -> dict[Key, Reduced]:
@@ -178,7 +194,10 @@ def reduced_columns(values: Mapping[str, Sequence[Value | None]]) -> dict[Key, R
         for row, value in enumerate(several):
             for part in () if value is None else value.parts:
                 members.setdefault((metric, part), {})[row] = value.parts[part]  # type: ignore[union-attr]
-    return {key: (np.array([*rows]), column_of(key[0], [*rows.values()])) for key, rows in members.items()}
+    return {
+        key: (np.array([*rows]), column_of(key[0], [*rows.values()]))
+        for key, rows in members.items()
+    }
 
 
 def reduced_to(whole: Column, reduced: Reduced | None, rows: Rows) -> Column:
@@ -193,7 +212,9 @@ def reduced_to(whole: Column, reduced: Reduced | None, rows: Rows) -> Column:
 
 
 def without_value(table: Array) -> Mask:
-    """Which rows of statistics ``(items, width)`` do not count: those of NaN, and means over no observations."""
+    """Which rows of statistics ``(items, width)`` do not count: those of NaN, and means over no
+    observations.
+    """
     uncounted = table[:, 1] == 0 if table.shape[1] == 2 else False
     return np.asarray(np.isnan(table).any(axis=1) | uncounted)
 
@@ -207,15 +228,17 @@ Reduced: TypeAlias = "tuple[Rows, Column]"
 
 @dataclass(frozen=True, eq=False)
 class ItemTable:
-    """The items of a task or group, sorted by id; incomplete ones, which are not scored, are the last.
+    """The items of a task or group, sorted by id; incomplete ones, which are not scored, are the
+    last.
 
-    ``metrics`` and ``breakdowns`` are those to report, in display order; ``columns``, by metric, and ``groups`` may
-    have more, for groups of tasks. ``groups`` has each item's keys by breakdown: none, one or several. ``reduced`` is
-    how items that are judged by parts count in a part's group.
+    ``metrics`` and ``breakdowns`` are those to report, in display order; ``columns``, by metric,
+    and ``groups`` may have more, for groups of tasks. ``groups`` has each item's keys by breakdown:
+    none, one or several. ``reduced`` is how items that are judged by parts count in a part's group.
 
-    What follows ``breakdowns`` is only there until the items are scored: ``statuses`` are those of an item's responses,
-    repeats included; ``target`` is the correct option, empty if there are none, and ``chosen`` the selected one of the
-    benchmark's options; ``options`` is how many a guess has (`Benchmark.option_count`).
+    What follows ``breakdowns`` is only there until the items are scored: ``statuses`` are those of
+    an item's responses, repeats included; ``target`` is the correct option, empty if there are
+    none, and ``chosen`` the selected one of the benchmark's options; ``options`` is how many a
+    guess has (`Benchmark.option_count`).
     """
 
     benchmark: Benchmark
@@ -242,7 +265,9 @@ class ItemTable:
 
     @cached_property
     def unique(self) -> tuple[str, ...]:
-        """Unique ids of the items: if two tasks of a group ask the same question, the second gets a number."""
+        """Unique ids of the items: if two tasks of a group ask the same question, the second gets a
+        number.
+        """
         seen: Counter[str] = Counter()
         names = []
         for item in self.items:
@@ -271,22 +296,34 @@ def refuse_unknown_names(spec: TaskSpec, benchmark: Benchmark) -> None:
     known = {"breakdowns": (*benchmark.breakdowns,), "pooled": (*benchmark.pooled, *rates)}
     for key, names in given.items():
         if unknown := [name for name in names if name not in known[key]]:
-            expected = f"expected one of {', '.join(known[key])}" if known[key] else f"but {benchmark.name} has none"
-            raise UsageError(f"{spec.name}: metadata.{key} names {unknown[0]!r}, {expected}; correct {spec.path.name}.")
+            expected = (
+                f"expected one of {', '.join(known[key])}"
+                if known[key]
+                else f"but {benchmark.name} has none"
+            )
+            raise UsageError(
+                f"{spec.name}: metadata.{key} names {unknown[0]!r}, {expected}; correct {spec.path.name}."
+            )
     declared_errors(spec.name, benchmark)
 
 
 def item_table(
-    samples: Sequence[Sample], benchmark: Benchmark, breakdowns: Sequence[str] = (), pooled: Sequence[str] = ()
+    samples: Sequence[Sample],
+    benchmark: Benchmark,
+    breakdowns: Sequence[str] = (),
+    pooled: Sequence[str] = (),
 ) -> ItemTable:
-    """The table of ``samples`` in any order, with the groups of ``breakdowns`` and the ``pooled`` metrics.
+    """The table of ``samples`` in any order, with the groups of ``breakdowns`` and the ``pooled``
+    metrics.
 
     Raises:
-        MedtasksError: there are no samples, the samples of one task have different metrics, or the benchmark has no
-            such breakdown.
+        MedtasksError: there are no samples, the samples of one task have different metrics, or the
+            benchmark has no such breakdown.
     """
     if not samples:
-        raise MedtasksError(f"{benchmark.name}: there is no sample to score; a score of nothing is not 0.")
+        raise MedtasksError(
+            f"{benchmark.name}: there is no sample to score; a score of nothing is not 0."
+        )
     for breakdown in breakdowns:
         if breakdown not in benchmark.breakdowns:
             raise MedtasksError(
@@ -295,7 +332,12 @@ def item_table(
     ordered = sorted(samples, key=lambda sample: (sample.sample_id, sample.task))
     of_task: dict[str, Sample] = {}
     for sample in ordered:
-        _check_names(sample.sample_id, sample.task, sample.scores, of_task.setdefault(sample.task, sample).scores)
+        _check_names(
+            sample.sample_id,
+            sample.task,
+            sample.scores,
+            of_task.setdefault(sample.task, sample).scores,
+        )
     task_of = {sample.sample_id: sample.task for sample in reversed(ordered)}
     derived = (*confidence_metrics(ordered), derived_metrics(benchmark, task_of, pooled))
     joined = with_derived(joined_items(benchmark, [sample.view() for sample in ordered]), derived)
@@ -317,7 +359,10 @@ def item_table(
         tasks=tuple(task_of[first.sample_id] for first in firsts),
         clusters=tuple(cluster for _, cluster, _ in rows),
         samples=tuple(tuple(view.sample_id for view in views) for _, _, views in rows),
-        statuses=tuple(tuple(chain.from_iterable((one.status, *one.further) for one in views)) for _, _, views in rows),
+        statuses=tuple(
+            tuple(chain.from_iterable((one.status, *one.further) for one in views))
+            for _, _, views in rows
+        ),
         target=tuple(
             str(first.document["target"]) if lettered or count else ""
             for first, count in zip(firsts, options, strict=True)
@@ -325,7 +370,10 @@ def item_table(
         chosen=tuple(first.filtered if lettered else "" for first in firsts),
         options=options,
         complete=np.arange(len(rows)) < len(items),
-        groups={name: tuple(benchmark.breakdowns[name](first) for first in firsts) for name in breakdowns},
+        groups={
+            name: tuple(benchmark.breakdowns[name](first) for first in firsts)
+            for name in breakdowns
+        },
         columns={name: column_of(name, several) for name, several in values.items()},
         reduced=reduced_columns(values),
     )
@@ -339,14 +387,21 @@ def _check_names(sample_id: str, task: str, found: Iterable[str], expected: Iter
         )
 
 
-def pooled_table(tables: Sequence[ItemTable], breakdowns: Sequence[str] = (), pooled: Sequence[str] = ()) -> ItemTable:
-    """The table of a group, from those of its tasks, with the ``pooled`` metrics that their columns have; columns are
-    put together on access, because a leaderboard ranks by few of them."""
-    tables = sorted(tables, key=lambda one: (one.samples[0][0], one.tasks[0]))  # by their first sample
+def pooled_table(
+    tables: Sequence[ItemTable], breakdowns: Sequence[str] = (), pooled: Sequence[str] = ()
+) -> ItemTable:
+    """The table of a group, from those of its tasks, with the ``pooled`` metrics that their columns
+    have; columns are put together on access, because a leaderboard ranks by few of them.
+    """
+    tables = sorted(
+        tables, key=lambda one: (one.samples[0][0], one.tasks[0])
+    )  # by their first sample
     items = list(chain.from_iterable(table.items for table in tables))
     tasks = list(chain.from_iterable(table.tasks for table in tables))
     complete = np.concatenate([table.complete for table in tables])
-    order = np.array(sorted(range(len(items)), key=lambda row: (not complete[row], items[row], tasks[row])))
+    order = np.array(
+        sorted(range(len(items)), key=lambda row: (not complete[row], items[row], tasks[row]))
+    )
 
     def in_order(rows: Iterable[Sequence[Any]]) -> tuple[Any, ...]:
         whole = list(chain.from_iterable(rows))
@@ -363,7 +418,9 @@ def pooled_table(tables: Sequence[ItemTable], breakdowns: Sequence[str] = (), po
         return stacked(columns).take(order)
 
     places = np.split(np.argsort(order), np.cumsum([len(table.items) for table in tables])[:-1])
-    reducing = [(place, table.reduced) for place, table in zip(places, tables, strict=True) if table.reduced]
+    reducing = [
+        (place, table.reduced) for place, table in zip(places, tables, strict=True) if table.reduced
+    ]
 
     def reduced(key: Key) -> Reduced:
         several = [(place, parts[key]) for place, parts in reducing if key in parts]
@@ -371,8 +428,12 @@ def pooled_table(tables: Sequence[ItemTable], breakdowns: Sequence[str] = (), po
         ascending = np.argsort(rows)
         return rows[ascending], stacked([column for _, (_, column) in several]).take(ascending)
 
-    metrics = tuple(dict.fromkeys([*chain.from_iterable(table.metrics for table in tables), *pooled]))
-    shared_groups = [name for name in tables[0].groups if all(name in table.groups for table in tables)]
+    metrics = tuple(
+        dict.fromkeys([*chain.from_iterable(table.metrics for table in tables), *pooled])
+    )
+    shared_groups = [
+        name for name in tables[0].groups if all(name in table.groups for table in tables)
+    ]
     by_row = ("items", "tasks", "clusters", "samples", "statuses", "target", "chosen", "options")
     return ItemTable(
         tables[0].benchmark,
@@ -390,10 +451,14 @@ def pooled_table(tables: Sequence[ItemTable], breakdowns: Sequence[str] = (), po
 
 
 class RunTables:
-    """The tables of a run's tasks and groups, built on first use from samples by task, or ``made`` earlier."""
+    """The tables of a run's tasks and groups, built on first use from samples by task, or ``made``
+    earlier.
+    """
 
     def __init__(
-        self, samples: Mapping[str, Sequence[Sample]], made: Mapping[str, ItemTable] = MappingProxyType({})
+        self,
+        samples: Mapping[str, Sequence[Sample]],
+        made: Mapping[str, ItemTable] = MappingProxyType({}),
     ) -> None:
         self._samples = samples
         self.made = dict(made)
@@ -402,26 +467,36 @@ class RunTables:
         self._parts: dict[str, list[ItemTable]] = {}
 
     def add(self, task: str, samples: Sequence[Sample]) -> None:
-        """Build the table of the next part of a task (:func:`in_parts`), which then needs none of its samples: it has
-        what the task's groups need, too."""
+        """Build the table of the next part of a task (:func:`in_parts`), which then needs none of
+        its samples: it has what the task's groups need, too.
+        """
         spec = load_spec(task)
         facts, benchmark = spec.metadata, spec.benchmark
-        groups = [one.metadata for one in load_specs().values() if one.kind == "group" and task in leaf_tasks(one.name)]
+        groups = [
+            one.metadata
+            for one in load_specs().values()
+            if one.kind == "group" and task in leaf_tasks(one.name)
+        ]
         breakdowns = dict.fromkeys(name for one in (facts, *groups) for name in one.breakdowns)
         pooling = (facts, *groups) if benchmark.repeatable else (facts,)
         pooled = dict.fromkeys(name for one in pooling for name in one.pooled)
         table = item_table(samples, benchmark, tuple(breakdowns), tuple(pooled))
         own = {*facts.pooled, *samples[0].scores}
         metrics = tuple(name for name in table.metrics if name not in pooled or name in own)
-        self._parts.setdefault(task, []).append(replace(table, metrics=metrics, breakdowns=tuple(facts.breakdowns)))
+        self._parts.setdefault(task, []).append(
+            replace(table, metrics=metrics, breakdowns=tuple(facts.breakdowns))
+        )
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        return tuple(self._samples) or tuple(name for name in self.made if load_spec(name).kind == "task")
+        return tuple(self._samples) or tuple(
+            name for name in self.made if load_spec(name).kind == "task"
+        )
 
     def of(self, name: str, members: Sequence[str] = ()) -> ItemTable:
-        """The table of a task, or of a group over its ``members``: pooled, unless the benchmark has its own ``join``,
-        which may join samples of several tasks."""
+        """The table of a task, or of a group over its ``members``: pooled, unless the benchmark has
+        its own ``join``, which may join samples of several tasks.
+        """
         key, spec = (name, tuple(members)), load_spec(name)
         facts = spec.metadata
         if name in self.made:
@@ -432,7 +507,9 @@ class RunTables:
             samples = [sample for member in members for sample in self._samples[member]]
             self.made[name] = item_table(samples, spec.benchmark, facts.breakdowns, facts.pooled)
         elif key not in self._pooled:
-            self._pooled[key] = pooled_table([self.of(member) for member in members], facts.breakdowns, facts.pooled)
+            self._pooled[key] = pooled_table(
+                [self.of(member) for member in members], facts.breakdowns, facts.pooled
+            )
         return self.made.get(name) or self._pooled[key]
 
     def _of_task(self, spec: TaskSpec) -> ItemTable:
@@ -446,14 +523,24 @@ class RunTables:
             return table
         whole = pooled_table(parts, table.breakdowns, [*table.columns])
         # made now, because the tables that they are put together from take as much memory
-        return replace(whole, metrics=table.metrics, columns={**whole.columns}, reduced={**whole.reduced})
+        return replace(
+            whole, metrics=table.metrics, columns={**whole.columns}, reduced={**whole.reduced}
+        )
 
 
 def in_parts(spec: TaskSpec, samples: Sequence[Sample] | SampleFile) -> Iterator[list[Sample]]:
-    """The samples of a task in parts that are scored one after the other; as a whole if its items need all of them."""
+    """The samples of a task in parts that are scored one after the other; as a whole if its items
+    need all of them.
+    """
     whole = bool(spec.metadata.varied) or not spec.benchmark.repeatable or has_models(spec)
-    if not whole and spec.metadata.confidence:  # if one sample has probabilities, the others lack theirs
-        whole = samples.confident if isinstance(samples, SampleFile) else any(map(gives_confidence, samples))
+    if (
+        not whole and spec.metadata.confidence
+    ):  # if one sample has probabilities, the others lack theirs
+        whole = (
+            samples.confident
+            if isinstance(samples, SampleFile)
+            else any(map(gives_confidence, samples))
+        )
     return batches(samples, whole=whole)
 
 

@@ -27,7 +27,9 @@ from medtasks.runs.samples import JudgedResponse, JudgedScore, Limits, Sample
 from medtasks.runs.scored import ideal_response
 
 IMPORTED = "imported"
-"""Used in place of the hashes of rubric and template for imported verdicts: their judge's prompt is not known."""
+"""Used in place of the hashes of rubric and template for imported verdicts: their judge's prompt is
+not known.
+"""
 _BY_ASPECT = frozenset({"aspects", "occurrences"})
 """Values of a rubric's metrics that are sums over the aspects of a sample."""
 _NOTHING: tuple[Limits, dict[str, Limits]] = ((0.0, 0.0), (0.0, 0.0)), {}
@@ -48,8 +50,9 @@ def questions_of(
     rubric: Rubric,
     shown: Mapping[str, str] | None = None,
 ) -> list[Question]:
-    """A question for every response of ``tasks`` that ``rubric`` asks about; with its images or frames if the
-    fingerprint of its benchmark's prepared data is in ``shown``."""
+    """A question for every response of ``tasks`` that ``rubric`` asks about; with its images or
+    frames if the fingerprint of its benchmark's prepared data is in ``shown``.
+    """
     questions = []
     for task in tasks:
         asks = load_spec(task).benchmark.to_judge.get(rubric.name)
@@ -70,7 +73,9 @@ def _images(document: Mapping[str, Any], fingerprint: str) -> tuple[ImageSource,
     def picture(place: int) -> Any:
         return all_pictures(document)[place]  # also in a blind run: its judge is not blind
 
-    names = [f"{document['media'][0]}@{frame}" for frame in document.get("frames") or ()] or document["media"]
+    names = [
+        f"{document['media'][0]}@{frame}" for frame in document.get("frames") or ()
+    ] or document["media"]
     keys = [hashlib.sha256(f"{fingerprint}/{name}".encode()).hexdigest() for name in names]
     return tuple(ImageSource(key, partial(picture, place)) for place, key in enumerate(keys))
 
@@ -87,25 +92,37 @@ def judged_samples(
     rule: Rule = "majority",
     **more: Any,
 ) -> tuple[dict[str, list[Sample]], RubricFacts]:
-    """``samples`` with the verdicts and scores of ``rubric`` in its ``tasks``, and the facts about them.
+    """``samples`` with the verdicts and scores of ``rubric`` in its ``tasks``, and the facts about
+    them.
 
-    ``known`` are the facts of other rubrics, ``judges`` the settings that identify each judge, ``verdicts`` those of
-    each judge by question, ``more`` further fields of the facts. A response that is not judged gets an empty verdict.
+    ``known`` are the facts of other rubrics, ``judges`` the settings that identify each judge,
+    ``verdicts`` those of each judge by question, ``more`` further fields of the facts. A response
+    that is not judged gets an empty verdict.
     """
     responses: dict[str, JudgedResponse] = {}
     unjudged = Counter[str]()  # by reason, without the details that differ between responses
     for question in questions:
         given = {judge: by_question[question.name] for judge, by_question in verdicts.items()}
         undecided = _undecided(given, rubric, question.document, rule)
-        responses[question.name] = JudgedResponse(text=short_hash(question.response), judges=given, open=undecided)
+        responses[question.name] = JudgedResponse(
+            text=short_hash(question.response), judges=given, open=undecided
+        )
         if undecided:
             kinds = []
             for judge, verdict in given.items():
                 if (reason := verdict.unjudged) is not None:
-                    kind = _SAMPLE.sub("", reason)[:120] if _SAMPLE.match(reason) else reason.partition(":")[0]
+                    kind = (
+                        _SAMPLE.sub("", reason)[:120]
+                        if _SAMPLE.match(reason)
+                        else reason.partition(":")[0]
+                    )
                     kinds.append(f"{judge}: {kind}" if len(verdicts) > 1 else kind)
             unjudged["; ".join(kinds) or "judges disagree"] += 1
-    every = [(judge, verdict) for judge, by_question in verdicts.items() for verdict in by_question.values()]
+    every = [
+        (judge, verdict)
+        for judge, by_question in verdicts.items()
+        for verdict in by_question.values()
+    ]
     distinct = {(judge, verdict.key): verdict for judge, verdict in every}.values()
     imported = any(IMPORTED in one for one in judges.values())
     template = IMPORTED if imported else template_hash(rubric.template)
@@ -129,7 +146,8 @@ def judged_samples(
 
     def with_verdicts(sample: Sample) -> Sample:
         found = tuple(
-            responses.get(f"{sample.task}/{sample.sample_id}#{number}") or JudgedResponse(text=short_hash(text))
+            responses.get(f"{sample.task}/{sample.sample_id}#{number}")
+            or JudgedResponse(text=short_hash(text))
             for number, text in enumerate(judged_responses(sample))
         )
         return sample.model_copy(update={"verdicts": {**sample.verdicts, rubric.name: found}})
@@ -141,7 +159,9 @@ def judged_samples(
     return judged, facts
 
 
-def _undecided(given: Mapping[str, Verdict], rubric: Rubric, document: Mapping[str, Any], rule: Rule) -> dict[str, str]:
+def _undecided(
+    given: Mapping[str, Verdict], rubric: Rubric, document: Mapping[str, Any], rule: Rule
+) -> dict[str, str]:
     """Why aspects are undecided by the verdicts of these judges, by aspect."""
     scores = {judge: verdict.scores for judge, verdict in given.items()}
     if any(scores.values()):
@@ -154,11 +174,14 @@ def _undecided(given: Mapping[str, Verdict], rubric: Rubric, document: Mapping[s
 def _of_panel(
     responses: Sequence[JudgedResponse], facts: RubricFacts, document: Mapping[str, Any]
 ) -> tuple[JudgedResponse, ...]:
-    """The verdicts of the judges that the run's ``facts`` name, and what is undecided by them: anybody can write other
-    verdicts into a file."""
+    """The verdicts of the judges that the run's ``facts`` name, and what is undecided by them:
+    anybody can write other verdicts into a file.
+    """
     panel = []
     for response in responses:
-        given = {judge: verdict for judge, verdict in response.judges.items() if judge in facts.judges}
+        given = {
+            judge: verdict for judge, verdict in response.judges.items() if judge in facts.judges
+        }
         whole = {**dict.fromkeys(facts.judges, Verdict(unjudged="it has no verdict")), **given}
         undecided = _undecided(whole, facts.rubric, document, facts.combine) if given else {}
         panel.append(JudgedResponse(text=response.text, judges=given, open=undecided))
@@ -168,28 +191,36 @@ def _of_panel(
 # --- scores ---
 
 _Known: TypeAlias = dict[tuple[Any, ...], dict[str, JudgedScore]]
-"""The metrics of one rubric by all that decides them, because thousands of samples have equal verdicts or none."""
+"""The metrics of one rubric by all that decides them, because thousands of samples have equal
+verdicts or none.
+"""
 
 
 def with_judged_scores(
     spec: TaskSpec, samples: Iterable[Sample], facts: Mapping[str, RubricFacts] | None = None
 ) -> list[Sample]:
-    """``samples`` with the metrics of the task's first rubric, and of all others under which it was judged.
+    """``samples`` with the metrics of the task's first rubric, and of all others under which it was
+    judged.
 
-    A judged rubric is used as it was then, even if its file has changed. Verdicts on a text other than the sample's
-    current filtered response (the filter has changed) are dropped, as are those of judges that ``facts`` do not name. A
-    sample without complete verdicts is pending, with limits on its score.
+    A judged rubric is used as it was then, even if its file has changed. Verdicts on a text other
+    than the sample's current filtered response (the filter has changed) are dropped, as are those
+    of judges that ``facts`` do not name. A sample without complete verdicts is pending, with limits
+    on its score.
     """
     known, computed = facts or {}, _Known()
     used = {name: one.rubric for name, one in known.items() if spec.name in one.tasks}
-    rubrics = {name: load_rubric(name) for name in spec.metadata.rubrics[:1] if name not in used} | used
+    rubrics = {
+        name: load_rubric(name) for name in spec.metadata.rubrics[:1] if name not in used
+    } | used
     scored = []
     for sample in samples:
         if not (rubrics or sample.verdicts or sample.judged or sample.pending):
             scored.append(sample)
             continue
         scores = {name: score for name, score in sample.scores.items() if name not in sample.judged}
-        statistics = {name: row for name, row in sample.statistics.items() if name not in sample.judged}
+        statistics = {
+            name: row for name, row in sample.statistics.items() if name not in sample.judged
+        }
         texts = [short_hash(text) for text in judged_responses(sample)] if sample.verdicts else []
         verdicts: dict[str, tuple[JudgedResponse, ...]] = {}
         judged: dict[str, JudgedScore] = {}
@@ -197,7 +228,9 @@ def with_judged_scores(
             given = sample.verdicts.get(name, ())
             if name in known and [one.text for one in given] == texts:
                 verdicts[name] = _of_panel(given, known[name], sample.whole_document())
-            judged |= _scores(spec, sample, rubric, known.get(name), verdicts.get(name, ()), computed)
+            judged |= _scores(
+                spec, sample, rubric, known.get(name), verdicts.get(name, ()), computed
+            )
         is_open = [metric for metric, one in judged.items() if one.limits[0] != one.limits[1]]
         for metric, one in judged.items():
             row = one.limits[0]
@@ -205,7 +238,12 @@ def with_judged_scores(
                 statistics[metric] = row
             scores[metric] = None if metric in is_open or not row[1] else row[0] / row[1]
         pending = () if sample.status == FAILED else tuple(is_open)
-        update = {"scores": scores, "statistics": statistics, "verdicts": verdicts, "judged": judged}
+        update = {
+            "scores": scores,
+            "statistics": statistics,
+            "verdicts": verdicts,
+            "judged": judged,
+        }
         scored.append(sample.model_copy(update={**update, "pending": pending}))
     return scored
 
@@ -231,14 +269,19 @@ def _scores(
     elif by_aspect:
         aspects_of(rubric, document)  # refuses an invalid document
     votes = tuple(
-        tuple((name, one.scores and tuple(one.scores.items())) for name, one in response.judges.items())
+        tuple(
+            (name, one.scores and tuple(one.scores.items()))
+            for name, one in response.judges.items()
+        )
         for response in found
     )
     key = rubric.name, asked, failed, names, votes
     if key in computed:
         return computed[key]
     rows = [
-        _limits(rubric, document, facts, found[number] if found and not failed else None) if is_asked else {}
+        _limits(rubric, document, facts, found[number] if found and not failed else None)
+        if is_asked
+        else {}
         for number, is_asked in enumerate(asked)
     ]
     judge = facts.judge_hash if facts is not None and any(one.judges for one in found) else None
@@ -248,19 +291,29 @@ def _scores(
         whole = tuple(limits for limits, _ in given)
         parts = {key: _sum([of_aspect[key] for _, of_aspect in given]) for key in given[0][1]}
         repeats = whole if len(rows) > 1 else ()
-        scores[metric] = JudgedScore(rubric=rubric.name, judge=judge, limits=_sum(whole), repeats=repeats, parts=parts)
+        scores[metric] = JudgedScore(
+            rubric=rubric.name, judge=judge, limits=_sum(whole), repeats=repeats, parts=parts
+        )
     computed[key] = scores
     return scores
 
 
 def _limits(
-    rubric: Rubric, document: Mapping[str, Any], facts: RubricFacts | None, found: JudgedResponse | None
+    rubric: Rubric,
+    document: Mapping[str, Any],
+    facts: RubricFacts | None,
+    found: JudgedResponse | None,
 ) -> dict[str, tuple[Limits, dict[str, Limits]]]:
-    """The worst and best statistics of each metric, and of its parts, that the verdicts on one response allow."""
+    """The worst and best statistics of each metric, and of its parts, that the verdicts on one
+    response allow.
+    """
     low: Mapping[str, float] = defaultdict(float)
     high: Mapping[str, float] = defaultdict(lambda: rubric.best)
     if found is not None and facts is not None:
-        given = {name: found.judges[name].scores if name in found.judges else None for name in facts.judges}
+        given = {
+            name: found.judges[name].scores if name in found.judges else None
+            for name in facts.judges
+        }
         decided, _ = combine(given, aspects_of(rubric, document), facts.combine)
         low, high = bounds(rubric, document, decided)
     limits: dict[str, tuple[Limits, dict[str, Limits]]] = {}
@@ -273,7 +326,10 @@ def _limits(
         if key == "occurrences" and rubric.aspects_from is not None:
             times = Counter(document[rubric.aspects_from])
         parts: dict[str, Limits] = {
-            name: ((times[name] * low[name], float(times[name])), (times[name] * high[name], float(times[name])))
+            name: (
+                (times[name] * low[name], float(times[name])),
+                (times[name] * high[name], float(times[name])),
+            )
             for name in names
         }
         limits[metric] = _sum([*parts.values()]), parts
@@ -283,7 +339,10 @@ def _limits(
 def _sum(limits: Sequence[Limits]) -> Limits:
     if len(limits) == 1:
         return limits[0]
-    low, high = (tuple(fsum(column) for column in zip(*side, strict=True)) for side in zip(*limits, strict=True))
+    low, high = (
+        tuple(fsum(column) for column in zip(*side, strict=True))
+        for side in zip(*limits, strict=True)
+    )
     return (low, high)
 
 
@@ -300,15 +359,20 @@ def judge_names(manifest: RunManifest) -> dict[str, str]:
     """The judges of each judged task and group."""
     names = {}
     for name, tasks in {**{task: (task,) for task in manifest.tasks}, **manifest.groups}.items():
-        judges = sorted({judges_of(facts) for facts in manifest.judge.values() if {*tasks} & {*facts.tasks}})
+        judges = sorted(
+            {judges_of(facts) for facts in manifest.judge.values() if {*tasks} & {*facts.tasks}}
+        )
         if judges:
             names[name] = ", ".join(judges)
     return names
 
 
-def judge_hash(rubric: Rubric, template: str, judges: Mapping[str, Mapping[str, Any]], rule: Rule) -> str:
-    """Hash of everything that determines the decision of ``judges``, with that of the rubric's ``template``; their
-    order and local names do not matter."""
+def judge_hash(
+    rubric: Rubric, template: str, judges: Mapping[str, Mapping[str, Any]], rule: Rule
+) -> str:
+    """Hash of everything that determines the decision of ``judges``, with that of the rubric's
+    ``template``; their order and local names do not matter.
+    """
     if any(IMPORTED in one for one in judges.values()):
         return short_hash(canonical_json([IMPORTED, rubric_hash(rubric), *judges.values()]))
     parts = [rubric_hash(rubric, template), sorted(canonical_json(one) for one in judges.values())]

@@ -1,1 +1,3 @@
-"""Uncertainty of corpus scores: clustered samples (images, patients), paired comparisons, rankings, repeated runs."""
+"""Uncertainty of corpus scores: clustered samples (images, patients), paired comparisons, rankings,
+repeated runs.
+"""

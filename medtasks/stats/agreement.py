@@ -1,4 +1,6 @@
-"""Agreement between raters (judges, humans) beyond chance, with intervals from a cluster bootstrap."""
+"""Agreement between raters (judges, humans) beyond chance, with intervals from a cluster
+bootstrap.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ ONE_CATEGORY = "all ratings are of one category, so agreement beyond chance is u
 
 @dataclass(frozen=True)
 class Ratings:
-    """Ratings of items, as positions in the sorted ``scale``: ``codes`` ``(raters, items)`` are -1 for a missing one.
+    """Ratings of items, as positions in the sorted ``scale``: ``codes`` ``(raters, items)`` are -1
+    for a missing one.
 
     ``counts`` says how often each item is taken.
     """
@@ -34,7 +37,9 @@ class Ratings:
     def of(cls, rows: Sequence[Sequence[float | None]]) -> Ratings:
         """Each rater's scores of the same items, all on one scale; None for a missing rating."""
         scale = tuple(sorted({score for row in rows for score in row if score is not None}))
-        position: dict[float | None, int] = {None: -1} | {score: number for number, score in enumerate(scale)}
+        position: dict[float | None, int] = {None: -1} | {
+            score: number for number, score in enumerate(scale)
+        }
         codes = np.array([[position[score] for score in row] for row in rows], dtype=np.int64)
         return cls(codes, scale, np.ones(codes.shape[1], dtype=np.int64))
 
@@ -61,10 +66,11 @@ def raw_agreement(ratings: Ratings) -> float:
 
 
 def cohen_kappa(ratings: Ratings, *, quadratic: bool = False) -> float | str:
-    """Cohen's kappa of two raters who rated every item, ``1 - Σ w·observed / Σ w·expected`` over pairs of categories.
+    """Cohen's kappa of two raters who rated every item, ``1 - Σ w·observed / Σ w·expected`` over
+    pairs of categories.
 
-    Cohen 1960 (w = 1 off the diagonal) and, if ``quadratic``, 1968: w is the squared distance on the scale, so an
-    unused level still counts as a step.
+    Cohen 1960 (w = 1 off the diagonal) and, if ``quadratic``, 1968: w is the squared distance on
+    the scale, so an unused level still counts as a step.
     """
     size = len(ratings.scale)
     table = np.zeros((size, size), dtype=np.int64)
@@ -75,10 +81,11 @@ def cohen_kappa(ratings: Ratings, *, quadratic: bool = False) -> float | str:
 
 
 def fleiss_kappa(ratings: Ratings) -> float | str:
-    """Fleiss' kappa of two or more raters who rated every item in unordered categories, ``(P - P_e) / (1 - P_e)``.
+    """Fleiss' kappa of two or more raters who rated every item in unordered categories, ``(P - P_e)
+    / (1 - P_e)``.
 
-    P is the share of agreeing pairs of raters, averaged over items; P_e the sum of squared category shares
-    (Fleiss 1971). Computed on integers as ``1 - (1 - P) / (1 - P_e)``.
+    P is the share of agreeing pairs of raters, averaged over items; P_e the sum of squared category
+    shares (Fleiss 1971). Computed on integers as ``1 - (1 - P) / (1 - P_e)``.
     """
     raters, per_item = len(ratings.codes), ratings.per_item()
     disagreeing = int(np.sum(ratings.counts * (raters**2 - np.sum(per_item**2, axis=1))))
@@ -89,18 +96,24 @@ def fleiss_kappa(ratings: Ratings) -> float | str:
 
 
 def krippendorff_alpha(ratings: Ratings, level: Literal["nominal", "ordinal"]) -> float | str:
-    """Krippendorff's alpha, ``1 - D_o / D_e``, of raters who may have left out ratings; each item has at least two.
+    """Krippendorff's alpha, ``1 - D_o / D_e``, of raters who may have left out ratings; each item
+    has at least two.
 
-    ``D_o`` is the mean squared difference of ratings of one item, ``D_e`` that of any two ratings, by the coincidence
-    matrix (Krippendorff 2011, "Computing Krippendorff's alpha-reliability"). Squared differences: 1 (nominal), or that
-    of the mid-ranks among the ratings (ordinal). Memory grows with the square of the number of distinct scores.
+    ``D_o`` is the mean squared difference of ratings of one item, ``D_e`` that of any two ratings,
+    by the coincidence matrix (Krippendorff 2011, "Computing Krippendorff's alpha-reliability").
+    Squared differences: 1 (nominal), or that of the mid-ranks among the ratings (ordinal). Memory
+    grows with the square of the number of distinct scores.
     """
     per_item = ratings.per_item()
     rated = per_item.sum(axis=1)
     observed = np.zeros((len(ratings.scale),) * 2)
-    for number in np.unique(rated):  # integers within each number of raters, so that item order cannot matter
+    for number in np.unique(
+        rated
+    ):  # integers within each number of raters, so that item order cannot matter
         rows, times = per_item[rated == number], ratings.counts[rated == number]
-        pairs = np.einsum("i,ic,ik->ck", times, rows, rows) - np.diag(np.einsum("i,ic->c", times, rows))
+        pairs = np.einsum("i,ic,ik->ck", times, rows, rows) - np.diag(
+            np.einsum("i,ic->c", times, rows)
+        )
         observed += pairs / (number - 1)
     used = np.einsum("i,ic->c", ratings.counts, per_item)
     squared = 1 - np.eye(len(used)) if level == "nominal" else _squared(2 * np.cumsum(used) - used)
@@ -109,9 +122,11 @@ def krippendorff_alpha(ratings: Ratings, level: Literal["nominal", "ordinal"]) -
 
 
 def spearman(ratings: Ratings) -> float | str:
-    """Spearman's rank correlation of two raters who rated every item: Pearson's of the mid-ranks (Spearman 1904).
+    """Spearman's rank correlation of two raters who rated every item: Pearson's of the mid-ranks
+    (Spearman 1904).
 
-    As ``scipy.stats.spearmanr``, but on integers (doubled, centred ranks), so that no order changes the last digit.
+    As ``scipy.stats.spearmanr``, but on integers (doubled, centred ranks), so that no order changes
+    the last digit.
     """
     items, ranks = ratings.items, []
     if items < 2:
@@ -129,8 +144,9 @@ def spearman(ratings: Ratings) -> float | str:
 
 
 class Coefficient(Frozen):
-    """A measure of agreement of so many items, and its percentile interval; what is undefined is None, for the given
-    ``reason``."""
+    """A measure of agreement of so many items, and its percentile interval; what is undefined is
+    None, for the given ``reason``.
+    """
 
     value: float | None = None
     low: float | None = None
@@ -140,17 +156,22 @@ class Coefficient(Frozen):
 
 
 def agreement_interval(
-    ratings: Ratings, statistic: Statistic, clusters: Sequence[str], resamples: int = 1000, seed: int = 0
+    ratings: Ratings,
+    statistic: Statistic,
+    clusters: Sequence[str],
+    resamples: int = 1000,
+    seed: int = 0,
 ) -> Coefficient:
-    """A coefficient with its percentile interval under resampling of the items' clusters with replacement.
+    """A coefficient with its percentile interval under resampling of the items' clusters with
+    replacement.
 
     Raters are fixed, items are drawn by whole clusters (image, patient): the draws of
-    `medtasks.stats.bootstrap.joint_resamples` for the same clusters and seed (Davison and Hinkley 1997, section 3.8).
-    Items with equal ratings are counted together, so ``statistic`` sees each distinct column once. The result does not
-    depend on the order of the items.
+    `medtasks.stats.bootstrap.joint_resamples` for the same clusters and seed (Davison and Hinkley
+    1997, section 3.8). Items with equal ratings are counted together, so ``statistic`` sees each
+    distinct column once. The result does not depend on the order of the items.
 
-    A percentile interval is not centred: if the coefficient is strongly biased (few clusters, values near 1) it may
-    be entirely on one side of the value.
+    A percentile interval is not centred: if the coefficient is strongly biased (few clusters,
+    values near 1) it may be entirely on one side of the value.
     """
     codes, kind_of = np.unique(ratings.codes, axis=1, return_inverse=True)
 
@@ -165,10 +186,16 @@ def agreement_interval(
     names, cluster_of = np.unique([*clusters], return_inverse=True)
     if len(names) < 2:
         return made(reason=f"found {len(names)} cluster, an interval needs at least 2")
-    drawn = [value_of(row[cluster_of]) for block in cluster_draws(len(names), resamples, seed) for row in block]
+    drawn = [
+        value_of(row[cluster_of])
+        for block in cluster_draws(len(names), resamples, seed)
+        for row in block
+    ]
     defined = [one for one in drawn if not isinstance(one, str)]
     if len(defined) < resamples:
-        return made(reason=f"the agreement is undefined in {resamples - len(defined)} of {resamples} resamples")
+        return made(
+            reason=f"the agreement is undefined in {resamples - len(defined)} of {resamples} resamples"
+        )
     low, high = np.quantile(defined, TAILS).tolist()
     return made(low=low, high=high)
 

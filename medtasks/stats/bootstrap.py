@@ -30,7 +30,8 @@ TAILS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
 
 
 def cluster_totals(statistics: Array, clusters: Clusters) -> Array:
-    """Summed statistics per cluster, ``(k, width)``, clusters in the order of their names; one cluster per row.
+    """Summed statistics per cluster, ``(k, width)``, clusters in the order of their names; one
+    cluster per row.
 
     Raises:
         UsageError: not one cluster name per row of statistics.
@@ -42,7 +43,9 @@ def cluster_totals(statistics: Array, clusters: Clusters) -> Array:
 
 
 def cluster_codes(statistics: Array, clusters: Clusters) -> tuple[Array, Rows]:
-    """The statistics as an array, and the number of each row's cluster; errors are those of :func:`cluster_totals`."""
+    """The statistics as an array, and the number of each row's cluster; errors are those of
+    :func:`cluster_totals`.
+    """
     statistics = np.asarray(statistics, dtype=np.float64)
     if isinstance(clusters, np.ndarray):
         codes = clusters
@@ -50,7 +53,9 @@ def cluster_codes(statistics: Array, clusters: Clusters) -> tuple[Array, Rows]:
         number = {name: code for code, name in enumerate(sorted(set(clusters)))}
         codes = np.array([number[name] for name in clusters], dtype=np.int64)
     if statistics.ndim != 2 or len(statistics) != len(codes):
-        raise UsageError(f"{len(codes)} cluster names for statistics of shape {statistics.shape}, expected (n, width)")
+        raise UsageError(
+            f"{len(codes)} cluster names for statistics of shape {statistics.shape}, expected (n, width)"
+        )
     check_finite(statistics)
     return statistics, codes
 
@@ -58,8 +63,9 @@ def cluster_codes(statistics: Array, clusters: Clusters) -> tuple[Array, Rows]:
 def clustered_standard_error(statistics: Array, clusters: Clusters) -> float | None:
     """Standard error of a mean-type score with clustered samples; None for fewer than two clusters.
 
-    For statistics ``(sum, count)``: the linearized ratio estimator, ``sqrt(k/(k-1) · Σ (S_c - m·N_c)²) / N``
-    over the k clusters (Cochran 1977, section 6). Errors are those of :func:`cluster_totals`.
+    For statistics ``(sum, count)``: the linearized ratio estimator, ``sqrt(k/(k-1) · Σ (S_c -
+    m·N_c)²) / N`` over the k clusters (Cochran 1977, section 6). Errors are those of
+    :func:`cluster_totals`.
     """
     sums = cluster_totals(statistics, clusters)
     count = len(sums)
@@ -71,17 +77,19 @@ def clustered_standard_error(statistics: Array, clusters: Clusters) -> float | N
     return math.sqrt(count / (count - 1) * residuals) / samples
 
 
-def joint_resamples(entries: Sequence[tuple[Array, Score]], *, resamples: int = 1000, seed: int = 0) -> Array:
-    """Scores ``(entries, resamples)`` of several models on the same samples, in the same resamples of whole clusters;
-    NaN where undefined, and with fewer than two clusters.
+def joint_resamples(
+    entries: Sequence[tuple[Array, Score]], *, resamples: int = 1000, seed: int = 0
+) -> Array:
+    """Scores ``(entries, resamples)`` of several models on the same samples, in the same resamples
+    of whole clusters; NaN where undefined, and with fewer than two clusters.
 
-    ``entries`` are totals ``(clusters, width)`` of the same clusters (`cluster_totals`) and their score; widths may
-    differ. An entry's scores depend neither on its neighbours nor on their order.
+    ``entries`` are totals ``(clusters, width)`` of the same clusters (`cluster_totals`) and their
+    score; widths may differ. An entry's scores depend neither on its neighbours nor on their order.
 
-    Questions about one image (or visits of one patient) are not independent, so clusters are drawn, not samples. A
-    resample is a multinomial count per cluster; its totals are those counts times the clusters' summed statistics, and
-    its score is ``score`` of the totals (Davison and Hinkley 1997, section 3.8). The draws depend on the number of
-    clusters, resamples and seed alone.
+    Questions about one image (or visits of one patient) are not independent, so clusters are drawn,
+    not samples. A resample is a multinomial count per cluster; its totals are those counts times
+    the clusters' summed statistics, and its score is ``score`` of the totals (Davison and Hinkley
+    1997, section 3.8). The draws depend on the number of clusters, resamples and seed alone.
     """
     found = np.full((len(entries), resamples), np.nan)
     count = len(entries[0][0]) if entries else 0
@@ -101,7 +109,9 @@ def joint_resamples(entries: Sequence[tuple[Array, Score]], *, resamples: int = 
         for stacked, tables, score in stacks:
             products = _products(drawn, stacked).reshape(len(drawn), len(tables), -1)
             # a copy, so that a score sees the same memory layout as if it were drawn alone
-            rows = np.ascontiguousarray(products.swapaxes(0, 1)).reshape(len(tables) * len(drawn), -1)
+            rows = np.ascontiguousarray(products.swapaxes(0, 1)).reshape(
+                len(tables) * len(drawn), -1
+            )
             found[tables, begin:end] = score(rows).reshape(len(tables), len(drawn))
         begin = end
     return found
@@ -110,9 +120,9 @@ def joint_resamples(entries: Sequence[tuple[Array, Score]], *, resamples: int = 
 def _products(drawn: Array, table: Array) -> Array:
     """``drawn @ table``, the same on every machine.
 
-    BLAS multiplies the columns of whole numbers, whose sums are exact in any order. The others are left to einsum; its
-    order of summation does not depend on the number of threads, but it does on whether there is a single column, and
-    on whether rows are contiguous.
+    BLAS multiplies the columns of whole numbers, whose sums are exact in any order. The others are
+    left to einsum; its order of summation does not depend on the number of threads, but it does on
+    whether there is a single column, and on whether rows are contiguous.
     """
     found = np.zeros((len(drawn), table.shape[1]))
     used = table.any(axis=0)  # histograms are mostly empty
@@ -122,7 +132,9 @@ def _products(drawn: Array, table: Array) -> Array:
     if rest.shape[1] == 1:
         rest = np.hstack([rest, rest])
     if rest.shape[1]:
-        found[:, used & ~whole] = np.einsum("rk,kw->rw", drawn, rest)[:, : np.count_nonzero(used & ~whole)]
+        found[:, used & ~whole] = np.einsum("rk,kw->rw", drawn, rest)[
+            :, : np.count_nonzero(used & ~whole)
+        ]
     return found
 
 
@@ -134,11 +146,17 @@ def cluster_draws(count: int, resamples: int, seed: int) -> Iterator[Array]:
     generator, chances = np.random.Generator(np.random.PCG64(seed)), np.full(count, 1 / count)
     block = max(1, BLOCK // count)
     for begin in range(0, resamples, block):
-        yield generator.multinomial(count, chances, min(block, resamples - begin)).astype(np.float64)
+        yield generator.multinomial(count, chances, min(block, resamples - begin)).astype(
+            np.float64
+        )
 
 
 @functools.lru_cache(maxsize=128)
 def _drawn_once(count: int, resamples: int, seed: int) -> npt.NDArray[np.unsignedinteger]:
-    """Cached in the smallest integer type, because a leaderboard has many runs of the same tasks."""
-    drawn = np.random.Generator(np.random.PCG64(seed)).multinomial(count, np.full(count, 1 / count), resamples)
+    """Cached in the smallest integer type, because a leaderboard has many runs of the same
+    tasks.
+    """
+    drawn = np.random.Generator(np.random.PCG64(seed)).multinomial(
+        count, np.full(count, 1 / count), resamples
+    )
     return drawn.astype(np.min_scalar_type(int(drawn.max(initial=0))))

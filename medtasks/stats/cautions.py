@@ -1,4 +1,6 @@
-"""When the paired test is less reliable than its p-value says: rules found by simulation (docs/statistics.md)."""
+"""When the paired test is less reliable than its p-value says: rules found by simulation
+(docs/statistics.md).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from medtasks.metrics.base import Array
 FEW_FILLED = 15
 """A comparison is warned of if its scarcer outcome fills fewer clusters (`filled_clusters`)."""
 LEAST_SHARE = 0.75
-"""A comparison is warned of if one score counts a smaller share of the observations of the other."""
+"""A comparison is warned of if one score counts a smaller share of the observations of the
+other.
+"""
 UNEVEN = (
     "errors or correct answers are few, or in few large clusters: p may be too small if one model's are more "
     "concentrated than the other's"
@@ -23,7 +27,8 @@ UNLIKE_COVERAGE = (
 
 
 def cautions(first: Array, second: Array, first_weights: Array, second_weights: Array) -> list[str]:
-    """The warnings about a comparison of these cluster sums ``(clusters, width)`` and observations ``(clusters,)``.
+    """The warnings about a comparison of these cluster sums ``(clusters, width)`` and observations
+    ``(clusters,)``.
 
     Two models that are equal only on average are told apart too often if one model's errors are
     concentrated in a few clusters, which mostly are not among those drawn, and the other's are not.
@@ -44,9 +49,9 @@ def cautions(first: Array, second: Array, first_weights: Array, second_weights: 
 def filled_clusters(first: Array, second: Array, weights: Array) -> float:
     """How many clusters of equal size the scarcer outcome of both models together would fill.
 
-    That is the effective number of clusters, ``(Σw)² / Σw²`` (Kish 1965), times the share of errors or
-    of correct answers, whichever is smaller. A score that is not the mean of values from 0 to 1 has
-    no such share; it is taken to be a half.
+    That is the effective number of clusters, ``(Σw)² / Σw²`` (Kish 1965), times the share of errors
+    or of correct answers, whichever is smaller. A score that is not the mean of values from 0 to 1
+    has no such share; it is taken to be a half.
     """
     effective = float(weights.sum()) ** 2 / float((weights**2).sum())
     return effective * _scarcer_share(first + second)

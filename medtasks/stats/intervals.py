@@ -1,11 +1,14 @@
 """95 % confidence intervals of single scores, in closed form: no random draws.
 
-docs/statistics.md explains both methods, and has how often they hold the true score (``benchmarks/coverage.py``):
+docs/statistics.md explains both methods, and has how often they hold the true score
+(``benchmarks/coverage.py``):
 
-* `WILSON`, scores between two bounds, such as accuracy, ROUGE-L, BLEU, chrF and judged scores: Wilson's interval of a
-  proportion (Wilson 1927) with the effective number of items in clusters, and with Student's t instead of the normal
-  distribution (Korn and Graubard 1998; Franco, Little, Louis and Slud 2019).
-* `STUDENT`, scores without bounds, such as seconds: Student's t with the jackknife's standard error.
+* `WILSON`, scores between two bounds, such as accuracy, ROUGE-L, BLEU, chrF and judged scores:
+  Wilson's interval of a proportion (Wilson 1927) with the effective number of items in clusters,
+  and with Student's t instead of the normal distribution (Korn and Graubard 1998; Franco, Little,
+  Louis and Slud 2019).
+* `STUDENT`, scores without bounds, such as seconds: Student's t with the jackknife's standard
+error.
 """
 
 from __future__ import annotations
@@ -24,12 +27,17 @@ WILSON, STUDENT = "wilson-clustered", "t-jackknife"
 """Names of the methods: `interval_method` in ``scores.json``."""
 
 ASSUMED_CORRELATION = 0.3
-"""Intraclass correlation of answers that show none, because nearly all are right or nearly all wrong."""
+"""Intraclass correlation of answers that show none, because nearly all are right or nearly all
+wrong.
+"""
 ENOUGH = 3.0
-"""With so many clusters' worth of the rarer kind of answers, the observed correlation and the assumed one count alike;
-with three times as many the assumed one has a weight of a tenth."""
+"""With so many clusters' worth of the rarer kind of answers, the observed correlation and the
+assumed one count alike; with three times as many the assumed one has a weight of a tenth.
+"""
 LEAST_EFFECT = 0.9
-"""Smaller design effects are put down to chance: answers about one image are rarely less alike than about two."""
+"""Smaller design effects are put down to chance: answers about one image are rarely less alike than
+about two.
+"""
 BLOCK = 2**20  # statistics in memory at a time
 ROUNDING = 1e-12  # a variance below has no digit that is not rounding
 
@@ -38,7 +46,9 @@ Bounds: TypeAlias = "tuple[float, float]"
 
 @dataclass(frozen=True)
 class Interval:
-    """A 95 % interval and the name of its method; all are None if there is no interval, for the given ``reason``."""
+    """A 95 % interval and the name of its method; all are None if there is no interval, for the
+    given ``reason``.
+    """
 
     low: float | None = None
     high: float | None = None
@@ -50,8 +60,8 @@ class Interval:
 class ClusteredItems:
     """Statistics ``(n, width)`` of items, those of a cluster next to each other.
 
-    ``begins`` ``(clusters,)`` are the first rows of the clusters, ``sums`` ``(clusters, width)`` their summed
-    statistics.
+    ``begins`` ``(clusters,)`` are the first rows of the clusters, ``sums`` ``(clusters, width)``
+    their summed statistics.
     """
 
     statistics: Array
@@ -93,15 +103,17 @@ def score_interval(
 ) -> Interval:
     """The 95 % interval of the score of these items.
 
-    A mean of one value per item is that of its values. Any other score is the mean of its items' pseudo-values: n times
-    the score minus n - 1 times the score without the item (Tukey 1958; Efron and Tibshirani 1993, chapter 11).
+    A mean of one value per item is that of its values. Any other score is the mean of its items'
+    pseudo-values: n times the score minus n - 1 times the score without the item (Tukey 1958; Efron
+    and Tibshirani 1993, chapter 11).
 
     Args:
         score: sums ``(..., width)`` to scores ``(...)``, as `medtasks.metrics.base.Metric.score`.
         items: what is scored.
         bounds: the least and the greatest possible score; None if there are none.
-        is_distance: whether the score measures how far something is from 0, as a calibration error. Chance alone makes
-            it positive, so the interval reaches down to where that of its square by Student's t does.
+        is_distance: whether the score measures how far something is from 0, as a calibration error.
+            Chance alone makes it positive, so the interval reaches down to where that of its square
+            by Student's t does.
     """
     items = items.counted
     clusters = len(items.begins)
@@ -130,20 +142,25 @@ def score_interval(
     below, above = (least + (most - least) * float(share) for share in (low, high))
     if is_distance:
         reach = float(
-            student(items.sizes.astype(np.float64)) * jackknife_variance(np.array(value**2), without**2) ** 0.5
+            student(items.sizes.astype(np.float64))
+            * jackknife_variance(np.array(value**2), without**2) ** 0.5
         )
         below = min(below, max(0.0, value**2 - reach) ** 0.5)
     # rounding may put an end of a score at one of its bounds beyond it, by 1e-17
     return Interval(max(least, min(below, value)), min(most, max(above, value)), WILSON)
 
 
-def share_ends(value: Array, without: Array, sums: Array, sizes: Array, squares: Array) -> tuple[Array, Array]:
-    """Both ends ``(...)`` of the intervals of scores from 0 to 1, of two or more clusters with an item each.
+def share_ends(
+    value: Array, without: Array, sums: Array, sizes: Array, squares: Array
+) -> tuple[Array, Array]:
+    """Both ends ``(...)`` of the intervals of scores from 0 to 1, of two or more clusters with an
+    item each.
 
-    The variance of a score is that of a single value times the design effect, ``1 + (Σm²/Σm - 1) · icc`` for clusters
-    of m items (Kish 1965), divided by the number of items; and at least the jackknife's over clusters. As long as right
-    or wrong answers are few, both factors are shrunk: the variance towards that of answers that are right or wrong, the
-    correlation towards `ASSUMED_CORRELATION`. Without it, thirty right answers would have no variance.
+    The variance of a score is that of a single value times the design effect, ``1 + (Σm²/Σm - 1) ·
+    icc`` for clusters of m items (Kish 1965), divided by the number of items; and at least the
+    jackknife's over clusters. As long as right or wrong answers are few, both factors are shrunk:
+    the variance towards that of answers that are right or wrong, the correlation towards
+    `ASSUMED_CORRELATION`. Without it, thirty right answers would have no variance.
 
     Args:
         value: scores ``(...)``.
@@ -192,8 +209,9 @@ def kish_size(sizes: Array) -> Array:
 def student(sizes: Array) -> Array:
     """The 97.5 % quantile ``(...)`` of Student's t for clusters of these sizes ``(..., clusters)``.
 
-    The degrees of freedom are one fewer than the geometric mean of two numbers of clusters: of those that there are,
-    and of equal ones that would be as precise, ``(Σm)²/Σm²``. There is at least one.
+    The degrees of freedom are one fewer than the geometric mean of two numbers of clusters: of
+    those that there are, and of equal ones that would be as precise, ``(Σm)²/Σm²``. There is at
+    least one.
     """
     equal = sizes.sum(axis=-1) / kish_size(sizes)
     freedom = np.maximum(np.sqrt(sizes.shape[-1] * equal) - 1, 1.0)
@@ -203,15 +221,17 @@ def student(sizes: Array) -> Array:
 
 
 def jackknife_variance(value: Array, without: Array) -> Array:
-    """Variance ``(...)`` of scores, from the scores ``(..., clusters)`` without each cluster (Efron and Tibshirani
-    1993, chapter 11)."""
+    """Variance ``(...)`` of scores, from the scores ``(..., clusters)`` without each cluster (Efron
+    and Tibshirani 1993, chapter 11).
+    """
     clusters = without.shape[-1]
     variance: Array = (clusters - 1) / clusters * ((without - value[..., None]) ** 2).sum(axis=-1)
     return variance
 
 
 def intraclass_correlation(sums: Array, sizes: Array, squares: Array) -> Array:
-    """Correlation ``(...)`` of two values of one cluster by the analysis of variance (Donner 1986), at most 1.
+    """Correlation ``(...)`` of two values of one cluster by the analysis of variance (Donner 1986),
+    at most 1.
 
     Arguments are those of `share_ends`. 0 if nothing varies, and if no cluster has two values.
     """
@@ -225,8 +245,9 @@ def intraclass_correlation(sums: Array, sizes: Array, squares: Array) -> Array:
 
 
 def _weight_of_assumption(fewer: Array, half: float) -> Array:
-    """Weight of an assumption beside ``fewer`` clusters' worth of the rarer kind of answers: 1 without any, a half at
-    ``half``, then falling with the square."""
+    """Weight of an assumption beside ``fewer`` clusters' worth of the rarer kind of answers: 1
+    without any, a half at ``half``, then falling with the square.
+    """
     weight: Array = 1 / (1 + (fewer / half) ** 2)
     return weight
 
@@ -252,7 +273,9 @@ def _by_student(value: float, without: Array, sizes: Array) -> Interval:
 
 def _ratio(part: Array, whole: Array) -> Array:
     """``part / whole`` of variances of shares, 0 if the whole is 0 but for rounding."""
-    ratio: Array = np.divide(part, whole, out=np.zeros(np.shape(whole)), where=np.asarray(whole) > ROUNDING)
+    ratio: Array = np.divide(
+        part, whole, out=np.zeros(np.shape(whole)), where=np.asarray(whole) > ROUNDING
+    )
     return ratio
 
 

@@ -1,5 +1,7 @@
-"""Two models on the same samples: the difference of their scores, its interval, and one test for every metric; and by
-Student's t the spread of a few repeated runs and the minimum detectable difference."""
+"""Two models on the same samples: the difference of their scores, its interval, and one test for
+every metric; and by Student's t the spread of a few repeated runs and the minimum detectable
+difference.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from medtasks.stats.cautions import UNEVEN, cautions
 from medtasks.stats.sign_flips import sign_flip_p
 
 FEW_CLUSTERS = 20
-"""A comparison over fewer clusters carries a warning (``benchmarks/paired_test.py``, docs/statistics.md)."""
+"""A comparison over fewer clusters carries a warning (``benchmarks/paired_test.py``,
+docs/statistics.md).
+"""
 LEVEL, POWER = 0.05, 0.8
 LEAST_CLUSTERS = 6
 """The smallest number of clusters with which a difference can be significant at that level."""
@@ -30,10 +34,11 @@ ENUMERATED = 12
 
 @dataclass(frozen=True)
 class ClusteredScore:
-    """A corpus score over some items: ``sums`` ``(clusters, width)``, clusters in the order of their names.
+    """A corpus score over some items: ``sums`` ``(clusters, width)``, clusters in the order of
+    their names.
 
-    ``without`` ``(clusters,)`` are the scores without each cluster; NaN if nothing is left to score. ``weights`` are
-    the observations in each: the denominators of a mean, else items.
+    ``without`` ``(clusters,)`` are the scores without each cluster; NaN if nothing is left to
+    score. ``weights`` are the observations in each: the denominators of a mean, else items.
     """
 
     score: Score
@@ -45,10 +50,12 @@ class ClusteredScore:
 
 
 class PairedDifference(BaseModel, frozen=True):
-    """``difference`` = ``first`` - ``second`` in one metric, in its unit, over items of so many clusters.
+    """``difference`` = ``first`` - ``second`` in one metric, in its unit, over items of so many
+    clusters.
 
-    ``interval`` is its confidence interval, ``p_value`` that of the cluster sign-flip test, ``standard_error`` that of
-    the jackknife; if there are none, ``reason`` says why. ``warning`` is about too few clusters and ``cautions``.
+    ``interval`` is its confidence interval, ``p_value`` that of the cluster sign-flip test,
+    ``standard_error`` that of the jackknife; if there are none, ``reason`` says why. ``warning`` is
+    about too few clusters and ``cautions``.
     """
 
     first: float
@@ -88,27 +95,34 @@ def clustered_score(statistics: Array, clusters: Clusters, score: Score) -> Clus
 
 
 def paired_difference(first: ClusteredScore, second: ClusteredScore) -> PairedDifference:
-    """Whether two models differ in a corpus score, on the same samples in the same clusters (docs/statistics.md).
+    """Whether two models differ in a corpus score, on the same samples in the same clusters
+    (docs/statistics.md).
 
-    *Test.* If the models do not differ, their answers to a cluster are exchangeable. Swapping them flips the sign of
-    the cluster's contribution: the score with the first model's statistics of this cluster minus the score with the
-    second's, with all other clusters fixed at the average of the two models. Swaps leave that average unchanged, so the
-    sign-flip test of the sum (`sign_flip_p`) is exact for every score of summed statistics, for any number of clusters
-    of any size. For a mean over the same items, a cluster's contribution is its difference divided by the number of
-    items; in general the sum is the difference up to terms of third order. For models that are equal only on average
-    the test needs many clusters (Canay, Romano and Shaikh 2017).
+    *Test.* If the models do not differ, their answers to a cluster are exchangeable. Swapping them
+    flips the sign of the cluster's contribution: the score with the first model's statistics of
+    this cluster minus the score with the second's, with all other clusters fixed at the average of
+    the two models. Swaps leave that average unchanged, so the sign-flip test of the sum
+    (`sign_flip_p`) is exact for every score of summed statistics, for any number of clusters of any
+    size. For a mean over the same items, a cluster's contribution is its difference divided by the
+    number of items; in general the sum is the difference up to terms of third order. For models
+    that are equal only on average the test needs many clusters (Canay, Romano and Shaikh 2017).
 
-    *Interval.* The differences that the same test does not reject (`_accepted`): it contains 0 if and only if the
-    p-value is above 5 %. ``standard_error`` is that of the jackknife over clusters (Efron and Tibshirani 1993, chapter
-    11). Both sides are of one metric and have the same clusters.
+    *Interval.* The differences that the same test does not reject (`_accepted`): it contains 0 if
+    and only if the p-value is above 5 %. ``standard_error`` is that of the jackknife over clusters
+    (Efron and Tibshirani 1993, chapter 11). Both sides are of one metric and have the same
+    clusters.
     """
     first, second = with_observations(first, second)
     count = len(first.sums)
     difference = first.value - second.value
     known: dict[str, Any] = {"first": first.value, "second": second.value, "difference": difference}
-    made = partial(PairedDifference, **known, items=first.items, clusters=count, warning=few_clusters(count))
+    made = partial(
+        PairedDifference, **known, items=first.items, clusters=count, warning=few_clusters(count)
+    )
     if count < 2:
-        return made(reason=f"found {count} cluster{'s' * (count != 1)}, a comparison needs at least 2")
+        return made(
+            reason=f"found {count} cluster{'s' * (count != 1)}, a comparison needs at least 2"
+        )
     middle, half = (first.sums + second.sums).sum(axis=0) / 2, (first.sums - second.sums) / 2
     added = first.score(middle + half) - first.score(middle - half)
     left_out = first.without - second.without
@@ -127,7 +141,9 @@ def paired_difference(first: ClusteredScore, second: ClusteredScore) -> PairedDi
     return made(interval=ends, p_value=p_value, standard_error=error, reason=reason, **warnings)
 
 
-def with_observations(first: ClusteredScore, second: ClusteredScore) -> tuple[ClusteredScore, ClusteredScore]:
+def with_observations(
+    first: ClusteredScore, second: ClusteredScore
+) -> tuple[ClusteredScore, ClusteredScore]:
     """Both sides without the clusters in which neither model has an observation.
 
     Such a cluster, for instance one without any question that a rate counts, adds nothing to either
@@ -144,14 +160,18 @@ def _at_clusters(side: ClusteredScore, chosen: npt.NDArray[np.bool_]) -> Cluster
     return replace(side, sums=sums, without=without, weights=weights)
 
 
-def _accepted(added: Array, weights: Array, difference: float, p_value: float) -> tuple[float, float] | None:
-    """The smallest and the largest difference that the sign-flip test does not reject; None if it rejects none.
+def _accepted(
+    added: Array, weights: Array, difference: float, p_value: float
+) -> tuple[float, float] | None:
+    """The smallest and the largest difference that the sign-flip test does not reject; None if it
+    rejects none.
 
-    If the true difference is d, a cluster with the share w of the items ``added`` d·w to the difference, and what
-    remains is as likely to have the other sign. Changing signs leaves a sum as far from 0 if and only if d lies beyond
-    the mean of the clusters that are changed, so d is rejected if it lies beyond all but 2.5 % of the means of subsets
-    of clusters. For many clusters the sum of random signs is taken to have its normal distribution, corrected for
-    kurtosis (Cornish and Fisher 1938).
+    If the true difference is d, a cluster with the share w of the items ``added`` d·w to the
+    difference, and what remains is as likely to have the other sign. Changing signs leaves a sum as
+    far from 0 if and only if d lies beyond the mean of the clusters that are changed, so d is
+    rejected if it lies beyond all but 2.5 % of the means of subsets of clusters. For many clusters
+    the sum of random signs is taken to have its normal distribution, corrected for kurtosis
+    (Cornish and Fisher 1938).
     """
     clusters = int(np.count_nonzero(weights))
     level = 1 - CONFIDENCE
@@ -162,7 +182,9 @@ def _accepted(added: Array, weights: Array, difference: float, p_value: float) -
         added = added * (difference / total)
     means = np.round(added / weights, DIGITS)  # errors of rounding are not beyond 1
     if clusters <= ENUMERATED:
-        numbers = np.arange(1, 2**clusters)[:, None]  # every subset but the empty one, a row of zeros and ones each
+        numbers = np.arange(1, 2**clusters)[
+            :, None
+        ]  # every subset but the empty one, a row of zeros and ones each
         subsets = (numbers >> np.arange(clusters) & 1).astype(np.float64)
         means = np.sort(np.round((subsets @ added) / (subsets @ weights), DIGITS))
         passed = math.floor(level * 2.0 ** (clusters - 1))
@@ -178,18 +200,26 @@ def _accepted(added: Array, weights: Array, difference: float, p_value: float) -
 
 
 def _end(added: Array, weights: Array, level: float, side: int) -> float:
-    """Where the sum of what remains is as many standard deviations from 0 as random signs exceed at ``level``."""
+    """Where the sum of what remains is as many standard deviations from 0 as random signs exceed at
+    ``level``.
+    """
     from scipy.special import ndtri
 
     quantile = reach = float(ndtri(1 - level / 2))
     total = float(added.sum())
-    squares, mixed, spread = float((added**2).sum()), float((added * weights).sum()), float((weights**2).sum())
+    squares, mixed, spread = (
+        float((added**2).sum()),
+        float((added * weights).sum()),
+        float((weights**2).sum()),
+    )
     end = total
     for _ in range(3):
         curve, slope = 1 - reach**2 * spread, total - reach**2 * mixed
         if curve <= 0:  # a few clusters outweigh all others
             return side * math.inf
-        end = (slope + side * math.sqrt(max(0.0, slope**2 - curve * (total**2 - reach**2 * squares)))) / curve
+        end = (
+            slope + side * math.sqrt(max(0.0, slope**2 - curve * (total**2 - reach**2 * squares)))
+        ) / curve
         left = (added - end * weights) ** 2
         if not left.any():
             break
@@ -199,7 +229,9 @@ def _end(added: Array, weights: Array, level: float, side: int) -> float:
 
 
 def few_clusters(clusters: int, tests: int = 1) -> str | None:
-    """The warning about a comparison over few clusters, one of ``tests`` that Holm corrects; None with enough."""
+    """The warning about a comparison over few clusters, one of ``tests`` that Holm corrects; None
+    with enough.
+    """
     if clusters >= FEW_CLUSTERS or clusters < 2:
         return None
     least = min(1.0, tests * 2.0 ** (1 - clusters))
@@ -209,12 +241,15 @@ def few_clusters(clusters: int, tests: int = 1) -> str | None:
             f"with {clusters} clusters no difference can be significant at the {100 * LEVEL:g} % level: "
             f"p is at least {least:.3g}{after}"
         )
-    return f"with {clusters} clusters, fewer than {FEW_CLUSTERS}, only large differences are detected"
+    return (
+        f"with {clusters} clusters, fewer than {FEW_CLUSTERS}, only large differences are detected"
+    )
 
 
 def comparison_warning(clusters: int, cautions: Sequence[str], tests: int = 1) -> str | None:
-    """All that a reader of a comparison is warned of: few clusters (`few_clusters`), else `UNEVEN`, and the rest of
-    its ``cautions``; None without any."""
+    """All that a reader of a comparison is warned of: few clusters (`few_clusters`), else `UNEVEN`,
+    and the rest of its ``cautions``; None without any.
+    """
     few = few_clusters(clusters, tests)
     if few is None:
         return "; ".join(cautions) or None
@@ -222,10 +257,12 @@ def comparison_warning(clusters: int, cautions: Sequence[str], tests: int = 1) -
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Adjusted p-values: rejecting those of at most α keeps the chance of any false rejection in the table at most α.
+    """Adjusted p-values: rejecting those of at most α keeps the chance of any false rejection in
+    the table at most α.
 
-    In ascending order, the i-th of m (from 0) is multiplied by ``m - i``, and made at least as large as those before it
-    and at most 1 (Holm 1979). None is a test that could not be computed: it is kept and ignored.
+    In ascending order, the i-th of m (from 0) is multiplied by ``m - i``, and made at least as
+    large as those before it and at most 1 (Holm 1979). None is a test that could not be computed:
+    it is kept and ignored.
     """
     made = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
     adjusted = list(p_values)
@@ -253,15 +290,20 @@ def student_interval(values: Sequence[float]) -> dict[str, Any]:
 
 
 def detectable_difference(standard_error: float, clusters: int) -> float | None:
-    """The minimum detectable difference: the smallest true one found at `LEVEL` with probability `POWER`.
+    """The minimum detectable difference: the smallest true one found at `LEVEL` with probability
+    `POWER`.
 
-    ``(t[1 - level/2] + t[power]) · standard_error`` with one fewer degrees of freedom than clusters (Bloom 1995), in
-    the unit of the standard error: 3.26 standard errors with 8 clusters, 2.80 with very many. It is valid without
-    Holm's correction. None if the smallest p-value, ``2^(1 - clusters)``, is above that level.
+    ``(t[1 - level/2] + t[power]) · standard_error`` with one fewer degrees of freedom than clusters
+    (Bloom 1995), in the unit of the standard error: 3.26 standard errors with 8 clusters, 2.80 with
+    very many. It is valid without Holm's correction. None if the smallest p-value, ``2^(1 -
+    clusters)``, is above that level.
 
     >>> round(detectable_difference(1.0, 8), 4)
     3.2607
     """
     if clusters < 2 or math.log2(LEVEL) < 1 - clusters:
         return None
-    return sum(student_quantile(chance, clusters - 1) for chance in (1 - LEVEL / 2, POWER)) * standard_error
+    return (
+        sum(student_quantile(chance, clusters - 1) for chance in (1 - LEVEL / 2, POWER))
+        * standard_error
+    )

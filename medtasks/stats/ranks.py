@@ -16,13 +16,14 @@ from medtasks.stats.bootstrap import TAILS
 def rank_intervals(scores: Array, *, higher_is_better: bool = True) -> list[tuple[int, int] | None]:
     """The best and the worst rank of each model when all are scored in the same resamples.
 
-    In a resample, models of equal score share all of their places: the first counts for the best rank and the last for
-    the worst. The bounds are percentiles of these, rounded outwards to ranks that occurred (Goldstein and Spiegelhalter
-    1996). Among models of nearly equal true score they are too short to be a confidence set of the true rank (Xie,
-    Singh and Zhang 2009); `with_tied_ranks` widens them.
+    In a resample, models of equal score share all of their places: the first counts for the best
+    rank and the last for the worst. The bounds are percentiles of these, rounded outwards to ranks
+    that occurred (Goldstein and Spiegelhalter 1996). Among models of nearly equal true score they
+    are too short to be a confidence set of the true rank (Xie, Singh and Zhang 2009);
+    `with_tied_ranks` widens them.
 
-    ``scores`` ``(models, resamples)`` are those of `joint_resamples`. A model without a finite score in every resample
-    is not ranked (None) and takes no place.
+    ``scores`` ``(models, resamples)`` are those of `joint_resamples`. A model without a finite
+    score in every resample is not ranked (None) and takes no place.
     """
     defined = np.asarray(np.isfinite(scores).all(axis=1))
     signed = scores if higher_is_better else -scores
@@ -40,14 +41,17 @@ def rank_intervals(scores: Array, *, higher_is_better: bool = True) -> list[tupl
 
 
 def with_tied_ranks(
-    bounds: Sequence[tuple[int, int] | None], order: Sequence[str], different: Iterable[tuple[str, str]]
+    bounds: Sequence[tuple[int, int] | None],
+    order: Sequence[str],
+    different: Iterable[tuple[str, str]],
 ) -> list[tuple[int, int] | None]:
     """The intervals, widened to all ranks that a model may have by the pairwise tests.
 
-    A model's true rank lies behind those that are significantly better and before those that are significantly worse.
-    With tests that keep 5 % together, as by Holm's method, all of these ranges hold at once with a confidence of 95 %
-    (Klein, Wright and Wieczorek 2020 do the same from joint intervals). ``order`` are the models, best first, with
-    their ``bounds``; of a pair in ``different`` the better one comes first.
+    A model's true rank lies behind those that are significantly better and before those that are
+    significantly worse. With tests that keep 5 % together, as by Holm's method, all of these ranges
+    hold at once with a confidence of 95 % (Klein, Wright and Wieczorek 2020 do the same from joint
+    intervals). ``order`` are the models, best first, with their ``bounds``; of a pair in
+    ``different`` the better one comes first.
     """
     better, worse = Counter[str](), Counter[str]()
     for ahead, behind in different:
@@ -64,13 +68,17 @@ def with_tied_ranks(
     return widened
 
 
-def compact_letters(different: Iterable[tuple[str, str]], order: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Letters for each model: two models share one if and only if they are not significantly different.
+def compact_letters(
+    different: Iterable[tuple[str, str]], order: Sequence[str]
+) -> dict[str, tuple[str, ...]]:
+    """Letters for each model: two models share one if and only if they are not significantly
+    different.
 
-    The compact letter display of Piepho 2004. His insert-and-absorb algorithm may need exponentially many intermediate
-    letters, so letters are grown instead, as in Gramm et al. 2007: from the first two models without a common letter,
-    by every model, best first, that does not differ from a holder. Then letters whose every pair shares another letter
-    are dropped, starting with the last. ``order`` are the models, best first; after "z" comes "aa".
+    The compact letter display of Piepho 2004. His insert-and-absorb algorithm may need
+    exponentially many intermediate letters, so letters are grown instead, as in Gramm et al. 2007:
+    from the first two models without a common letter, by every model, best first, that does not
+    differ from a holder. Then letters whose every pair shares another letter are dropped, starting
+    with the last. ``order`` are the models, best first; after "z" comes "aa".
     """
     place = {name: number for number, name in enumerate(order)}
     near = [set(range(len(order))) - {number} for number in range(len(order))]
@@ -98,13 +106,18 @@ def compact_letters(different: Iterable[tuple[str, str]], order: Sequence[str]) 
             shared[np.ix_(group, group)] -= 1
         else:
             kept.append(group)
-    labels = ("".join(label) for length in count(1) for label in product(ascii_lowercase, repeat=length))
+    labels = (
+        "".join(label) for length in count(1) for label in product(ascii_lowercase, repeat=length)
+    )
     named = list(zip(reversed(kept), labels, strict=False))
     return {name: tuple(label for group, label in named if place[name] in group) for name in order}
 
 
-def normalised_ranks(values: Sequence[float | None], *, higher_is_better: bool = True) -> list[float | None]:
-    """``(rank - 1) / (M - 1)`` among the M values that are not None: 0 the best, 1 the last, ties averaged.
+def normalised_ranks(
+    values: Sequence[float | None], *, higher_is_better: bool = True
+) -> list[float | None]:
+    """``(rank - 1) / (M - 1)`` among the M values that are not None: 0 the best, 1 the last, ties
+    averaged.
 
     As in a published heat map (arXiv 2506.09958). A lone value has 0; None stays None.
     """

@@ -1,4 +1,6 @@
-"""Sign-flip tests: how likely a sum is as far from 0 if each difference could have had the other sign."""
+"""Sign-flip tests: how likely a sum is as far from 0 if each difference could have had the other
+sign.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +13,25 @@ import numpy.typing as npt
 from medtasks.metrics.base import Array
 
 POINTS = 2**13
-"""Sums of one half of the clusters in memory: every test of up to 26 differing clusters is exact."""
+"""Sums of one half of the clusters in memory: every test of up to 26 differing clusters is
+exact.
+"""
 FLIP_DIGITS = 9
-"""Differences that agree to this many digits of the largest one count as equal: they differ in rounding only."""
+"""Differences that agree to this many digits of the largest one count as equal: they differ in
+rounding only.
+"""
 
 
 def sign_flip_p(differences: Array) -> float:
-    """Two-sided p-value of ``|Σ differences|`` where each difference is as likely to have the other sign.
+    """Two-sided p-value of ``|Σ differences|`` where each difference is as likely to have the other
+    sign.
 
-    Fisher 1935 (section 21), here with one difference per cluster: the share of the ``2^k`` sign assignments to the k
-    differences that are not 0 whose sum is at least as far from 0. For differences of -1, 0 and 1 it is the exact
-    McNemar test. All sign assignments are counted for up to 26 clusters and, because equal differences are counted
-    together, for most binary scores. Beyond that, the share is computed by the saddlepoint approximation (Robinson
-    1982, formula of Lugannani and Rice 1980).
+    Fisher 1935 (section 21), here with one difference per cluster: the share of the ``2^k`` sign
+    assignments to the k differences that are not 0 whose sum is at least as far from 0. For
+    differences of -1, 0 and 1 it is the exact McNemar test. All sign assignments are counted for up
+    to 26 clusters and, because equal differences are counted together, for most binary scores.
+    Beyond that, the share is computed by the saddlepoint approximation (Robinson 1982, formula of
+    Lugannani and Rice 1980).
 
     >>> sign_flip_p(np.array([4.0, 4, 4, 3]))  # 2 of 16: the least with four clusters
     0.125
@@ -41,8 +49,9 @@ def sign_flip_p(differences: Array) -> float:
 
 
 def rounded_differences(differences: Array) -> Array:
-    """The differences as shares of the largest, rounded to `FLIP_DIGITS`, so that equal ones are equal
-    and a difference that is nothing but rounding is 0."""
+    """The differences as shares of the largest, rounded to `FLIP_DIGITS`, so that equal ones are
+    equal and a difference that is nothing but rounding is 0.
+    """
     largest = float(np.abs(differences).max(initial=0.0))
     if not largest:
         return np.zeros(len(differences))
@@ -95,20 +104,26 @@ def exact_share(sizes: Array, times: npt.NDArray[np.int64], observed: float) -> 
 
 
 def saddlepoint_share(sizes: Array, times: npt.NDArray[np.int64], observed: float) -> float:
-    """The approximate share, from the sum's cumulant generating function ``Σ log cosh(t · size)``."""
+    """The approximate share, from the sum's cumulant generating function ``Σ log cosh(t ·
+    size)``.
+    """
     from scipy.special import ndtr
 
     if observed >= (1 - 10.0**-FLIP_DIGITS) * float((sizes * times).sum()):
         return 0.0  # all clusters agree: the smallest possible p-value
     steps = sizes / sizes[0]
     if (np.abs(steps - np.round(steps)) < 1e-6 * steps).all():
-        observed -= float(sizes[0])  # sums lie on a grid, two of the smallest apart: continuity correction
+        observed -= float(
+            sizes[0]
+        )  # sums lie on a grid, two of the smallest apart: continuity correction
     if observed <= 0:
         return 1.0
     spread = math.sqrt(float((times * sizes**2).sum()))
     size, target = sizes / spread, observed / spread
     point = 0.0
-    for _ in range(200):  # Newton's steps on a concave function from the left: each stays left of the root
+    for _ in range(
+        200
+    ):  # Newton's steps on a concave function from the left: each stays left of the root
         bend = np.tanh(point * size)
         slope = float((times * size**2 * (1 - bend**2)).sum())
         step = (target - float((times * size * bend).sum())) / slope
@@ -118,7 +133,9 @@ def saddlepoint_share(sizes: Array, times: npt.NDArray[np.int64], observed: floa
     pulled = point * size
     decay = np.exp(-2 * pulled)
     cumulant = float((times * (pulled + np.log1p(decay) - math.log(2))).sum())
-    curve = float((times * size**2 * 4 * decay / (1 + decay) ** 2).sum())  # 1 / cosh², which would overflow
+    curve = float(
+        (times * size**2 * 4 * decay / (1 + decay) ** 2).sum()
+    )  # 1 / cosh², which would overflow
     signed, bent = math.sqrt(max(0.0, 2 * (point * target - cumulant))), point * math.sqrt(curve)
     beyond = float(ndtr(-signed))
     if signed > 1e-3:  # below, both terms are the same number, whose difference is rounding

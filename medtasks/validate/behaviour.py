@@ -1,7 +1,8 @@
 """Rules for scores: do they separate correct answers from others?
 
-Neither a model nor the harness is needed: answers (right, trivial, shuffled, malformed) are derived from the documents
-and scored by the task's own filter, ``process_results`` and metrics; exceptions become findings.
+Neither a model nor the harness is needed: answers (right, trivial, shuffled, malformed) are derived
+from the documents and scored by the task's own filter, ``process_results`` and metrics; exceptions
+become findings.
 """
 
 from __future__ import annotations
@@ -66,7 +67,9 @@ _REACHED = {
     **dict.fromkeys(("responsiveness", "stability", "overall"), 1.0),
     **dict.fromkeys(("false_alarm_rate", "miss_rate", "invalid_rate"), 0.0),
 }
-"""Scores of a model that always gives the reference answer, where those of two equal texts do not show them."""
+"""Scores of a model that always gives the reference answer, where those of two equal texts do not
+show them.
+"""
 
 _RANGES = {
     **dict.fromkeys(("chrf", "chrf++"), (0.0, 100.0)),
@@ -80,23 +83,28 @@ _TIMED = frozenset({"responsiveness", "stability", "overall", "false_alarm_rate"
 
 
 def check_behaviour(spec: TaskSpec, benchmark: Benchmark, documents: Documents) -> list[Finding]:
-    """Findings about the scores of answers to the first :data:`MOST` ``documents`` under the rules of ``spec``.
+    """Findings about the scores of answers to the first :data:`MOST` ``documents`` under the rules
+    of ``spec``.
 
-    Metrics that are learned, need a judge, or cannot be computed here are not checked; whether trivial and shuffled
-    answers score lower is checked for metrics with at least :data:`FEW` items.
+    Metrics that are learned, need a judge, or cannot be computed here are not checked; whether
+    trivial and shuffled answers score lower is checked for metrics with at least :data:`FEW` items.
     """
     return _Behaviour(spec, benchmark, documents[:MOST]).findings()
 
 
 def policy_answers(documents: Documents) -> tuple[list[str], dict[str, list[str]]]:
-    """The reference answers in the form that the task asks for, and answers that ignore the question, by name.
+    """The reference answers in the form that the task asks for, and answers that ignore the
+    question, by name.
 
-    ``constant`` and ``commonest`` are the same for every question, ``abstain`` is the abstention that the task defines
-    (left out if a document lacks one), ``early`` answers streams before there is anything to see. ``shuffled`` are the
-    reference answers of other documents, for as many as possible (left out if all are equal).
+    ``constant`` and ``commonest`` are the same for every question, ``abstain`` is the abstention
+    that the task defines (left out if a document lacks one), ``early`` answers streams before there
+    is anything to see. ``shuffled`` are the reference answers of other documents, for as many as
+    possible (left out if all are equal).
     """
     references = sorted(str(document["target"]) for document in documents)
-    questions = [Question.of(document, str(document["sample_id"]), references) for document in documents]
+    questions = [
+        Question.of(document, str(document["sample_id"]), references) for document in documents
+    ]
     perfect = [*map(oracle, questions)]
     counts = Counter(perfect)
     commonest = min(counts, key=lambda answer: (-counts[answer], answer))
@@ -111,14 +119,20 @@ def policy_answers(documents: Documents) -> tuple[list[str], dict[str, list[str]
         others["early"] = [*map(early, questions)]
     if len(counts) > 1:
         ordered = sorted(range(len(perfect)), key=perfect.__getitem__)
-        shift = counts[commonest]  # no group of equal answers is longer, so none is moved within itself
-        moved = dict(zip(ordered, (perfect[at] for at in (*ordered[shift:], *ordered[:shift])), strict=True))
+        shift = counts[
+            commonest
+        ]  # no group of equal answers is longer, so none is moved within itself
+        moved = dict(
+            zip(ordered, (perfect[at] for at in (*ordered[shift:], *ordered[:shift])), strict=True)
+        )
         others["shuffled"] = [moved[at] for at in range(len(perfect))]
     return perfect, others
 
 
 class _Trial(NamedTuple):
-    """The samples of one response to every document, the items they were joined into, and the scores of all."""
+    """The samples of one response to every document, the items they were joined into, and the
+    scores of all.
+    """
 
     samples: list[Sample]
     items: tuple[Item, ...]
@@ -144,11 +158,24 @@ class _Behaviour:
         if best is not None:
             unbearable = self._check_messy()
             short = self._check_top(best)
-            trials = {name: self._trial(name, others[name]) for name in others if name not in unbearable}
-            self._compare(best, short, {name: trial.scores for name, trial in trials.items() if trial is not None})
+            trials = {
+                name: self._trial(name, others[name]) for name in others if name not in unbearable
+            }
+            self._compare(
+                best,
+                short,
+                {name: trial.scores for name, trial in trials.items() if trial is not None},
+            )
         return self._report.findings()
 
-    def _about(self, code: str, metric: str, message: str, error: BaseException | None = None, **changed: Any) -> None:
+    def _about(
+        self,
+        code: str,
+        metric: str,
+        message: str,
+        error: BaseException | None = None,
+        **changed: Any,
+    ) -> None:
         """Report something about a metric, or about the whole task if ``metric`` is empty.
 
         Its place is where ``error`` was raised, the class of a faulty metric, or the task file.
@@ -163,9 +190,13 @@ class _Behaviour:
         self._report.say(code, message, metric, place, **changed)
 
     def _trial(self, name: str, answers: Sequence[str]) -> _Trial | None:
-        """What one answer to each document scores; None if that cannot be computed, or not from sound statistics."""
+        """What one answer to each document scores; None if that cannot be computed, or not from
+        sound statistics.
+        """
         spec = self._spec
-        responses = [join_stages([answer, answer]) if spec.stage1_template else answer for answer in answers]
+        responses = [
+            join_stages([answer, answer]) if spec.stage1_template else answer for answer in answers
+        ]
         answered = [*zip(self._documents, responses, strict=True)]
         try:
             samples = scored_samples(spec, [self._answered(*one) for one in answered])
@@ -177,7 +208,9 @@ class _Behaviour:
         try:
             samples = with_judged_scores(spec, samples)
             items = joined_items(self._benchmark, [sample.view() for sample in samples]).items
-            self._metrics |= {metric: get_metric(metric) for sample in samples for metric in sample.scores}
+            self._metrics |= {
+                metric: get_metric(metric) for sample in samples for metric in sample.scores
+            }
             self._check_cases(name, items)
             scores = self._scores(name, samples, items)
         except (Exception, SystemExit) as error:
@@ -188,7 +221,9 @@ class _Behaviour:
     def _answered(self, document: Mapping[str, Any], response: str) -> Sample:
         return Sample.answered(self._spec.name, document, (Reply(response),) * self._spec.repeats)
 
-    def _alone(self, document: Mapping[str, Any], response: str, code: str, field: str = "") -> Sample | None:
+    def _alone(
+        self, document: Mapping[str, Any], response: str, code: str, field: str = ""
+    ) -> Sample | None:
         """The sample of one response; None if scoring fails on it, which is reported."""
         try:
             (sample,) = scored_samples(self._spec, [self._answered(document, response)])
@@ -196,15 +231,23 @@ class _Behaviour:
         except (Exception, SystemExit) as error:
             step = "`process_results`"
             try:
-                (_,) = self._spec.filter.kind().apply([[response] * self._spec.repeats], [dict(document)])
+                (_,) = self._spec.filter.kind().apply(
+                    [[response] * self._spec.repeats], [dict(document)]
+                )
             except (Exception, SystemExit):
                 step = f"the filter {self._spec.filters[-1]}"
             message = f"{step} fails on the response {shown(response)} ({_sentence(error)})"
             self._report.count(code, document, message, field, raised_at(error))
             return None
 
-    def _scores(self, name: str, samples: list[Sample], items: Sequence[Item]) -> dict[str, float] | None:
-        lacking = [name for name in self._spec.metrics if any(name not in sample.scores for sample in samples)]
+    def _scores(
+        self, name: str, samples: list[Sample], items: Sequence[Item]
+    ) -> dict[str, float] | None:
+        lacking = [
+            name
+            for name in self._spec.metrics
+            if any(name not in sample.scores for sample in samples)
+        ]
         for metric in lacking:
             message = f"`process_results` gives no {shown(metric)}, expected its statistics as in `metric_list`"
             self._about("MT507", metric, message, fix="add it, or remove it from the list")
@@ -212,15 +255,25 @@ class _Behaviour:
         for item in items:
             for metric in filter(self._metrics.__contains__, item.values):
                 value = item.values[metric]
-                rows = [row for row in (value.statistics, value.low, value.high, *value.repeats) if row is not None]
-                sound &= self._is_sound(f"{name}, sample {item.item_id}", self._metrics[metric], rows)
+                rows = [
+                    row
+                    for row in (value.statistics, value.low, value.high, *value.repeats)
+                    if row is not None
+                ]
+                sound &= self._is_sound(
+                    f"{name}, sample {item.item_id}", self._metrics[metric], rows
+                )
         if not sound:
             return None
         by, pooled = self._spec.metadata.breakdowns, self._spec.metadata.pooled
         scored = score_samples(samples, self._benchmark, by, pooled).metrics
-        scores = {metric: score.value for metric, score in scored.items() if score.value is not None}
+        scores = {
+            metric: score.value for metric, score in scored.items() if score.value is not None
+        }
         for metric in filter(self._metrics.__contains__, scores):
-            self._check_range(self._metrics[metric], scores[metric], f"{name}: the score of all samples")
+            self._check_range(
+                self._metrics[metric], scores[metric], f"{name}: the score of all samples"
+            )
         for item in items:  # a mean may hide them
             for metric in filter(self._metrics.__contains__, item.values):
                 row, known = item.values[metric].statistics, self._metrics[metric]
@@ -239,7 +292,9 @@ class _Behaviour:
             before = self._cases.setdefault(item.item_id, counts)
             for rate in sorted(rate for rate in counts if counts[rate] != before[rate]):
                 cases = f"{rate} has {counts[rate][0]:g} cases, expected {before[rate][0]:g}"
-                self._about("MT512", rate, f"{name}, item {item.item_id}: {cases} as for other responses")
+                self._about(
+                    "MT512", rate, f"{name}, item {item.item_id}: {cases} as for other responses"
+                )
                 return
 
     def _is_sound(self, where: str, metric: Metric, rows: Sequence[Sequence[float]]) -> bool:
@@ -249,9 +304,14 @@ class _Behaviour:
             fault = f"there are no statistics, expected {metric.width}"
         for row in rows:
             if len(row) != metric.width:
-                fault = f"there are {len(row)} statistics, expected {metric.width}, the metric's width"
+                fault = (
+                    f"there are {len(row)} statistics, expected {metric.width}, the metric's width"
+                )
             elif not all(map(math.isfinite, row)):
-                code, fault = "MT504", f"the statistics are {list(row)[:6]}, expected finite numbers"
+                code, fault = (
+                    "MT504",
+                    f"the statistics are {list(row)[:6]}, expected finite numbers",
+                )
         if fault:
             self._about(code, metric.name, f"{where}: {fault}")
         return not fault
@@ -259,7 +319,8 @@ class _Behaviour:
     def _check_range(self, metric: Metric, value: float, what: str) -> None:
         """Report a score that is not finite, or out of the metric's range.
 
-        Our ranges are known by name; another package's is the metric's attribute ``bounds``, or assumed: 0 to 1.
+        Our ranges are known by name; another package's is the metric's attribute ``bounds``, or
+        assumed: 0 to 1.
         """
         bounds: Any = _RANGES.get(metric.name) or getattr(metric, "bounds", None)
         stated = isinstance(bounds, (tuple, list)) and len(bounds) == 2
@@ -269,13 +330,19 @@ class _Behaviour:
             changed: dict[str, Any] = {}
             if not stated and type(metric).__module__.partition(".")[0] != OURS:
                 changed = {"fix": "add `bounds` to the metric, or fix it", "severity": "warning"}
-            self._about("MT504", metric.name, f"{what} is {value:g}, expected {low:g} to {high:g}", **changed)
+            self._about(
+                "MT504",
+                metric.name,
+                f"{what} is {value:g}, expected {low:g} to {high:g}",
+                **changed,
+            )
 
     def _check_top(self, oracle: _Trial) -> set[str]:
-        """Report, and return, metrics that the reference answers do not bring to their best score, where it is known.
+        """Report, and return, metrics that the reference answers do not bring to their best score,
+        where it is known.
 
-        Some metrics do not reach their maximum even then, such as METEOR, or BLEU of a few words: their best is the
-        score of pairs of equal texts, if these determine it.
+        Some metrics do not reach their maximum even then, such as METEOR, or BLEU of a few words:
+        their best is the score of pairs of equal texts, if these determine it.
         """
         targets, short = [str(document["target"]) for document in self._documents], set()
         for name, best in oracle.scores.items():
@@ -283,7 +350,9 @@ class _Behaviour:
                 continue
             metric, top = self._metrics[name], _REACHED.get(name, math.nan)
             if name not in _REACHED:
-                with suppress(Exception):  # scored elsewhere, or unavailable; process_results is checked separately
+                with suppress(
+                    Exception
+                ):  # scored elsewhere, or unavailable; process_results is checked separately
                     rows = [metric.statistics(target, target) for target in targets]
                     top = corpus_score(metric, np.array(rows, dtype=np.float64))
             if not math.isfinite(top) or _reaches(metric, best, top):
@@ -292,7 +361,9 @@ class _Behaviour:
             for sample in oracle.samples:
                 score = sample.scores.get(name)
                 if score is not None and not _reaches(metric, score, top):
-                    change = f"{shown(sample.responses[0])} was filtered to {shown(sample.filtered)}"
+                    change = (
+                        f"{shown(sample.responses[0])} was filtered to {shown(sample.filtered)}"
+                    )
                     message += f"; in sample {shown(sample.sample_id)} {change}"
                     break
             # times in the records may make an answer late or early, regardless of the scoring
@@ -300,13 +371,17 @@ class _Behaviour:
             short.add(name)
         return short
 
-    def _compare(self, oracle: _Trial, short: set[str], others: Mapping[str, Mapping[str, float]]) -> None:
+    def _compare(
+        self, oracle: _Trial, short: set[str], others: Mapping[str, Mapping[str, float]]
+    ) -> None:
         """Report metrics that score trivial answers as high as right ones."""
         best, telling = oracle.scores, []
 
         def as_good(names: Sequence[str], other: Mapping[str, float]) -> bool:
             compared = [name for name in names if name in other]
-            return bool(compared) and all(_reaches(self._metrics[name], other[name], best[name]) for name in compared)
+            return bool(compared) and all(
+                _reaches(self._metrics[name], other[name], best[name]) for name in compared
+            )
 
         for name in best:
             rows = [item.values[name].statistics for item in oracle.items if name in item.values]
@@ -317,12 +392,20 @@ class _Behaviour:
         for policy, (code, what) in _TRIVIAL.items():
             if policy in others and as_good(telling, others[policy]):
                 scores = ", ".join(f"{name} {best[name]:.4g}" for name in telling)
-                self._about(code, "", f"answering {what} scores as high as the reference answers ({scores})")
+                self._about(
+                    code, "", f"answering {what} scores as high as the reference answers ({scores})"
+                )
                 alike = True
         for name in sorted(set(telling) - _TIMED) if others and not alike else ():
             if all(as_good([name], one) for one in others.values()):
                 message = f"{', '.join(others)} answers all score {best[name]:g} as the reference answers do"
-                self._about("MT502", name, message, fix="leave the metric out, or fix it", severity="warning")
+                self._about(
+                    "MT502",
+                    name,
+                    message,
+                    fix="leave the metric out, or fix it",
+                    severity="warning",
+                )
 
     def _check_messy(self) -> set[str]:
         """Report what malformed responses break; returns the kinds that do."""
@@ -334,10 +417,14 @@ class _Behaviour:
                     unbearable.add(kind)
                     continue
                 for name in filter(self._metrics.__contains__, sample.statistics):
-                    self._is_sound(f"a response that is {kind}", self._metrics[name], [sample.statistics[name]])
+                    self._is_sound(
+                        f"a response that is {kind}", self._metrics[name], [sample.statistics[name]]
+                    )
                 for name, score in sample.scores.items():
                     if score is not None and name in self._metrics:
-                        self._check_range(self._metrics[name], score, f"of a response that is {kind} the score")
+                        self._check_range(
+                            self._metrics[name], score, f"of a response that is {kind} the score"
+                        )
         return unbearable
 
 

@@ -1,5 +1,7 @@
-"""Rules for prepared data, and for the documents made of them: complete, consistently typed, distinct, no hints at the
-answer, no leakage of the future into windows of streams; and the report of what breaks them."""
+"""Rules for prepared data, and for the documents made of them: complete, consistently typed,
+distinct, no hints at the answer, no leakage of the future into windows of streams; and the report
+of what breaks them.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ LONGEST_SHARE = 0.6
 
 
 class TaskReport:
-    """Findings about a task with so many ``documents``: about its file, each document, or all of them."""
+    """Findings about a task with so many ``documents``: about its file, each document, or all of
+    them.
+    """
 
     def __init__(self, source: TaskSource, documents: int = 0) -> None:
         self.source, self.documents, self.place = source, documents, source.place("process_docs")
@@ -56,25 +60,44 @@ class TaskReport:
         self._findings += findings
 
     def key(self, code: str, message: str, *keys: str | int, **changed: Any) -> None:
-        """Report something about the value at ``keys`` of the task file; ``changed`` are its `fix` or `severity`."""
+        """Report something about the value at ``keys`` of the task file; ``changed`` are its `fix`
+        or `severity`.
+        """
         self._findings.append(self.source.finding(code, message, *keys, **changed))
 
-    def say(self, code: str, message: str, field: str = "", place: Place | None = None, **changed: Any) -> None:
-        """Report something about ``field`` in all documents; only the first report per code and field is kept."""
+    def say(
+        self, code: str, message: str, field: str = "", place: Place | None = None, **changed: Any
+    ) -> None:
+        """Report something about ``field`` in all documents; only the first report per code and
+        field is kept.
+        """
         one = finding(code, self.source.name, message, place or self.place, field, **changed)
         self._general.setdefault((code, field), one)
 
-    def count(self, code: str, document: Document, message: str, field: str = "", place: Place | None = None) -> None:
-        """Count one document that breaks the rule ``code``; the ``message`` and ``place`` of the first are kept."""
+    def count(
+        self,
+        code: str,
+        document: Document,
+        message: str,
+        field: str = "",
+        place: Place | None = None,
+    ) -> None:
+        """Count one document that breaks the rule ``code``; the ``message`` and ``place`` of the
+        first are kept.
+        """
         _, _, documents = self._counts.setdefault((code, field), (message, place or self.place, {}))
         documents[str(document.get("sample_id", "(no id)"))] = None
 
     def findings(self) -> list[Finding]:
-        """All findings; a defect of documents that were all reported for another task is not among them."""
+        """All findings; a defect of documents that were all reported for another task is not among
+        them.
+        """
         counts = []
         for (code, field), (message, place, documents) in self._counts.items():
             first = shortened(next(iter(documents)), 120)
-            sentence = f"{len(documents):,} of {self.documents:,} documents, first {first!r}: {message}"
+            sentence = (
+                f"{len(documents):,} of {self.documents:,} documents, first {first!r}: {message}"
+            )
             counts.append(finding(code, self.source.name, sentence, place, field))
         return [*self._findings, *counts, *self._general.values()]
 
@@ -94,15 +117,25 @@ def _check_fields(document: Document, benchmark: Benchmark, report: TaskReport) 
         texts, expected = ([value], "text") if field in _TEXTS else (value, "a list of files")
         if field not in document:
             state = "missing"
-        elif not isinstance(texts, (list, tuple)) or not all(isinstance(text, str) for text in texts):
+        elif not isinstance(texts, (list, tuple)) or not all(
+            isinstance(text, str) for text in texts
+        ):
             state = shown(value)
         else:
             state = "" if field == "abstention" or "".join(texts).strip() else "empty"
         if state and (field != "question" or field in document):
-            code = {"target": "MT308", "media": "MT317"}.get(field, "MT304") if state == "empty" else "MT304"
+            code = (
+                {"target": "MT308", "media": "MT317"}.get(field, "MT304")
+                if state == "empty"
+                else "MT304"
+            )
             report.count(code, document, f"`{field}` is {state}, expected {expected}", field)
     target = document.get("target")
-    if isinstance(target, str) and benchmark.doubt is not None and (why := benchmark.doubt(document)):
+    if (
+        isinstance(target, str)
+        and benchmark.doubt is not None
+        and (why := benchmark.doubt(document))
+    ):
         report.count("MT325", document, why, "target")
     try:
         json.dumps(document, allow_nan=False, ensure_ascii=False).encode()
@@ -119,11 +152,17 @@ def _check_options(document: Document, benchmark: Benchmark, report: TaskReport)
     if empty:
         report.count("MT316", document, f"option {empty[0]} is empty, expected text")
     elif len(options) > 1 and len(set(texts)) == 1:
-        report.count("MT312", document, f"all options are {shown(texts[0])}, expected different ones")
+        report.count(
+            "MT312", document, f"all options are {shown(texts[0])}, expected different ones"
+        )
     else:
-        names: dict[str, str] = {}  # by text without marks, except for those that make another option
+        names: dict[
+            str, str
+        ] = {}  # by text without marks, except for those that make another option
         for (name, _), text in zip(options, texts, strict=True):
-            bare = folded("".join(one if one.isalnum() or one in "+-<>=/%" else " " for one in text))
+            bare = folded(
+                "".join(one if one.isalnum() or one in "+-<>=/%" else " " for one in text)
+            )
             if names.setdefault(bare, name) != name:
                 message = f"options {names[bare]} and {name} are nearly equal ({shown(text)})"
                 report.count("MT313", document, message)
@@ -147,8 +186,9 @@ def _check_options(document: Document, benchmark: Benchmark, report: TaskReport)
 
 
 def _check_among_each_other(documents: Documents, benchmark: Benchmark, report: TaskReport) -> None:
-    """Ids are unique; each prompt with its media occurs once, and has one answer; each field has one type, because the
-    harness keeps documents in a table with one type per column."""
+    """Ids are unique; each prompt with its media occurs once, and has one answer; each field has
+    one type, because the harness keeps documents in a table with one type per column.
+    """
     numbers: dict[str, int] = {}
     prompts: dict[str, Document] = {}
     types: dict[str, tuple[str, object]] = {}
@@ -157,8 +197,15 @@ def _check_among_each_other(documents: Documents, benchmark: Benchmark, report: 
         if earlier != number:
             message = f"documents {earlier} and {number} have the same `sample_id`"
             report.count("MT305", document, message, "sample_id")
-        fields = [*sorted(benchmark.visible_fields & set(document)), "media", "frames", "prompt_template"]
-        first = prompts.setdefault(repr([(field, document.get(field)) for field in fields]), document)
+        fields = [
+            *sorted(benchmark.visible_fields & set(document)),
+            "media",
+            "frames",
+            "prompt_template",
+        ]
+        first = prompts.setdefault(
+            repr([(field, document.get(field)) for field in fields]), document
+        )
         message = f"question, options and media are those of {shown(first.get('sample_id'))}"
         if first is not document and first.get("target") == document.get("target"):
             report.count("MT306", document, message)
@@ -166,15 +213,22 @@ def _check_among_each_other(documents: Documents, benchmark: Benchmark, report: 
             report.count("MT319", document, f"{message}, the answer is not")
         for field, value in document.items():
             if value is not None:
-                kind = next((word for word, kinds in _KINDS.items() if isinstance(value, kinds)), type(value).__name__)
+                kind = next(
+                    (word for word, kinds in _KINDS.items() if isinstance(value, kinds)),
+                    type(value).__name__,
+                )
                 known, name = types.setdefault(field, (kind, document.get("sample_id")))
                 if known != kind:
-                    message = f"`{field}` is a {kind}, but a {known} in {shown(name)}, expected one type"
+                    message = (
+                        f"`{field}` is a {kind}, but a {known} in {shown(name)}, expected one type"
+                    )
                     report.count("MT322", document, message, field)
 
 
 def options_of(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Name and text of each option: by letter (``choices``) or by number (``options``); none for open questions."""
+    """Name and text of each option: by letter (``choices``) or by number (``options``); none for
+    open questions.
+    """
     choices, options = document.get("choices"), document.get("options")
     if isinstance(choices, Mapping):
         return [(str(key), str(text)) for key, text in choices.items() if text is not None]
@@ -186,7 +240,8 @@ def options_of(document: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _check_bias(documents: Documents, report: TaskReport) -> None:
     """Report if the position or length of the correct options gives them away.
 
-    Positions are tested for uniformity with Pearson's chi-square test; a streaming item counts once.
+    Positions are tested for uniformity with Pearson's chi-square test; a streaming item counts
+    once.
     """
     from scipy.stats import chisquare
 
@@ -198,21 +253,30 @@ def _check_bias(documents: Documents, report: TaskReport) -> None:
         answer = target if by_letter else folded(target)
         if len(options) > 1 and answer in names:
             question = question_of(document) or document.get("item_id", document.get("sample_id"))
-            once.setdefault(str(question), ([len(text) for _, text in options], names.index(answer)))
+            once.setdefault(
+                str(question), ([len(text) for _, text in options], names.index(answer))
+            )
     rows = list(once.values())
     if len(rows) < ENOUGH:
         return
     positions = range(max(len(lengths) for lengths, _ in rows))
     counts = [sum(right == position for _, right in rows) for position in positions]
-    expected = [sum(1 / len(lengths) for lengths, _ in rows if position < len(lengths)) for position in positions]
+    expected = [
+        sum(1 / len(lengths) for lengths, _ in rows if position < len(lengths))
+        for position in positions
+    ]
     probability = float(chisquare(counts, expected).pvalue)
     if probability < UNLIKELY:
-        spread = ", ".join(f"{count} at {position}" for position, count in enumerate(counts, start=1))
+        spread = ", ".join(
+            f"{count} at {position}" for position, count in enumerate(counts, start=1)
+        )
         message = f"correct answers of {len(rows):,} questions are {spread}, p = {probability:.1g} for a uniform spread"
         report.say("MT314", message)
     longest = sum(own[right] == max(own) and own.count(max(own)) == 1 for own, right in rows)
     if longest > LONGEST_SHARE * len(rows):
-        message = f"the correct answer is the longest option in {longest:,} of {len(rows):,} questions"
+        message = (
+            f"the correct answer is the longest option in {longest:,} of {len(rows):,} questions"
+        )
         report.say("MT315", f"{message}, expected at most {LONGEST_SHARE:.0%}")
 
 
@@ -222,7 +286,9 @@ def folded(text: str) -> str:
 
 
 def check_data(prepared: Prepared, decode: bool) -> list[Finding]:
-    """Findings about records and media files, which are compared by size or, to ``decode`` them, by checksum."""
+    """Findings about records and media files, which are compared by size or, to ``decode`` them, by
+    checksum.
+    """
     manifest, name = prepared.manifest, prepared.manifest.benchmark
     try:
         missing = prepared.changed_media() if decode else prepared.missing_media()
@@ -231,21 +297,31 @@ def check_data(prepared: Prepared, decode: bool) -> list[Finding]:
         return [finding("MT401", str(prepared.directory), str(error))]
     fix = f"restore it, or prepare again: {get_benchmark(name).prepare}"
     message = "missing or changed since the data were prepared"
-    findings = [finding("MT402", str(prepared.media_path(file)), message, fix=fix) for file in missing]
+    findings = [
+        finding("MT402", str(prepared.media_path(file)), message, fix=fix) for file in missing
+    ]
     if failed(findings):
         return findings
     if manifest.references_only:
-        findings.append(finding("MT402", name, "only references were prepared: no media to check", severity="note"))
+        findings.append(
+            finding(
+                "MT402", name, "only references were prepared: no media to check", severity="note"
+            )
+        )
     findings += [finding("MT404", name, difference) for difference in manifest.differences]
     left_out = manifest.excluded.items()
-    return [*findings, *(finding("MT405", name, f"{number:,} records ({reason})") for reason, number in left_out)]
+    return [
+        *findings,
+        *(finding("MT405", name, f"{number:,} records ({reason})") for reason, number in left_out),
+    ]
 
 
 class MediaCheck:
-    """Checks the pictures of a benchmark's documents, each once, and that windows show no frame after their end.
+    """Checks the pictures of a benchmark's documents, each once, and that windows show no frame
+    after their end.
 
-    It does not trust the prepared data: it rereads the timestamps from the video, and takes the frames from the
-    messages that an adapter would get. Without ``decode`` no picture is read.
+    It does not trust the prepared data: it rereads the timestamps from the video, and takes the
+    frames from the messages that an adapter would get. Without ``decode`` no picture is read.
     """
 
     def __init__(self, prepared: Prepared, decode: bool) -> None:
@@ -265,7 +341,11 @@ class MediaCheck:
         except MediaError as error:
             report.count("MT402", document, str(error), str(error))
         except Exception as error:  # documents may be another package's
-            message = f"its window cannot be read ({first_line(error)})" if is_window else first_line(error)
+            message = (
+                f"its window cannot be read ({first_line(error)})"
+                if is_window
+                else first_line(error)
+            )
             report.count("MT330" if is_window else "MT402", document, message)
 
     def _window(self, doc: Document, template: str) -> Iterator[str]:

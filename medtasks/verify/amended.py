@@ -1,8 +1,9 @@
-"""Samples whose lines in a result directory are not what is computed here: which fields differ, and the samples to show
-in their place.
+"""Samples whose lines in a result directory are not what is computed here: which fields differ, and
+the samples to show in their place.
 
-A directory may claim any reference and any score. Rankings never read them; with this, pages and exports show the
-samples as they are scored here, too. Of an honest run nothing differs, so nothing is stored twice.
+A directory may claim any reference and any score. Rankings never read them; with this, pages and
+exports show the samples as they are scored here, too. Of an honest run nothing differs, so nothing
+is stored twice.
 """
 
 from __future__ import annotations
@@ -55,15 +56,18 @@ class Amendments:
         return [*self._by_field.values()]
 
     def packed(self) -> bytes:
-        """The differing samples as they are scored here: compressed lines of JSON; empty if there are none."""
+        """The differing samples as they are scored here: compressed lines of JSON; empty if there
+        are none.
+        """
         if not self._packed:
             return b""
         return b"".join((*self._packed, self._packer.flush()))
 
 
 def samples_as_scored(file: SampleFile, packed: bytes) -> Iterator[Sample]:
-    """The samples of a task as they are scored here: those in the ``file`` of the directory, with the ``packed`` ones
-    of `RunRecord.amended` in their places."""
+    """The samples of a task as they are scored here: those in the ``file`` of the directory, with
+    the ``packed`` ones of `RunRecord.amended` in their places.
+    """
     lines = zlib.decompress(packed).splitlines() if packed else []
     amended = {sample.sample_id: sample for sample in map(Sample.model_validate_json, lines)}
     for sample in file:
@@ -82,7 +86,9 @@ def _differing(submitted: Sample, scored: Sample) -> Iterator[FieldValues]:
             yield field, found, expected
 
 
-def _differing_keys(field: str, found: Mapping[str, Any], expected: Mapping[str, Any]) -> Iterator[FieldValues]:
+def _differing_keys(
+    field: str, found: Mapping[str, Any], expected: Mapping[str, Any]
+) -> Iterator[FieldValues]:
     for key in dict.fromkeys((*found, *expected)):
         if key not in found or key not in expected or found[key] != expected[key]:
             yield f"{field}.{key}", found.get(key), expected.get(key)

@@ -1,6 +1,7 @@
 """A run's responses scored by the data and rules of this machine, and kept in the user's cache.
 
-Responses and verdicts are taken from the run; all else is worked out here (`medtasks.verify.verification`).
+Responses and verdicts are taken from the run; all else is worked out here
+(`medtasks.verify.verification`).
 """
 
 from __future__ import annotations
@@ -42,11 +43,13 @@ def scored_record(
     own: bool = False,
     whole: bool = False,
 ) -> RunRecord:
-    """The run with this manifest and these samples, scored from its responses by the data and rules of this machine.
+    """The run with this manifest and these samples, scored from its responses by the data and rules
+    of this machine.
 
-    With ``own``, learned metrics are computed with their models, and verdicts scored under the rubrics with which they
-    were made: for a run that its owner scores. Otherwise learned metrics are taken as submitted, with a note, and only
-    verdicts under installed rubrics count. With ``whole``, the run has its samples.
+    With ``own``, learned metrics are computed with their models, and verdicts scored under the
+    rubrics with which they were made: for a run that its owner scores. Otherwise learned metrics
+    are taken as submitted, with a note, and only verdicts under installed rubrics count. With
+    ``whole``, the run has its samples.
 
     Raises:
         UsageError: none of its tasks is installed.
@@ -77,10 +80,15 @@ def scored_record(
         for part, made in submitted.parts(samples[task]):
             for before, after in zip(part, made, strict=True):
                 amendments.add(before, after)
-                old, new = ({"filtered": one.filtered, "status": one.status, **one.scores} for one in (before, after))
+                old, new = (
+                    {"filtered": one.filtered, "status": one.status, **one.scores}
+                    for one in (before, after)
+                )
                 for what in dict.fromkeys((*old, *new)) if old != new else ():
                     if old.get(what) != new.get(what):
-                        changes.append(Change(task, before.sample_id, what, old.get(what), new.get(what)))
+                        changes.append(
+                            Change(task, before.sample_id, what, old.get(what), new.get(what))
+                        )
             tables.add(task, made)
             if kept_whole:
                 again.extend(made)
@@ -104,29 +112,49 @@ def scored_record(
     )
 
 
-def _verified(run: RunRecord, tasks: Sequence[SubmittedTask], notes: Sequence[str] = ()) -> RunRecord:
+def _verified(
+    run: RunRecord, tasks: Sequence[SubmittedTask], notes: Sequence[str] = ()
+) -> RunRecord:
     """The scored run without its samples, with what was found out about its tasks."""
-    manifest = run.manifest.model_copy(update={"tasks": {one.spec.name: one.facts_now for one in tasks}})
-    pairs = {name: spec.metadata.compare_with for name, spec in load_specs().items() if spec.metadata.compare_with}
+    manifest = run.manifest.model_copy(
+        update={"tasks": {one.spec.name: one.facts_now for one in tasks}}
+    )
+    pairs = {
+        name: spec.metadata.compare_with
+        for name, spec in load_specs().items()
+        if spec.metadata.compare_with
+    }
     for name in dict.fromkeys((*pairs, *pairs.values())):
         spec, leaves = load_spec(name), leaf_tasks(name)
-        if spec.kind == "group" and not spec.benchmark.repeatable and {*leaves} <= {*manifest.tasks}:
+        if (
+            spec.kind == "group"
+            and not spec.benchmark.repeatable
+            and {*leaves} <= {*manifest.tasks}
+        ):
             run.tables.of(name, leaves)  # made of samples, which are not kept
     signed, shown = {}, {}
     for name, scores in run.scores.items():
         members = manifest.groups.get(name, (name,))
         of = [one for one in tasks if one.spec.name in members]
         table = run.tables.of(name, members)
-        ids = [sample for row in np.flatnonzero(table.complete).tolist() for sample in table.samples[row]]
+        ids = [
+            sample
+            for row in np.flatnonzero(table.complete).tolist()
+            for sample in table.samples[row]
+        ]
         scored = {metric: score.signature for metric, score in scores.metrics.items()}
-        signed[name] = signatures(manifest, name, scored, ids, frozenset[str]().union(*(one.submitted for one in of)))
+        signed[name] = signatures(
+            manifest, name, scored, ids, frozenset[str]().union(*(one.submitted for one in of))
+        )
         if any(one.submitted or one.outcome.outcome != "verified" for one in of):
             for metric in scores.metrics:
                 require_statistics(metric, table.column(metric).statistics[table.complete])
     for one in tasks:
         benchmark = one.spec.benchmark
         if benchmark.timeline is not None:
-            items = joined_items(benchmark, [sample.view() for sample in run.samples[one.spec.name]]).items
+            items = joined_items(
+                benchmark, [sample.view() for sample in run.samples[one.spec.name]]
+            ).items
             shown[one.spec.name] = timelines(one.spec.name, items, benchmark.timeline)
     verification = {one.spec.name: one.outcome for one in tasks}
     return replace(
@@ -138,7 +166,11 @@ def _verified(run: RunRecord, tasks: Sequence[SubmittedTask], notes: Sequence[st
         verification=verification,
         responses={one.spec.name: one.responses for one in tasks if one.responses},
         questions={one.spec.name: one.questions for one in tasks if one.questions},
-        notes=(*notes, *(note for one in tasks for note in one.notes), *verification_notes(verification)),
+        notes=(
+            *notes,
+            *(note for one in tasks for note in one.notes),
+            *verification_notes(verification),
+        ),
     )
 
 
@@ -169,9 +201,15 @@ def _contradictions(manifest: RunManifest, samples: Set[str]) -> Iterator[str]:
 
 
 def _installed_part(manifest: RunManifest, folder: str) -> tuple[RunManifest, list[str]]:
-    """The manifest without the tasks and groups that are not installed (and their data), and the names of these."""
+    """The manifest without the tasks and groups that are not installed (and their data), and the
+    names of these.
+    """
     specs = load_specs()
-    tasks = {name: one for name, one in manifest.tasks.items() if name in specs and specs[name].kind == "task"}
+    tasks = {
+        name: one
+        for name, one in manifest.tasks.items()
+        if name in specs and specs[name].kind == "task"
+    }
     groups = {
         name: members
         for name, members in manifest.groups.items()
@@ -180,7 +218,9 @@ def _installed_part(manifest: RunManifest, folder: str) -> tuple[RunManifest, li
     left_out = sorted({*manifest.tasks, *manifest.groups} - {*tasks, *groups})
     if not tasks:
         names = ", ".join(left_out)
-        raise UsageError(f"{folder}: no installed package has its tasks ({names}); install the one that does.")
+        raise UsageError(
+            f"{folder}: no installed package has its tasks ({names}); install the one that does."
+        )
     for task, one in tasks.items():
         if one.benchmark != (benchmark := specs[task].metadata.benchmark):
             field = f"manifest.json: field `tasks.{task}.benchmark`"
@@ -194,8 +234,11 @@ def _installed_part(manifest: RunManifest, folder: str) -> tuple[RunManifest, li
     return manifest.model_copy(update={"tasks": tasks, "groups": groups, "data": data}), left_out
 
 
-def with_documents_of_data(manifest: RunManifest, samples: Mapping[str, list[Sample]]) -> dict[str, list[Sample]]:
-    """The samples of a directory with the documents of the data prepared here: judges are asked with their references.
+def with_documents_of_data(
+    manifest: RunManifest, samples: Mapping[str, list[Sample]]
+) -> dict[str, list[Sample]]:
+    """The samples of a directory with the documents of the data prepared here: judges are asked
+    with their references.
 
     Samples of tasks that are not installed, and of data that are not prepared, stay as they are.
 
@@ -205,7 +248,9 @@ def with_documents_of_data(manifest: RunManifest, samples: Mapping[str, list[Sam
     replaced = dict(samples)
     for task in manifest.tasks.keys() & samples.keys() & load_specs().keys():
         submitted = SubmittedTask(task, manifest, own=True)
-        replaced[task] = [sample for _, of_data in submitted.checked(batches(samples[task])) for sample in of_data]
+        replaced[task] = [
+            sample for _, of_data in submitted.checked(batches(samples[task])) for sample in of_data
+        ]
     forget_documents()
     return replaced
 
@@ -221,12 +266,15 @@ def is_known_as_scored(folder: Path, store: RunStore) -> bool:
 
 
 def keep_finished(folder: Path, run: RunRecord, store: RunStore) -> None:
-    """Keep a run that was scored here and written to ``folder`` just now, as it would be read from there.
+    """Keep a run that was scored here and written to ``folder`` just now, as it would be read from
+    there.
 
     A run that needs a word about what was verified is left to whoever reads it.
     """
     with contextlib.suppress(Exception):  # the run is finished, and scored again when it is read
-        manifest, _ = _installed_part(read_manifest(folder), folder.name)  # in the order in which it is read
+        manifest, _ = _installed_part(
+            read_manifest(folder), folder.name
+        )  # in the order in which it is read
         rubrics, others = installed_rubrics(manifest.judge)
         manifest = manifest.model_copy(update={"judge": rubrics})
         tasks, as_data = [], True
@@ -250,7 +298,9 @@ def keep_finished(folder: Path, run: RunRecord, store: RunStore) -> None:
 
 def keep_written(folder: Path, run: RunRecord, store: RunStore) -> None:
     """Keep the scored run under the content of the directory to which it was written, too."""
-    if not run.mode and run.notes == (*verification_notes(run.verification),):  # else it reads otherwise
+    if not run.mode and run.notes == (
+        *verification_notes(run.verification),
+    ):  # else it reads otherwise
         source = RunFolder(folder)
         kept = replace(run.rescored, changes=(), differences=(), amended={})
         store.keep(store.key_of(source.content, *source.contains()), kept)

@@ -1,4 +1,5 @@
-"""Kept tables and scored runs: archives in the user's cache, under a hash of everything that they depend on.
+"""Kept tables and scored runs: archives in the user's cache, under a hash of everything that they
+depend on.
 
 Their members have no time (that of a `ZipInfo` is 1980), as a clock may be earlier than archives
 can record. They are not kept in result directories, because a recipient could not tell whether a
@@ -47,11 +48,15 @@ class TableStore:
     folder: Path | None
 
     def __post_init__(self) -> None:
-        if self.folder is not None:  # entries may only be read from now on, and no write would remove it
+        if (
+            self.folder is not None
+        ):  # entries may only be read from now on, and no write would remove it
             remove_abandoned(self.folder)
 
     def read(self, key: str) -> tuple[Any, Mapping[str, ItemTable]] | None:
-        """The entry for ``key``, whose columns are decoded on access; None if it is absent or damaged."""
+        """The entry for ``key``, whose columns are decoded on access; None if it is absent or
+        damaged.
+        """
         if self.folder is None:
             return None
         try:
@@ -62,10 +67,15 @@ class TableStore:
             return None
 
     def write(
-        self, key: str, content: Any, tables: Mapping[str, ItemTable], files: Mapping[str, bytes] | None = None
+        self,
+        key: str,
+        content: Any,
+        tables: Mapping[str, ItemTable],
+        files: Mapping[str, bytes] | None = None,
     ) -> None:
-        """Cache ``tables``, ``files`` and ``content``, which is plain JSON; does nothing if the directory cannot be
-        written."""
+        """Cache ``tables``, ``files`` and ``content``, which is plain JSON; does nothing if the
+        directory cannot be written.
+        """
         if self.folder is None:
             return
         with contextlib.suppress(OSError):
@@ -89,25 +99,34 @@ class TableStore:
             with ZipFile(self.folder / f"{key}.zip") as archive:
                 return archive.read(name)
         except (OSError, KeyError, BadZipFile) as error:
-            raise DataError(f"{self.folder}: an entry of the cache was removed; repeat the command.") from error
+            raise DataError(
+                f"{self.folder}: an entry of the cache was removed; repeat the command."
+            ) from error
 
     def keep_newest(self, count: int) -> None:
         """Remove all but the newest ``count`` entries."""
         if self.folder is not None:
-            for path in sorted(self.folder.glob("*.zip"), key=lambda path: path.stat().st_mtime_ns)[:-count]:
+            for path in sorted(self.folder.glob("*.zip"), key=lambda path: path.stat().st_mtime_ns)[
+                :-count
+            ]:
                 path.unlink(missing_ok=True)
 
 
 def code_hash(*further: Path) -> str:
-    """A hash of everything that scores depend on except samples: versions, code, task files, rubrics and templates.
+    """A hash of everything that scores depend on except samples: versions, code, task files,
+    rubrics and templates.
 
-    ``further`` are directories with more code, pages and their assets: an editable install has some of ours outside the
-    package's directory.
+    ``further`` are directories with more code, pages and their assets: an editable install has some
+    of ours outside the package's directory.
     """
     packages = task_packages()
     digest = hashlib.sha256(canonical_json([versions(), [one.owner for one in packages]]).encode())
     ours = Path(medtasks.__file__).parent
-    theirs = [folder for package in packages for folder in (package.tasks.parent, package.rubrics, package.templates)]
+    theirs = [
+        folder
+        for package in packages
+        for folder in (package.tasks.parent, package.rubrics, package.templates)
+    ]
     for folder in dict.fromkeys((*overlay(), ours, *theirs, *further)):
         for path in sorted(folder.rglob("*")):
             if path.suffix in _CODE:
@@ -118,8 +137,8 @@ def code_hash(*further: Path) -> str:
 class RunStore(TableStore):
     """Scored runs.
 
-    The key of a run is a hash of its content, of all code, task files and rubrics, of the metrics' signatures and of
-    what keeps them from being computed here, and of the prepared data.
+    The key of a run is a hash of its content, of all code, task files and rubrics, of the metrics'
+    signatures and of what keeps them from being computed here, and of the prepared data.
     """
 
     @cached_property
@@ -128,15 +147,25 @@ class RunStore(TableStore):
 
     def key(self, *texts: str) -> str:
         """A hash of the texts and of all that scores depend on except results."""
-        return hashlib.sha256("\0".join((self._rules, *texts)).encode("utf-8", "surrogatepass")).hexdigest()
+        return hashlib.sha256(
+            "\0".join((self._rules, *texts)).encode("utf-8", "surrogatepass")
+        ).hexdigest()
 
     def key_of(self, content: str, tasks: Collection[str], miniature: Mapping[str, bool]) -> str:
-        """The key of a run, from a hash of everything in it that scores depend on, the names of its tasks, and by
-        benchmark whose data it names whether they are miniature data; empty if nothing is kept."""
+        """The key of a run, from a hash of everything in it that scores depend on, the names of its
+        tasks, and by benchmark whose data it names whether they are miniature data; empty if
+        nothing is kept.
+        """
         if self.folder is None:
             return ""
-        specs = [spec for name, spec in load_specs().items() if spec.kind == "task" and name in tasks]
-        metrics = {name: get_metric(name) for spec in specs for name in (*spec.scores, *spec.metadata.learned)}
+        specs = [
+            spec for name, spec in load_specs().items() if spec.kind == "task" and name in tasks
+        ]
+        metrics = {
+            name: get_metric(name)
+            for spec in specs
+            for name in (*spec.scores, *spec.metadata.learned)
+        }
         state = {name: (one.signature, one.unavailable()) for name, one in sorted(metrics.items())}
         names = sorted({*miniature, *(one.metadata.benchmark for one in specs)})
         data = dict.fromkeys(names, "mini")  # made from the code
@@ -150,10 +179,14 @@ class RunStore(TableStore):
 
     def knows(self, key: str) -> bool:
         """Whether there is an entry for the board, if it is not damaged."""
-        return self.folder is not None and any((self.folder / f"{key}{end}.zip").is_file() for end in ("", "submitted"))
+        return self.folder is not None and any(
+            (self.folder / f"{key}{end}.zip").is_file() for end in ("", "submitted")
+        )
 
     def read_run(self, key: str, *, own: bool) -> RunRecord | None:
-        """The run that was kept under the key, as it is scored with ``own``; None if there is none."""
+        """The run that was kept under the key, as it is scored with ``own``; None if there is
+        none.
+        """
         for mode in ("", "own" if own else "submitted"):
             if (found := self.read(entry := f"{key}{mode}")) is not None:
                 kept, tables = found
@@ -170,7 +203,9 @@ class RunStore(TableStore):
         if self.folder is not None and not run.problems:
             content = _RUNS.dump_python(run, mode="json", exclude={"samples", "made", "amended"})
             files = {f"{task}.amended": packed for task, packed in run.amended.items()}
-            self.write(f"{key}{run.mode}", {**content, "amended": [*run.amended]}, run.tables.made, files)
+            self.write(
+                f"{key}{run.mode}", {**content, "amended": [*run.amended]}, run.tables.made, files
+            )
 
 
 def user_store() -> RunStore:
@@ -187,11 +222,16 @@ _ROWS = ("items", "tasks", "clusters", "samples")
 
 def compressed(run: RunRecord) -> RunRecord:
     """The run as it is read from the cache, with compressed columns."""
-    return replace(run, made=RunTables({}, {name: _table(_file(table)) for name, table in run.tables.made.items()}))
+    return replace(
+        run,
+        made=RunTables({}, {name: _table(_file(table)) for name, table in run.tables.made.items()}),
+    )
 
 
 def _file(table: ItemTable) -> bytes:
-    """The table as a NumPy archive, without what is only needed for scoring; columns have statistics and states."""
+    """The table as a NumPy archive, without what is only needed for scoring; columns have
+    statistics and states.
+    """
     fields = {
         "benchmark": table.benchmark.name,
         "complete": int(np.count_nonzero(table.complete)),  # the others are the last ones
@@ -213,7 +253,9 @@ def _file(table: ItemTable) -> bytes:
 
         write(_FIELDS, json.dumps(fields))
 
-        for number, column in enumerate(chain(table.columns.values(), (one for _, one in table.reduced.values()))):
+        for number, column in enumerate(
+            chain(table.columns.values(), (one for _, one in table.reduced.values()))
+        ):
             for kind in _KINDS:
                 add(f"{kind} {number}", getattr(column, kind))
         for number, (rows, _) in enumerate(table.reduced.values(), len(table.columns)):

@@ -1,7 +1,7 @@
 """What a submission's responses and verdicts give by the data and the rules of this machine.
 
-A submission is its responses: documents, prompts, extracted answers, statistics and scores are made here, by the same
-functions as in a run. So nothing can be forged but responses and verdicts.
+A submission is its responses: documents, prompts, extracted answers, statistics and scores are made
+here, by the same functions as in a run. So nothing can be forged but responses and verdicts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,14 @@ from medtasks.data.store import open_prepared
 from medtasks.metrics.base import Array
 from medtasks.metrics.learned import LEARNED
 from medtasks.metrics.registry import get_metric, is_ours, unit_of
-from medtasks.runs.manifest import DataFacts, RubricFacts, RunManifest, TaskFacts, filter_versions, protocol_hash
+from medtasks.runs.manifest import (
+    DataFacts,
+    RubricFacts,
+    RunManifest,
+    TaskFacts,
+    filter_versions,
+    protocol_hash,
+)
 from medtasks.runs.record import Verification
 from medtasks.runs.samples import Outcome, Sample, SampleFile, lacks_texts
 from medtasks.runs.scored import has_models, scored_samples, with_learned_metrics
@@ -47,17 +54,21 @@ T = TypeVar("T")
 
 UNSCORED = "scores are taken as submitted, because they cannot be computed here"
 """In notes on tasks that could be scored again on another machine, or after data were prepared."""
-NO_RESPONSES = "claimed: it has no prompts and responses, so its scores cannot be computed from them"
+NO_RESPONSES = (
+    "claimed: it has no prompts and responses, so its scores cannot be computed from them"
+)
 
 
 class SubmittedTask:
-    """One task of a run, as it is scored here; what was found out about it is complete after :meth:`parts`.
+    """One task of a run, as it is scored here; what was found out about it is complete after
+    :meth:`parts`.
 
-    With ``own``, learned metrics are computed with their models, and nothing that was submitted is used; otherwise the
-    submitted values of learned metrics, and of those that this machine cannot compute, are kept: ``submitted`` names
-    them. ``either`` is whether ``own`` makes no difference. ``responses`` is a hash of all responses, to find copies,
-    ``outcomes`` are those of the samples scored so far. ``questions`` are hashes of the documents by sample id, if they
-    are those of the directory.
+    With ``own``, learned metrics are computed with their models, and nothing that was submitted is
+    used; otherwise the submitted values of learned metrics, and of those that this machine cannot
+    compute, are kept: ``submitted`` names them. ``either`` is whether ``own`` makes no difference.
+    ``responses`` is a hash of all responses, to find copies, ``outcomes`` are those of the samples
+    scored so far. ``questions`` are hashes of the documents by sample id, if they are those of the
+    directory.
     """
 
     def __init__(self, task: str, manifest: RunManifest, *, own: bool) -> None:
@@ -75,7 +86,11 @@ class SubmittedTask:
         self.either = not has_models(self.spec)
         self._known: Mapping[str, tuple[Mapping[str, Any], str]] | None = None
         learned = {*self.spec.metadata.learned}
-        absent = {one for one in {*self.spec.metrics} - learned if get_metric(one).unavailable() is not None}
+        absent = {
+            one
+            for one in {*self.spec.metrics} - learned
+            if get_metric(one).unavailable() is not None
+        }
         self._claimable = frozenset(learned | absent)
         self._claimed: set[str] = set()
         self._responses: dict[str, str] = {}  # a hash of each sample's, by sample id
@@ -83,12 +98,14 @@ class SubmittedTask:
         self._other_prompts: list[str] = []
         self._prompts = True
 
-    def parts(self, samples: Sequence[Sample] | SampleFile) -> Iterator[tuple[list[Sample], list[Sample]]]:
+    def parts(
+        self, samples: Sequence[Sample] | SampleFile
+    ) -> Iterator[tuple[list[Sample], list[Sample]]]:
         """The samples in parts, each as submitted and as scored now; few are in memory at a time.
 
         Raises:
-            DataError: the samples are not those that the manifest describes, do not have the task's number of
-                responses, or cannot be scored.
+            DataError: the samples are not those that the manifest describes, do not have the task's
+                number of responses, or cannot be scored.
         """
         for submitted, part in self.checked(in_parts(self.spec, samples)):
             made = part
@@ -107,8 +124,12 @@ class SubmittedTask:
             self.outcomes += [sample.outcome for sample in made]
             yield submitted, made
 
-    def checked(self, parts: Iterable[Sequence[Sample]]) -> Iterator[tuple[list[Sample], list[Sample]]]:
-        """Parts as submitted and with the documents of the data, not scored; raises as :meth:`parts`."""
+    def checked(
+        self, parts: Iterable[Sequence[Sample]]
+    ) -> Iterator[tuple[list[Sample], list[Sample]]]:
+        """Parts as submitted and with the documents of the data, not scored; raises as
+        :meth:`parts`.
+        """
         for number, part in enumerate(parts):
             submitted = ordered = sorted(part, key=lambda sample: sample.sample_id)
             if number == 0 and lacks_texts(ordered):
@@ -116,31 +137,40 @@ class SubmittedTask:
             elif number == 0:
                 try:
                     self._known = _from_data_here(_known, self.spec.name, self._manifest)
-                except MachineError:  # the gold answers of the directory must not take the place of damaged ones
+                except (
+                    MachineError
+                ):  # the gold answers of the directory must not take the place of damaged ones
                     raise
                 except MedtasksError as error:
                     self.outcome = Verification("unverifiable", first_line(error).rstrip("."))
             self._require_own_samples(ordered)
             if not self.outcome.claimed:
                 ordered = self._with_local_documents(ordered)
-                self._claimed |= {name for one in ordered for name in one.statistics} & self._claimable
+                self._claimed |= {
+                    name for one in ordered for name in one.statistics
+                } & self._claimable
             yield submitted, ordered
         self._conclude()
 
     def _require_own_samples(self, samples: Sequence[Sample]) -> None:
-        """Refuse samples that are not those that the manifest describes, or with another number of responses: it is the
-        task's, unless the harness was run with ``--repeats``."""
+        """Refuse samples that are not those that the manifest describes, or with another number of
+        responses: it is the task's, unless the harness was run with ``--repeats``.
+        """
         task = self.spec.name
         option = changed_options(self._manifest.settings).get("repeats")
         number = option if isinstance(option, int) else self.spec.repeats
         number = 1 if self._manifest.is_imported else int(number)
-        fields = () if self.outcome.reason == NO_RESPONSES else ("responses", "failed", "probabilities")
+        fields = (
+            () if self.outcome.reason == NO_RESPONSES else ("responses", "failed", "probabilities")
+        )
         for sample in samples:
             place = f"{self._place}: sample {sample.sample_id}"
             if sample.sample_id in self._responses:
                 raise DataError(f"{place} is duplicated, expected once; run again.")
             if sample.task != task:
-                raise DataError(f"{place}: field `task` is {sample.task!r}, expected {task!r}; restore the file.")
+                raise DataError(
+                    f"{place}: field `task` is {sample.task!r}, expected {task!r}; restore the file."
+                )
             for field in fields:
                 found = len(getattr(sample, field))
                 if found != number and (found or field == "responses"):
@@ -151,12 +181,19 @@ class SubmittedTask:
             self._responses[sample.sample_id] = short_hash("\0".join(sample.responses))
 
     def _with_local_documents(self, samples: Sequence[Sample]) -> list[Sample]:
-        """The samples with the documents of the data, whose prompts are compared with those that the documents give."""
+        """The samples with the documents of the data, whose prompts are compared with those that
+        the documents give.
+        """
         if self._known is None:
             for sample in samples:
-                self.questions[sample.sample_id] = short_hash(canonical_json(sample.whole_document()))
+                self.questions[sample.sample_id] = short_hash(
+                    canonical_json(sample.whole_document())
+                )
             return [*samples]
-        own = not changed_options(self._manifest.settings) and self._facts.prompt_hash == self.spec.prompt_hash
+        own = (
+            not changed_options(self._manifest.settings)
+            and self._facts.prompt_hash == self.spec.prompt_hash
+        )
         found = []
         for one in samples:
             if one.sample_id not in self._known:
@@ -181,13 +218,19 @@ class SubmittedTask:
                 f"and `failed` of `tasks.{task}` in manifest.json; restore the file."
             )
         if self._known is not None:
-            asked = max(self._facts.asked, len(self._known)) if self._strangers else len(self._known)
+            asked = (
+                max(self._facts.asked, len(self._known)) if self._strangers else len(self._known)
+            )
             self._facts = self._facts.model_copy(update={"asked": asked})
         if not self.outcome.claimed:
-            if count >= 20 and len({*self._responses.values()}) >= 4:  # else equal ones may be chance
+            if (
+                count >= 20 and len({*self._responses.values()}) >= 4
+            ):  # else equal ones may be chance
                 self.responses = short_hash(canonical_json(sorted(self._responses.items())))
             if self._strangers:
-                text = f"{len(self._strangers):,} of {count:,} samples are of no document of the task"
+                text = (
+                    f"{len(self._strangers):,} of {count:,} samples are of no document of the task"
+                )
                 self.outcome = Verification("refused", text)
             elif self._other_prompts:
                 text = f"{len(self._other_prompts):,} of {count:,} prompts differ from the template"
@@ -204,7 +247,9 @@ class SubmittedTask:
         if not self._own:
             self.submitted |= self._claimed
             if names := ", ".join(sorted(self._claimed & learned)):
-                self.notes.append(f"{task}: {names} are taken as submitted, because building loads no models")
+                self.notes.append(
+                    f"{task}: {names} are taken as submitted, because building loads no models"
+                )
             if names := ", ".join(sorted(self._claimed - learned)):
                 self.notes.append(f"{task}: {UNSCORED} ({names})")
 
@@ -239,7 +284,9 @@ class SubmittedTask:
     @property
     def is_plain(self) -> bool:
         """Whether the task is verified, with nothing to say about it."""
-        return self.outcome == Verification() and self.either and not self.notes and not self.problems
+        return (
+            self.outcome == Verification() and self.either and not self.notes and not self.problems
+        )
 
     @property
     def facts_now(self) -> TaskFacts:
@@ -248,12 +295,18 @@ class SubmittedTask:
             return self._facts
         given = ("generation", "prompt_hash", "frames", "blind", "presentation")
         protocol = protocol_hash(self.spec, **{name: getattr(self._facts, name) for name in given})
-        now = {"filters": filter_versions(self.spec), "protocol_hash": protocol, "yaml_hash": self.spec.yaml_hash}
+        now = {
+            "filters": filter_versions(self.spec),
+            "protocol_hash": protocol,
+            "yaml_hash": self.spec.yaml_hash,
+        }
         return self._facts.model_copy(update=now).with_outcomes(self.outcomes)
 
 
 def installed_rubrics(judge: Mapping[str, RubricFacts]) -> tuple[dict[str, RubricFacts], list[str]]:
-    """The facts on judging with the rubrics installed here; verdicts under other versions of them do not count."""
+    """The facts on judging with the rubrics installed here; verdicts under other versions of them
+    do not count.
+    """
     found: dict[str, RubricFacts] = {}
     notes = []
     for name, facts in judge.items():
@@ -275,9 +328,11 @@ _ROUNDING = 1e-9
 
 @functools.cache
 def _bounds_of(metric: str) -> tuple[float, float]:
-    """The lowest and the highest score of an item, by the scale in the metric's signature, or 0 to 1 for our fractions.
+    """The lowest and the highest score of an item, by the scale in the metric's signature, or 0 to
+    1 for our fractions.
 
-    Learned metrics have no known lower end, metrics of other packages without a scale no end at all.
+    Learned metrics have no known lower end, metrics of other packages without a scale no end at
+    all.
     """
     scale = _SCALE.search(get_metric(metric).signature)
     highest = {"fraction": 1.0, "points": 100.0}.get(unit_of(metric)) if is_ours(metric) else None
@@ -288,8 +343,9 @@ def _bounds_of(metric: str) -> tuple[float, float]:
 
 
 def require_statistics(metric: str, rows: Array) -> None:
-    """Refuse statistics ``(items, width)`` that score an item beyond the metric's bounds, or count it negatively: they
-    were submitted, and nothing else limits them."""
+    """Refuse statistics ``(items, width)`` that score an item beyond the metric's bounds, or count
+    it negatively: they were submitted, and nothing else limits them.
+    """
     low, high = _bounds_of(metric)
     known = rows[~np.isnan(rows).any(axis=1)]
     with np.errstate(all="ignore"):  # a single item may have no score
@@ -319,7 +375,9 @@ def verification_notes(outcomes: Mapping[str, Verification]) -> Iterator[str]:
     for task, one in sorted(outcomes.items()):
         if one.outcome == "refused":
             yield f"{task}: {one.reason}"
-    if tasks := sorted(task for task, one in outcomes.items() if one.outcome == "unverifiable" and not one.claimed):
+    if tasks := sorted(
+        task for task, one in outcomes.items() if one.outcome == "unverifiable" and not one.claimed
+    ):
         yield unverified_note(tasks)
     if tasks := sorted(task for task, one in outcomes.items() if one.reason == NO_RESPONSES):
         yield f"stripped, so the responses cannot be scored again: {', '.join(tasks)}"
@@ -329,7 +387,9 @@ def verification_notes(outcomes: Mapping[str, Verification]) -> Iterator[str]:
 
 
 def local_documents(task: str, manifest: RunManifest) -> Mapping[str, Document]:
-    """The documents of the run's task by sample id, from the data prepared here; miniature data are made if absent."""
+    """The documents of the run's task by sample id, from the data prepared here; miniature data are
+    made if absent.
+    """
     return _from_data_here(_documents, task, manifest)
 
 
@@ -344,9 +404,7 @@ def _from_data_here(make: Callable[[str, str, Settings], T], task: str, manifest
             except MedtasksError as error:
                 errors.append(error)
             except OSError as error:
-                problem = (
-                    f"{facts.benchmark}: its prepared data cannot be read ({error.strerror or error}); restore them."
-                )
+                problem = f"{facts.benchmark}: its prepared data cannot be read ({error.strerror or error}); restore them."
                 errors.append(DamagedDataError(problem))
             except Exception as error:  # code of other packages
                 problem = f"{task}: its documents cannot be made ({first_line(error)})."
@@ -370,9 +428,12 @@ def _documents(task: str, fingerprint: str, settings: Settings) -> Mapping[str, 
 
 
 @functools.cache
-def _known(task: str, fingerprint: str, settings: Settings) -> Mapping[str, tuple[Mapping[str, Any], str]]:
-    """By sample id what a sample has of the task's document, and the hash of the prompt that it gives, if it gives one;
-    made once, because all runs of a board answer the same questions."""
+def _known(
+    task: str, fingerprint: str, settings: Settings
+) -> Mapping[str, tuple[Mapping[str, Any], str]]:
+    """By sample id what a sample has of the task's document, and the hash of the prompt that it
+    gives, if it gives one; made once, because all runs of a board answer the same questions.
+    """
     known = {}
     for name, document in _documents(task, fingerprint, settings).items():
         try:
@@ -381,7 +442,9 @@ def _known(task: str, fingerprint: str, settings: Settings) -> Mapping[str, tupl
             prompt = ""
         fields = {field: document[field] for field in ("cluster", "target")}
         fields["media"] = tuple(document["media"])
-        others = {field: value for field, value in document.items() if field not in {"sample_id", *fields}}
+        others = {
+            field: value for field, value in document.items() if field not in {"sample_id", *fields}
+        }
         known[name] = {**fields, "document": json.loads(canonical_json(others))}, prompt
     return known
 
@@ -393,7 +456,9 @@ def forget_documents() -> None:
 
 
 def is_miniature(benchmark: str, facts: DataFacts) -> bool:
-    """Whether the data are miniature data, also if they were prepared from their source files like a release."""
+    """Whether the data are miniature data, also if they were prepared from their source files like
+    a release.
+    """
     if facts.mini or facts.records >= get_benchmark(benchmark).published.get("rows", 0):
         return facts.mini
     with using(mini=True):

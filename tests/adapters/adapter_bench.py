@@ -51,7 +51,9 @@ def draw(name: str, size: tuple[int, int] = (320, 320)) -> Image.Image:
     number = sum(ord(letter) * (place + 7) for place, letter in enumerate(name))
     image = Image.new("RGB", size, (number % 251, 60, 80))
     left, top = number * 13 % 200, number * 29 % 200
-    ImageDraw.Draw(image).ellipse((left, top, left + 90, top + 70), fill=(200, number * 7 % 256, number * 3 % 256))
+    ImageDraw.Draw(image).ellipse(
+        (left, top, left + 90, top + 70), fill=(200, number * 7 % 256, number * 3 % 256)
+    )
     return image
 
 
@@ -67,7 +69,9 @@ def questions(count: int, images: int = 1) -> list[dict[str, Any]]:
         {
             "sample_id": f"s{i:02d}",
             "media": [f"image-{i // 2}-{k}.png" for k in range(images)],
-            "question": "Where is the polyp, and " + "how large is it, and " * (i * 5 % 4) + f"what colour {i}?",
+            "question": "Where is the polyp, and "
+            + "how large is it, and " * (i * 5 % 4)
+            + f"what colour {i}?",
         }
         for i in range(count)
     ]

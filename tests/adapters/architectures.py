@@ -1,4 +1,6 @@
-"""Random-weight checkpoints of the architectures that users run, as small as their classes allow."""
+"""Random-weight checkpoints of the architectures that users run, as small as their classes
+allow.
+"""
 
 from __future__ import annotations
 
@@ -80,10 +82,15 @@ def vision_shape(**changes: Any) -> dict[str, Any]:
     }
 
 
-def write(target: Path, seed: int, family: str, processor: dict[str, Any], config: dict[str, Any]) -> Path:
+def write(
+    target: Path, seed: int, family: str, processor: dict[str, Any], config: dict[str, Any]
+) -> Path:
     """Write model and processor of a family of transformers; its classes are named alike."""
     processing = getattr(transformers, f"{family}Processor")(**processor)
-    ends = {"eos_token_id": processing.tokenizer.eos_token_id, "pad_token_id": processing.tokenizer.pad_token_id}
+    ends = {
+        "eos_token_id": processing.tokenizer.eos_token_id,
+        "pad_token_id": processing.tokenizer.pad_token_id,
+    }
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         shape = getattr(transformers, f"{family}Config")(**config)
@@ -105,7 +112,9 @@ def qwen3_vl(target: Path, seed: int) -> Path:
     processor = {
         "image_processor": transformers.Qwen2VLImageProcessor(size=size, patch_size=16),
         "tokenizer": tokenizer,
-        "video_processor": transformers.Qwen3VLVideoProcessor(size={**size, "longest_edge": 8 * 128 * 128}),
+        "video_processor": transformers.Qwen3VLVideoProcessor(
+            size={**size, "longest_edge": 8 * 128 * 128}
+        ),
         "chat_template": CHAT_TEMPLATE,
     }
     rope = {"rope_type": "default", "mrope_section": [4, 2, 2], "rope_theta": 1e4}
@@ -118,15 +127,31 @@ def qwen3_vl(target: Path, seed: int) -> Path:
         "num_position_embeddings": 64,
         "deepstack_visual_indexes": [0, 1],
     }
-    tokens = {"image": "image_pad", "video": "video_pad", "vision_start": "vision_start", "vision_end": "vision_end"}
-    named = {f"{name}_token_id": tokenizer.convert_tokens_to_ids(f"<|{token}|>") for name, token in tokens.items()}
-    config = {"text_config": text_shape(tokenizer, rope_parameters=rope), "vision_config": vision, **named}
+    tokens = {
+        "image": "image_pad",
+        "video": "video_pad",
+        "vision_start": "vision_start",
+        "vision_end": "vision_end",
+    }
+    named = {
+        f"{name}_token_id": tokenizer.convert_tokens_to_ids(f"<|{token}|>")
+        for name, token in tokens.items()
+    }
+    config = {
+        "text_config": text_shape(tokenizer, rope_parameters=rope),
+        "vision_config": vision,
+        **named,
+    }
     return write(target, seed, "Qwen3VL", processor, config)
 
 
 def gemma3(target: Path, seed: int) -> Path:
     """MedGemma's architecture; the window of its sliding layers is shorter than a prompt."""
-    named = {"boi_token": "<start_of_image>", "eoi_token": "<end_of_image>", "image_token": "<image_soft_token>"}
+    named = {
+        "boi_token": "<start_of_image>",
+        "eoi_token": "<end_of_image>",
+        "image_token": "<image_soft_token>",
+    }
     tokenizer = tokenizer_with(named)
     processor = {
         "image_processor": transformers.Gemma3ImageProcessor(size=PIXELS),
@@ -149,7 +174,9 @@ def gemma3(target: Path, seed: int) -> Path:
         "text_config": text,
         "vision_config": vision_shape(),
         "mm_tokens_per_image": 16,
-        **{f"{name}_index": tokenizer.convert_tokens_to_ids(token) for name, token in named.items()},
+        **{
+            f"{name}_index": tokenizer.convert_tokens_to_ids(token) for name, token in named.items()
+        },
         "tie_word_embeddings": False,
     }
     return write(target, seed, "Gemma3", processor, config)
@@ -159,7 +186,9 @@ def llava_onevision(target: Path, seed: int) -> Path:
     tokenizer = tokenizer_with({"image_token": "<image>", "video_token": "<video>"})
     pinpoints = [[56, 56], [56, 112], [112, 56], [112, 112]]
     processor = {
-        "image_processor": transformers.LlavaOnevisionImageProcessor(size=PIXELS, image_grid_pinpoints=pinpoints),
+        "image_processor": transformers.LlavaOnevisionImageProcessor(
+            size=PIXELS, image_grid_pinpoints=pinpoints
+        ),
         "tokenizer": tokenizer,
         "video_processor": transformers.LlavaOnevisionVideoProcessor(size=PIXELS),
         "num_image_tokens": 16,
@@ -168,7 +197,11 @@ def llava_onevision(target: Path, seed: int) -> Path:
     }
     config = {
         "text_config": {"model_type": "qwen2", **text_shape(tokenizer)},
-        "vision_config": {"model_type": "siglip_vision_model", "vision_use_head": False, **vision_shape()},
+        "vision_config": {
+            "model_type": "siglip_vision_model",
+            "vision_use_head": False,
+            **vision_shape(),
+        },
         "image_token_index": tokenizer.convert_tokens_to_ids("<image>"),
         "video_token_index": tokenizer.convert_tokens_to_ids("<video>"),
         "image_grid_pinpoints": pinpoints,
@@ -183,14 +216,19 @@ def idefics3(target: Path, seed: int) -> Path:
     tokenizer = tokenizer_with(dict(zip(names, specials, strict=False)), specials)
     processor = {
         "image_processor": transformers.Idefics3ImageProcessor(
-            size={"longest_edge": 112}, max_image_size={"longest_edge": 56}, return_row_col_info=True
+            size={"longest_edge": 112},
+            max_image_size={"longest_edge": 56},
+            return_row_col_info=True,
         ),
         "tokenizer": tokenizer,
         "image_seq_len": 4,
         "chat_template": chat_template("<image>"),
     }
     config = {
-        "text_config": {"model_type": "llama", **text_shape(tokenizer, pad_token_id=tokenizer.pad_token_id)},
+        "text_config": {
+            "model_type": "llama",
+            **text_shape(tokenizer, pad_token_id=tokenizer.pad_token_id),
+        },
         "vision_config": vision_shape(),
         "image_token_id": tokenizer.convert_tokens_to_ids("<image>"),
         "scale_factor": 2,
@@ -199,7 +237,8 @@ def idefics3(target: Path, seed: int) -> Path:
 
 
 ARCHITECTURES: dict[str, Callable[[Path, int], Path]] = {
-    function.__name__: function for function in (qwen2_5_vl, qwen3_vl, gemma3, llava_onevision, idefics3)
+    function.__name__: function
+    for function in (qwen2_5_vl, qwen3_vl, gemma3, llava_onevision, idefics3)
 }
 
 

@@ -30,7 +30,9 @@ def vlm(tiny: Path, bench: Bench) -> Callable[..., Any]:
     from medtasks.adapters.vlm import MedtasksVLM
 
     def create(**arguments: Any) -> Any:
-        model = MedtasksVLM(**{"pretrained": str(tiny), "device": "cpu", "max_new_tokens": 12, **arguments})
+        model = MedtasksVLM(
+            **{"pretrained": str(tiny), "device": "cpu", "max_new_tokens": 12, **arguments}
+        )
         model.task_dict = bench.task_dict
         return model
 

@@ -36,7 +36,9 @@ def baseline(bench: Bench, **arguments: Any) -> MedtasksBaseline:
 
 
 def test_each_task_is_answered_from_its_own_documents(bench: Bench) -> None:
-    requests = bench.task("choice", mcq(6), untouchable) + bench.task("open", open_docs(6), untouchable)
+    requests = bench.task("choice", mcq(6), untouchable) + bench.task(
+        "open", open_docs(6), untouchable
+    )
 
     oracle = texts(baseline(bench, policy="oracle").replies(requests))
     abstain = texts(baseline(bench, policy="abstain").replies(requests))
@@ -52,7 +54,10 @@ def test_each_task_is_answered_from_its_own_documents(bench: Bench) -> None:
 def test_shards_and_document_order_do_not_matter(bench: Bench, policy: str) -> None:
     docs = mcq(9) + open_docs(8)
     whole = baseline(bench, policy=policy, seed=4).replies(bench.task("t", docs))
-    shards = [baseline(bench, policy=policy, seed=4).replies(bench.task("t", docs)[r::3]) for r in range(3)]
+    shards = [
+        baseline(bench, policy=policy, seed=4).replies(bench.task("t", docs)[r::3])
+        for r in range(3)
+    ]
     turned = baseline(bench, policy=policy, seed=4).replies(bench.task("t", docs[::-1]))
 
     assert [shards[i % 3][i // 3] for i in range(len(docs))] == whole
@@ -61,8 +66,12 @@ def test_shards_and_document_order_do_not_matter(bench: Bench, policy: str) -> N
 
 
 def test_options_that_a_dataset_only_pads_are_not_chosen(bench: Bench) -> None:
-    docs = [{**doc, "choices": {"A": "yes", "B": "no"}} for doc in mcq(2)] + [{**mcq(1)[0], "sample_id": "z"}]
-    requests = bench.task("t", [{**doc, "sample_id": f"p{i}"} for i, doc in enumerate(docs[:1] * 60 + docs[2:])])
+    docs = [{**doc, "choices": {"A": "yes", "B": "no"}} for doc in mcq(2)] + [
+        {**mcq(1)[0], "sample_id": "z"}
+    ]
+    requests = bench.task(
+        "t", [{**doc, "sample_id": f"p{i}"} for i, doc in enumerate(docs[:1] * 60 + docs[2:])]
+    )
     bench.task_dict["t"]["test"] = Dataset.from_list(bench.task_dict["t"]["test"])
 
     assert set(texts(baseline(bench, policy="uniform").replies(requests[:60]))) == {"A", "B"}
@@ -86,7 +95,9 @@ def test_the_harness_creates_it_from_a_string(bench: Bench) -> None:
         ("policy=noisy_oracle,accuracy=1.5", "`accuracy` is 1.5, expected a number of at most 1"),
     ],
 )
-def test_wrong_arguments_end_in_one_sentence(capsys: pytest.CaptureFixture[str], arguments: str, expected: str) -> None:
+def test_wrong_arguments_end_in_one_sentence(
+    capsys: pytest.CaptureFixture[str], arguments: str, expected: str
+) -> None:
     with pytest.raises(SystemExit) as ended:
         MedtasksBaseline.create_from_arg_string(arguments)
 
@@ -97,5 +108,7 @@ def test_wrong_arguments_end_in_one_sentence(capsys: pytest.CaptureFixture[str],
 def test_documents_without_a_reference_answer_are_refused(bench: Bench) -> None:
     requests = bench.task("foreign", [{"question": "?", "answer": "yes"}])
 
-    with pytest.raises(UsageError, match="Task foreign: field 'target' of its documents is missing"):
+    with pytest.raises(
+        UsageError, match="Task foreign: field 'target' of its documents is missing"
+    ):
         baseline(bench).replies(requests)

@@ -30,7 +30,11 @@ def test_probabilities_are_those_of_a_forward_pass(tiny: Path, temperature: floa
     tokenizer = processor.tokenizer
     tokenizer.padding_side = "left"
     inputs = dict(
-        tokenizer(["Which option?", "A much longer question: A, B, C or D"] * 2, return_tensors="pt", padding=True)
+        tokenizer(
+            ["Which option?", "A much longer question: A, B, C or D"] * 2,
+            return_tensors="pt",
+            padding=True,
+        )
     )
     settings = GenerationSettings(max_new_tokens=40, temperature=temperature)
     answers = Decoder(model, tokenizer).decode(inputs, [LETTERS] * 4, settings, seed=3)
@@ -43,14 +47,22 @@ def test_probabilities_are_those_of_a_forward_pass(tiny: Path, temperature: floa
         if tokens[-1] == tokenizer.eos_token_id:
             tokens = tokens[:-1]
         with torch.no_grad():
-            logits = model(input_ids=torch.cat([prompt, torch.tensor(tokens)])[None]).logits[0, len(prompt) - 1 : -1]
+            logits = model(input_ids=torch.cat([prompt, torch.tensor(tokens)])[None]).logits[
+                0, len(prompt) - 1 : -1
+            ]
         logs = logits.float().log_softmax(dim=-1)
         found = answer.probabilities
-        assert found.answer == pytest.approx(math.exp(float(logs[range(len(tokens)), tokens].mean())), abs=ROUNDED)
-        generated = [(step, letters[token]) for step, token in enumerate(tokens) if token in letters]
+        assert found.answer == pytest.approx(
+            math.exp(float(logs[range(len(tokens)), tokens].mean())), abs=ROUNDED
+        )
+        generated = [
+            (step, letters[token]) for step, token in enumerate(tokens) if token in letters
+        ]
         assert [one.letter for one in found.letters] == [letter for _, letter in generated]
         for one, (step, letter) in zip(found.letters, generated, strict=True):
-            assert answer.text[: one.at] == tokenizer.decode(tokens[:step], skip_special_tokens=True)
+            assert answer.text[: one.at] == tokenizer.decode(
+                tokens[:step], skip_special_tokens=True
+            )
             assert answer.text[one.at :].lstrip(" (.,:").startswith(letter)
             shares = {}
             for name in LETTERS:
@@ -58,7 +70,8 @@ def test_probabilities_are_those_of_a_forward_pass(tiny: Path, temperature: floa
                 shares[name] = float(logs[step, variants].exp().sum())
             assert one.mass == pytest.approx(sum(shares.values()), abs=ROUNDED)
             assert one.options == {
-                name: pytest.approx(share / sum(shares.values()), abs=ROUNDED) for name, share in shares.items()
+                name: pytest.approx(share / sum(shares.values()), abs=ROUNDED)
+                for name, share in shares.items()
             }
             checked += 1
     assert checked or not temperature
@@ -82,7 +95,9 @@ def test_batches_and_shared_prefixes_do_not_change_them(bench: Bench, vlm: Creat
     alone = vlm(batch_size=1, share_prefix=False).replies(requests)
     assert all(one.probabilities.answer is not None for one in alone)
     for arguments in ({"batch_size": 4}, {"batch_size": 4, "share_prefix": False}):
-        assert [one.probabilities for one in vlm(**arguments).replies(requests)] == [one.probabilities for one in alone]
+        assert [one.probabilities for one in vlm(**arguments).replies(requests)] == [
+            one.probabilities for one in alone
+        ]
 
 
 def test_beam_search_has_none(bench: Bench, vlm: Create) -> None:
@@ -121,7 +136,9 @@ class Recorded(list[float]):
 def means(tokenizer: Any, row: list[int], text: str) -> list[int]:
     """The tokens of ``row`` over which the mean goes."""
     chosen = Recorded([-1.0] * len(row))
-    Letters(tokenizer).probabilities(row, text, AnswerText(tokenizer).of, chosen, [[0.0] * 26] * len(row), ())
+    Letters(tokenizer).probabilities(
+        row, text, AnswerText(tokenizer).of, chosen, [[0.0] * 26] * len(row), ()
+    )
     return row[chosen.part]
 
 
@@ -129,15 +146,25 @@ def test_a_value_that_rounding_may_decide_is_recognised(tokenizer: Any) -> None:
     for share, close in ((0.455, True), (0.457, False)):
         row = pieces(tokenizer, "A")
         text_of = AnswerText(tokenizer).of
-        assert Letters(tokenizer).probabilities(row, "A", text_of, [math.log(share)], [[0.0] * 26], ())[1] is close
+        assert (
+            Letters(tokenizer).probabilities(
+                row, "A", text_of, [math.log(share)], [[0.0] * 26], ()
+            )[1]
+            is close
+        )
 
 
 def test_the_mean_goes_over_the_tokens_of_the_answer(tokenizer: Any) -> None:
     """Not over thoughts, nor over a stop string."""
-    thoughts, answer, stop = (pieces(tokenizer, one) for one in ("<think>Is it A?</think>\n", "A polyp", "\nUser:"))
+    thoughts, answer, stop = (
+        pieces(tokenizer, one) for one in ("<think>Is it A?</think>\n", "A polyp", "\nUser:")
+    )
     assert means(tokenizer, answer, "A polyp") == answer
     assert means(tokenizer, answer + stop, "A polyp") == answer
-    assert tokenizer.decode(means(tokenizer, thoughts + answer, "<think>Is it A?</think>\nA polyp")) == "A polyp"
+    assert (
+        tokenizer.decode(means(tokenizer, thoughts + answer, "<think>Is it A?</think>\nA polyp"))
+        == "A polyp"
+    )
     assert means(tokenizer, thoughts[:-4], tokenizer.decode(thoughts[:-4])) == []
 
 
@@ -152,7 +179,8 @@ def completion(steps: list[tuple[int, dict[int, float]]], finish: str = "stop") 
     return SimpleNamespace(
         token_ids=[chosen for chosen, _ in steps],
         logprobs=[
-            {token: SimpleNamespace(logprob=math.log(share)) for token, share in shares.items()} for _, shares in steps
+            {token: SimpleNamespace(logprob=math.log(share)) for token, share in shares.items()}
+            for _, shares in steps
         ],
         finish_reason=finish,
         stop_reason=None,
@@ -160,7 +188,9 @@ def completion(steps: list[tuple[int, dict[int, float]]], finish: str = "stop") 
 
 
 def test_what_vllm_returns_is_read_alike(tokenizer: Any) -> None:
-    """Probabilities are by token; special tokens are not in the text, so they do not move a letter's place."""
+    """Probabilities are by token; special tokens are not in the text, so they do not move a
+    letter's place.
+    """
     of = tokenizer.get_vocab()
     (answer, *colon), special = pieces(tokenizer, "Answer:"), of["<|vision_start|>"]
     steps = [
@@ -177,7 +207,11 @@ def test_what_vllm_returns_is_read_alike(tokenizer: Any) -> None:
     assert (letter.at, letter.letter, letter.mass) == (7, "A", 0.9)
     assert letter.options == {"A": 0.33, "B": 0.67, "C": 0.0, "D": 0.0}
     cut = probabilities(
-        completion(steps[:-1], "length"), "Answer: A", AnswerText(tokenizer).of, Letters(tokenizer), OPTIONS
+        completion(steps[:-1], "length"),
+        "Answer: A",
+        AnswerText(tokenizer).of,
+        Letters(tokenizer),
+        OPTIONS,
     )
     assert cut == found
     others = probabilities(completion(steps), "Answer: A", text_of, known, ("B", "C"))
@@ -186,5 +220,10 @@ def test_what_vllm_returns_is_read_alike(tokenizer: Any) -> None:
 
 
 def test_without_what_vllm_returns_there_is_nothing(tokenizer: Any) -> None:
-    given = SimpleNamespace(token_ids=[5, 6], logprobs=None, finish_reason="length", stop_reason=None)
-    assert probabilities(given, "a text", AnswerText(tokenizer).of, Letters(tokenizer), OPTIONS) is None
+    given = SimpleNamespace(
+        token_ids=[5, 6], logprobs=None, finish_reason="length", stop_reason=None
+    )
+    assert (
+        probabilities(given, "a text", AnswerText(tokenizer).of, Letters(tokenizer), OPTIONS)
+        is None
+    )

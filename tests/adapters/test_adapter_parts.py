@@ -25,7 +25,9 @@ sides, limits = st.integers(1, 400), st.integers(1, 50_000)
 
 
 @given(width=sides, height=sides, limit=limits)
-def test_pictures_are_scaled_to_their_limits_and_keep_their_shape(width: int, height: int, limit: int) -> None:
+def test_pictures_are_scaled_to_their_limits_and_keep_their_shape(
+    width: int, height: int, limit: int
+) -> None:
     image, pixels = Image.new("L", (width, height)), width * height
     fitted, grown = fit_pixels(image, None, limit), fit_pixels(image, limit, None)
 
@@ -33,13 +35,19 @@ def test_pictures_are_scaled_to_their_limits_and_keep_their_shape(width: int, he
     assert grown.width * grown.height >= limit or (pixels >= limit and grown is image)
     assert fitted is image or pixels > limit
     for scaled in {id(one): one for one in (fitted, grown)}.values():
-        scale = (scaled.width * scaled.height / pixels) ** 0.5 if scaled is image else (limit / pixels) ** 0.5
+        scale = (
+            (scaled.width * scaled.height / pixels) ** 0.5
+            if scaled is image
+            else (limit / pixels) ** 0.5
+        )
         assert abs(scaled.width - width * scale) < 1 or min(scaled.size) == 1
         assert abs(scaled.height - height * scale) < 1 or min(scaled.size) == 1
 
 
 def test_defaults_are_greedy_with_512_tokens() -> None:
-    assert read_settings({}) == GenerationSettings(max_new_tokens=512, temperature=0, num_beams=1, until=())
+    assert read_settings({}) == GenerationSettings(
+        max_new_tokens=512, temperature=0, num_beams=1, until=()
+    )
     assert not read_settings({"temperature": 0, "top_p": 0.9}).sampling
     assert read_settings({"do_sample": True}).temperature == 1
     assert read_settings({"temperature": 0.7}).sampling
@@ -50,20 +58,31 @@ def test_defaults_are_greedy_with_512_tokens() -> None:
 
 
 def test_seeds_differ_by_each_of_their_parts() -> None:
-    named = {sample_seed(*key) for key in [(0, "a", 0), (1, "a", 0), (0, "b", 0), (0, "a", 1), (0, "a0", 0)]}
+    named = {
+        sample_seed(*key)
+        for key in [(0, "a", 0), (1, "a", 0), (0, "b", 0), (0, "a", 1), (0, "a0", 0)]
+    }
 
     assert len(named) == 5
     assert sample_seed(0, "a", 0) == 7_756_895_851_570_414_870
 
 
 def test_batches_keep_settings_apart_and_shared_images_together(bench: Bench) -> None:
-    docs = [{"sample_id": f"s{i}", "media": [f"{i % 3}.png"], "question": "?" * (9 - i)} for i in range(7)]
-    requests = bench.task("long", docs, max_new_tokens=9) + bench.task("short", docs[:2], max_new_tokens=3)
+    docs = [
+        {"sample_id": f"s{i}", "media": [f"{i % 3}.png"], "question": "?" * (9 - i)}
+        for i in range(7)
+    ]
+    requests = bench.task("long", docs, max_new_tokens=9) + bench.task(
+        "short", docs[:2], max_new_tokens=3
+    )
     requests += bench.task("drawn", docs[:2], temperature=1.0)
     read = read_requests(requests[::-1], bench.task_dict)
 
     batches = [
-        (batch[0].settings.get("max_new_tokens"), [(request.task, request.sample_id) for request in batch])
+        (
+            batch[0].settings.get("max_new_tokens"),
+            [(request.task, request.sample_id) for request in batch],
+        )
         for batch in plan_batches(read, size=3)
     ]
 
@@ -89,7 +108,9 @@ class Tokenizer:
     """The two properties of a tokenizer that decide what ends an answer."""
 
     def __init__(self, *special: str, plain: str = "</s>", pad: int | None = None) -> None:
-        texts = [AddedToken(text, special=True) for text in special] + [AddedToken(plain, special=False)]
+        texts = [AddedToken(text, special=True) for text in special] + [
+            AddedToken(plain, special=False)
+        ]
         self.added_tokens_decoder = dict(enumerate(texts))
         self.pad_token_id = pad
 
@@ -97,12 +118,21 @@ class Tokenizer:
 @pytest.mark.parametrize(
     ("tokenizer", "own", "ends"),
     [
-        # a fine-tune that names only its base model's end of text, whose template ends turns with <|im_end|>
+        # a fine-tune that names only its base model's end of text, whose template ends turns with
+        # <|im_end|>
         (Tokenizer("<|endoftext|>", "<|im_start|>", "<|im_end|>"), 0, [0, 2]),
-        (Tokenizer("<|im_end|>", "<|endoftext|>", pad=1), [0], [0]),  # padding ends an answer only if the checkpoint
+        (
+            Tokenizer("<|im_end|>", "<|endoftext|>", pad=1),
+            [0],
+            [0],
+        ),  # padding ends an answer only if the checkpoint
         (Tokenizer("<|im_end|>", "<|endoftext|>", pad=1), [0, 1], [0, 1]),  # says so
         (Tokenizer("<bos>", "<eos>", "<end_of_turn>"), 1, [1, 2]),
-        (Tokenizer("<|channel|>", "<|end|>"), 7, [7]),  # ends a message of reasoning, before the answer
+        (
+            Tokenizer("<|channel|>", "<|end|>"),
+            7,
+            [7],
+        ),  # ends a message of reasoning, before the answer
         (object(), 5, [5]),
         (object(), None, []),
     ],

@@ -18,7 +18,12 @@ def choice(number: int, target: str = "B") -> Question:
 
 
 def open_question(number: int, target: str = "a polyp", answers: tuple[str, ...] = ()) -> Question:
-    return Question(f"q{number}", target, "I cannot tell.", answers=answers or ("a polyp", "an ulcer", "text", "text"))
+    return Question(
+        f"q{number}",
+        target,
+        "I cannot tell.",
+        answers=answers or ("a polyp", "an ulcer", "text", "text"),
+    )
 
 
 def within(hits: int, asked: int, probability: float) -> bool:
@@ -35,21 +40,33 @@ def test_what_the_fixed_policies_say() -> None:
 def stream_round(number: int) -> Question:
     """One of four rounds; evidence is there from round 3 on."""
     target = "alert: bleeding" if number >= 3 else "no_alert"
-    return Question(f"q@{number}", target, "no_alert", positive="alert: bleeding", round=number, rounds=4)
+    return Question(
+        f"q@{number}", target, "no_alert", positive="alert: bleeding", round=number, rounds=4
+    )
 
 
 def test_the_streaming_policies_answer_too_early_too_late_and_not_at_all() -> None:
-    said = {name: [make_policy(name)(stream_round(n)) for n in (1, 2, 3, 4)] for name in ("early", "late", "never")}
+    said = {
+        name: [make_policy(name)(stream_round(n)) for n in (1, 2, 3, 4)]
+        for name in ("early", "late", "never")
+    }
     alert, silence = "alert: bleeding", "no_alert"
 
     assert said == {"early": [alert] * 4, "late": [silence] * 3 + [alert], "never": [silence] * 4}
-    assert [make_policy("oracle")(stream_round(n)) for n in (1, 2, 3, 4)] == [silence, silence, alert, alert]
+    assert [make_policy("oracle")(stream_round(n)) for n in (1, 2, 3, 4)] == [
+        silence,
+        silence,
+        alert,
+        alert,
+    ]
 
 
 @pytest.mark.parametrize("name", ["early", "late", "never"])
 def test_the_streaming_policies_know_everything_else(name: str) -> None:
     assert make_policy(name)(choice(1)) == "B"
-    assert make_policy(name)(Question("q", "a polyp", ideal="I see it.\nFinal answer: a polyp")).endswith("a polyp")
+    assert make_policy(name)(
+        Question("q", "a polyp", ideal="I see it.\nFinal answer: a polyp")
+    ).endswith("a polyp")
 
 
 def test_uniform_chooses_every_letter_equally_often() -> None:
@@ -75,7 +92,9 @@ def test_noisy_oracle_is_right_as_often_as_asked_and_spreads_its_errors(accuracy
 
 
 def test_noisy_oracle_gives_another_documents_answer_to_open_questions() -> None:
-    chosen = Counter(map(make_policy("noisy_oracle", accuracy=0.0), map(open_question, range(2000))))
+    chosen = Counter(
+        map(make_policy("noisy_oracle", accuracy=0.0), map(open_question, range(2000)))
+    )
 
     assert sorted(chosen) == ["an ulcer", "text"]
     assert within(chosen["text"], 2000, 2 / 3)

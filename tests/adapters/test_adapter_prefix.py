@@ -1,4 +1,6 @@
-"""What prompts share is computed once, and answers stay what they were: architectures, streams, fall-backs, memory."""
+"""What prompts share is computed once, and answers stay what they were: architectures, streams,
+fall-backs, memory.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +28,23 @@ def clinic(bench: Bench) -> list[Any]:
     one = [{**doc, "media": [f"image-{i // 4}.png"]} for i, doc in enumerate(questions(6))]
     three = [{**doc, "media": ["a.png", "b.png", "c.png"]} for doc in questions(2)]
     none = questions(2, images=0)
-    stream = [{**doc, "media": [f"frame-{k}.png" for k in range(i + 1)]} for i, doc in enumerate(questions(3))]
+    stream = [
+        {**doc, "media": [f"frame-{k}.png" for k in range(i + 1)]}
+        for i, doc in enumerate(questions(3))
+    ]
     tasks = {"one": one, "three": three, "none": none, "stream": stream}
     return [request for name, docs in tasks.items() for request in bench.task(name, docs)]
 
 
 KINDS = ("qwen2_5_vl", "gemma3", "llava_onevision")
-"""Positions in three dimensions, a sliding window, pictures of several tiles: the other architectures combine these."""
-OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in architectures.ARCHITECTURES if name not in KINDS]
+"""Positions in three dimensions, a sliding window, pictures of several tiles: the other
+architectures combine these.
+"""
+OTHERS = [
+    pytest.param(name, marks=pytest.mark.slow)
+    for name in architectures.ARCHITECTURES
+    if name not in KINDS
+]
 
 
 @pytest.mark.parametrize("name", [*KINDS, *OTHERS, pytest.param("tiny", marks=pytest.mark.slow)])
@@ -48,7 +59,9 @@ def test_sharing_changes_no_answer(name: str, bench: Bench, vlm: Create, tmp_pat
     assert len(set(alone)) > len(alone) // 2
     shares = model.describe()["share_prefix"]
     if name == "gemma3" and Version(transformers.__version__) < Version("5.21"):
-        assert str(shares).startswith("scores differ")  # before 5.21 a cache changed them, and we noticed
+        assert str(shares).startswith(
+            "scores differ"
+        )  # before 5.21 a cache changed them, and we noticed
     else:
         assert shares is True
 
@@ -68,7 +81,10 @@ def test_the_vision_tower_sees_each_picture_once(bench: Bench, vlm: Create) -> N
         seen.append(sum(grids))
         computed.append(model.describe()["usage"]["prompt_tokens_computed"])
 
-    assert seen == [1 + 2, 12]  # and the two prompts of the comparison with computing from the start
+    assert seen == [
+        1 + 2,
+        12,
+    ]  # and the two prompts of the comparison with computing from the start
     assert computed[0] < 0.7 * computed[1]  # the pictures of the tiny checkpoint have few tokens
 
 
@@ -78,12 +94,18 @@ def test_nothing_is_kept_for_gradients(bench: Bench, vlm: Create) -> None:
     model.replies(bench.task("t", [{**doc, "media": ["same.png"]} for doc in questions(3)]))
 
     assert model.describe()["usage"]["prompt_tokens_reused"] > 0
-    assert not [one for one in gc.get_objects() if type(one) is torch.Tensor and one.grad_fn is not None]
+    assert not [
+        one for one in gc.get_objects() if type(one) is torch.Tensor and one.grad_fn is not None
+    ]
 
 
 def test_a_stream_goes_on_from_the_frames_before(bench: Bench, vlm: Create) -> None:
     rounds = [
-        {"sample_id": f"r{i}", "media": [f"frame-{k}.png" for k in range(i + 1)], "question": "Alert now?"}
+        {
+            "sample_id": f"r{i}",
+            "media": [f"frame-{k}.png" for k in range(i + 1)],
+            "question": "Alert now?",
+        }
         for i in range(5)
     ]
     requests = bench.task("stream", rounds)
@@ -103,14 +125,18 @@ def test_a_class_that_takes_no_encoded_media_falls_back(
 
     requests = bench.task("t", questions(4))
     expected = texts(vlm().replies(requests))
-    monkeypatch.setattr(Qwen2_5_VLForConditionalGeneration, "_supports_mm_encoder_outputs", lambda _: False)
+    monkeypatch.setattr(
+        Qwen2_5_VLForConditionalGeneration, "_supports_mm_encoder_outputs", lambda _: False
+    )
     model = vlm()
 
     assert texts(model.replies(requests)) == expected
     assert model.describe()["share_prefix"] == "its class takes no encoded media"
 
 
-def test_a_model_whose_scores_change_falls_back(bench: Bench, vlm: Create, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_whose_scores_change_falls_back(
+    bench: Bench, vlm: Create, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As a class does, for example, that takes positions differently once there is a cache."""
     requests = bench.task("t", questions(4))
     expected = texts(vlm().replies(requests))
@@ -128,8 +154,12 @@ def test_a_model_whose_scores_change_falls_back(bench: Bench, vlm: Create, monke
     assert model.describe()["share_prefix"].startswith("scores differ by ")
 
 
-def sizes_of_batches(model: MedtasksVLM, monkeypatch: pytest.MonkeyPatch, most: int = 99) -> list[int]:
-    """The sizes of batches that the model is asked to answer; one of more than ``most`` runs out of memory."""
+def sizes_of_batches(
+    model: MedtasksVLM, monkeypatch: pytest.MonkeyPatch, most: int = 99
+) -> list[int]:
+    """The sizes of batches that the model is asked to answer; one of more than ``most`` runs out of
+    memory.
+    """
     sizes: list[int] = []
     original = model._batch
 
@@ -177,11 +207,19 @@ def test_a_batch_keeps_within_its_tokens_and_a_single_row_always_goes(
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (MemoryError(), r"The device ran out of memory on a single sample of \d+ tokens, its answer included"),
-        (RuntimeError("shapes cannot be multiplied"), "RuntimeError: shapes"),  # is not a lack of memory
+        (
+            MemoryError(),
+            r"The device ran out of memory on a single sample of \d+ tokens, its answer included",
+        ),
+        (
+            RuntimeError("shapes cannot be multiplied"),
+            "RuntimeError: shapes",
+        ),  # is not a lack of memory
     ],
 )
-def test_a_sample_too_large_says_how_large_it_is(error: Exception, said: str, bench: Bench, vlm: Create) -> None:
+def test_a_sample_too_large_says_how_large_it_is(
+    error: Exception, said: str, bench: Bench, vlm: Create
+) -> None:
     model = vlm()
     model._batch = Mock(side_effect=error)
     (reply,) = model.replies(bench.task("t", questions(1)))

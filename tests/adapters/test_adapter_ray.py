@@ -1,4 +1,6 @@
-"""``medtasks_ray``: units, replicas on two nodes, deaths of replicas, nodes and the command, and its refusals."""
+"""``medtasks_ray``: units, replicas on two nodes, deaths of replicas, nodes and the command, and
+its refusals.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,8 @@ LONGEST = 100
 
 
 class Together(MedtasksAdapter):
-    """Answers with its process; all requests but that of ``m0`` wait until ``count`` processes are answering.
+    """Answers with its process; all requests but that of ``m0`` wait until ``count`` processes are
+    answering.
 
     Each process leaves an empty file in ``folder`` when it is made, and one when it answers.
     """
@@ -74,7 +77,9 @@ class Together(MedtasksAdapter):
 
 
 class Slow(MedtasksAdapter):
-    """Answers with the id of the sample, after a while; each process leaves an empty file in ``folder``."""
+    """Answers with the id of the sample, after a while; each process leaves an empty file in
+    ``folder``.
+    """
 
     def __init__(self, folder: str) -> None:
         super().__init__()
@@ -93,11 +98,15 @@ NODE = {"num_cpus": 2, "object_store_memory": 10**8}
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """A cluster of one node; tests add others. Starting Ray takes longer than most of what is tested."""
+    """A cluster of one node; tests add others. Starting Ray takes longer than most of what is
+    tested.
+    """
     from ray.cluster_utils import Cluster
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(Path(__file__).parent))  # of Ray's processes, which import `Together`
+        patch.setenv(
+            "PYTHONPATH", str(Path(__file__).parent)
+        )  # of Ray's processes, which import `Together`
         made = Cluster(initialize_head=True, head_node_args=NODE)
         yield made
         made.shutdown()
@@ -147,8 +156,13 @@ def test_a_request_that_kills_its_replicas_fails_and_the_others_are_answered(
     def broken(doc: dict[str, Any]) -> list[dict[str, Any]]:
         raise ValueError(f"no picture for {doc['sample_id']}")
 
-    requests = [*bench.task("t", documents(6), messages), *bench.task("broken", documents(1), broken)]
-    model = ray_model(engine="test_adapter_ray.Together", unit_tokens=1, folder=str(tmp_path), count=1)
+    requests = [
+        *bench.task("t", documents(6), messages),
+        *bench.task("broken", documents(1), broken),
+    ]
+    model = ray_model(
+        engine="test_adapter_ray.Together", unit_tokens=1, folder=str(tmp_path), count=1
+    )
     failed = [answer.failed for answer in model.replies(requests)]
     assert [bool(reason) for reason in failed] == [False, False, False, True, False, False, True]
     assert failed[3].startswith("3 replicas died while they answered it")
@@ -157,9 +171,13 @@ def test_a_request_that_kills_its_replicas_fails_and_the_others_are_answered(
 
 
 @pytest.mark.slow
-def test_an_interrupted_stream_leaves_no_reply_to_the_next_one(bench: Bench, ray_model: Any, tmp_path: Path) -> None:
+def test_an_interrupted_stream_leaves_no_reply_to_the_next_one(
+    bench: Bench, ray_model: Any, tmp_path: Path
+) -> None:
     requests = bench.task("t", documents(60), plain)
-    model = ray_model(engine="test_adapter_ray.Slow", unit_tokens=1, replicas=2, folder=str(tmp_path))
+    model = ray_model(
+        engine="test_adapter_ray.Slow", unit_tokens=1, replicas=2, folder=str(tmp_path)
+    )
     interrupted = model.stream(requests)
     while len(list(tmp_path.iterdir())) < 2:
         next(interrupted)
@@ -173,7 +191,10 @@ def test_an_interrupted_stream_leaves_no_reply_to_the_next_one(bench: Bench, ray
     ("arguments", "message"),
     [
         ({"replicas": 0}, "`replicas` is 0, expected a number of at least 1."),
-        ({"engine": "vlm2"}, "`engine` is 'vlm2', expected vlm, vllm, baseline, or a class as package.module.Class"),
+        (
+            {"engine": "vlm2"},
+            "`engine` is 'vlm2', expected vlm, vllm, baseline, or a class as package.module.Class",
+        ),
         ({"engine": "json.Nothing"}, "module 'json' has no attribute 'Nothing'"),
         ({"engine": "json.JSONDecoder"}, "expected a subclass of MedtasksAdapter"),
     ],
@@ -200,9 +221,15 @@ def test_wrong_arguments_are_one_sentence(
     ],
 )
 def test_what_cannot_start_is_one_sentence(
-    arguments: dict[str, Any], message: str, ray_model: Any, cluster: Any, capfd: pytest.CaptureFixture[str]
+    arguments: dict[str, Any],
+    message: str,
+    ray_model: Any,
+    cluster: Any,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
-    if None in arguments.values():  # the cluster is this machine, as it is for a program that has started Ray
+    if (
+        None in arguments.values()
+    ):  # the cluster is this machine, as it is for a program that has started Ray
         import ray
 
         ray.init(cluster.address, log_to_driver=False, logging_level="ERROR")
@@ -217,7 +244,12 @@ def test_a_run_starts_with_one_replica_and_others_join_as_the_cluster_grows(
     cluster: Any, ray_model: Any, bench: Bench, tmp_path: Path
 ) -> None:
     model = ray_model(
-        engine="test_adapter_ray.Together", replicas="2", cpus=2, unit_tokens=1, folder=str(tmp_path), count=2
+        engine="test_adapter_ray.Together",
+        replicas="2",
+        cpus=2,
+        unit_tokens=1,
+        folder=str(tmp_path),
+        count=2,
     )
     arrived = []
     for finished in model.stream(bench.task("t", documents(8), plain)):
@@ -262,7 +294,9 @@ runpy.run_module("lmms_eval", run_name="__main__")
 
 
 @pytest.mark.slow
-def test_deaths_of_the_head_the_command_and_a_node_lose_nothing(cluster: Any, warm_python: Any, tmp_path: Path) -> None:
+def test_deaths_of_the_head_the_command_and_a_node_lose_nothing(
+    cluster: Any, warm_python: Any, tmp_path: Path
+) -> None:
     output = tmp_path / "fleet"
     given = "pretrained=tiny,device=cpu,unit_tokens=1"
 
@@ -272,9 +306,14 @@ def test_deaths_of_the_head_the_command_and_a_node_lose_nothing(cluster: Any, wa
     headless = warm_python("-c", COMMAND, str(output), given, "gcs_server")
     assert headless.returncode == 1, headless.stderr[-3000:]
     sentence = headless.stderr.strip().splitlines()[-1]
-    assert "the head of the Ray cluster does not answer; start the cluster again (replies are in " in sentence
+    assert (
+        "the head of the Ray cluster does not answer; start the cluster again (replies are in "
+        in sentence
+    )
     kept = [stored()]
-    killed = warm_python("-c", COMMAND, str(output), f"{given},address={cluster.address}", "command")
+    killed = warm_python(
+        "-c", COMMAND, str(output), f"{given},address={cluster.address}", "command"
+    )
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-3000:]
     kept.append(stored())
     assert 0 < kept[0] < kept[1] < 43
@@ -298,7 +337,9 @@ def test_deaths_of_the_head_the_command_and_a_node_lose_nothing(cluster: Any, wa
     assert set(re.findall(bar, finished.stderr)) == {str(43 - kept[1])}
 
     (fleet,) = output.rglob("*_medtasks")
-    alone = run_tasks("medtasks_vlm", "pretrained=tiny,device=cpu", ["med_cmr_mcq"], tmp_path / "alone")
+    alone = run_tasks(
+        "medtasks_vlm", "pretrained=tiny,device=cpu", ["med_cmr_mcq"], tmp_path / "alone"
+    )
     names = sorted(path.name for path in (alone / "samples").iterdir())
     assert names == sorted(path.name for path in (fleet / "samples").iterdir())
     for name in names:

@@ -36,8 +36,18 @@ def tokens_of(tokenizer: Any, text: str) -> list[int]:
         ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"),
     ],
 )
-def test_the_markers_of_known_formats_survive_decoding_although_they_are_special(opening: str, closing: str) -> None:
-    marks = ["<|channel>", "<channel|>", "<|inner_prefix|>", "<|inner_suffix|>", "<think>", "</think>", "[THINK]"]
+def test_the_markers_of_known_formats_survive_decoding_although_they_are_special(
+    opening: str, closing: str
+) -> None:
+    marks = [
+        "<|channel>",
+        "<channel|>",
+        "<|inner_prefix|>",
+        "<|inner_suffix|>",
+        "<think>",
+        "</think>",
+        "[THINK]",
+    ]
     marks += ["[/THINK]", "<|channel|>", "<|message|>", "<|start|>", "<|end|>", "<turn|>"]
     tokenizer = tokenizer_with({}, marks)
     row = tokens_of(tokenizer, f"{opening}Is it A?{closing}A polyp.<turn|>")
@@ -46,7 +56,10 @@ def test_the_markers_of_known_formats_survive_decoding_although_they_are_special
     assert opening in text
     assert strip_thinking(text) == "A polyp."
     assert "<turn|>" not in text
-    assert strip_thinking(AnswerText(tokenizer).of(tokens_of(tokenizer, f"{opening}Is it A? Yes, A"))) == ""
+    assert (
+        strip_thinking(AnswerText(tokenizer).of(tokens_of(tokenizer, f"{opening}Is it A? Yes, A")))
+        == ""
+    )
 
 
 def test_without_markers_the_text_is_the_decoders_own() -> None:
@@ -66,8 +79,14 @@ def test_markers_that_only_the_chat_template_names_become_those_of_the_table() -
 def test_markers_that_only_the_response_template_names_become_those_of_the_table() -> None:
     tokenizer = tokenizer_with({}, ["<|muse|>", "<|said|>"])
     thought = {"open": "<|muse|>", "close": ["<|said|>", "<|quit|>"]}
-    tokenizer.response_template = {"start_anchor": "<|turn>", "fields": {"reasoning_content": thought, "content": {}}}
-    assert AnswerText(tokenizer).of(tokens_of(tokenizer, "<|muse|>Is it A?<|said|>B")) == "<think>Is it A?</think>B"
+    tokenizer.response_template = {
+        "start_anchor": "<|turn>",
+        "fields": {"reasoning_content": thought, "content": {}},
+    }
+    assert (
+        AnswerText(tokenizer).of(tokens_of(tokenizer, "<|muse|>Is it A?<|said|>B"))
+        == "<think>Is it A?</think>B"
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,22 +133,33 @@ def speak(model: Any, row: list[int]) -> None:
     model.generation_config.sequence_bias = biases
 
 
-def test_a_thought_that_the_prompt_opened_and_nothing_closed_is_no_answer(thinker: tuple[Any, Any]) -> None:
+def test_a_thought_that_the_prompt_opened_and_nothing_closed_is_no_answer(
+    thinker: tuple[Any, Any],
+) -> None:
     model, tokenizer = thinker
     row = tokens_of(tokenizer, "Is it B? Yes, B")
     speak(model, row)
     for prompt, answer in (("Which option?<think>\n", ""), ("Which option?", "Is it B? Yes, B")):
         inputs = dict(tokenizer([prompt], return_tensors="pt"))
-        [(reply, _)] = Decoder(model, tokenizer).decode(inputs, [LETTERS], GenerationSettings(max_new_tokens=len(row)))
+        [(reply, _)] = Decoder(model, tokenizer).decode(
+            inputs, [LETTERS], GenerationSettings(max_new_tokens=len(row))
+        )
         assert (strip_thinking(reply.text), reply.finish) == (answer, "length")
 
 
-def test_a_letters_place_is_its_place_in_the_text_with_the_thought(thinker: tuple[Any, Any]) -> None:
+def test_a_letters_place_is_its_place_in_the_text_with_the_thought(
+    thinker: tuple[Any, Any],
+) -> None:
     model, tokenizer = thinker
     row = [*tokens_of(tokenizer, "not C</think>B"), tokenizer.eos_token_id]
     speak(model, row)
     inputs = dict(tokenizer(["Which option?<think>\n"], return_tensors="pt"))
-    [(reply, _)] = Decoder(model, tokenizer).decode(inputs, [LETTERS], GenerationSettings(max_new_tokens=40))
+    [(reply, _)] = Decoder(model, tokenizer).decode(
+        inputs, [LETTERS], GenerationSettings(max_new_tokens=40)
+    )
     assert reply.text == "<think>not C</think>B"
     assert reply.probabilities is not None
-    assert [reply.text[letter.at :].lstrip()[0] for letter in reply.probabilities.letters] == ["C", "B"]
+    assert [reply.text[letter.at :].lstrip()[0] for letter in reply.probabilities.letters] == [
+        "C",
+        "B",
+    ]

@@ -1,4 +1,6 @@
-"""Whatever is wrong with arguments, checkpoint or media is one sentence and exit code 1; vLLM need not be installed."""
+"""Whatever is wrong with arguments, checkpoint or media is one sentence and exit code 1; vLLM need
+not be installed.
+"""
 
 from __future__ import annotations
 
@@ -40,13 +42,25 @@ def sentence(capsys: pytest.CaptureFixture[str], failing: Callable[[], Any]) -> 
     [
         ({"pretrained": None}, "field `pretrained` is missing"),
         ({"pretrained": "./nowhere"}, "./nowhere: neither a checkpoint directory, which has"),
-        ({"pretrained": "nobody/no-such-model"}, "nobody/no-such-model: the processor cannot be loaded"),
+        (
+            {"pretrained": "nobody/no-such-model"},
+            "nobody/no-such-model: the processor cannot be loaded",
+        ),
         ({"dtype": "int8"}, "model_args: field `dtype` is 'int8', expected 'auto', 'float32'"),
         ({"device": "tpu"}, "field `device` is 'tpu', expected auto, cpu, cuda or cuda:N"),
-        ({"max_pixels": 100, "min_pixels": 200}, "min_pixels is 200, which is more than max_pixels (100)"),
-        ({"peft": "./nowhere"}, "./nowhere: the PEFT adapter cannot be loaded: Can't find 'adapter_config.json'"),
+        (
+            {"max_pixels": 100, "min_pixels": 200},
+            "min_pixels is 200, which is more than max_pixels (100)",
+        ),
+        (
+            {"peft": "./nowhere"},
+            "./nowhere: the PEFT adapter cannot be loaded: Can't find 'adapter_config.json'",
+        ),
         ({"attn_implementation": "telepathy"}, "the model cannot be loaded"),
-        ({"pretraind": "x"}, "field `pretraind` is unknown (did you mean 'pretrained'?), expected one of batch_size, "),
+        (
+            {"pretraind": "x"},
+            "field `pretraind` is unknown (did you mean 'pretrained'?), expected one of batch_size, ",
+        ),
     ],
 )
 def test_wrong_arguments(
@@ -67,13 +81,19 @@ def test_one_gpu_for_several_processes(
     assert "device=cuda" in sentence(capsys, lambda: vlm(device="cuda:0"))
 
 
-def test_a_directory_that_is_no_vision_model(vlm: Create, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_directory_that_is_no_vision_model(
+    vlm: Create, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     assert "which has a config.json" in sentence(capsys, lambda: vlm(pretrained=str(tmp_path)))
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "qwen2"}))
-    assert "its processor takes no images" in sentence(capsys, lambda: vlm(pretrained=str(tmp_path)))
+    assert "its processor takes no images" in sentence(
+        capsys, lambda: vlm(pretrained=str(tmp_path))
+    )
 
 
-def test_no_chat_template(vlm: Create, capsys: pytest.CaptureFixture[str], tiny: Path, tmp_path: Path) -> None:
+def test_no_chat_template(
+    vlm: Create, capsys: pytest.CaptureFixture[str], tiny: Path, tmp_path: Path
+) -> None:
     broken = shutil.copytree(tiny, tmp_path / "broken")
     (broken / "chat_template.jinja").unlink()
 
@@ -99,18 +119,28 @@ def test_missing_and_truncated_weights_are_not_filled_with_noise(
     ("part", "expected"),
     [
         ({"type": "video", "url": "film.mp4"}, "A message has a part of type 'video'"),
-        ({"type": "image", "url": "nowhere.png"}, "nowhere.png: cannot be read (No such file or directory)"),
+        (
+            {"type": "image", "url": "nowhere.png"},
+            "nowhere.png: cannot be read (No such file or directory)",
+        ),
         (
             {"type": "image", "url": Image.new("I;16", (8, 8), 1)},
             "An image of a message: its 16-bit values run from 1 to 1",
         ),
         ({"type": "image", "url": 5}, "An image part is int"),
         # the processor refuses it
-        ({"type": "image", "url": Image.new("RGB", (900, 2))}, "The model cannot take sample s00: absolute aspect rat"),
+        (
+            {"type": "image", "url": Image.new("RGB", (900, 2))},
+            "The model cannot take sample s00: absolute aspect rat",
+        ),
     ],
 )
-def test_media_that_cannot_be_shown(bench: Bench, vlm: Create, part: dict[str, Any], expected: str) -> None:
-    requests = bench.task("media", questions(1), to_messages=lambda _: [{"role": "user", "content": [part]}])
+def test_media_that_cannot_be_shown(
+    bench: Bench, vlm: Create, part: dict[str, Any], expected: str
+) -> None:
+    requests = bench.task(
+        "media", questions(1), to_messages=lambda _: [{"role": "user", "content": [part]}]
+    )
     (reply,) = vlm().replies(requests)
     assert reply.failed.startswith(expected)
     with pytest.raises(MedtasksError, match=re.escape(expected)):
@@ -124,7 +154,9 @@ def test_media_that_cannot_be_shown(bench: Bench, vlm: Create, part: dict[str, A
         ({"until": [3]}, "`until[0]` is 3, expected a string"),
     ],
 )
-def test_settings_out_of_range(bench: Bench, vlm: Create, settings: dict[str, Any], expected: str) -> None:
+def test_settings_out_of_range(
+    bench: Bench, vlm: Create, settings: dict[str, Any], expected: str
+) -> None:
     requests = bench.task("settings", questions(1), **settings)
     model = vlm()
 
@@ -135,22 +167,34 @@ def test_settings_out_of_range(bench: Bench, vlm: Create, settings: dict[str, An
 def test_model_args_that_are_no_pairs(capsys: pytest.CaptureFixture[str]) -> None:
     from medtasks.adapters.vlm import MedtasksVLM
 
-    assert "must be key=value pairs" in sentence(capsys, lambda: MedtasksVLM.create_from_arg_string("tiny"))
+    assert "must be key=value pairs" in sentence(
+        capsys, lambda: MedtasksVLM.create_from_arg_string("tiny")
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ({"data_parallel_size": 2}, "data_parallel_size is 2, but vLLM's offline API runs one replica"),
-        ({"limit_mm_per_prompt": '{"image": 1'}, "limit_mm_per_prompt is '{\"image\": 1', which is not valid JSON"),
+        (
+            {"data_parallel_size": 2},
+            "data_parallel_size is 2, but vLLM's offline API runs one replica",
+        ),
+        (
+            {"limit_mm_per_prompt": '{"image": 1'},
+            "limit_mm_per_prompt is '{\"image\": 1', which is not valid JSON",
+        ),
         pytest.param(
             {"limit_mm_per_prompt": '{"image": 1}', "data_parallel_size": 1},
             "expected what pip install 'medtasks[vllm]' installs",
-            marks=pytest.mark.skipif(importlib.util.find_spec("vllm") is not None, reason="vLLM is installed"),
+            marks=pytest.mark.skipif(
+                importlib.util.find_spec("vllm") is not None, reason="vLLM is installed"
+            ),
         ),
     ],
 )
-def test_wrong_arguments_of_vllm(arguments: dict[str, Any], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_arguments_of_vllm(
+    arguments: dict[str, Any], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as ended:
         MedtasksVLLM(pretrained="somewhere", **arguments)
     assert ended.value.code == 1
@@ -175,4 +219,7 @@ def test_a_setting_that_vllm_refuses_is_reported_with_its_reason(
     monkeypatch.setitem(sys.modules, "vllm", installed)
     with pytest.raises(SystemExit):
         MedtasksVLLM(pretrained="somewhere", quantization="int7")
-    assert "somewhere: vLLM cannot serve it: Unknown quantization method: int7." in capsys.readouterr().err
+    assert (
+        "somewhere: vLLM cannot serve it: Unknown quantization method: int7."
+        in capsys.readouterr().err
+    )

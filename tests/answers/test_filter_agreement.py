@@ -1,7 +1,9 @@
-"""Agreement with a careful reader: what stands in ``responses.jsonl`` was judged by reading, not by running the rules.
+"""Agreement with a careful reader: what stands in ``responses.jsonl`` was judged by reading, not by
+running the rules.
 
-A row names the filter, the manner and the model family it is like, the response, what a reader makes of it (a letter or
-a status) and why; ``letters`` where the options are not A to E, ``known`` where the rules are known to disagree.
+A row names the filter, the manner and the model family it is like, the response, what a reader
+makes of it (a letter or a status) and why; ``letters`` where the options are not A to E, ``known``
+where the rules are known to disagree.
 """
 
 from __future__ import annotations
@@ -57,13 +59,19 @@ def _read(row: dict[str, Any]) -> str:
             return alert.state or alert.status
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.get('like', row['filter'])}-{row['why']}")
+@pytest.mark.parametrize(
+    "row", ROWS, ids=lambda row: f"{row.get('like', row['filter'])}-{row['why']}"
+)
 def test_a_response_is_read_as_a_careful_reader_reads_it(row: dict[str, Any]) -> None:
-    assert (_read(row) == row["expected"]) != ("known" in row), row.get("known", "expected otherwise")
+    assert (_read(row) == row["expected"]) != ("known" in row), row.get(
+        "known", "expected otherwise"
+    )
 
 
 def test_no_letter_is_returned_that_a_careful_reader_would_not_name() -> None:
-    false = [row["response"] for row in OPTIONS if len(_read(row)) == 1 and _read(row) != row["expected"]]
+    false = [
+        row["response"] for row in OPTIONS if len(_read(row)) == 1 and _read(row) != row["expected"]
+    ]
     assert false == []
 
 
@@ -71,13 +79,21 @@ def test_the_corpus_is_large_and_disagreement_is_rare() -> None:
     known = [row for row in ROWS if "known" in row]
     assert len(OPTIONS) >= 450
     assert len(known) <= 0.01 * len(ROWS)
-    assert {row["expected"] for row in OPTIONS} >= {*"ABCDEFGHIJ", "none", "multiple", "out_of_range", "empty"}
+    assert {row["expected"] for row in OPTIONS} >= {
+        *"ABCDEFGHIJ",
+        "none",
+        "multiple",
+        "out_of_range",
+        "empty",
+    }
 
 
 def test_the_docs_state_the_agreement() -> None:
     stated = {
         manner: (int(agree), int(rows))
-        for manner, rows, agree in re.findall(r"^\| ([^|]+?) \| (\d+) \| (\d+) \|$", DOCS.read_text("utf-8"), re.M)
+        for manner, rows, agree in re.findall(
+            r"^\| ([^|]+?) \| (\d+) \| (\d+) \|$", DOCS.read_text("utf-8"), re.M
+        )
     }
     rows, agree = Counter[str](), Counter[str]()
     for row in ROWS:
@@ -120,7 +136,10 @@ def _blind(number: int) -> list[tuple[str, str, str]]:
         if kind != "choice":
             ours = READERS[kind](row["response"])
         else:
-            ours = extract_option(row["response"], "".join(row["options"]), row["options"]).letter or "none"
+            ours = (
+                extract_option(row["response"], "".join(row["options"]), row["options"]).letter
+                or "none"
+            )
             if len(reading) != 1 or (row.get("by") == "prose-text" and ours == "none"):
                 kind, reading = "no letter", "none"
         if not row.get("arguable"):
@@ -134,13 +153,41 @@ SLOW = pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "agreeing"),
     [
-        pytest.param(1, {"choice": 199, "no letter": 41, "alert": 58, "short": 50, "reasoned": 50}, marks=SLOW),
-        pytest.param(2, {"choice": 169, "no letter": 41, "alert": 40, "short": 39, "reasoned": 19}, marks=SLOW),
-        pytest.param(3, {"choice": 172, "no letter": 39, "alert": 44, "short": 44, "reasoned": 30}, marks=SLOW),
-        pytest.param(4, {"choice": 172, "no letter": 44, "alert": 39, "short": 41, "reasoned": 27}, marks=SLOW),
-        pytest.param(5, {"choice": 149, "no letter": 40, "alert": 41, "short": 42, "reasoned": 25}, marks=SLOW),
-        pytest.param(6, {"choice": 344, "no letter": 86, "alert": 59, "short": 60, "reasoned": 40}, marks=SLOW),
-        pytest.param(7, {"choice": 372, "no letter": 63, "alert": 60, "short": 60, "reasoned": 40}, marks=SLOW),
+        pytest.param(
+            1,
+            {"choice": 199, "no letter": 41, "alert": 58, "short": 50, "reasoned": 50},
+            marks=SLOW,
+        ),
+        pytest.param(
+            2,
+            {"choice": 169, "no letter": 41, "alert": 40, "short": 39, "reasoned": 19},
+            marks=SLOW,
+        ),
+        pytest.param(
+            3,
+            {"choice": 172, "no letter": 39, "alert": 44, "short": 44, "reasoned": 30},
+            marks=SLOW,
+        ),
+        pytest.param(
+            4,
+            {"choice": 172, "no letter": 44, "alert": 39, "short": 41, "reasoned": 27},
+            marks=SLOW,
+        ),
+        pytest.param(
+            5,
+            {"choice": 149, "no letter": 40, "alert": 41, "short": 42, "reasoned": 25},
+            marks=SLOW,
+        ),
+        pytest.param(
+            6,
+            {"choice": 344, "no letter": 86, "alert": 59, "short": 60, "reasoned": 40},
+            marks=SLOW,
+        ),
+        pytest.param(
+            7,
+            {"choice": 372, "no letter": 63, "alert": 60, "short": 60, "reasoned": 40},
+            marks=SLOW,
+        ),
         pytest.param(8, {"choice": 191, "no letter": 148, "alert": 60, "short": 60}, marks=SLOW),
         pytest.param(9, {"choice": 181, "no letter": 160, "alert": 57, "short": 57}, marks=SLOW),
         pytest.param(10, {"choice": 298, "no letter": 60, "alert": 60, "short": 60}, marks=SLOW),
@@ -165,23 +212,34 @@ SLOW = pytest.mark.slow
         (29, {"choice": 182, "no letter": 71, "alert": 77, "short": 79}),
     ],
 )
-def test_sets_of_other_authors_are_read_as_they_read_them(number: int, agreeing: dict[str, int]) -> None:
+def test_sets_of_other_authors_are_read_as_they_read_them(
+    number: int, agreeing: dict[str, int]
+) -> None:
     readings = _blind(number)
     counts = Counter(kind for kind, theirs, ours in readings if theirs == ours)
     assert all(counts[kind] >= number for kind, number in agreeing.items()), counts
     letters = [(theirs, ours) for kind, theirs, ours in readings if kind in ("choice", "no letter")]
     wrong = [pair for pair in letters if len(pair[1]) == 1 and pair[0] != pair[1]]
-    assert wrong == ([("none", "B")] if number == 6 else [])  # "The diagnosis is pneumothorax.", which is B's text
+    assert wrong == (
+        [("none", "B")] if number == 6 else []
+    )  # "The diagnosis is pneumothorax.", which is B's text
 
 
 def _read_adversarial(rows: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """The author's reading and ours of responses that authors wrote so that another letter looks chosen."""
-    found = [(row, extract_option(row["response"], "".join(row["options"]), row["options"])) for row in rows]
+    """The author's reading and ours of responses that authors wrote so that another letter looks
+    chosen.
+    """
+    found = [
+        (row, extract_option(row["response"], "".join(row["options"]), row["options"]))
+        for row in rows
+    ]
     return [(row["reading"], one.letter or one.status) for row, one in found]
 
 
 def test_corrected_wrong_letters_stay_corrected() -> None:
-    readings = _read_adversarial([row for row in _lines("adversarial.jsonl") if row.get("corrected")])
+    readings = _read_adversarial(
+        [row for row in _lines("adversarial.jsonl") if row.get("corrected")]
+    )
     assert len(readings) >= 80
     assert [pair for pair in readings if len(pair[1]) == 1 and pair[0] != pair[1]] == []
 
@@ -190,7 +248,9 @@ def test_corrected_wrong_letters_stay_corrected() -> None:
 def test_few_adversarial_responses_yield_a_wrong_letter() -> None:
     readings = _read_adversarial(_lines("adversarial.jsonl"))
     wrong = [pair for pair in readings if len(pair[1]) == 1 and pair[0] != pair[1]]
-    agree = [theirs for theirs, ours in readings if theirs == ours or (len(theirs) > 1 and len(ours) > 1)]
+    agree = [
+        theirs for theirs, ours in readings if theirs == ours or (len(theirs) > 1 and len(ours) > 1)
+    ]
     assert len(wrong) <= 62
     assert len(agree) >= 655
 
@@ -199,7 +259,13 @@ PAIR = st.permutations("ABCDE").map(lambda letters: letters[:2])
 
 
 @settings(max_examples=300)
-@given(st.sampled_from(DISCUSSED), st.sampled_from(ANSWERED), PAIR, st.sampled_from([" ", "\n", "\n\n"]), st.booleans())
+@given(
+    st.sampled_from(DISCUSSED),
+    st.sampled_from(ANSWERED),
+    PAIR,
+    st.sampled_from([" ", "\n", "\n\n"]),
+    st.booleans(),
+)
 def test_an_answer_is_never_taken_for_the_option_discussed_beside_it(
     discussed: str, answered: str, pair: list[str], between: str, first: bool
 ) -> None:

@@ -128,27 +128,35 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("reply", "state"), [(r, s) for s, replies in QUIET.items() for r in replies], ids=repr)
+@pytest.mark.parametrize(
+    ("reply", "state"), [(r, s) for s, replies in QUIET.items() for r in replies], ids=repr
+)
 def test_a_state_without_alert(reply: str, state: str) -> None:
     response = parse_alert(reply)
     assert (response.filtered, response.reason, response.status) == (state, "", "ok")
 
 
-@pytest.mark.parametrize(("reply", "reason"), [(r, s) for s, replies in ALERTS.items() for r in replies], ids=repr)
+@pytest.mark.parametrize(
+    ("reply", "reason"), [(r, s) for s, replies in ALERTS.items() for r in replies], ids=repr
+)
 def test_an_alert_and_its_reason(reply: str, reason: str) -> None:
     response = parse_alert(reply)
     assert (response.state, response.reason) == ("alert", reason)
     assert response.filtered == (f"alert: {reason}" if reason else "alert")
 
 
-@pytest.mark.parametrize(("reply", "status"), [(r, s) for s, replies in REFUSED.items() for r in replies], ids=repr)
+@pytest.mark.parametrize(
+    ("reply", "status"), [(r, s) for s, replies in REFUSED.items() for r in replies], ids=repr
+)
 def test_no_single_state(reply: str, status: str) -> None:
     response = parse_alert(reply)
     assert (response.state, response.reason, response.filtered) == (None, "", f"[{status}]")
     assert alert_status(reply) == status
 
 
-STATES = st.sampled_from(("no_alert", "uncertain", "alert", "alert: active bleeding from the left wall"))
+STATES = st.sampled_from(
+    ("no_alert", "uncertain", "alert", "alert: active bleeding from the left wall")
+)
 ENVELOPES = (
     "{}.", "**{}**", "`{}`", "# {}", "- {}", "> {}", "1. {}", '"{}"', "({})", "[{}]", "  {}\n\n", "```\n{}\n```",
     "{}</s>",
@@ -270,7 +278,9 @@ def test_an_alert_that_is_denied_is_no_alert(reply: str) -> None:
 
 
 @pytest.mark.parametrize(("reply", "filtered"), CORRECTED.items())
-def test_a_correction_on_the_same_line_replaces_the_state_before_it(reply: str, filtered: str) -> None:
+def test_a_correction_on_the_same_line_replaces_the_state_before_it(
+    reply: str, filtered: str
+) -> None:
     assert parse_alert(reply).filtered == filtered
     assert parse_alert(filtered).filtered == filtered
 
@@ -288,6 +298,8 @@ def test_a_denial_that_is_conditional_asked_or_contradicted_is_no_state(reply: s
     assert parse_alert(reply).status == "invalid"
 
 
-@pytest.mark.parametrize("reason", ["none of the clips hold", "no blood flow in the graft", "nothing seals the leak"])
+@pytest.mark.parametrize(
+    "reason", ["none of the clips hold", "no blood flow in the graft", "nothing seals the leak"]
+)
 def test_a_reason_that_begins_with_a_denial_is_still_a_reason(reason: str) -> None:
     assert parse_alert(f"alert: {reason}").filtered == f"alert: {reason}"

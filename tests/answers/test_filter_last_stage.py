@@ -1,4 +1,6 @@
-"""Stage-wise responses: what both stages said survives the log, and the last stage's letter is scored."""
+"""Stage-wise responses: what both stages said survives the log, and the last stage's letter is
+scored.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from medtasks.answers.option_letter import join_stages, read_stages
 
 
 @given(first=st.text(), second=st.text())
-def test_what_stages_said_survives_the_log_and_the_harness_representations(first: str, second: str) -> None:
+def test_what_stages_said_survives_the_log_and_the_harness_representations(
+    first: str, second: str
+) -> None:
     record = join_stages([first, second])
     readers: list[Callable[[str], str]] = [
         str,
@@ -32,7 +36,9 @@ def test_any_other_response_is_the_last_stage(text: str) -> None:
 
 def test_the_letter_is_that_of_the_last_stage() -> None:
     said = join_stages(["Answer: B. T1 to T2: nothing.", "I choose C."])
-    assert LastStageOptionFilter().apply([[said], ["(D)"], [join_stages(["A", "no idea"])]], []) == ["C", "D", "[none]"]
+    assert LastStageOptionFilter().apply(
+        [[said], ["(D)"], [join_stages(["A", "no idea"])]], []
+    ) == ["C", "D", "[none]"]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""What is thought aloud is no part of an answer, nor are label and blanks of an open one; what is empty stays empty."""
+"""What is thought aloud is no part of an answer, nor are label and blanks of an open one; what is
+empty stays empty.
+"""
 
 from __future__ import annotations
 
@@ -156,7 +158,10 @@ def test_an_answer_never_begins_or_ends_with_blanks(response: str) -> None:
         ('{"reasoning": "A round elevation.", "final_answer": "One polyp."}', "One polyp."),
         ("{'answer': 'One polyp.'}", "One polyp."),
         ('<answer>{"answer": "One polyp."}</answer><|im_end|>', "One polyp."),
-        ('{"finding": "One polyp.", "site": "caecum"}', '{"finding": "One polyp.", "site": "caecum"}'),
+        (
+            '{"finding": "One polyp.", "site": "caecum"}',
+            '{"finding": "One polyp.", "site": "caecum"}',
+        ),
         ('{"answer": ["One", "polyp"]}', '{"answer": ["One", "polyp"]}'),
         ('{"answer": "One polyp."', '{"answer": "One polyp."'),
     ],

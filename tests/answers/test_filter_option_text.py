@@ -1,4 +1,6 @@
-"""Options named by their text, and responses in which only the options' texts show what the answer is not."""
+"""Options named by their text, and responses in which only the options' texts show what the answer
+is not.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,25 @@ from hypothesis import strategies as st
 from medtasks.answers import OptionLetterFilter
 from medtasks.answers.option_letter import extract_option
 
-FINDINGS = {"A": "Pneumonia", "B": "Pleural effusion", "C": "Pneumothorax", "D": "Atelectasis", "E": "Normal"}
-INTERVALS = {"A": "T1 → T2", "B": "T2 → T3", "C": "T3 → T4", "D": "T4 → T5", "E": "None of them are true"}
+FINDINGS = {
+    "A": "Pneumonia",
+    "B": "Pleural effusion",
+    "C": "Pneumothorax",
+    "D": "Atelectasis",
+    "E": "Normal",
+}
+INTERVALS = {
+    "A": "T1 → T2",
+    "B": "T2 → T3",
+    "C": "T3 → T4",
+    "D": "T4 → T5",
+    "E": "None of them are true",
+}
 ROWS = [
-    json.loads(line) for line in (Path(__file__).parent / "with_options.jsonl").read_text(encoding="utf-8").splitlines()
+    json.loads(line)
+    for line in (Path(__file__).parent / "with_options.jsonl")
+    .read_text(encoding="utf-8")
+    .splitlines()
 ]
 
 
@@ -41,10 +58,14 @@ def test_a_response_is_read_beside_its_options(row: dict[str, Any]) -> None:
         ("B. No", {"A": "Yes", "B": "No"}, "B", "letter"),
     ],
 )
-def test_how_the_option_was_named_is_recorded(response: str, options: dict[str, str], letter: str, kind: str) -> None:
+def test_how_the_option_was_named_is_recorded(
+    response: str, options: dict[str, str], letter: str, kind: str
+) -> None:
     found = extract_option(response, "".join(options), options)
     assert (found.letter, found.how) == (letter, kind)
-    (((filtered, how),),) = OptionLetterFilter("".join(options)).readings([[response]], [{"choices": options}])
+    (((filtered, how),),) = OptionLetterFilter("".join(options)).readings(
+        [[response]], [{"choices": options}]
+    )
     assert (filtered, how) == (letter, kind)
 
 
@@ -56,14 +77,24 @@ def test_how_the_option_was_named_is_recorded(response: str, options: dict[str, 
         ("The view is dark.", ""),
     ],
 )
-def test_a_response_that_is_not_read_but_has_one_options_text_is_told_apart(response: str, how: str) -> None:
+def test_a_response_that_is_not_read_but_has_one_options_text_is_told_apart(
+    response: str, how: str
+) -> None:
     ((reading,),) = OptionLetterFilter("ABCDE").readings([[response]], [{"choices": FINDINGS}])
     assert reading == ("[none]", how)
 
 
 def test_every_document_is_read_with_its_own_options() -> None:
-    documents = [{"choices": {"A": "Polyp", "B": "Ulcer"}}, {"choices": {"A": "Ulcer", "B": "Polyp"}}, {}]
-    assert OptionLetterFilter("AB").apply([["Polyp"], ["Polyp"], ["Polyp"]], documents) == ["A", "B", "[none]"]
+    documents = [
+        {"choices": {"A": "Polyp", "B": "Ulcer"}},
+        {"choices": {"A": "Ulcer", "B": "Polyp"}},
+        {},
+    ]
+    assert OptionLetterFilter("AB").apply([["Polyp"], ["Polyp"], ["Polyp"]], documents) == [
+        "A",
+        "B",
+        "[none]",
+    ]
 
 
 def test_two_options_with_the_same_text_are_read_by_their_letters_only() -> None:
@@ -73,9 +104,13 @@ def test_two_options_with_the_same_text_are_read_by_their_letters_only() -> None
 
 
 @given(
-    st.sampled_from("ABCDE"), st.permutations(list(FINDINGS.values())), st.sampled_from(["{}", "**{}**", "Answer: {}"])
+    st.sampled_from("ABCDE"),
+    st.permutations(list(FINDINGS.values())),
+    st.sampled_from(["{}", "**{}**", "Answer: {}"]),
 )
-def test_a_whole_answer_selects_the_letter_that_has_its_text(letter: str, texts: list[str], manner: str) -> None:
+def test_a_whole_answer_selects_the_letter_that_has_its_text(
+    letter: str, texts: list[str], manner: str
+) -> None:
     options = dict(zip("ABCDE", texts, strict=True))
     assert extract_option(manner.format(options[letter]), "ABCDE", options).letter == letter
 
@@ -90,7 +125,10 @@ def test_a_label_never_wins_over_another_options_text(pair: list[str]) -> None:
         assert extract_option(text, "ABCDE", FINDINGS).status in ("none", "multiple")
 
 
-@given(st.text(max_size=200), st.dictionaries(st.sampled_from("ABCDE"), st.text(max_size=20), max_size=5))
+@given(
+    st.text(max_size=200),
+    st.dictionaries(st.sampled_from("ABCDE"), st.text(max_size=20), max_size=5),
+)
 def test_any_text_and_any_options_give_a_status(text: str, options: dict[str, str]) -> None:
     found = extract_option(text, "ABCDE", options)
     assert (found.letter is not None) == (found.status == "ok") == (found.how in ("letter", "text"))

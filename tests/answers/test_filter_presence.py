@@ -1,4 +1,6 @@
-"""Free answers about findings, against a reader's verdicts and against rules that hold for any wording."""
+"""Free answers about findings, against a reader's verdicts and against rules that hold for any
+wording.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from hypothesis import strategies as st
 from medtasks.answers.presence import count_of, said_of
 from medtasks.benchmarks.kvasir_vqa_x1.error_kinds import FINDINGS, Reading, read_answer
 
-CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("finding_answers.yaml").read_text("utf-8"))
+CASES: list[dict[str, Any]] = yaml.safe_load(
+    Path(__file__).with_name("finding_answers.yaml").read_text("utf-8")
+)
 AGREEMENT = 163 / 165
 """What docs/metrics.md states."""
 
@@ -29,11 +33,13 @@ def test_the_reader_and_the_rules_agree_on_answers_of_every_class() -> None:
     wrong = [
         (case["class"], case["answer"], read)
         for case in CASES
-        if (read := read_answer(case["class"], case["answer"], only=case.get("only", False))) != _verdict(case)
+        if (read := read_answer(case["class"], case["answer"], only=case.get("only", False)))
+        != _verdict(case)
     ]
     agreement = 1 - len(wrong) / len(CASES)
     assert agreement >= AGREEMENT, wrong
-    # what is not read is counted as unread: no denial of an item of a list may become one of all its items
+    # what is not read is counted as unread: no denial of an item of a list may become one of all
+    # its items
     assert all(read.said == "silent" for _, _, read in wrong), wrong
 
 
@@ -59,7 +65,10 @@ def test_the_scope_of_a_negation_ends_where_a_new_statement_begins(text: str, sa
     assert said_of(text, "polyps?") == said
 
 
-@given(st.integers(0, 12), st.sampled_from(["{} polyps are visible.", "polyps: {}", "The number of polyps is {}."]))
+@given(
+    st.integers(0, 12),
+    st.sampled_from(["{} polyps are visible.", "polyps: {}", "The number of polyps is {}."]),
+)
 @settings(derandomize=True, max_examples=40)
 def test_a_count_is_read_wherever_the_number_stands(number: int, wording: str) -> None:
     assert count_of(wording.format(number), "polyps?") == number
@@ -75,7 +84,9 @@ def test_any_text_is_read_as_one_of_four(text: str) -> None:
         assert reading.count is None or reading.said == ("present" if reading.count else "absent")
 
 
-@pytest.mark.parametrize("text", ["polyps " * 3000, "no polyp and " * 2000, "a, " * 5000, "9" * 5000 + " polyps"])
+@pytest.mark.parametrize(
+    "text", ["polyps " * 3000, "no polyp and " * 2000, "a, " * 5000, "9" * 5000 + " polyps"]
+)
 def test_degenerate_answers_are_read_too(text: str) -> None:
     reading = read_answer("polyp_count", text, only=True)
     assert reading.said in ("present", "absent", "unclear", "silent")

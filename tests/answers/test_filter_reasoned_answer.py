@@ -138,7 +138,9 @@ def test_any_text_is_filtered_once(text: str) -> None:
 
 
 @given(st.text(alphabet="abcdefgh .,\n"), st.text(alphabet="xyz ", min_size=1).filter(str.strip))
-def test_reasoning_before_the_label_is_kept_and_does_not_decide(reasoning: str, answer: str) -> None:
+def test_reasoning_before_the_label_is_kept_and_does_not_decide(
+    reasoning: str, answer: str
+) -> None:
     reply = f"{reasoning}\nFinal answer: {answer}"
     assert ReasonedAnswerFilter().apply([[reply]], None) == [reply.strip()]
     assert final_answer(reply) == answer.strip()

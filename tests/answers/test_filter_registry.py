@@ -1,4 +1,6 @@
-"""Filters are found by the names that task files use: ours, those a module imports, and never a wrong one."""
+"""Filters are found by the names that task files use: ours, those a module imports, and never a
+wrong one.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,13 @@ def test_a_filter_of_ours_is_found_by_its_name_and_by_where_it_is_imported(name:
 
 
 @pytest.mark.parametrize(
-    "name", ["Nothing", "nowhere.at.all", "medtasks.answers.Nothing", "medtasks.core.errors.UsageError"]
+    "name",
+    ["Nothing", "nowhere.at.all", "medtasks.answers.Nothing", "medtasks.core.errors.UsageError"],
 )
 def test_an_unknown_filter_is_refused_with_the_known_ones(name: str) -> None:
-    with pytest.raises(MedtasksError, match=rf"^filter '{name}' is unknown.*, expected one of AlertStateFilter, "):
+    with pytest.raises(
+        MedtasksError, match=rf"^filter '{name}' is unknown.*, expected one of AlertStateFilter, "
+    ):
         get_filter(name)
 
 
@@ -37,8 +42,16 @@ def test_an_unknown_filter_is_refused_with_the_known_ones(name: str) -> None:
             ["no_alert", ["alert: blood", "[invalid]"]],
         ),
         ("AnswerTextFilter", [["a"], ["a", "Answer: b"]], ["a", ["a", "b"]]),
-        ("AnswerabilityFilter", [["Unanswerable."], ["Answer: B", "<think>"]], ["unanswerable", ["B", "[empty]"]]),
-        ("LastStageOptionFilter", [["B"], ['{"stage1": "A", "stage2": "C"}', "no idea"]], ["B", ["C", "[none]"]]),
+        (
+            "AnswerabilityFilter",
+            [["Unanswerable."], ["Answer: B", "<think>"]],
+            ["unanswerable", ["B", "[empty]"]],
+        ),
+        (
+            "LastStageOptionFilter",
+            [["B"], ['{"stage1": "A", "stage2": "C"}', "no idea"]],
+            ["B", ["C", "[none]"]],
+        ),
         ("OptionLetterFilter", [["B"], ["A", "no idea"]], ["B", ["A", "[none]"]]),
         (
             "ReasonedAnswerFilter",

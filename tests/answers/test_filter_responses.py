@@ -1,4 +1,6 @@
-"""Responses as models write them, with markup, JSON, chat tokens, names and hedges: one outcome each."""
+"""Responses as models write them, with markup, JSON, chat tokens, names and hedges: one outcome
+each.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from medtasks.catalog.registry import get_filter
 
 HERE = Path(__file__).parent
 THOUGHTS = Vocabulary("thoughts")
-OUTCOMES: dict[str, list[str]] = yaml.safe_load((HERE / "outcomes.yaml").read_text(encoding="utf-8"))
+OUTCOMES: dict[str, list[str]] = yaml.safe_load(
+    (HERE / "outcomes.yaml").read_text(encoding="utf-8")
+)
 TABLE = [(response, outcome) for outcome, responses in OUTCOMES.items() for response in responses]
 
 
@@ -33,12 +37,24 @@ SENTENCES = """A small effusion is seen between T1 and T2 → T3. No new left op
 unclear; vitamin D hepatitis B image A E. coli patient A type B aortic dissection grows.
 It resolves, stable H. pylori not"""
 WORDS = st.sampled_from(SENTENCES.split())
-MARKED = st.sampled_from(["Answer: {}", "Final answer: {}", "The answer is {}.", "\\boxed{{{}}}", '{{"answer": "{}"}}'])
-SOLE = st.sampled_from(["{}", "({})", "[{}]", "**{}**", "`{}`", "{}.", "Option {}", "{}: T2 → T3", "({}) T2 → T3"])
+MARKED = st.sampled_from(
+    ["Answer: {}", "Final answer: {}", "The answer is {}.", "\\boxed{{{}}}", '{{"answer": "{}"}}']
+)
+SOLE = st.sampled_from(
+    ["{}", "({})", "[{}]", "**{}**", "`{}`", "{}.", "Option {}", "{}: T2 → T3", "({}) T2 → T3"]
+)
 LETTER = st.sampled_from("ABCDE")
 PAIR = st.permutations("ABCDE").map(lambda letters: letters[:2])
 HEDGE = st.sampled_from(
-    ["{} or {}", "{}/{}", "{}, {}", "either {} or {}", "both {} and {}", "**{}** or **{}**", "({}) or maybe ({})"]
+    [
+        "{} or {}",
+        "{}/{}",
+        "{}, {}",
+        "either {} or {}",
+        "both {} and {}",
+        "**{}** or **{}**",
+        "({}) or maybe ({})",
+    ]
 )
 LOWER_WORDS = st.lists(st.from_regex(r"[a-z]{2,9}", fullmatch=True), max_size=15).map(" ".join)
 
@@ -69,7 +85,9 @@ def test_a_hedge_is_never_one_option(envelope: str, hedge: str, pair: list[str])
 
 @settings(max_examples=200)
 @given(
-    st.lists(WORDS, max_size=25).map(" ".join), LETTER, st.sampled_from(["think", "THINKING", "analysis", "reasoning"])
+    st.lists(WORDS, max_size=25).map(" ".join),
+    LETTER,
+    st.sampled_from(["think", "THINKING", "analysis", "reasoning"]),
 )
 def test_a_thinking_block_changes_nothing(response: str, thought: str, tag: str) -> None:
     block = f"<{tag}>Final answer: {thought}</{tag}>"
@@ -78,7 +96,9 @@ def test_a_thinking_block_changes_nothing(response: str, thought: str, tag: str)
     assert extract_option(f"Answer: {thought}</{tag}>{response}") == expected
 
 
-NOISE = st.text(max_size=60) | st.text(alphabet="ABCDEFabe answr:.,()[]*_`{}\\$<>|/#\n→✓Ｂ", max_size=60)
+NOISE = st.text(max_size=60) | st.text(
+    alphabet="ABCDEFabe answr:.,()[]*_`{}\\$<>|/#\n→✓Ｂ", max_size=60
+)
 
 
 @settings(max_examples=400)
@@ -117,7 +137,9 @@ LOOPS = {
 """Where a model may be stuck, and in what, by filter."""
 
 
-@pytest.mark.parametrize(("kind", "unit"), [(kind, unit) for kind, (_, units) in LOOPS.items() for unit in units])
+@pytest.mark.parametrize(
+    ("kind", "unit"), [(kind, unit) for kind, (_, units) in LOOPS.items() for unit in units]
+)
 @pytest.mark.parametrize("length", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_a_model_stuck_in_a_loop_is_read_in_linear_time(kind: str, unit: str, length: int) -> None:
     step = get_filter(kind).kind()
@@ -128,7 +150,8 @@ def test_a_model_stuck_in_a_loop_is_read_in_linear_time(kind: str, unit: str, le
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "unit", ["选A", "alert: x, Option A ", "A) No\n", " ?", "<|", "<answer>", "final answer: ", ". "]
+    "unit",
+    ["选A", "alert: x, Option A ", "A) No\n", " ?", "<|", "<answer>", "final answer: ", ". "],
 )
 @pytest.mark.parametrize("kind", sorted(FILTER_VERSIONS))
 def test_every_filter_reads_a_megabyte_at_once(kind: str, unit: str) -> None:

@@ -7,7 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks.answers import StatedConfidenceFilter
-from medtasks.answers.stated_confidence import parse_confidence, stated_confidence, without_confidence
+from medtasks.answers.stated_confidence import (
+    parse_confidence,
+    stated_confidence,
+    without_confidence,
+)
 from medtasks.catalog.registry import get_filter
 
 
@@ -71,13 +75,25 @@ _WRITTEN = {
 @given(
     st.integers(-50, 200),
     st.sampled_from(sorted(_WRITTEN)),
-    st.sampled_from(["Confidence: {}", "confidence is {}", "**Confidence:** {}", "CONFIDENCE = {}", "certainty: {}"]),
+    st.sampled_from(
+        [
+            "Confidence: {}",
+            "confidence is {}",
+            "**Confidence:** {}",
+            "CONFIDENCE = {}",
+            "certainty: {}",
+        ]
+    ),
     st.sampled_from("ABCDE"),
 )
 def test_any_number_in_any_notation(percent: int, notation: str, frame: str, letter: str) -> None:
-    found = parse_confidence(stated_confidence(f"Answer: {letter}\n{frame.format(_WRITTEN[notation](percent))}\n"))
+    found = parse_confidence(
+        stated_confidence(f"Answer: {letter}\n{frame.format(_WRITTEN[notation](percent))}\n")
+    )
     if notation == "share" and percent > 100:
-        expected: float | str = percent / 100 / 100  # 1.20 is a percentage: only numbers up to 1 are shares
+        expected: float | str = (
+            percent / 100 / 100
+        )  # 1.20 is a percentage: only numbers up to 1 are shares
     else:
         expected = percent / 100 if 0 <= percent <= 100 else "out_of_range"
     assert found == (expected if isinstance(expected, str) else pytest.approx(expected, abs=5e-5))
@@ -97,7 +113,10 @@ def test_two_different_values_are_never_chosen_between(one: int, other: int) -> 
         ("polyp. I'm 90 % sure.", "polyp"),
         ("polyp\nConfidence: 90%", "polyp\n"),
         ("polyp, confidence: 90%, not an ulcer", "polyp, confidence: 90%, not an ulcer"),
-        ("polyp: confidence 90%\nulcer: confidence 5%", "polyp: confidence 90%\nulcer: confidence 5%"),
+        (
+            "polyp: confidence 90%\nulcer: confidence 5%",
+            "polyp: confidence 90%\nulcer: confidence 5%",
+        ),
         ("polyp, confidence: high", "polyp, confidence: high"),
         ("stenosis (90%)", "stenosis (90%)"),
     ],
@@ -109,7 +128,9 @@ def test_only_one_confidence_at_the_end_of_a_line_is_removed(text: str, expected
 @given(st.text(max_size=80))
 def test_any_text_gives_a_share_or_a_status(text: str) -> None:
     found = parse_confidence(StatedConfidenceFilter.read(text))
-    assert found in ("missing", "several", "out_of_range") or (isinstance(found, float) and 0 <= found <= 1)
+    assert found in ("missing", "several", "out_of_range") or (
+        isinstance(found, float) and 0 <= found <= 1
+    )
 
 
 @given(st.text(alphabet="confideCONFIDENCE certain:%()-–*/.,0123456789\n", max_size=60))

@@ -1,4 +1,6 @@
-"""A letter with an option's text: its own text confirms it, another option's text contradicts it, in every format."""
+"""A letter with an option's text: its own text confirms it, another option's text contradicts it,
+in every format.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +110,9 @@ def test_the_miniature_rows_have_options_of_all_kinds(miniature: list[Options]) 
 
 
 @pytest.mark.parametrize("manner", ALL)
-def test_an_options_own_text_never_makes_its_letter_unread(manner: str, miniature: list[Options]) -> None:
+def test_an_options_own_text_never_makes_its_letter_unread(
+    manner: str, miniature: list[Options]
+) -> None:
     unread = []
     for options in miniature:
         for letter, text in options.items():
@@ -119,11 +123,16 @@ def test_an_options_own_text_never_makes_its_letter_unread(manner: str, miniatur
 
 
 @pytest.mark.parametrize("manner", ALL)
-def test_a_letter_with_another_options_text_is_several_options(manner: str, miniature: list[Options]) -> None:
+def test_a_letter_with_another_options_text_is_several_options(
+    manner: str, miniature: list[Options]
+) -> None:
     single = []
     for options in miniature:
         for letter, other in product(options, repeat=2):
             response = written(manner, letter, options[other])
-            if letter != other and extract_option(response, "".join(options), options).status != "multiple":
+            if (
+                letter != other
+                and extract_option(response, "".join(options), options).status != "multiple"
+            ):
                 single.append(response)
     assert single == []

@@ -67,13 +67,18 @@ def test_a_narrow_terminal_splits_neither_names_nor_numbers(
     from medtasks.cli.console import table
 
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    name, note = "kvasir_vqa_x1_transformed_level1", 'pip install "medtasks[learned]", a very long sentence'
+    name, note = (
+        "kvasir_vqa_x1_transformed_level1",
+        'pip install "medtasks[learned]", a very long sentence',
+    )
     rows = [(name, "0.123 [0.100, 0.150]", note)]
     for width in (160, 100, 80, 60):
         monkeypatch.setenv("COLUMNS", str(width))
         table(("task", "value", "note"), rows)
         shown = re.sub("\x1b\\[[0-9;]*m", "", capsys.readouterr().out)
-        assert shown.splitlines()[0].split() == (["task", "value", "note"] if width > 60 else ["task", "value"])
+        assert shown.splitlines()[0].split() == (
+            ["task", "value", "note"] if width > 60 else ["task", "value"]
+        )
         assert ("not shown for lack of width: note" in shown) is (width == 60)
         assert all(len(line) <= width for line in shown.splitlines()), shown
         assert name in shown
@@ -116,7 +121,9 @@ def test_the_command_line_has_the_texts_examples_and_reference_that_are_written(
             if line.startswith("medtasks "):
                 assert command.make_context(name, shlex.split(line)[1 + len(name.split()) :]), line
     page = Path(__file__).parents[2] / "docs" / "cli.md"
-    listed = re.findall(r"^\| `medtasks (\w+)` \| (.*) \|$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    listed = re.findall(
+        r"^\| `medtasks (\w+)` \| (.*) \|$", page.read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert listed == [(name, command.short_help) for name, command in whole.commands.items()]
 
 
@@ -160,14 +167,19 @@ def test_show_renders_prompt_media_and_gold_answer(medtasks: Any) -> None:
         (("score", "p", "--from", "csv"), "--task is missing; give the task or group"),
         (("score", "p", "--task", "mi_cxr"), "p: no such file; give a file of predictions"),
         (("score", ".", "--task", "mi_cxr"), "are for prediction files; leave them out for a run"),
-        (("score", "p", "--from", "csv", "--task", "mi_cxr", "--column", "id"), "expected FIELD=COLUMN"),
+        (
+            ("score", "p", "--from", "csv", "--task", "mi_cxr", "--column", "id"),
+            "expected FIELD=COLUMN",
+        ),
         (("show", "nope"), "task 'nope' is unknown"),
         (("show", "mi_cxr_icr", "--doc", "99"), "has 6 documents"),
         (("prepare", "kvasir_vqa_x1", "--source", "nowhere"), "no such file or directory"),
         (("prepare", "mi_cxr", "--rows", "x.jsonl", "--images", "nowhere"), "not a directory"),
     ],
 )
-def test_wrong_usage_is_one_sentence_and_exit_code_2(medtasks: Any, arguments: tuple[str, ...], said: str) -> None:
+def test_wrong_usage_is_one_sentence_and_exit_code_2(
+    medtasks: Any, arguments: tuple[str, ...], said: str
+) -> None:
     done = medtasks(*arguments)
     assert done.returncode == 2
     assert said in done.stderr
@@ -211,17 +223,24 @@ def test_prepared_data_are_counted_beside_the_papers_and_their_gaps_named(
     (tmp_path / "source" / "images" / "mini0003.jpg").unlink()
     done = medtasks("validate", "kvasir_vqa_x1", "--quick", **data)
     assert done.returncode == 1
-    assert done.stdout.endswith("task files and the data of kvasir_vqa_x1: 1 error, 0 warnings, 0 notes\n")
+    assert done.stdout.endswith(
+        "task files and the data of kvasir_vqa_x1: 1 error, 0 warnings, 0 notes\n"
+    )
     assert "mini0003.jpg" in done.stdout
     assert "missing or changed since the data were prepared" in done.stdout
 
 
 @pytest.mark.slow
-def test_a_bad_row_stops_and_a_release_without_rows_of_a_task_is_valid(medtasks: Any, tmp_path: Path) -> None:
+def test_a_bad_row_stops_and_a_release_without_rows_of_a_task_is_valid(
+    medtasks: Any, tmp_path: Path
+) -> None:
     write_mini("mi_cxr", tmp_path / "source")
     rows = tmp_path / "source" / "micxr_test.jsonl"
     lines = rows.read_text(encoding="utf-8").splitlines()
-    command, data = ("prepare", "mi_cxr", "--rows", str(rows), "--images", "source"), {"MEDTASKS_DATA": "data"}
+    command, data = (
+        ("prepare", "mi_cxr", "--rows", str(rows), "--images", "source"),
+        {"MEDTASKS_DATA": "data"},
+    )
     bad = json.dumps({**json.loads(lines[2]), "qtype": "guess_the_age"})
     rows.write_text("\n".join([*lines[:2], bad, *lines[3:]]), encoding="utf-8")
     done = medtasks(*command, **data)
@@ -229,7 +248,9 @@ def test_a_bad_row_stops_and_a_release_without_rows_of_a_task_is_valid(medtasks:
     assert "micxr_test.jsonl, line 3: field `qtype` is 'guess_the_age'" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "data" / "mi_cxr").exists()
-    rows.write_text("\n".join(line for line in lines if "icr_variant" not in line), encoding="utf-8")
+    rows.write_text(
+        "\n".join(line for line in lines if "icr_variant" not in line), encoding="utf-8"
+    )
     assert medtasks(*command, **data).returncode == 0
     done = medtasks("validate", "mi_cxr", "--quick", **data)
     assert done.returncode == 0, done.stdout
@@ -252,7 +273,10 @@ def test_validate_without_data_says_how_to_get_them(medtasks: Any, tmp_path: Pat
 
 def test_another_med_cmr_archive_is_taken_only_when_said(medtasks: Any, tmp_path: Path) -> None:
     write_med_cmr_archive(tmp_path / "dataset.zip")
-    command, data = ("prepare", "med_cmr", "--source", "dataset.zip"), {"MEDTASKS_DATA": str(tmp_path / "data")}
+    command, data = (
+        ("prepare", "med_cmr", "--source", "dataset.zip"),
+        {"MEDTASKS_DATA": str(tmp_path / "data")},
+    )
     refused = medtasks(*command, **data)
     assert refused.returncode == 1
     assert "is not the published archive" in refused.stderr
@@ -263,12 +287,21 @@ def test_another_med_cmr_archive_is_taken_only_when_said(medtasks: Any, tmp_path
 
 
 @pytest.mark.slow
-def test_score_reads_predictions_made_elsewhere_and_its_own_folders(medtasks: Any, tmp_path: Path) -> None:
+def test_score_reads_predictions_made_elsewhere_and_its_own_folders(
+    medtasks: Any, tmp_path: Path
+) -> None:
     documents = task_documents("mi_cxr_icr")
-    lines = [f'{document["sample_id"]},"The answer is {document["target"]}."' for document in documents[:-1]]
-    (tmp_path / "p.csv").write_text("id,said\n" + "\n".join([*lines, "stranger,A"]), encoding="utf-8")
+    lines = [
+        f'{document["sample_id"]},"The answer is {document["target"]}."'
+        for document in documents[:-1]
+    ]
+    (tmp_path / "p.csv").write_text(
+        "id,said\n" + "\n".join([*lines, "stranger,A"]), encoding="utf-8"
+    )
     columns = ("--column", "sample_id=id", "--column", "response=said")
-    done = medtasks("score", "p.csv", "--from", "csv", "--task", "mi_cxr_icr", *columns, "--out", "scored")
+    done = medtasks(
+        "score", "p.csv", "--from", "csv", "--task", "mi_cxr_icr", *columns, "--out", "scored"
+    )
     assert done.returncode == 0, done.stderr
     assert "accuracy 1.000" in done.stdout
     assert f"{len(documents) - 1} of {len(documents)} documents have a prediction" in done.stdout
@@ -279,7 +312,9 @@ def test_score_reads_predictions_made_elsewhere_and_its_own_folders(medtasks: An
     as_json = json.loads(medtasks("score", "scored", "--json").stdout)
     written = json.loads((tmp_path / "scored" / "scores.json").read_text(encoding="utf-8"))
     assert {**written, "changes": [], "notes": []} == as_json
-    of_file = medtasks("score", "p.csv", "--from", "csv", "--task", "mi_cxr_icr", *columns, "--json")
+    of_file = medtasks(
+        "score", "p.csv", "--from", "csv", "--task", "mi_cxr_icr", *columns, "--json"
+    )
     predictions = json.loads(of_file.stdout)
     assert predictions.pop("predictions") == {
         "answered": len(documents) - 1,
@@ -305,18 +340,24 @@ def test_score_reads_predictions_made_elsewhere_and_its_own_folders(medtasks: An
     assert [(one["sample_id"], one["before"]) for one in listed] == [(older["sample_id"], "[none]")]
     both = medtasks("score", "scored", "--against", "scored")
     assert "mi_cxr_icr (this)  mi_cxr_icr (other)" in both.stdout
-    assert "warning: with 5 clusters no difference can be significant at the 5 % level" in both.stdout
+    assert (
+        "warning: with 5 clusters no difference can be significant at the 5 % level" in both.stdout
+    )
     assert "fewer than 20 clusters: only large differences are detected (mi_cxr_icr)" in both.stdout
 
 
 @pytest.mark.slow
-def test_score_says_what_it_took_a_file_for_and_takes_over_its_verdicts(medtasks: Any, tmp_path: Path) -> None:
+def test_score_says_what_it_took_a_file_for_and_takes_over_its_verdicts(
+    medtasks: Any, tmp_path: Path
+) -> None:
     rows = [
         {
             **{key: one[key] for key in ("img_id", "question", "answer")},
             "response": one["answer"],
             "original": "[]",
-            "eval_json": {name: {"score": 1, "reason": "It does."} for name in one["question_class"]},
+            "eval_json": {
+                name: {"score": 1, "reason": "It does."} for name in one["question_class"]
+            },
         }
         for one in task_documents("kvasir_vqa_x1_level1")
     ]
@@ -326,7 +367,10 @@ def test_score_says_what_it_took_a_file_for_and_takes_over_its_verdicts(medtasks
     assert done.returncode == 0, done.stderr
     assert "pred_eval.json: read as a JSON array with columns (--from json)" in done.stdout
     assert "with a judge's verdict: 37 predictions; import with --verdicts-of JUDGE" in done.stdout
-    assert "left out, because it repeats an earlier one: 1 prediction (pred_eval.json, row 38)" in done.stdout
+    assert (
+        "left out, because it repeats an earlier one: 1 prediction (pred_eval.json, row 38)"
+        in done.stdout
+    )
     done = medtasks(*command, "--verdicts-of", "their judge")
     assert "37 of 37 responses have a verdict of their judge, imported from the file" in done.stdout
 
@@ -336,6 +380,11 @@ def test_names_that_are_not_utf_8_are_written(medtasks: Any, tmp_path: Path) -> 
     predictions = tmp_path / os.fsdecode(b"answers-\xff.jsonl")
     predictions.write_text('{"sample_id": "icr-33", "response": "B"}\n', encoding="utf-8")
     name, out = os.fsdecode(b"m-\xff"), tmp_path / "out"
-    done = medtasks("score", str(predictions), "--task", "mi_cxr_icr", "--model", name, "--out", str(out))
+    done = medtasks(
+        "score", str(predictions), "--task", "mi_cxr_icr", "--model", name, "--out", str(out)
+    )
     assert done.returncode == 0
-    assert json.loads((out / "manifest.json").read_text(encoding="utf-8"))["model"]["model"] == "m-\ufffd"
+    assert (
+        json.loads((out / "manifest.json").read_text(encoding="utf-8"))["model"]["model"]
+        == "m-\ufffd"
+    )

@@ -1,4 +1,6 @@
-"""Faults of the environment: closed output, interrupts, no threads, no space, other modes of Python."""
+"""Faults of the environment: closed output, interrupts, no threads, no space, other modes of
+Python.
+"""
 
 from __future__ import annotations
 
@@ -40,13 +42,18 @@ def without_output(*arguments: str, closed: str) -> subprocess.CompletedProcess[
     """The command with closed streams, such as ``>&-`` for standard output."""
     command = f'exec "$0" -m medtasks "$@" {closed}'
     return subprocess.run(
-        ["sh", "-c", command, sys.executable, *arguments], capture_output=True, text=True, check=False
+        ["sh", "-c", command, sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
 @pytest.fixture
 def without_threads(predictions: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The predictions, as under a limit on processes (``ulimit -u``), which does not hold for root."""
+    """The predictions, as under a limit on processes (``ulimit -u``), which does not hold for
+    root.
+    """
 
     def refuse(*_: object, **__: object) -> None:
         raise RuntimeError("can't start new thread")
@@ -77,7 +84,9 @@ def test_closed_streams_are_no_traceback(command: str, closed: str) -> None:
 @pytest.mark.parametrize("arguments", [["list", "--all"], ["--help"], ["show", "mi_cxr_icr"]])
 def test_a_reader_that_has_seen_enough_ends_the_command_silently(arguments: list[str]) -> None:
     command = [sys.executable, "-m", "medtasks", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()  # as `| head` does
@@ -87,20 +96,34 @@ def test_a_reader_that_has_seen_enough_ends_the_command_silently(arguments: list
 def test_output_to_a_full_disk_is_one_sentence() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "medtasks", "list"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            [sys.executable, "-m", "medtasks", "list"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
         )
     assert done.returncode == 1
-    assert done.stderr == "medtasks: No space left on device; free some space, and run the same command again.\n"
+    assert (
+        done.stderr
+        == "medtasks: No space left on device; free some space, and run the same command again.\n"
+    )
 
 
-@pytest.mark.parametrize("module", ["medtasks.core.errors", "typer", "medtasks.cli.score", "medtasks.catalog.spec"])
+@pytest.mark.parametrize(
+    "module", ["medtasks.core.errors", "typer", "medtasks.cli.score", "medtasks.catalog.spec"]
+)
 def test_an_interrupt_during_imports_is_no_traceback(module: str, new_python: Any) -> None:
     done = new_python("-c", IMPORT_INTERRUPTED, module, "list")
     assert done.returncode in (-signal.SIGINT, 130)
-    assert done.stderr in ("", "medtasks: stopped; finished work is kept: run the same command again to continue\n")
+    assert done.stderr in (
+        "",
+        "medtasks: stopped; finished work is kept: run the same command again to continue\n",
+    )
 
 
-def test_an_interrupt_before_the_command_ends_with_130(medtasks: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_before_the_command_ends_with_130(
+    medtasks: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -111,7 +134,9 @@ def test_an_interrupt_before_the_command_ends_with_130(medtasks: Any, monkeypatc
 
 def test_without_threads_a_command_is_one_sentence(medtasks: Any, without_threads: Path) -> None:
     sentence = "medtasks: this machine starts no further thread or process; end some, or raise the limit (ulimit -u).\n"
-    done = medtasks("score", str(without_threads), "--task", TASK, "--model", "m", "--out", "scored")
+    done = medtasks(
+        "score", str(without_threads), "--task", TASK, "--model", "m", "--out", "scored"
+    )
     assert (done.returncode, done.stderr) == (0, "")  # scoring needs none
     done = medtasks("prepare", "med_cmr", "--source", str(SOURCE), "--out", "prepared")
     assert (done.returncode, done.stderr) == (1, sentence)
@@ -122,12 +147,16 @@ def test_what_the_machine_lacks_is_told_from_what_is_wrong_with_a_file() -> None
     assert all(machine_fault(OSError(number, os.strerror(number))) for number in lacks)
     of_a_file = [errno.EACCES, errno.ENOENT, errno.EISDIR, errno.ENOTDIR]
     assert not any(machine_fault(OSError(number, os.strerror(number))) for number in of_a_file)
-    assert not any(map(machine_fault, (RuntimeError("can't start new thread"), ValueError(), MemoryError())))
+    assert not any(
+        map(machine_fault, (RuntimeError("can't start new thread"), ValueError(), MemoryError()))
+    )
 
 
 @pytest.mark.parametrize("mode", [["-OO"], ["-W", "error"]])
 @pytest.mark.slow
-def test_other_modes_of_python_print_nothing_more(mode: list[str], new_python: Any, predictions: Path) -> None:
+def test_other_modes_of_python_print_nothing_more(
+    mode: list[str], new_python: Any, predictions: Path
+) -> None:
     score = ["score", str(predictions), "--task", TASK, "--model", "m", "--out"]
     done = new_python(*mode, "-m", "medtasks", *score, "scored")
     assert (done.returncode, done.stderr) == (0, "")

@@ -24,7 +24,9 @@ FILES = {
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """NLTK's only data directory; the local server's address would be refused as an internal one."""
+    """NLTK's only data directory; the local server's address would be refused as an internal
+    one.
+    """
     (tmp_path / "data").mkdir()
     monkeypatch.setattr(nltk.data, "path", [str(tmp_path / "data")])
     monkeypatch.setattr(nltk.pathsec, "ENFORCE", False)
@@ -64,8 +66,16 @@ def test_one_package_or_both_are_fetched(data: Path, index: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Security Violation:RuntimeWarning")
-def test_without_a_server_it_fails_with_one_sentence(data: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(MedtasksError, match=r"wordnet: cannot be fetched .*; check the network, or name a mirror"):
-        CliRunner().invoke(app, ["fetch", "wordnet", "--index", "http://127.0.0.1:9/index.xml"], catch_exceptions=False)
+def test_without_a_server_it_fails_with_one_sentence(
+    data: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(
+        MedtasksError, match=r"wordnet: cannot be fetched .*; check the network, or name a mirror"
+    ):
+        CliRunner().invoke(
+            app,
+            ["fetch", "wordnet", "--index", "http://127.0.0.1:9/index.xml"],
+            catch_exceptions=False,
+        )
     assert not list(data.iterdir())
     assert capfd.readouterr().err == ""  # NLTK would print the same error on several lines

@@ -18,8 +18,12 @@ main()
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the memory of a process is not known here")
-def test_a_command_without_enough_memory_ends_with_one_sentence(python: Any, tmp_path: Path) -> None:
+@pytest.mark.skipif(
+    not Path("/proc/self/statm").exists(), reason="the memory of a process is not known here"
+)
+def test_a_command_without_enough_memory_ends_with_one_sentence(
+    python: Any, tmp_path: Path
+) -> None:
     with (tmp_path / "p.jsonl").open("wb") as file:
         file.truncate(250 * 2**20)  # a line of 250 MiB, which takes no space
     done = python("-c", LIMITED)

@@ -23,7 +23,9 @@ CLI = ("-m", "medtasks")
 
 @pytest.fixture
 def closed_home(tmp_path: Path) -> dict[str, str]:
-    """The environment of a user whose caches cannot be made, which holds for root, too: a file is in their place."""
+    """The environment of a user whose caches cannot be made, which holds for root, too: a file is
+    in their place.
+    """
     (tmp_path / "home" / ".cache").parent.mkdir()
     (tmp_path / "home" / ".cache").touch()
     (tmp_path / "temporary").mkdir()
@@ -39,7 +41,9 @@ def closed_home(tmp_path: Path) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_commands_print_only_their_own_lines(python: Any, tmp_path: Path) -> None:
-    """README's and the docs' other commands are checked where their blocks run (`tests/docs`), the harness's below."""
+    """README's and the docs' other commands are checked where their blocks run (`tests/docs`), the
+    harness's below.
+    """
     write_mini("kvasir_vqa_x1", tmp_path / "source")
     for name in ("oracle", "uniform"):
         run_tasks("medtasks_baseline", f"policy={name}", TASKS, tmp_path / "results" / name)
@@ -56,13 +60,17 @@ def test_commands_print_only_their_own_lines(python: Any, tmp_path: Path) -> Non
         ]
         for line in ours:
             done = python(*CLI, *line.split())
-            assert done.returncode in (0, 1 if "check" in line else 0), done.stderr  # miniature data are refused
+            assert done.returncode in (0, 1 if "check" in line else 0), (
+                done.stderr
+            )  # miniature data are refused
             assert done.stdout
             assert noise(done.stdout, done.stderr) == [], line
 
 
 @pytest.mark.slow
-def test_a_home_that_cannot_be_written_stops_nothing(python: Any, tmp_path: Path, closed_home: dict[str, str]) -> None:
+def test_a_home_that_cannot_be_written_stops_nothing(
+    python: Any, tmp_path: Path, closed_home: dict[str, str]
+) -> None:
     arguments = ["--model_args", "policy=oracle", "--output_path", "results"]
     done = python(*HARNESS, *arguments, **closed_home)
     assert done.returncode == 0, done.stderr[-2000:]
@@ -102,20 +110,26 @@ finally:
 
 
 @pytest.mark.slow
-def test_score_imports_only_what_it_computes_with(medtasks: Any, python: Any, tmp_path: Path) -> None:
+def test_score_imports_only_what_it_computes_with(
+    medtasks: Any, python: Any, tmp_path: Path
+) -> None:
     """Learned metrics are found absent without torch, and METEOR's signature does not need NLTK."""
     rows = [f"{one['sample_id']},a polyp" for one in task_documents("kvasir_vqa_x1_level1")]
     (tmp_path / "p.csv").write_text("\n".join(["sample_id,response", *rows]))
     medtasks("score", "p.csv", "--task", "kvasir_vqa_x1_level1", "--out", "run_medtasks")
     caches = {"MEDTASKS_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "hub")}
-    first, again = (python("-c", MODULES, "score", "run_medtasks", **caches).stdout for _ in range(2))
+    first, again = (
+        python("-c", MODULES, "score", "run_medtasks", **caches).stdout for _ in range(2)
+    )
     assert "no score has changed" in again
     assert {"torch", "transformers", "bert_score"}.isdisjoint(first.split())
     assert {"torch", "transformers", "nltk"}.isdisjoint(again.split())
 
 
 @pytest.mark.parametrize("loaded", ["triton", "other"])
-def test_the_last_search_for_cycles_is_skipped_unless_triton_would_report_leaks(python: Any, loaded: str) -> None:
+def test_the_last_search_for_cycles_is_skipped_unless_triton_would_report_leaks(
+    python: Any, loaded: str
+) -> None:
     code = f"""
 import atexit, gc, sys, types
 sys.modules["{loaded}"] = types.ModuleType("{loaded}")

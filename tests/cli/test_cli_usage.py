@@ -1,4 +1,6 @@
-"""What every command says of paths that are not what it expects, and that ``--json`` is one JSON document."""
+"""What every command says of paths that are not what it expects, and that ``--json`` is one JSON
+document.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,11 @@ def typed(command: str, path: str) -> list[str]:
 def test_a_path_without_results_is_wrong_usage(medtasks: Any, command: str, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("{}")
-    said = {"empty": "contains no result directory", "file": "is a file", "nowhere": "no such directory"}
+    said = {
+        "empty": "contains no result directory",
+        "file": "is a file",
+        "nowhere": "no such directory",
+    }
     for name, why in said.items():
         if (command, name) == ("score", "file"):  # a file of predictions
             continue
@@ -70,8 +76,12 @@ def test_a_directory_that_cannot_be_read_is_not_missing(
         assert "closed: cannot be listed (Permission denied)" in done.stderr
 
 
-@pytest.mark.parametrize("arguments", [("show",), ("plan",), ("validate",), ("score", "p.csv", "--task")])
-def test_unknown_tasks_get_a_suggestion(medtasks: Any, arguments: tuple[str, ...], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "arguments", [("show",), ("plan",), ("validate",), ("score", "p.csv", "--task")]
+)
+def test_unknown_tasks_get_a_suggestion(
+    medtasks: Any, arguments: tuple[str, ...], tmp_path: Path
+) -> None:
     (tmp_path / "p.csv").write_text("sample_id,response\nx,A\n")
     done = medtasks(*arguments, "mi_cxr_ic")
     assert done.returncode == 2
@@ -80,7 +90,9 @@ def test_unknown_tasks_get_a_suggestion(medtasks: Any, arguments: tuple[str, ...
 
 def test_an_empty_yaml_file_is_empty(medtasks: Any, tmp_path: Path) -> None:
     (tmp_path / "empty.yaml").write_text("")
-    assert "empty.yaml: is empty, expected" in medtasks("judge", ".", "--judge", "empty.yaml").stderr
+    assert (
+        "empty.yaml: is empty, expected" in medtasks("judge", ".", "--judge", "empty.yaml").stderr
+    )
     *table, counts = medtasks("validate", "empty.yaml").stdout.splitlines()
     assert "the file is empty, expected" in table[-1]
     assert counts == "1 task file: 1 error, 0 warnings, 0 notes"
@@ -106,7 +118,10 @@ def test_score_on_a_narrow_terminal_keeps_intervals_and_the_order_of_tasks(
 
 
 def test_json_is_one_document_and_findings_have_one_form(medtasks: Any, tmp_path: Path) -> None:
-    lines = [json.dumps({"sample_id": one["sample_id"], "response": "A"}) for one in task_documents("mi_cxr_icr")]
+    lines = [
+        json.dumps({"sample_id": one["sample_id"], "response": "A"})
+        for one in task_documents("mi_cxr_icr")
+    ]
     (tmp_path / "p.jsonl").write_text("\n".join(lines))
     run = "run_medtasks"
     medtasks("score", "p.jsonl", "--task", "mi_cxr_icr", "--out", run)
@@ -147,15 +162,21 @@ def test_an_installed_task_file_is_checked_as_if_it_had_been_named(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("named", ["beside.function", "antigravity.webbrowser"])
-def test_a_task_file_imports_installed_packages_only(python: Any, tmp_path: Path, named: str) -> None:
+def test_a_task_file_imports_installed_packages_only(
+    python: Any, tmp_path: Path, named: str
+) -> None:
     (tmp_path / "beside.py").write_text("open('imported', 'w').close()\ndef function(): pass\n")
     task = tmp_path / "tasks" / "foreign" / "foreign_task.yaml"
     task.parent.mkdir(parents=True)
     installed = load_spec("mi_cxr_icr").path
     text = installed.read_text(encoding="utf-8") + f"process_results: !function {named}\n"
     task.write_text(text.replace("include: ", f"include: {installed.parent}/"), encoding="utf-8")
-    done = python("-m", "medtasks", "validate", "--quick", "--json", str(task), MEDTASKS_DATA="mini")
-    assert done.stderr.startswith("medtasks: importing what the files name, from installed packages only\n")
+    done = python(
+        "-m", "medtasks", "validate", "--quick", "--json", str(task), MEDTASKS_DATA="mini"
+    )
+    assert done.stderr.startswith(
+        "medtasks: importing what the files name, from installed packages only\n"
+    )
     (found,) = (one for one in json.loads(done.stdout)["tasks"] if one["code"] == "MT120")
     assert f"no installed package has a module '{named.partition('.')[0]}'" in found["message"]
     assert not (tmp_path / "imported").exists()

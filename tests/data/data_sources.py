@@ -41,7 +41,13 @@ def mi_cxr_row(**changes: Any) -> dict[str, Any]:
         "qtype": "single_emergence",
         "images": image_paths(),
         "question": "When does it appear?",
-        "choices": {"A": "T1 → T2", "B": "T2 → T3", "C": "T3 → T4", "D": "T4 → T5", "E": "None of these"},
+        "choices": {
+            "A": "T1 → T2",
+            "B": "T2 → T3",
+            "C": "T3 → T4",
+            "D": "T4 → T5",
+            "E": "None of these",
+        },
         "answer": "B",
         **changes,
     }
@@ -56,7 +62,9 @@ def picture(path: Path, color: int = 90) -> None:
 def write_kvasir(folder: Path, rows: list[dict[str, Any]]) -> Path:
     """A folder of rows and the pictures they name."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    (folder / "test.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
+    )
     for number, name in enumerate(sorted({row["img_id"] for row in rows})):
         picture(folder / "images" / f"{name}.jpg", 60 + number)
     return folder

@@ -23,7 +23,9 @@ def archive_of(path: Path, members: dict[str, bytes]) -> Path:
 def test_another_archive_passes_only_when_that_was_said(tmp_path: Path) -> None:
     path = archive_of(tmp_path / "a.zip", {"x": b"1"})
     size = path.stat().st_size
-    with pytest.raises(DataError, match=r"a\.zip: is not the published archive: .* bytes.*--allow-other-archive"):
+    with pytest.raises(
+        DataError, match=r"a\.zip: is not the published archive: .* bytes.*--allow-other-archive"
+    ):
         check_published(path, size + 1, "0" * 64, allow_other=False)
     with pytest.raises(DataError, match=r"SHA-256 [0-9a-f]{16}…, expected 0{16}…"):
         check_published(path, size, "0" * 64, allow_other=False)
@@ -33,9 +35,20 @@ def test_another_archive_passes_only_when_that_was_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["../evil", "a/../../evil", "/etc/evil", "C:/evil", "a\\..\\evil", "..", "dataset/imgs/../../../x.png"]
+    "name",
+    [
+        "../evil",
+        "a/../../evil",
+        "/etc/evil",
+        "C:/evil",
+        "a\\..\\evil",
+        "..",
+        "dataset/imgs/../../../x.png",
+    ],
 )
-def test_a_member_that_leads_out_is_refused_before_anything_is_written(tmp_path: Path, name: str) -> None:
+def test_a_member_that_leads_out_is_refused_before_anything_is_written(
+    tmp_path: Path, name: str
+) -> None:
     path = archive_of(tmp_path / "a.zip", {"good": b"1", name: b"2"})
     with pytest.raises(DataError, match="points outside"), open_archive(path) as archive:
         extract(archive, {"good", name}, tmp_path / "out")
@@ -62,7 +75,9 @@ def test_the_named_members_are_unpacked(tmp_path: Path) -> None:
     assert files == {"one": b"one", "two": b"two"}
 
 
-@pytest.mark.parametrize(("packed", "place"), [(zipfile.ZIP_STORED, 100), (zipfile.ZIP_DEFLATED, 31)])
+@pytest.mark.parametrize(
+    ("packed", "place"), [(zipfile.ZIP_STORED, 100), (zipfile.ZIP_DEFLATED, 31)]
+)
 def test_a_damaged_member_is_named(tmp_path: Path, packed: int, place: int) -> None:
     path = tmp_path / "a.zip"
     with zipfile.ZipFile(path, "w", packed) as archive:
@@ -96,7 +111,9 @@ def test_a_header_with_a_changed_field_is_one_clear_error_or_none(
     assert "damaged.zip" in said
 
 
-def test_a_member_larger_than_it_may_be_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_member_larger_than_it_may_be_is_not_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("medtasks.data.release.MAX_PICTURE_BYTES", 1000)
     path = archive_of(tmp_path / "a.zip", {"x.png": bytes(2000), "y.png": bytes(600)})
     said = r"member x\.png has 2,000 bytes, more than the limit of 1,000"

@@ -15,7 +15,11 @@ from medtasks.benchmarks.medstreambench.records import parse_medstream_row
 from medtasks.core.errors import DataError
 from medtasks.data.sources import read_json, read_jsonl
 
-ROWS: list[dict[str, Any]] = [single_turn_row(), streaming_row("proactive"), single_turn_row(sample_id="s2")]
+ROWS: list[dict[str, Any]] = [
+    single_turn_row(),
+    streaming_row("proactive"),
+    single_turn_row(sample_id="s2"),
+]
 
 
 def flat(text: str) -> str:
@@ -30,11 +34,15 @@ def without_indent(text: str) -> str:
 LAYOUTS = {
     "a list": lambda rows: json.dumps(rows, indent=1),
     "pretty-printed": lambda rows: "\n".join(json.dumps(row, indent=4) for row in rows) + "\n",
-    "without indentation": lambda rows: without_indent("\n".join(json.dumps(row, indent=4) for row in rows)),
+    "without indentation": lambda rows: without_indent(
+        "\n".join(json.dumps(row, indent=4) for row in rows)
+    ),
     "on one line": lambda rows: flat(" ".join(json.dumps(row, indent=2) for row in rows)),
     "one per line": lambda rows: "\n".join(json.dumps(row) for row in rows),
     "without anything between": lambda rows: "".join(json.dumps(row) for row in rows),
-    "with blank lines": lambda rows: "\n\n\n" + "\n\n".join(json.dumps(row, indent=1) for row in rows) + "\n \n",
+    "with blank lines": lambda rows: (
+        "\n\n\n" + "\n\n".join(json.dumps(row, indent=1) for row in rows) + "\n \n"
+    ),
 }
 
 
@@ -43,11 +51,21 @@ def test_every_layout_of_concatenated_objects_gives_the_same_rows(layout: str) -
     items = list(read_json(LAYOUTS[layout](ROWS).encode(), "x.jsonl"))
 
     assert [item.row for item in items] == ROWS
-    assert [parse_medstream_row(item.row, item.where).sample_id for item in items] == ["s1", "s1", "s2"]
+    assert [parse_medstream_row(item.row, item.where).sample_id for item in items] == [
+        "s1",
+        "s1",
+        "s2",
+    ]
 
 
 def test_a_row_is_placed_at_its_opening_brace() -> None:
-    text = "\n" + json.dumps({"a": 1, "b": [1, 2]}, indent=1) + "\n\n" + json.dumps({"c": 1}, indent=1) + json.dumps({})
+    text = (
+        "\n"
+        + json.dumps({"a": 1, "b": [1, 2]}, indent=1)
+        + "\n\n"
+        + json.dumps({"c": 1}, indent=1)
+        + json.dumps({})
+    )
     assert [str(item.where) for item in read_json(text.encode(), "x.jsonl")] == [
         "x.jsonl, line 2",
         "x.jsonl, line 10",
@@ -86,11 +104,19 @@ def test_any_cut_is_one_clear_error_after_the_whole_rows(cut: int, layout: str) 
         (b"{}\n" + b'{"a": ' * 100_000, "x, line 2: not readable JSON"),
         (b"[" * 100_000, "x, row 1: not readable JSON"),
         (b'{}\n{"a": ' + b"9" * 6000 + b"}", "x, line 2: not readable JSON"),
-        (b'{"answer": "B", "answer": "C"}', "x, line 1: not readable JSON .the key 'answer' is repeated"),
-        (b'[{"answer": "B", "answer": "C"}]', "x, row 1: not readable JSON .the key 'answer' is repeated"),
+        (
+            b'{"answer": "B", "answer": "C"}',
+            "x, line 1: not readable JSON .the key 'answer' is repeated",
+        ),
+        (
+            b'[{"answer": "B", "answer": "C"}]',
+            "x, row 1: not readable JSON .the key 'answer' is repeated",
+        ),
     ],
 )
-def test_what_is_not_a_list_or_series_of_objects_is_refused(data: bytes, said: str, tmp_path: Path) -> None:
+def test_what_is_not_a_list_or_series_of_objects_is_refused(
+    data: bytes, said: str, tmp_path: Path
+) -> None:
     (tmp_path / "x").write_bytes(data)
     with pytest.raises(DataError, match=f"^[^ ]*{said}"):
         list(read_jsonl(tmp_path / "x"))

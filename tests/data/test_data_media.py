@@ -1,4 +1,6 @@
-"""Pictures: strict decoding in every format and thread, a bounded cache, an index that names all damaged files."""
+"""Pictures: strict decoding in every format and thread, a bounded cache, an index that names all
+damaged files.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,11 @@ def test_every_mode_becomes_rgb(tmp_path: Path, mode: str) -> None:
 
 def test_sixteen_bit_grey_is_scaled_not_clipped(tmp_path: Path) -> None:
     Image.fromarray(np.array([[0, 32768, 65535]], dtype=np.uint16)).save(tmp_path / "x.png")
-    assert [ImageCache().load(tmp_path / "x.png").getpixel((x, 0))[0] for x in range(3)] == [0, 127, 255]  # type: ignore[index]
+    assert [ImageCache().load(tmp_path / "x.png").getpixel((x, 0))[0] for x in range(3)] == [
+        0,
+        127,
+        255,
+    ]  # type: ignore[index]
 
 
 def test_exif_orientation_is_applied(tmp_path: Path) -> None:
@@ -89,7 +95,9 @@ def test_a_cut_file_is_refused_in_every_format(monkeypatch: pytest.MonkeyPatch, 
         decode_image(data[: len(data) * 2 // 3], "x")
 
 
-def test_threads_stay_strict_together_and_give_the_switch_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_stay_strict_together_and_give_the_switch_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)
     whole = encoded("JPEG")
     names = [f"{number:02d}.jpg" for number in range(60)]
@@ -101,7 +109,10 @@ def test_threads_stay_strict_together_and_give_the_switch_back(tmp_path: Path, m
 
 
 @settings(max_examples=60)
-@given(st.sampled_from(["JPEG", "PNG", "GIF", "BMP"]), st.dictionaries(st.integers(0, 2000), st.integers(0, 255)))
+@given(
+    st.sampled_from(["JPEG", "PNG", "GIF", "BMP"]),
+    st.dictionaries(st.integers(0, 2000), st.integers(0, 255)),
+)
 def test_damaged_bytes_are_an_image_or_a_refusal(kind: str, damage: dict[int, int]) -> None:
     data = bytearray(encoded(kind))
     for position, value in damage.items():
@@ -136,7 +147,8 @@ def test_a_known_file_is_read_again_when_it_was_modified_or_replaced(
     first: list[KnownMedia] = []
     index_media(tmp_path, NAMES, write=first.append)
     known = [
-        media.model_copy(update={"entry": media.entry.model_copy(update={"sha256": "as before"})}) for media in first
+        media.model_copy(update={"entry": media.entry.model_copy(update={"sha256": "as before"})})
+        for media in first
     ]
     index = index_media(tmp_path, NAMES, known=known, write=lambda _: pytest.fail("read again"))
     assert index == MediaIndex([media.entry for media in known], {}, NAMES)

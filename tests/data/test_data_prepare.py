@@ -1,4 +1,6 @@
-"""``prepare``: the same bytes every time, resumable, and never at the cost of what was prepared before."""
+"""``prepare``: the same bytes every time, resumable, and never at the cost of what was prepared
+before.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ from medtasks.data.prepared import open_directory
 from medtasks.data.store import open_prepared
 from medtasks.validate.documents import check_data
 
-ROWS = [kvasir_row(img_id=f"img{number}", question=f"How many polyps in {number}?") for number in range(7)]
+ROWS = [
+    kvasir_row(img_id=f"img{number}", question=f"How many polyps in {number}?")
+    for number in range(7)
+]
 
 
 @pytest.fixture
@@ -32,14 +37,19 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in ("records.jsonl", "media.jsonl")}
 
 
-def test_workers_and_repetition_change_no_byte_and_another_pixel_does(tmp_path: Path, source: Path) -> None:
+def test_workers_and_repetition_change_no_byte_and_another_pixel_does(
+    tmp_path: Path, source: Path
+) -> None:
     one = prepare_kvasir(str(source), tmp_path / "one", workers=1)
     four = prepare_kvasir(str(source), tmp_path / "four", workers=4)
     again = prepare_kvasir(str(source), tmp_path / "one", workers=2)
     assert contents(tmp_path / "one") == contents(tmp_path / "four")
     assert one.manifest.fingerprint == four.manifest.fingerprint == again.manifest.fingerprint
     picture(source / "images" / "img3.jpg", 250)
-    assert prepare_kvasir(str(source), tmp_path / "one").manifest.fingerprint != one.manifest.fingerprint
+    assert (
+        prepare_kvasir(str(source), tmp_path / "one").manifest.fingerprint
+        != one.manifest.fingerprint
+    )
 
 
 def test_an_interrupted_preparation_goes_on_and_the_old_data_stay(
@@ -58,7 +68,9 @@ def test_an_interrupted_preparation_goes_on_and_the_old_data_stay(
     assert len([path for path in read if path.suffix == ".jpg"]) == 3
 
 
-def test_the_old_data_outlive_a_crash_at_the_very_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_old_data_outlive_a_crash_at_the_very_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = write_kvasir(tmp_path / "source", ROWS[:3])
     prepare_kvasir(str(source), tmp_path / "out")
     rename = Path.rename
@@ -73,7 +85,9 @@ def test_the_old_data_outlive_a_crash_at_the_very_end(tmp_path: Path, monkeypatc
         patch.setattr("sys.platform", "other")  # whose kernel cannot exchange directories
         with pytest.raises(OSError, match="power cut"):
             prepare_kvasir(str(write_kvasir(tmp_path / "source", ROWS)), tmp_path / "out")
-    with pytest.raises(MedtasksError):  # any next command puts the old data back, even one that fails
+    with pytest.raises(
+        MedtasksError
+    ):  # any next command puts the old data back, even one that fails
         prepare_kvasir(str(tmp_path / "source" / "images"), tmp_path / "out")
     (source / "test.jsonl").write_text("")
     with pytest.raises(DataError):
@@ -81,7 +95,9 @@ def test_the_old_data_outlive_a_crash_at_the_very_end(tmp_path: Path, monkeypatc
     assert open_directory(tmp_path / "out").manifest.counts.rows == 3
 
 
-def test_missing_pictures_are_excluded_and_counted_when_allowed(tmp_path: Path, source: Path) -> None:
+def test_missing_pictures_are_excluded_and_counted_when_allowed(
+    tmp_path: Path, source: Path
+) -> None:
     (source / "images" / "img2.jpg").unlink()
     (source / "images" / "img4.jpg").write_bytes(b"\xff\xd8\xff cut")
     said = r"2 of the pictures cannot be used \(rows 3, 5\): .*img2\.jpg.*img4\.jpg.*--allow-missing-media"
@@ -96,7 +112,9 @@ def test_missing_pictures_are_excluded_and_counted_when_allowed(tmp_path: Path, 
 def test_an_exact_repeat_gets_a_number_and_is_counted(tmp_path: Path) -> None:
     row = kvasir_row()
     source = tmp_path / "test.jsonl"
-    source.write_text("".join(json.dumps(one) + "\n" for one in (row, row, kvasir_row(answer="Two."), row)))
+    source.write_text(
+        "".join(json.dumps(one) + "\n" for one in (row, row, kvasir_row(answer="Two."), row))
+    )
     prepared = prepare_kvasir(str(source), tmp_path / "out", references_only=True)
     first, *others = (record.sample_id for record in prepared.records())
     assert [name for name in others if name.startswith(first)] == [f"{first}#2", f"{first}#3"]
@@ -105,7 +123,9 @@ def test_an_exact_repeat_gets_a_number_and_is_counted(tmp_path: Path) -> None:
 
 def test_two_questions_of_one_id_are_refused(tmp_path: Path) -> None:
     rows = write_mi_cxr(tmp_path / "source", [mi_cxr_row(), mi_cxr_row(question="Another?")])
-    with pytest.raises(DataError, match=r"line 2: field `q_id` is 0, already used by rows.jsonl, line 1"):
+    with pytest.raises(
+        DataError, match=r"line 2: field `q_id` is 0, already used by rows.jsonl, line 1"
+    ):
         prepare_mi_cxr([rows], tmp_path / "source", tmp_path / "out")
 
 
@@ -131,7 +151,9 @@ def test_a_vanished_or_changed_picture_is_noticed(
     assert prepared.changed_media() == ["img0.jpg"]
     (found,) = check_data(prepared, decode=True)
     assert (found.code, found.where) == ("MT402", str(picture))
-    with pytest.raises(MediaError, match=r"img0\.jpg: missing or changed since the data were prepared"):
+    with pytest.raises(
+        MediaError, match=r"img0\.jpg: missing or changed since the data were prepared"
+    ):
         task_documents("kvasir_vqa_x1_level1")
     (source / "images" / "img1.jpg").unlink()
     (source / "images" / "img5.jpg").write_bytes(b"short")
@@ -139,7 +161,9 @@ def test_a_vanished_or_changed_picture_is_noticed(
 
 
 @pytest.mark.parametrize("prepare", [prepare_kvasir, prepare_med_cmr])
-def test_without_the_hub_one_sentence_says_how_to_go_on(prepare: Callable[..., object], tmp_path: Path) -> None:
+def test_without_the_hub_one_sentence_says_how_to_go_on(
+    prepare: Callable[..., object], tmp_path: Path
+) -> None:
     with pytest.raises(DataError, match="copy the dataset here and give it with --source"):
         prepare("hub", tmp_path / "out")
 
@@ -164,11 +188,15 @@ def test_only_prepared_data_and_empty_folders_are_replaced(tmp_path: Path, sourc
 def test_data_changed_by_hand_are_refused(tmp_path: Path, source: Path, name: str) -> None:
     path = prepare_kvasir(str(source), tmp_path / "out").directory / name
     path.write_text("{" if name == "manifest.json" else path.read_text().replace("img1", "img2"))
-    with pytest.raises(DataError, match=r"not a manifest of prepared data|changed since they were prepared"):
+    with pytest.raises(
+        DataError, match=r"not a manifest of prepared data|changed since they were prepared"
+    ):
         open_directory(tmp_path / "out").records()
 
 
-def test_a_torn_progress_file_costs_a_second_look_and_nothing_else(tmp_path: Path, source: Path) -> None:
+def test_a_torn_progress_file_costs_a_second_look_and_nothing_else(
+    tmp_path: Path, source: Path
+) -> None:
     expected = prepare_kvasir(str(source), tmp_path / "other").manifest.fingerprint
     with pytest.raises(KeyboardInterrupt):
         prepare_kvasir(str(source), tmp_path / "out", progress=interrupted_at(3))
@@ -177,10 +205,14 @@ def test_a_torn_progress_file_costs_a_second_look_and_nothing_else(tmp_path: Pat
     assert prepare_kvasir(str(source), tmp_path / "out").manifest.fingerprint == expected
 
 
-def test_data_that_are_not_prepared_name_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_that_are_not_prepared_name_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path))
     for name, benchmark in all_benchmarks().items():
         with pytest.raises(NotPreparedError, match=re.escape(benchmark.prepare)):
             open_prepared(name)
-    with pytest.raises(UsageError, match="choose from kvasir_vqa_x1, kvasir_vqa_x1_transformed, mi_cxr"):
+    with pytest.raises(
+        UsageError, match="choose from kvasir_vqa_x1, kvasir_vqa_x1_transformed, mi_cxr"
+    ):
         open_prepared("weather")

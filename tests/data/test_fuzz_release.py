@@ -1,4 +1,6 @@
-"""Thousands of damaged pictures, videos, tables and rows: each is prepared or refused in one sentence, none is lost."""
+"""Thousands of damaged pictures, videos, tables and rows: each is prepared or refused in one
+sentence, none is lost.
+"""
 
 from __future__ import annotations
 
@@ -164,14 +166,19 @@ def outcome(prepare: Callable[[], Prepared], rows: int | None = None) -> bool:
     return True
 
 
-KVASIR = [kvasir_row(img_id=f"img{number}", question=f"How many in {number}?") for number in range(6)]
+KVASIR = [
+    kvasir_row(img_id=f"img{number}", question=f"How many in {number}?") for number in range(6)
+]
 
 
 @pytest.mark.parametrize("compression", ["none", "snappy", "zstd", "gzip"])
 def test_damaged_parquet_files_are_prepared_or_refused(compression: str, tmp_path: Path) -> None:
     draw = random.Random(f"{SEED} {compression}")
     picture = PICTURES["rgb.jpg"]
-    rows = [{**row, "image": {"bytes": picture + bytes([number]), "path": None}} for number, row in enumerate(KVASIR)]
+    rows = [
+        {**row, "image": {"bytes": picture + bytes([number]), "path": None}}
+        for number, row in enumerate(KVASIR)
+    ]
     path = tmp_path / "test.parquet"
     pq.write_table(pa.Table.from_pylist(rows), path, compression=compression)
     whole = path.read_bytes()
@@ -211,7 +218,11 @@ RELEASES: dict[str, tuple[Callable[[Path, list[Any]], Prepared], list[dict[str, 
     "med_cmr": (med_cmr, [med_cmr_row(index=number) for number in range(4)], 1),
     "medstreambench": (
         medstream,
-        [single_turn_row(), streaming_row(sample_id="s2"), streaming_row("proactive", sample_id="s3")],
+        [
+            single_turn_row(),
+            streaming_row(sample_id="s2"),
+            streaming_row("proactive", sample_id="s3"),
+        ],
         0,
     ),
 }

@@ -1,4 +1,6 @@
-"""The picture of a Kvasir row in every form that releases have, fetched from a server of this machine where by URL."""
+"""The picture of a Kvasir row in every form that releases have, fetched from a server of this
+machine where by URL.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,10 @@ def image_dataset(folder: Path, rows: list[dict[str, Any]]) -> str:
 
 
 def image_rows(numbers: Sequence[int]) -> list[dict[str, Any]]:
-    return [{"img_id": f"img{number}", "image": {"bytes": drawn(number), "path": None}} for number in numbers]
+    return [
+        {"img_id": f"img{number}", "image": {"bytes": drawn(number), "path": None}}
+        for number in numbers
+    ]
 
 
 def served(name: str, _: int = 0) -> Answer:
@@ -93,13 +98,22 @@ def as_both(cell: Any) -> dict[str, Any]:
 
 
 def released(
-    folder: Path, cell: Callable[[str], Any], form: Callable[[Any], Any] = as_text, rows: list[dict[str, Any]] = ROWS
+    folder: Path,
+    cell: Callable[[str], Any],
+    form: Callable[[Any], Any] = as_text,
+    rows: list[dict[str, Any]] = ROWS,
 ) -> str:
-    """A folder with ``data/test-00000-of-00001.parquet`` as the hub has it; ``cell`` gives a row's image."""
+    """A folder with ``data/test-00000-of-00001.parquet`` as the hub has it; ``cell`` gives a row's
+    image.
+    """
     (folder / "data").mkdir(parents=True)
     table = pa.Table.from_pylist(rows)
-    kind = pa.string() if form is as_text else pa.struct({"bytes": pa.binary(), "path": pa.string()})
-    table = table.append_column("image", pa.array([form(cell(row["img_id"])) for row in rows], kind))
+    kind = (
+        pa.string() if form is as_text else pa.struct({"bytes": pa.binary(), "path": pa.string()})
+    )
+    table = table.append_column(
+        "image", pa.array([form(cell(row["img_id"])) for row in rows], kind)
+    )
     pq.write_table(table, folder / "data" / "test-00000-of-00001.parquet")
     return str(folder)
 
@@ -115,10 +129,14 @@ def test_pictures_are_fetched_by_url_and_every_form_of_them_has_one_fingerprint(
     found = set()
     with PictureServer(served) as server:
         for number, form in enumerate((as_text, as_feature, as_both)):
-            source = released(tmp_path / f"x{number}", lambda img_id: f"{server.url}/{img_id}.jpg", form)
+            source = released(
+                tmp_path / f"x{number}", lambda img_id: f"{server.url}/{img_id}.jpg", form
+            )
             monkeypatch.setattr(kvasir, "HUB", source)
             given = "hub" if form is as_text else source
-            prepared = prepare_kvasir(given, tmp_path / f"out{number}", progress=lambda *done: told.append(done))
+            prepared = prepare_kvasir(
+                given, tmp_path / f"out{number}", progress=lambda *done: told.append(done)
+            )
             assert pictures_of(prepared) == PICTURES
             assert prepared.manifest.counts.rows == 4
             found.add(prepared.manifest.fingerprint)
@@ -130,7 +148,9 @@ def test_pictures_are_fetched_by_url_and_every_form_of_them_has_one_fingerprint(
 def test_pictures_lie_beside_the_rows_or_in_a_folder_that_is_named(tmp_path: Path) -> None:
     source = released(tmp_path / "x1", lambda _: None, as_feature)
     rows = tmp_path / "x1" / "data" / "test-00000-of-00001.parquet"
-    with pytest.raises(UsageError, match=r"its rows have no pictures, .* give the directory .* with --images DIR"):
+    with pytest.raises(
+        UsageError, match=r"its rows have no pictures, .* give the directory .* with --images DIR"
+    ):
         prepare_kvasir(source, tmp_path / "out")
     images = Path(image_dataset(tmp_path / "images", image_rows(range(3))))  # the image dataset
     assert pictures_of(prepare_kvasir(source, tmp_path / "out", images=images)) == PICTURES
@@ -144,30 +164,46 @@ def test_pictures_lie_beside_the_rows_or_in_a_folder_that_is_named(tmp_path: Pat
         prepare_kvasir(str(rows), tmp_path / "other")
 
 
-def test_pictures_of_the_second_dataset_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first of each id counts; one that it lacks is missing, and without pictures it is refused."""
+def test_pictures_of_the_second_dataset_are_joined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first of each id counts; one that it lacks is missing, and without pictures it is
+    refused.
+    """
     rows = [*image_rows([2, 1]), {**image_rows([0])[0], "img_id": "img1"}, *image_rows([0])]
     monkeypatch.setattr(kvasir, "HUB", released(tmp_path / "x1", lambda _: None, as_feature))
     monkeypatch.setattr(kvasir, "HUB_PICTURES", image_dataset(tmp_path / "all", rows))
     assert pictures_of(prepare_kvasir("hub", tmp_path / "out")) == PICTURES
-    monkeypatch.setattr(kvasir, "HUB_PICTURES", image_dataset(tmp_path / "some", image_rows([0, 1])))
+    monkeypatch.setattr(
+        kvasir, "HUB_PICTURES", image_dataset(tmp_path / "some", image_rows([0, 1]))
+    )
     with pytest.raises(MediaError, match=r"img2\.jpg"):
         prepare_kvasir("hub", tmp_path / "other")
     manifest = prepare_kvasir("hub", tmp_path / "other", allow_missing_media=True).manifest
     assert (manifest.counts.rows, manifest.excluded) == (3, {"missing_image": 1})
-    monkeypatch.setattr(kvasir, "HUB_PICTURES", image_dataset(tmp_path / "none", [{"img_id": "img0"}]))
-    with pytest.raises(DataError, match="found the columns 'img_id', expected `img_id` and `image`"):
+    monkeypatch.setattr(
+        kvasir, "HUB_PICTURES", image_dataset(tmp_path / "none", [{"img_id": "img0"}])
+    )
+    with pytest.raises(
+        DataError, match="found the columns 'img_id', expected `img_id` and `image`"
+    ):
         prepare_kvasir("hub", tmp_path / "third")
 
 
 def test_a_picture_has_the_suffix_of_its_format_and_one_picture_an_id(tmp_path: Path) -> None:
     forms = iter([drawn(0, "PNG"), drawn(1), drawn(2), drawn(0, "PNG")])
-    source = released(tmp_path / "x1", lambda _: next(forms), lambda data: {"bytes": data, "path": None})
+    source = released(
+        tmp_path / "x1", lambda _: next(forms), lambda data: {"bytes": data, "path": None}
+    )
     prepared = prepare_kvasir(source, tmp_path / "out")
     assert [entry.path for entry in prepared.media] == ["img0.png", "img1.jpg", "img2.jpg"]
     numbers = iter(range(4))
-    other = released(tmp_path / "x2", lambda _: drawn(next(numbers)), lambda data: {"bytes": data, "path": None})
-    with pytest.raises(DataError, match=r"row 4: field `image` differs from that of an earlier row of img0"):
+    other = released(
+        tmp_path / "x2", lambda _: drawn(next(numbers)), lambda data: {"bytes": data, "path": None}
+    )
+    with pytest.raises(
+        DataError, match=r"row 4: field `image` differs from that of an earlier row of img0"
+    ):
         prepare_kvasir(other, tmp_path / "out")
 
 
@@ -198,7 +234,9 @@ BAD: dict[str, tuple[Answer, str]] = {
 }
 
 
-def test_pictures_that_cannot_be_had_are_named_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pictures_that_cannot_be_had_are_named_and_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(fetch, "MAX_PICTURE_BYTES", 5000)
     rows = [*ROWS, *(kvasir_row(img_id=name.removesuffix(".jpg")) for name in BAD)]
     with PictureServer(lambda name, _: BAD[name][0] if name in BAD else served(name)) as server:
@@ -226,7 +264,9 @@ def test_what_was_fetched_before_an_interruption_is_not_fetched_again(
     assert server.asked == dict.fromkeys(PICTURES, 1)
 
 
-def test_a_server_that_gives_no_picture_and_two_addresses_of_one_image_are_one_sentence(tmp_path: Path) -> None:
+def test_a_server_that_gives_no_picture_and_two_addresses_of_one_image_are_one_sentence(
+    tmp_path: Path,
+) -> None:
     with PictureServer(lambda *_: (401, {}, b"")) as server:
         source = released(tmp_path / "x1", lambda img_id: f"{server.url}/{img_id}.jpg")
         with pytest.raises(DataError, match=r"status 401.*hf auth login.*--images"):
@@ -234,12 +274,18 @@ def test_a_server_that_gives_no_picture_and_two_addresses_of_one_image_are_one_s
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
     rows = [kvasir_row(img_id=f"img{number}") for number in range(9)]
-    source = released(tmp_path / "x2", lambda img_id: f"http://127.0.0.1:{port}/{img_id}.jpg", rows=rows)
-    with pytest.raises(DataError, match=rf"127\.0\.0\.1:{port}: 4 pictures in a row .* run the same command again"):
+    source = released(
+        tmp_path / "x2", lambda img_id: f"http://127.0.0.1:{port}/{img_id}.jpg", rows=rows
+    )
+    with pytest.raises(
+        DataError, match=rf"127\.0\.0\.1:{port}: 4 pictures in a row .* run the same command again"
+    ):
         prepare_kvasir(source, tmp_path / "out")
     addresses = iter("abcd")
     source = released(tmp_path / "x3", lambda _: f"http://127.0.0.1:9/{next(addresses)}.jpg")
-    with pytest.raises(DataError, match=r"row 4: field `image` is .*d\.jpg', and .*a\.jpg' in an earlier row"):
+    with pytest.raises(
+        DataError, match=r"row 4: field `image` is .*d\.jpg', and .*a\.jpg' in an earlier row"
+    ):
         prepare_kvasir(source, tmp_path / "out")
 
 
@@ -254,5 +300,7 @@ def test_references_alone_need_no_picture_and_serve_scoring_only(
     prepared = prepare_kvasir(source, references_only=True)
     assert (prepared.manifest.counts.rows, prepared.manifest.counts.media) == (4, 0)
     assert len(task_documents("kvasir_vqa_x1_level1", media=False)) == 4
-    with pytest.raises(NotPreparedError, match="is prepared without media, which is enough for scoring"):
+    with pytest.raises(
+        NotPreparedError, match="is prepared without media, which is enough for scoring"
+    ):
         task_documents("kvasir_vqa_x1_level1")

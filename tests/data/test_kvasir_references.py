@@ -1,4 +1,6 @@
-"""References that contradict their own atomic pairs are found where a rule can see it, and no others."""
+"""References that contradict their own atomic pairs are found where a rule can see it, and no
+others.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,19 @@ import yaml
 from medtasks.benchmarks.documents import task_documents
 from medtasks.benchmarks.kvasir_vqa_x1.error_kinds import contradiction
 
-TEXT, BOX, FINDING = "Is there text?", "Is there a green/black box artefact?", "Does this image contain any finding?"
+TEXT, BOX, FINDING = (
+    "Is there text?",
+    "Is there a green/black box artefact?",
+    "Does this image contain any finding?",
+)
 POLYPS, FINDINGS = "How many polyps are in the image?", "How many findings are present?"
 
 
 def document(reference: str, *pairs: tuple[str, str]) -> dict[str, Any]:
-    return {"target": reference, "original": [{"q": question, "a": answer} for question, answer in pairs]}
+    return {
+        "target": reference,
+        "original": [{"q": question, "a": answer} for question, answer in pairs],
+    }
 
 
 @pytest.mark.parametrize(
@@ -30,8 +39,16 @@ def document(reference: str, *pairs: tuple[str, str]) -> dict[str, Any]:
         (False, "No text is visible, but a green box artifact is.", [(TEXT, "No"), (BOX, "Yes")]),
         (False, "The procedure is a colonoscopy.", [(TEXT, "Yes")]),  # says nothing about it
         (False, "Multiple polyps are present.", [(POLYPS, "4")]),  # not a number
-        (False, "A total of two findings were noted, one of them a polyp.", [(FINDINGS, "2"), (POLYPS, "1")]),
-        (False, "Text is visible; no text overlays the lesion.", [(TEXT, "Yes")]),  # clauses disagree: for a reader
+        (
+            False,
+            "A total of two findings were noted, one of them a polyp.",
+            [(FINDINGS, "2"), (POLYPS, "1")],
+        ),
+        (
+            False,
+            "Text is visible; no text overlays the lesion.",
+            [(TEXT, "Yes")],
+        ),  # clauses disagree: for a reader
     ],
 )
 def test_contradictions_that_a_reader_sees_are_found_and_no_others(
@@ -68,5 +85,7 @@ def test_references_are_doubted_only_where_a_reader_sees_a_contradiction() -> No
 
 
 def test_the_miniature_references_agree_with_their_pairs() -> None:
-    documents = [one for level in (1, 2, 3) for one in task_documents(f"kvasir_vqa_x1_level{level}")]
+    documents = [
+        one for level in (1, 2, 3) for one in task_documents(f"kvasir_vqa_x1_level{level}")
+    ]
     assert [one["sample_id"] for one in documents if contradiction(one)] == []

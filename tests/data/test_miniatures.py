@@ -1,5 +1,6 @@
-"""The miniature data that the package ships: the drawings of their tables, the oddities of the releases' cards, and
-rows whose answers their pictures show."""
+"""The miniature data that the package ships: the drawings of their tables, the oddities of the
+releases' cards, and rows whose answers their pictures show.
+"""
 
 from __future__ import annotations
 
@@ -41,21 +42,32 @@ def records(benchmark: str) -> list[Any]:
     [
         ("kvasir_vqa_x1", kvasir, 24),
         ("med_cmr", med_cmr, 30),
-        ("medstreambench", medstream, 43 + 24),  # videos and the single image, pictures of the sequences
+        (
+            "medstreambench",
+            medstream,
+            43 + 24,
+        ),  # videos and the single image, pictures of the sequences
         ("mi_cxr", mi_cxr, 165),
     ],
 )
-def test_the_shipped_pictures_are_what_is_drawn(name: str, drawings: ModuleType, files: int, tmp_path: Path) -> None:
+def test_the_shipped_pictures_are_what_is_drawn(
+    name: str, drawings: ModuleType, files: int, tmp_path: Path
+) -> None:
     drawings.draw_all(tmp_path)
-    shipped, drawn = BENCHMARKS / name / "mini", [path for path in tmp_path.rglob("*") if path.is_file()]
+    shipped, drawn = (
+        BENCHMARKS / name / "mini",
+        [path for path in tmp_path.rglob("*") if path.is_file()],
+    )
     names = {path.relative_to(tmp_path) for path in drawn}
     assert len(names) == files
-    assert names == {path.relative_to(shipped) for path in shipped.rglob("*") if "json" not in path.suffix} - {
-        path.relative_to(shipped) for path in shipped.rglob("*") if path.is_dir()
-    }
+    assert names == {
+        path.relative_to(shipped) for path in shipped.rglob("*") if "json" not in path.suffix
+    } - {path.relative_to(shipped) for path in shipped.rglob("*") if path.is_dir()}
     for path in names:
         if path.suffix in (".png", ".jpg"):  # encoders differ; clips show their own times (below)
-            one, other = (np.asarray(Image.open(root / path), dtype=int) for root in (tmp_path, shipped))
+            one, other = (
+                np.asarray(Image.open(root / path), dtype=int) for root in (tmp_path, shipped)
+            )
             assert np.abs(one - other).mean() < 1
     assert sum((shipped / path).stat().st_size for path in names) < 4 * 2**20
 
@@ -63,7 +75,9 @@ def test_the_shipped_pictures_are_what_is_drawn(name: str, drawings: ModuleType,
 def test_counts_do_not_divide_by_two_or_three() -> None:
     levels = Counter(record.complexity for record in records("kvasir_vqa_x1"))
     main, variant = (len(file.read_text().splitlines()) for file in mi_cxr.ROW_FILES)
-    assert all(count % 2 and count % 3 for count in (levels.total(), *levels.values(), main, variant))
+    assert all(
+        count % 2 and count % 3 for count in (levels.total(), *levels.values(), main, variant)
+    )
 
 
 # --- data that were damaged later ---
@@ -80,7 +94,9 @@ def flip_a_bit(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [truncate, flip_a_bit, Path.unlink])
-@pytest.mark.parametrize("place", ["prepared/manifest.json", "prepared/records.jsonl", "prepared/media.jsonl", "*.png"])
+@pytest.mark.parametrize(
+    "place", ["prepared/manifest.json", "prepared/records.jsonl", "prepared/media.jsonl", "*.png"]
+)
 def test_damaged_miniature_data_are_made_again(
     damage: Callable[[Path], object], place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,7 +126,11 @@ def test_the_oddities_of_kvasir_are_there() -> None:
     rows = kvasir.ROW_FILE.read_text().splitlines()
     assert any("question_class" not in row for row in rows)
     assert any("instrumnets" in row for row in rows)
-    twice = [one for one in records("kvasir_vqa_x1") if len(set(one.question_class)) < len(one.question_class)]
+    twice = [
+        one
+        for one in records("kvasir_vqa_x1")
+        if len(set(one.question_class)) < len(one.question_class)
+    ]
     assert {record.complexity for record in twice} == {2, 3}
 
 
@@ -157,7 +177,9 @@ def test_every_short_answer_is_what_the_scene_shows() -> None:
 def test_the_oddities_of_med_cmr_are_there() -> None:
     rows, details = records("med_cmr"), open_prepared("med_cmr").manifest.details
     mcq = [record for record in rows if record.format == "mcq"]
-    dimensions, gold = (Counter(getattr(record, name) for record in mcq) for name in ("dimension", "answer"))
+    dimensions, gold = (
+        Counter(getattr(record, name) for record in mcq) for name in ("dimension", "answer")
+    )
 
     assert (len(mcq), len(rows)) == (43, 43 + 28)
     assert all(dimensions[name] >= 3 for name in DIMENSIONS)
@@ -171,11 +193,19 @@ def test_the_oddities_of_med_cmr_are_there() -> None:
     assert {record.index.isdecimal() for record in rows} == {True, False}
     assert any(record.task == "Small object detection" for record in rows)
     assert any("“" in text or "(" in text for record in rows for text in record.choices.values())
-    assert all(not text.startswith(("A)", "A.", "B)")) for record in rows for text in record.choices.values())
+    assert all(
+        not text.startswith(("A)", "A.", "B)"))
+        for record in rows
+        for text in record.choices.values()
+    )
 
 
 def test_the_right_option_stands_at_the_gold_letter() -> None:
-    right = {record.question: record.choices[record.answer] for record in records("med_cmr") if record.format == "mcq"}
+    right = {
+        record.question: record.choices[record.answer]
+        for record in records("med_cmr")
+        if record.format == "mcq"
+    }
     assert right["Where is the small round opacity in the picture?"] == "upper left"
     assert right["How many polyps can be seen?"] == "two"
     assert right["What does the large pale cell hold?"] == "a star with thin rays"
@@ -190,7 +220,9 @@ MISSING, CORRUPT = "mini_endovis10_tool", "mini_web_WL09"
 
 
 def release_rows() -> list[SourceRow]:
-    return [row for path in sorted(RECORDS.iterdir()) for row in read_json(path.read_bytes(), path.name)]
+    return [
+        row for path in sorted(RECORDS.iterdir()) for row in read_json(path.read_bytes(), path.name)
+    ]
 
 
 def test_record_files_are_concatenated_objects_with_an_order_of_keys_each() -> None:
@@ -208,25 +240,53 @@ def test_every_object_parses() -> None:
     parsed = [parse_medstream_row(item.row, item.where) for item in release_rows()]
     modes = Counter(record.subtask for record in parsed)
 
-    assert modes == {"retrospective": 37, "present": 10, "future": 6, "future_streaming": 3, "proactive": 4}
+    assert modes == {
+        "retrospective": 37,
+        "present": 10,
+        "future": 6,
+        "future_streaming": 3,
+        "proactive": 4,
+    }
     assert [record.sample_id for record in parsed if record.degenerate] == list(DEGENERATE)
     assert {(record.temporal_mode, record.question_type) for record in parsed} == {
-        (mode, kind) for mode in ("retrospective", "present", "future", "proactive") for kind in ("closed", "open")
+        (mode, kind)
+        for mode in ("retrospective", "present", "future", "proactive")
+        for kind in ("closed", "open")
     }
-    assert {len(record.rounds) for record in parsed if record.task_mode == "streaming"} >= {3, 4, 5, 6}
+    assert {len(record.rounds) for record in parsed if record.task_mode == "streaming"} >= {
+        3,
+        4,
+        5,
+        6,
+    }
 
 
 def test_the_oddities_of_medstream_are_there() -> None:
     rows = [item.row for item in release_rows()]
     keys = {key for row in rows for key in row} | {
-        key for row in rows for turn in row.get("rounds", row.get("stream_rounds", [])) for key in turn
+        key
+        for row in rows
+        for turn in row.get("rounds", row.get("stream_rounds", []))
+        for key in turn
     }
-    assert {"rounds", "stream_rounds", "current_time", "t_c", "time", "expected_output", "expected", "answer"} <= keys
+    assert {
+        "rounds",
+        "stream_rounds",
+        "current_time",
+        "t_c",
+        "time",
+        "expected_output",
+        "expected",
+        "answer",
+    } <= keys
     assert {"answerable", "is_answerable", "expected_time", "t_star", "tolerance", "delta"} <= keys
     by_id = {record.sample_id: record for record in records("medstreambench")}
     assert by_id["mini_suturing06_tools"].multi_select
     assert by_id["mini_suturing07_early"].multi_select  # of the same task, with one answer
-    assert by_id["mini_chole01_tools_gemini_open"].family == by_id["mini_chole01_tools_gemini_closed"].family
+    assert (
+        by_id["mini_chole01_tools_gemini_open"].family
+        == by_id["mini_chole01_tools_gemini_closed"].family
+    )
     assert "[" in by_id["mini_web_NBI54"].media_path
     assert by_id["mini_web_NBI54"].rounds[0].window == (0.001, 8.5)  # the last frame is at 7.75 s
     assert len(by_id["mini_lower04_now"].rounds[0].frames) == 1
@@ -242,14 +302,22 @@ def test_what_cannot_be_shown_is_excluded() -> None:
 
 
 def test_every_frame_shows_its_own_time() -> None:
-    videos = [one for one in FOOTAGE.values() if one.on_disk == "whole" and Path(one.path).suffix not in ("", ".png")]
+    videos = [
+        one
+        for one in FOOTAGE.values()
+        if one.on_disk == "whole" and Path(one.path).suffix not in ("", ".png")
+    ]
     assert len(videos) > 20
     for clip in videos:
         path = RECORDS.parent / "media" / clip.media_path
         index = read_index(path)
         with closing(VideoReader(path, index.keyframes)) as reader:
             seen = [read_time_code(np.asarray(picture)) for _, picture in reader.read(index.pts)]
-        assert seen == [int(time * 1000) for time in clip.times] == [int(time * 1000) for time in index.times], path
+        assert (
+            seen
+            == [int(time * 1000) for time in clip.times]
+            == [int(time * 1000) for time in index.times]
+        ), path
 
 
 # --- MI-CXR ---
@@ -264,10 +332,15 @@ def happened(before: int, after: int) -> str:
 
 
 def changes(record: MiCxrRecord, text: str) -> list[str]:
-    """What happens to the finding that ``text`` names, between each two visits, whose paths are looked up."""
+    """What happens to the finding that ``text`` names, between each two visits, whose paths are
+    looked up.
+    """
     (finding,) = {finding for finding in FINDINGS if finding in text}
     levels = TIMELINES[record.cluster].get(finding, [0] * 7)
-    visits = [next(visit for visit in range(7) if image_path(record.cluster, visit) == path) for path in record.media]
+    visits = [
+        next(visit for visit in range(7) if image_path(record.cluster, visit) == path)
+        for path in record.media
+    ]
     return [happened(levels[visit], levels[after]) for visit, after in pairwise(visits)]
 
 
@@ -322,9 +395,13 @@ def test_the_oddities_of_mi_cxr_are_there() -> None:
     for record in rows:
         windows.setdefault(record.cluster, set()).add(record.media)
 
-    assert {qtype for qtype in qtypes if not qtype.startswith("icr_variant")} == set(QTYPES) != qtypes
+    assert (
+        {qtype for qtype in qtypes if not qtype.startswith("icr_variant")} == set(QTYPES) != qtypes
+    )
     assert {record.group_type for record in rows if record.answer == "E"} == {"TEL", "ICR", "GTS"}
     assert {"None", "There"} <= {record.choices["E"].split()[0] for record in rows}
     assert '"qid"' in mi_cxr.ROW_FILES[0].read_text()
     # windows of one patient overlap
-    assert 4 in {len({*one} & {*other}) for found in windows.values() for one in found for other in found}
+    assert 4 in {
+        len({*one} & {*other}) for found in windows.values() for one in found for other in found
+    }

@@ -21,7 +21,10 @@ def written(path: Path, rows: list[dict[str, Any]], **options: Any) -> Path:
 
 
 def test_rows_come_in_order_with_their_numbers(tmp_path: Path) -> None:
-    rows = [{"id": number, "image": {"bytes": bytes([number]) * 9, "path": None}} for number in range(200)]
+    rows = [
+        {"id": number, "image": {"bytes": bytes([number]) * 9, "path": None}}
+        for number in range(200)
+    ]
     read = list(read_parquet(written(tmp_path / "t.parquet", rows, row_group_size=70)))
     assert [one.row for one in read] == rows
     assert str(read[150].where) == "t.parquet, row 151"
@@ -30,24 +33,38 @@ def test_rows_come_in_order_with_their_numbers(tmp_path: Path) -> None:
 def test_a_cell_that_expands_without_bound_is_refused_before_it_is_expanded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = written(tmp_path / "bomb.parquet", [{"question": f"{'q' * 2_000_000}{number}"} for number in range(4)])
+    path = written(
+        tmp_path / "bomb.parquet",
+        [{"question": f"{'q' * 2_000_000}{number}"} for number in range(4)],
+    )
     assert path.stat().st_size < 10_000
     monkeypatch.setattr(parquet, "MAX_PICTURE_BYTES", 4_000_000)
-    monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda *_, **__: pytest.fail("it was expanded"))
+    monkeypatch.setattr(
+        pq.ParquetFile, "iter_batches", lambda *_, **__: pytest.fail("it was expanded")
+    )
     with pytest.raises(
-        DataError, match=r"column question expands from [\d,]+ to 8,0\d\d,\d{3} bytes, 2,\d+,\d+ a cell"
+        DataError,
+        match=r"column question expands from [\d,]+ to 8,0\d\d,\d{3} bytes, 2,\d+,\d+ a cell",
     ):
         next(read_parquet(path))
 
 
-def test_a_cell_larger_than_a_picture_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = written(tmp_path / "t.parquet", [{"image": os.urandom(300_000)}])  # which does not compress
+def test_a_cell_larger_than_a_picture_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(
+        tmp_path / "t.parquet", [{"image": os.urandom(300_000)}]
+    )  # which does not compress
     monkeypatch.setattr(parquet, "MAX_PICTURE_BYTES", 200_000)
-    with pytest.raises(DataError, match=r"column image expands from 300,\d{3} to 300,\d{3} bytes, 300,\d{3} a cell"):
+    with pytest.raises(
+        DataError, match=r"column image expands from 300,\d{3} to 300,\d{3} bytes, 300,\d{3} a cell"
+    ):
         next(read_parquet(path))
 
 
-def test_many_rows_in_a_few_bytes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_rows_in_a_few_bytes_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(parquet, "_SOME_ROWS", 1000)
     path = tmp_path / "rows.parquet"
     pq.write_table(pa.table({"id": pa.array([1] * 100_000)}), path)
@@ -85,6 +102,8 @@ def test_text_that_compresses_well_is_read(tmp_path: Path) -> None:
 def test_what_is_no_table_is_one_sentence(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     path.write_bytes(content)
-    with pytest.raises(DataError, match=r"t\.parquet: not a readable parquet file \(.*\); fetch it again") as refusal:
+    with pytest.raises(
+        DataError, match=r"t\.parquet: not a readable parquet file \(.*\); fetch it again"
+    ) as refusal:
         next(read_parquet(path))
     assert "\n" not in str(refusal.value)

@@ -1,4 +1,6 @@
-"""What `prepare` meets on real disks: pipes and devices in place of files, bombs, two at work on one target."""
+"""What `prepare` meets on real disks: pipes and devices in place of files, bombs, two at work on
+one target.
+"""
 
 from __future__ import annotations
 
@@ -50,13 +52,17 @@ def picture_of_kvasir(folder: Path) -> None:
         lambda folder: prepare_kvasir(str(pipe(folder / "test.jsonl")), folder / "out"),
         lambda folder: prepare_kvasir(str(pipe(folder / "test.parquet")), folder / "out"),
         picture_of_kvasir,
-        lambda folder: prepare_med_cmr(str(pipe(folder / "dataset.zip")), folder / "out", allow_other_archive=True),
+        lambda folder: prepare_med_cmr(
+            str(pipe(folder / "dataset.zip")), folder / "out", allow_other_archive=True
+        ),
     ],
 )
 def test_a_named_pipe_in_place_of_a_file_is_named_and_never_opened(
     prepare: Callable[[Path], object], tmp_path: Path
 ) -> None:
-    with pytest.raises(MedtasksError, match="a named pipe, socket or device, expected a regular file"):
+    with pytest.raises(
+        MedtasksError, match="a named pipe, socket or device, expected a regular file"
+    ):
         prepare(tmp_path)
 
 
@@ -76,7 +82,10 @@ def titled(path: Path, title: bytes) -> Path:
     """The video with a title tag of these bytes, which need not be valid UTF-8."""
     placeholder = "T" * len(title)
     plain = path.rename(path.with_name(f"plain{path.suffix}"))
-    with av.open(str(plain)) as source, av.open(str(path), "w", options={"movflags": "use_metadata_tags"}) as out:
+    with (
+        av.open(str(plain)) as source,
+        av.open(str(path), "w", options={"movflags": "use_metadata_tags"}) as out,
+    ):
         out.metadata["title"] = placeholder
         stream = out.add_stream_from_template(source.streams.video[0])
         for packet in source.demux(source.streams.video[0]):
@@ -92,16 +101,24 @@ def titled(path: Path, title: bytes) -> Path:
 @pytest.mark.parametrize("suffix", ["mp4", "mkv", "flv"])
 def test_a_latin_1_title_costs_no_record(suffix: str, tmp_path: Path) -> None:
     media = tmp_path / "media"
-    titled(write_video(media / f"titled.{suffix}", list(range(0, 20_000, 500))), "Caf\xe9 \xfcber".encode("latin-1"))
+    titled(
+        write_video(media / f"titled.{suffix}", list(range(0, 20_000, 500))),
+        "Caf\xe9 \xfcber".encode("latin-1"),
+    )
     write_video(media / "good.mp4", list(range(0, 20_000, 500)))
-    rows = [single_turn_row(sample_id=path[:4], media_path=path) for path in ("good.mp4", f"titled.{suffix}")]
+    rows = [
+        single_turn_row(sample_id=path[:4], media_path=path)
+        for path in ("good.mp4", f"titled.{suffix}")
+    ]
     (tmp_path / "records").mkdir()
     (tmp_path / "records" / "cholec80.jsonl").write_text("\n".join(map(json.dumps, rows)))
     manifest = prepare_medstream(str(tmp_path / "records"), media, tmp_path / "out").manifest
     assert (manifest.counts.rows, manifest.excluded) == (2, {})
 
 
-def test_a_picture_that_is_a_program_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_picture_that_is_a_program_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Pillow passes PostScript to the program `gs`, whatever the file is called."""
     marker = tmp_path / "run"
     interpreter = tmp_path / "bin" / "gs"
@@ -122,7 +139,9 @@ def test_a_picture_that_is_a_program_is_not_run(tmp_path: Path, monkeypatch: pyt
     assert not marker.exists()
 
 
-def test_rows_larger_than_they_may_be_are_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_larger_than_they_may_be_are_not_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("medtasks.data.release.MAX_JSON_BYTES", 10_000)
     with zipfile.ZipFile(tmp_path / "dataset.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for name in FILES.values():
@@ -152,13 +171,19 @@ with held(Path(sys.argv[1]), "prepared", ", or give another directory with --out
 """
 
 
-def test_two_preparations_of_one_target_name_the_holder_and_a_killed_one_frees_it(tmp_path: Path) -> None:
+def test_two_preparations_of_one_target_name_the_holder_and_a_killed_one_frees_it(
+    tmp_path: Path,
+) -> None:
     row_file = write_mi_cxr(tmp_path / "source", [mi_cxr_row()])
     target = tmp_path / "out"
-    with subprocess.Popen([sys.executable, "-c", HOLDER, str(target)], stdout=subprocess.PIPE, text=True) as other:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(target)], stdout=subprocess.PIPE, text=True
+    ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
-        with pytest.raises(UsageError, match=rf"out: is being prepared by process {other.pid} on .* since \d{{4}}-"):
+        with pytest.raises(
+            UsageError, match=rf"out: is being prepared by process {other.pid} on .* since \d{{4}}-"
+        ):
             prepare_mi_cxr([row_file], tmp_path / "source", target)
         other.kill()
     for _ in range(100):  # the system frees the lock as it ends the process

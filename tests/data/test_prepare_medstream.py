@@ -1,4 +1,6 @@
-"""Preparing MedStreamBench: what is excluded and why, coverage by dataset, and the same bytes however it is done."""
+"""Preparing MedStreamBench: what is excluded and why, coverage by dataset, and the same bytes
+however it is done.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,10 @@ def media(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cut = write_video(base / "cut.mkv", TIMES)
     cut.write_bytes(cut.read_bytes()[: cut.stat().st_size // 2])
     damaged = bytearray(whole.read_bytes())
-    first, last = len(damaged) // 2, len(damaged) * 3 // 4  # the tables at the file's end stay whole
+    first, last = (
+        len(damaged) // 2,
+        len(damaged) * 3 // 4,
+    )  # the tables at the file's end stay whole
     damaged[first:last] = bytes(last - first)
     (base / "damaged.mp4").write_bytes(bytes(damaged))
     for number in (3, 4, 5, 6, 9, 10):
@@ -49,19 +54,29 @@ def media(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def at(name: str, sample_id: str, **changes: Any) -> dict[str, Any]:
-    return single_turn_row(sample_id=sample_id, media_path=f"Stream_Bench/cholec80/{name}", **changes)
+    return single_turn_row(
+        sample_id=sample_id, media_path=f"Stream_Bench/cholec80/{name}", **changes
+    )
 
 
-def prepare(folder: Path, media: Path, rows: dict[str, list[dict[str, Any]]], **options: Any) -> Prepared:
+def prepare(
+    folder: Path, media: Path, rows: dict[str, list[dict[str, Any]]], **options: Any
+) -> Prepared:
     records = folder / "records"
     records.mkdir(parents=True, exist_ok=True)
     for dataset, members in rows.items():
-        (records / f"{dataset}.jsonl").write_text("\n".join(json.dumps(row, indent=2) for row in members))
+        (records / f"{dataset}.jsonl").write_text(
+            "\n".join(json.dumps(row, indent=2) for row in members)
+        )
     return prepare_medstream(str(records), media, folder / "out", **options)
 
 
 def records_of(prepared: Prepared) -> dict[str, MedStreamRecord]:
-    return {record.sample_id: record for record in prepared.records() if isinstance(record, MedStreamRecord)}
+    return {
+        record.sample_id: record
+        for record in prepared.records()
+        if isinstance(record, MedStreamRecord)
+    }
 
 
 GOOD = at("v (1) [a].mp4", "good")
@@ -80,7 +95,11 @@ ROWS = {
         streaming_row(sample_id="stream", media_path="Stream_Bench/cholec80/v (1) [a].mp4"),
     ],
     "PitVis": [
-        {**at("x", "elsewhere"), "dataset": "PitVis", "media_path": "Stream_Bench/PitVis/without the prefix.mp4"},
+        {
+            **at("x", "elsewhere"),
+            "dataset": "PitVis",
+            "media_path": "Stream_Bench/PitVis/without the prefix.mp4",
+        },
         {**at("x", "nowhere"), "dataset": "PitVis", "media_path": "Stream_Bench/PitVis/none.mp4"},
     ],
 }
@@ -91,14 +110,24 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, media: Path) -> Prepared:
     return prepare(tmp_path_factory.mktemp("prepared"), media, ROWS)
 
 
-def test_what_cannot_be_shown_is_excluded_with_its_reason_and_nothing_else_is(prepared: Prepared) -> None:
+def test_what_cannot_be_shown_is_excluded_with_its_reason_and_nothing_else_is(
+    prepared: Prepared,
+) -> None:
     assert prepared.manifest.excluded == {
         "degenerate": 1,
         "missing_media": 2,
         "unreadable_media": 3,
         "window_outside_media": 1,
     }
-    excluded = {"after the cut", "after the end", "cut off", "empty", "gone", "in the damage", "nowhere"}
+    excluded = {
+        "after the cut",
+        "after the end",
+        "cut off",
+        "empty",
+        "gone",
+        "in the damage",
+        "nowhere",
+    }
     assert set(prepared.manifest.excluded_samples) == excluded
     every = {row["sample_id"] for rows in ROWS.values() for row in rows}
     assert set(records_of(prepared)) == every - excluded
@@ -109,7 +138,10 @@ def test_coverage_is_told_by_dataset_and_leaves_degenerate_records_out(prepared:
         "coverage cholec80: 5 of 10 records (50%)",
         "coverage PitVis: 1 of 2 records (50%)",
     ]
-    counts = {(one.task.partition("_")[2], one.prepared, one.records) for one in prepared.manifest.coverage}
+    counts = {
+        (one.task.partition("_")[2], one.prepared, one.records)
+        for one in prepared.manifest.coverage
+    }
     assert counts == {("retrospective", 4, 9), ("future_streaming", 1, 1), ("retrospective", 1, 2)}
 
 
@@ -146,7 +178,10 @@ def test_an_interrupted_preparation_goes_on_where_it_stopped(
         prepares = "medtasks.benchmarks.medstreambench.frames"
         # else the next line has no effect
         patch.setattr(f"{prepares}.call_in_child", lambda call, *given: call(*given))
-        patch.setattr("medtasks.data.media.video.VideoReader", lambda *_: pytest.fail("a video was decoded again"))
+        patch.setattr(
+            "medtasks.data.media.video.VideoReader",
+            lambda *_: pytest.fail("a video was decoded again"),
+        )
         again = prepare(tmp_path, media, ROWS)
     assert again.manifest.counts.rows == 6
 
@@ -163,13 +198,20 @@ def test_image_sequences_count_frame_numbers(tmp_path: Path, media: Path) -> Non
     records = records_of(prepared)
 
     assert [Path(name).stem[-1] for name in records["interval"].media] == ["3", "5", "6", "9"]
-    assert records["interval"].rounds[0].times == (3.0, 5.0, 6.0, 9.0)  # at index 7 frame 6 is still the last
+    assert records["interval"].rounds[0].times == (
+        3.0,
+        5.0,
+        6.0,
+        9.0,
+    )  # at index 7 frame 6 is still the last
     assert records["its folder"].rounds[0].times == (4.0, 6.0)
     assert [Path(name).name for name in records["one picture"].media] == ["frame_0005.png"]
     assert prepared.manifest.excluded == {"unreadable_media": 1, "window_outside_media": 1}
 
 
-def test_multi_select_is_said_of_a_task_as_a_whole_and_repeated_ids_are_told_apart(tmp_path: Path, media: Path) -> None:
+def test_multi_select_is_said_of_a_task_as_a_whole_and_repeated_ids_are_told_apart(
+    tmp_path: Path, media: Path
+) -> None:
     rows = [
         at("v (1) [a].mp4", "several", task="tools", answer=["dissection", "closure"]),
         at("v (1) [a].mp4", "one", task="tools"),
@@ -180,7 +222,14 @@ def test_multi_select_is_said_of_a_task_as_a_whole_and_repeated_ids_are_told_apa
     prepared = prepare(tmp_path, media, {"cholec80": rows})
     found = {name: record.multi_select for name, record in records_of(prepared).items()}
 
-    assert found == {"several": True, "one": True, "by name": True, "single": False, "odd": False, "odd#2": False}
+    assert found == {
+        "several": True,
+        "one": True,
+        "by name": True,
+        "single": False,
+        "odd": False,
+        "odd#2": False,
+    }
     oddities = prepared.manifest.details["oddities"]
     assert oddities["records with an answer that is none of the choices"] == 2
     assert oddities["records that share their id with an earlier one"] == 1
@@ -195,20 +244,26 @@ def test_what_is_not_there_is_wrong_usage(tmp_path: Path, media: Path) -> None:
     with pytest.raises(UsageError, match="not a directory; give hub"):
         prepare_medstream(str(tmp_path / "none"), media, tmp_path / "out")
     with pytest.raises(
-        DataError, match=r"no record is left: 1 missing_media \(.*gone\.mp4: is missing; .*\); check --media"
+        DataError,
+        match=r"no record is left: 1 missing_media \(.*gone\.mp4: is missing; .*\); check --media",
     ):
         prepare(tmp_path, media, {"cholec80": [at("gone.mp4", "gone")]})
     assert not (tmp_path / "out").exists()
 
 
-def test_every_file_that_is_left_out_is_named_with_reason_and_fix(prepared: Prepared, media: Path) -> None:
+def test_every_file_that_is_left_out_is_named_with_reason_and_fix(
+    prepared: Prepared, media: Path
+) -> None:
     named = prepared.manifest.excluded_media
     prefix = "Stream_Bench/cholec80"
     missing = "is missing; put it there, or give the directory that has it with --media."
     again = "fetch or copy the file again."
     assert set(named) == {
         "Stream_Bench/PitVis/none.mp4",
-        *(f"{prefix}/{name}" for name in ("cut.mkv", "cut.mp4", "damaged.mp4", "gone.mp4", "v (1) [a].mp4")),
+        *(
+            f"{prefix}/{name}"
+            for name in ("cut.mkv", "cut.mp4", "damaged.mp4", "gone.mp4", "v (1) [a].mp4")
+        ),
     }
     assert named["Stream_Bench/PitVis/none.mp4"] == named[f"{prefix}/gone.mp4"] == missing
     assert named[f"{prefix}/cut.mp4"].startswith("not a complete video (")
@@ -228,7 +283,9 @@ def test_pictures_of_a_sequence_that_are_left_out_are_named(tmp_path: Path, medi
     ]
     named = prepare(tmp_path, media, {"cholec80": rows}).manifest.excluded_media
     sequence, broken = "Stream_Bench/cholec80/sequence", "Stream_Bench/cholec80/broken.png"
-    assert named[sequence].startswith("runs from 3.0 to 10.0 as frame numbers, outside the windows of some records")
+    assert named[sequence].startswith(
+        "runs from 3.0 to 10.0 as frame numbers, outside the windows of some records"
+    )
     assert named[broken].startswith("not a complete image (PNG whose header is damaged")
     assert set(named) == {sequence, broken}
 
@@ -241,14 +298,27 @@ def test_the_command_prints_the_reasons_folded(tmp_path: Path, media: Path) -> N
     for number in range(12):  # each is wrong in a way of its own
         path = upstream / "Stream_Bench" / "cholec80" / f"odd{number:02}.mp4"
         write_video(path, list(range(0, 1000 * (number + 1), 500)))
-    rows = [GOOD, *missing, *[{**row, "query_time": 30.0, "input_range": [26.0, 30.0]} for row in odd]]
+    rows = [
+        GOOD,
+        *missing,
+        *[{**row, "query_time": 30.0, "input_range": [26.0, 30.0]} for row in odd],
+    ]
     (tmp_path / "records").mkdir()
     (tmp_path / "records" / "cholec80.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    options = ["--source", str(tmp_path / "records"), "--media", str(upstream), "--out", str(tmp_path / "out")]
+    options = [
+        "--source",
+        str(tmp_path / "records"),
+        "--media",
+        str(upstream),
+        "--out",
+        str(tmp_path / "out"),
+    ]
     done = CliRunner().invoke(app, ["prepare", "medstreambench", *options])
     assert done.exit_code == 0, done.output
     (folded,) = [line for line in done.output.splitlines() if "is missing; put it there" in line]
     assert folded.endswith("none03.mp4 and 26 more)")
     named = [line for line in done.output.splitlines() if "outside the windows" in line]
     assert len(named) == 9
-    assert "and 3 other reasons: field `excluded_media` of manifest.json has all files" in done.output
+    assert (
+        "and 3 other reasons: field `excluded_media` of manifest.json has all files" in done.output
+    )

@@ -33,8 +33,12 @@ def hub_of(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setattr(mi_cxr, "HUB", str(folder))
 
 
-@pytest.mark.parametrize("name", ["micxr_test.jsonl", "data/test-00000-of-00001.parquet", "rows.jsonl"])
-def test_rows_of_the_hub_meet_local_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["micxr_test.jsonl", "data/test-00000-of-00001.parquet", "rows.jsonl"]
+)
+def test_rows_of_the_hub_meet_local_pictures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     own = write_mi_cxr(tmp_path / "images", [mi_cxr_row()])
     write_rows(tmp_path / "hub" / name, [mi_cxr_row()])
     hub_of(monkeypatch, tmp_path / "hub")
@@ -45,18 +49,28 @@ def test_rows_of_the_hub_meet_local_pictures(tmp_path: Path, monkeypatch: pytest
     assert from_hub.manifest.source.kind == "hub"
 
 
-def test_the_manifest_names_the_commit_and_every_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_manifest_names_the_commit_and_every_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_rows(tmp_path / "hub" / "micxr_test.jsonl", [mi_cxr_row()])
     variant = write_rows(tmp_path / "variant.jsonl", [VARIANT])
-    monkeypatch.setattr("medtasks.data.release.hub_tree", lambda *_, revision: (tmp_path / "hub", revision or COMMIT))
+    monkeypatch.setattr(
+        "medtasks.data.release.hub_tree",
+        lambda *_, revision: (tmp_path / "hub", revision or COMMIT),
+    )
     alone = prepare_mi_cxr([Path("hub")], None, tmp_path / "out", references_only=True)
-    assert (alone.manifest.source.name, alone.manifest.source.revision) == ("steve9712/MI-CXR", COMMIT)
+    assert (alone.manifest.source.name, alone.manifest.source.revision) == (
+        "steve9712/MI-CXR",
+        COMMIT,
+    )
     both = prepare_mi_cxr([Path("hub"), variant], None, tmp_path / "out", references_only=True)
     assert both.manifest.source.name == f"steve9712/MI-CXR@{COMMIT}+variant.jsonl"
     assert both.manifest.counts.rows == 2
 
 
-def test_another_layout_on_the_hub_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_layout_on_the_hub_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The dataset's files were not seen: what does not fit must say file, line and field."""
     hub_of(monkeypatch, tmp_path / "hub")
     write_rows(tmp_path / "hub" / "test.jsonl", [mi_cxr_row(images=None, image_paths=["a.jpg"])])

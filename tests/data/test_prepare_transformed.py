@@ -1,5 +1,7 @@
-"""The transformed track: each picture alone decides its pixels, within the published ranges, as torchvision would; the
-same pictures whatever the order, the number of workers or the interruptions."""
+"""The transformed track: each picture alone decides its pixels, within the published ranges, as
+torchvision would; the same pictures whatever the order, the number of workers or the
+interruptions.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ sizes = st.tuples(st.integers(8, 600), st.integers(8, 400))
 def drawn(width: int = 120, height: int = 90) -> Image.Image:
     """A picture made of integers alone: a colour gradient, a bright box, a dark one."""
     y, x = np.mgrid[:height, :width]
-    pixels = np.stack([60 + x % 160, 40 + y * 2 % 180, 30 + (x * y // 16) % 200], axis=-1).astype(np.uint8)
+    pixels = np.stack([60 + x % 160, 40 + y * 2 % 180, 30 + (x * y // 16) % 200], axis=-1).astype(
+        np.uint8
+    )
     picture = Image.fromarray(pixels)
     draw = ImageDraw.Draw(picture)
     draw.rectangle((20, 15, 50, 40), fill=(240, 150, 120))
@@ -103,21 +107,32 @@ def test_what_is_drawn_keeps_within_the_published_ranges(
 
 
 def test_two_thousand_draws_are_uniform_and_crops_spread_as_those_of_torchvision() -> None:
-    draws = [draw_perturbation(SEED, f"img{number}", number % VARIANTS, WIDE, HIGH) for number in range(2000)]
+    draws = [
+        draw_perturbation(SEED, f"img{number}", number % VARIANTS, WIDE, HIGH)
+        for number in range(2000)
+    ]
     columns = [
         ([how.rotation for how in draws], -10, 20),
         *(([how.translation[axis] for how in draws], -0.1, 0.2) for axis in (0, 1)),
         *(([getattr(how, name) for how in draws], 0.8, 0.4) for name in ("brightness", "contrast")),
     ]
-    assert all(stats.kstest(values, "uniform", args=(low, span)).pvalue > 1e-3 for values, low, span in columns)
-    assert np.abs(np.corrcoef([values for values, _, _ in columns]) - np.eye(len(columns))).max() < 0.08
+    assert all(
+        stats.kstest(values, "uniform", args=(low, span)).pvalue > 1e-3
+        for values, low, span in columns
+    )
+    assert (
+        np.abs(np.corrcoef([values for values, _, _ in columns]) - np.eye(len(columns))).max()
+        < 0.08
+    )
 
     torch.manual_seed(0)
     whole = torch.empty(3, HIGH, WIDE, device="meta")
     aspects = [0.95 * WIDE / HIGH, 1.05 * WIDE / HIGH]
     theirs = np.array([RandomResizedCrop.get_params(whole, [0.9, 1.0], aspects) for _ in draws])
     crops = np.array([how.crop for how in draws])
-    ours = np.stack([crops[:, 1], crops[:, 0], crops[:, 3] - crops[:, 1], crops[:, 2] - crops[:, 0]], axis=1)
+    ours = np.stack(
+        [crops[:, 1], crops[:, 0], crops[:, 3] - crops[:, 1], crops[:, 2] - crops[:, 0]], axis=1
+    )
     for column in range(4):  # top, left, height, width
         assert stats.ks_2samp(ours[:, column], theirs[:, column]).pvalue > 1e-3, column
 
@@ -125,7 +140,11 @@ def test_two_thousand_draws_are_uniform_and_crops_spread_as_those_of_torchvision
 def test_seed_image_and_variant_each_change_the_pixels_and_the_size_only_the_crop() -> None:
     small, large = (draw_perturbation(SEED, "img1", 0, *size) for size in [(64, 48), (600, 400)])
     assert replace(small, crop=large.crop) == large
-    keys = [(SEED, "a", variant) for variant in range(VARIANTS)] + [(SEED + 1, "a", 0), (SEED, "b", 0), (-SEED, "a", 0)]
+    keys = [(SEED, "a", variant) for variant in range(VARIANTS)] + [
+        (SEED + 1, "a", 0),
+        (SEED, "b", 0),
+        (-SEED, "a", 0),
+    ]
     made = [opened(perturbed_png(png(drawn()), "a.png", *key)).tobytes() for key in keys]
     assert len(set(made)) == len(keys)
 
@@ -139,7 +158,10 @@ def test_the_published_variant_is_pinned() -> None:
         contrast=7158 / 2**13,
     )
     made = perturbed_png(png(drawn()), "mini0001.png", 42, "mini0001", 0)
-    assert sha256(opened(made).tobytes()) == "164ab72d011a07e382466b3b7f0586bc96877e039cdfca87260176a1f1554d4d"
+    assert (
+        sha256(opened(made).tobytes())
+        == "164ab72d011a07e382466b3b7f0586bc96877e039cdfca87260176a1f1554d4d"
+    )
     # the packed bytes are zlib's: other builds of Pillow bring another one
     if features.version_feature("zlib_ng") == "2.3.3":
         assert sha256(made) == "ff55dbe6ae016a99b6d9eabdf0da90cac5740494bc6c1b4f0151918c379427cd"
@@ -152,7 +174,8 @@ def test_pixels_are_those_of_torchvision_but_for_a_level_at_a_tie(size: tuple[in
         for variant in range(VARIANTS):
             how = draw_perturbation(SEED, "img1", variant, *size)
             ours, theirs = (
-                np.asarray(made, dtype=int) for made in (perturb(picture, how), by_torchvision(picture, how))
+                np.asarray(made, dtype=int)
+                for made in (perturb(picture, how), by_torchvision(picture, how))
             )
             difference = np.abs(ours - theirs)
             assert difference.max() <= 1
@@ -173,7 +196,9 @@ def test_every_size_and_mode_becomes_a_clean_rgb_picture(
 
 def test_the_file_holds_no_metadata_and_what_cannot_be_perturbed_is_refused() -> None:
     stream = io.BytesIO()
-    drawn().save(stream, format="JPEG", dpi=(300, 300), icc_profile=b"profile", comment=b"patient name")
+    drawn().save(
+        stream, format="JPEG", dpi=(300, 300), icc_profile=b"profile", comment=b"patient name"
+    )
     made = perturbed_png(stream.getvalue(), "x.jpg", SEED, "img1", 0)
     kinds, at = set(), 8
     while at < len(made):
@@ -194,7 +219,11 @@ def original() -> Prepared:
 
 
 def bytes_of(prepared: Prepared) -> dict[str, bytes]:
-    files = [path for path in prepared.directory.rglob("*") if path.is_file() and path.name != "manifest.json"]
+    files = [
+        path
+        for path in prepared.directory.rglob("*")
+        if path.is_file() and path.name != "manifest.json"
+    ]
     return {str(path.relative_to(prepared.directory)): path.read_bytes() for path in files}
 
 
@@ -203,7 +232,9 @@ def test_the_number_of_workers_changes_no_byte(tmp_path: Path, original: Prepare
     one = prepare_transformed(tmp_path / "one", original=original, variants=2, workers=1)
     five = prepare_transformed(tmp_path / "five", original=original, variants=2, workers=5)
     assert bytes_of(one) == bytes_of(five)
-    assert one.manifest.fingerprint == open_prepared("kvasir_vqa_x1_transformed").manifest.fingerprint
+    assert (
+        one.manifest.fingerprint == open_prepared("kvasir_vqa_x1_transformed").manifest.fingerprint
+    )
 
 
 def test_each_picture_can_be_made_alone_and_questions_stay(original: Prepared) -> None:
@@ -221,10 +252,16 @@ def test_each_picture_can_be_made_alone_and_questions_stay(original: Prepared) -
     assert made.manifest.details["perturbation"] == {"seed": 42, "variants": 2, "version": 1}
 
 
-def test_the_mixed_track_shows_the_originals_of_the_published_share_of_questions(original: Prepared) -> None:
+def test_the_mixed_track_shows_the_originals_of_the_published_share_of_questions(
+    original: Prepared,
+) -> None:
     made = open_prepared("kvasir_vqa_x1_transformed")
-    sources = {record.cluster: original.media_path(record.media[0]) for record in original.records()}
-    asked = [one for level in (1, 2, 3) for one in task_documents(f"kvasir_vqa_x1_mixed_level{level}")]
+    sources = {
+        record.cluster: original.media_path(record.media[0]) for record in original.records()
+    }
+    asked = [
+        one for level in (1, 2, 3) for one in task_documents(f"kvasir_vqa_x1_mixed_level{level}")
+    ]
     shown = {document["media"][0]: document["img_id"] for document in asked}
     for name, image in shown.items():
         assert name in (f"variant0/{image}.png", f"original/{image}")
@@ -232,13 +269,18 @@ def test_the_mixed_track_shows_the_originals_of_the_published_share_of_questions
             assert made.media_path(name).read_bytes() == sources[image].read_bytes()
     assert {name.partition("/")[0] for name in shown} == {"variant0", "original"}
     assert len(asked) == len(original.records())
-    rows = [{"sample_id": f"image-{number:08x}", "img_id": "image", "media": ["other"]} for number in range(20_000)]
+    rows = [
+        {"sample_id": f"image-{number:08x}", "img_id": "image", "media": ["other"]}
+        for number in range(20_000)
+    ]
     shares = [one["media"] == ["original/image"] for one in mixed(rows)]
     assert sum(shares) / len(rows) == pytest.approx(0.23, abs=0.01)  # arXiv 2506.09958, section 2.3
     assert [one["media"] == ["original/image"] for one in mixed(rows[5:9])] == shares[5:9]
 
 
-def test_an_interrupted_call_goes_on(tmp_path: Path, original: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_call_goes_on(
+    tmp_path: Path, original: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made: list[str] = []
     real = perturbed_png
 
@@ -249,7 +291,9 @@ def test_an_interrupted_call_goes_on(tmp_path: Path, original: Prepared, monkeyp
     monkeypatch.setattr("medtasks.benchmarks.kvasir_vqa_x1.perturb.perturbed_png", counted)
 
     with pytest.raises(KeyboardInterrupt):
-        prepare_transformed(tmp_path / "out", original=original, workers=1, progress=interrupted_at(5))
+        prepare_transformed(
+            tmp_path / "out", original=original, workers=1, progress=interrupted_at(5)
+        )
     assert not (tmp_path / "out").exists()
     before = len(made)
     finished = prepare_transformed(tmp_path / "out", original=original, workers=1)
@@ -259,7 +303,9 @@ def test_an_interrupted_call_goes_on(tmp_path: Path, original: Prepared, monkeyp
     assert bytes_of(finished) == bytes_of(whole)
 
 
-def test_wrong_numbers_of_variants_and_an_original_that_is_gone_are_refused(tmp_path: Path, original: Prepared) -> None:
+def test_wrong_numbers_of_variants_and_an_original_that_is_gone_are_refused(
+    tmp_path: Path, original: Prepared
+) -> None:
     for variants in (0, 11):
         with pytest.raises(UsageError, match=f"--variants is {variants}, expected 1 to 10"):
             prepare_transformed(tmp_path, original=original, variants=variants)
@@ -283,13 +329,18 @@ def test_references_alone_of_both_tracks_serve_scoring(
         with pytest.raises(NotPreparedError, match="is prepared without media"):
             task_documents(f"kvasir_vqa_x1_{track}_level1")
         path = tmp_path / "predictions.jsonl"
-        rows = [{"sample_id": document["sample_id"], "response": document["target"]} for document in asked]
+        rows = [
+            {"sample_id": document["sample_id"], "response": document["target"]}
+            for document in asked
+        ]
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
         run = score_predictions(PredictionFile(path, "jsonl", f"kvasir_vqa_x1_{track}_level1"))
         assert run.tasks[f"kvasir_vqa_x1_{track}_level1"].metrics["exact_match"].value == 1.0
 
 
-def test_the_command_has_the_option(tmp_path: Path, original: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_has_the_option(
+    tmp_path: Path, original: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path))
     shutil.copytree(original.directory, tmp_path / "kvasir_vqa_x1")
     done = CliRunner().invoke(app, ["prepare", "kvasir_vqa_x1_transformed", "--references-only"])

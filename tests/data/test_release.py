@@ -13,11 +13,23 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from medtasks.api import Benchmark, DataError, MediaError, Record, Release, UsageError, build, text_field
+from medtasks.api import (
+    Benchmark,
+    DataError,
+    MediaError,
+    Record,
+    Release,
+    UsageError,
+    build,
+    text_field,
+)
 from medtasks.data import store
 from medtasks.data.store import prepare_package
 
-ROWS = [{"id": "1", "image": "a/1.png", "answer": "yes"}, {"id": "2", "image": "b/1.png", "answer": "no"}]
+ROWS = [
+    {"id": "1", "image": "a/1.png", "answer": "yes"},
+    {"id": "2", "image": "b/1.png", "answer": "no"},
+]
 
 
 class Question(Record):
@@ -28,7 +40,14 @@ def read(release: Release) -> Iterator[Question]:
     for line in release.rows("rows.*", "data/test-*.parquet"):
         name = release.picture(line.row["image"], "image", line.where)
         answer = text_field(line.row, "answer", line.where, ("yes", "no"))
-        yield build(Question, line.where, sample_id=line.row["id"], cluster=name, media=(name,), answer=answer)
+        yield build(
+            Question,
+            line.where,
+            sample_id=line.row["id"],
+            cluster=name,
+            media=(name,),
+            answer=answer,
+        )
 
 
 @pytest.fixture
@@ -72,12 +91,19 @@ def packed(archive: Path, prefix: str = "") -> None:
 def contents(benchmark: Benchmark, source: Path, out: Path) -> list[bytes]:
     """The pictures of the prepared records, in order."""
     prepared = prepare_package(benchmark, source, out)
-    assert [(one.sample_id, one.answer) for one in prepared.records()] == [("1", "yes"), ("2", "no")]
+    assert [(one.sample_id, one.answer) for one in prepared.records()] == [
+        ("1", "yes"),
+        ("2", "no"),
+    ]
     return [prepared.media_path(one.media[0]).read_bytes() for one in prepared.records()]
 
 
-@pytest.mark.parametrize("form", ["folder", "nested folder", "archive", "nested archive", "csv", "all in one archive"])
-def test_rows_and_pictures_are_found_however_they_are_packed(benchmark: Benchmark, tmp_path: Path, form: str) -> None:
+@pytest.mark.parametrize(
+    "form", ["folder", "nested folder", "archive", "nested archive", "csv", "all in one archive"]
+)
+def test_rows_and_pictures_are_found_however_they_are_packed(
+    benchmark: Benchmark, tmp_path: Path, form: str
+) -> None:
     source = tmp_path / "release"
     source.mkdir()
     if form == "csv":
@@ -98,7 +124,10 @@ def test_rows_and_pictures_are_found_however_they_are_packed(benchmark: Benchmar
     out = tmp_path / "out"
     assert contents(benchmark, source, out) == [picture(0), picture(1)]
     if form == "all in one archive":
-        assert contents(benchmark, source / "all.zip", tmp_path / "again") == [picture(0), picture(1)]
+        assert contents(benchmark, source / "all.zip", tmp_path / "again") == [
+            picture(0),
+            picture(1),
+        ]
 
 
 def test_pictures_in_rows_are_kept_by_content(benchmark: Benchmark, tmp_path: Path) -> None:
@@ -113,7 +142,9 @@ def test_pictures_in_rows_are_kept_by_content(benchmark: Benchmark, tmp_path: Pa
     assert prepared.manifest.counts.clusters == 1
 
 
-def test_references_only_leaves_pictures_where_they_are(benchmark: Benchmark, tmp_path: Path) -> None:
+def test_references_only_leaves_pictures_where_they_are(
+    benchmark: Benchmark, tmp_path: Path
+) -> None:
     (tmp_path / "rows.json").write_text(json.dumps(ROWS))
     packed(tmp_path / "images.zip")
     prepared = prepare_package(benchmark, tmp_path, tmp_path / "out", references_only=True)
@@ -121,21 +152,29 @@ def test_references_only_leaves_pictures_where_they_are(benchmark: Benchmark, tm
     assert not (tmp_path / "out" / "media").exists()
 
 
-def test_the_hub_is_fetched_from_the_dataset_that_the_benchmark_names(benchmark: Benchmark, tmp_path: Path) -> None:
+def test_the_hub_is_fetched_from_the_dataset_that_the_benchmark_names(
+    benchmark: Benchmark, tmp_path: Path
+) -> None:
     hub = tmp_path / "hub"
     hub.mkdir()
     (hub / "rows.json").write_text(json.dumps(ROWS))
     packed(hub / "images.zip")
     with pytest.raises(UsageError, match="is not on the hub"):
         prepare_package(benchmark, Path("hub"), tmp_path / "out")
-    object.__setattr__(benchmark, "hub", (str(hub), "rows.json"))  # a local directory is used as it is
+    object.__setattr__(
+        benchmark, "hub", (str(hub), "rows.json")
+    )  # a local directory is used as it is
     assert prepare_package(benchmark, Path("hub"), tmp_path / "out").manifest.source.kind == "hub"
 
 
 @pytest.mark.parametrize(
     ("image", "error", "said"),
     [
-        ("../1.png", DataError, "rows.json, row 1: field `image` is '../1.png', expected a picture, or a path"),
+        (
+            "../1.png",
+            DataError,
+            "rows.json, row 1: field `image` is '../1.png', expected a picture, or a path",
+        ),
         (3, DataError, "field `image` is 3"),
         ({"bytes": b"".decode(), "path": None}, DataError, "field `image` is missing"),
         ("1.png", DataError, "fits several files"),
@@ -157,17 +196,27 @@ def test_only_the_archive_that_is_named_is_opened(benchmark: Benchmark, tmp_path
         archive.writestr("rows.json", json.dumps(ROWS))
     (tmp_path / "foreign.zip").write_bytes(b"no archive")
     packed(tmp_path / "other.zip")
-    assert contents(benchmark, tmp_path / "release.zip", tmp_path / "out") == [picture(0), picture(1)]
+    assert contents(benchmark, tmp_path / "release.zip", tmp_path / "out") == [
+        picture(0),
+        picture(1),
+    ]
 
 
-def test_pictures_are_not_looked_for_beside_an_archive(benchmark: Benchmark, tmp_path: Path) -> None:
+def test_pictures_are_not_looked_for_beside_an_archive(
+    benchmark: Benchmark, tmp_path: Path
+) -> None:
     pictures(tmp_path)
     with ZipFile(tmp_path / "release.zip", "w") as archive:
         archive.writestr("rows.json", json.dumps(ROWS))
     with pytest.raises(MediaError, match="2 of the pictures cannot be used"):
         prepare_package(benchmark, tmp_path / "release.zip", tmp_path / "out")
-    prepared = prepare_package(benchmark, tmp_path / "release.zip", tmp_path / "out", media=tmp_path)
-    assert [prepared.media_path(one.media[0]).read_bytes() for one in prepared.records()] == [picture(0), picture(1)]
+    prepared = prepare_package(
+        benchmark, tmp_path / "release.zip", tmp_path / "out", media=tmp_path
+    )
+    assert [prepared.media_path(one.media[0]).read_bytes() for one in prepared.records()] == [
+        picture(0),
+        picture(1),
+    ]
 
 
 def test_archives_beside_a_file_of_rows_are_opened_if_their_directory_is_named(
@@ -178,7 +227,13 @@ def test_archives_beside_a_file_of_rows_are_opened_if_their_directory_is_named(
     with pytest.raises(MediaError, match="2 of the pictures cannot be used"):
         prepare_package(benchmark, tmp_path / "rows.json", tmp_path / "out")
     prepared = prepare_package(benchmark, tmp_path / "rows.json", tmp_path / "out", media=tmp_path)
-    assert [prepared.media_path(one.media[0]).read_bytes() for one in prepared.records()] == [picture(0), picture(1)]
+    assert [prepared.media_path(one.media[0]).read_bytes() for one in prepared.records()] == [
+        picture(0),
+        picture(1),
+    ]
     (tmp_path / "images.zip").write_bytes(b"no archive")
     pictures(tmp_path)
-    assert contents(benchmark, tmp_path / "rows.json", tmp_path / "again") == [picture(0), picture(1)]
+    assert contents(benchmark, tmp_path / "rows.json", tmp_path / "again") == [
+        picture(0),
+        picture(1),
+    ]

@@ -1,4 +1,6 @@
-"""Release rows become typed records, or one sentence that names file, line, field, what was found and expected."""
+"""Release rows become typed records, or one sentence that names file, line, field, what was found
+and expected.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,10 @@ BAD_MI_CXR: list[tuple[Row, str]] = [
     ({"q_id": -1}, "field `q_id` is -1"),
     ({"q_id": 10**400}, "field `q_id` is 1000"),  # tables of documents cannot store it
     ({"images": {**image_paths(), "T6": "x"}}, "field `images.T6`"),
-    ({"images": {key: path for key, path in image_paths().items() if key != "T5"}}, "field `images`"),
+    (
+        {"images": {key: path for key, path in image_paths().items() if key != "T5"}},
+        "field `images`",
+    ),
     ({"images": {**image_paths(), "T3": image_paths("p0000000\u0661")["T3"]}}, "field `images.T3`"),
     (
         {"images": {**image_paths(), "T5": image_paths("p00000002")["T5"]}},
@@ -81,7 +86,10 @@ BAD_MI_CXR: list[tuple[Row, str]] = [
 BAD_MED_CMR: list[tuple[Row, str]] = [
     ({"index": None}, "field `index` is missing"),
     ({"index": True}, "field `index` is True"),
-    ({"task": "Counting"}, "field `task` is 'Counting', expected one of the dimensions Small-object Detection"),
+    (
+        {"task": "Counting"},
+        "field `task` is 'Counting', expected one of the dimensions Small-object Detection",
+    ),
     ({"answer": "F"}, "field `answer` is 'F', expected one letter from A to E"),
     ({"C": None}, "field `C` is missing"),
     ({"C": "  "}, "field `C`"),
@@ -94,30 +102,59 @@ BAD_MED_CMR: list[tuple[Row, str]] = [
 ]
 BAD_MEDSTREAM: list[tuple[Row, str]] = [
     (single_turn_row(sample_id=None), "field `sample_id` is missing"),
-    (single_turn_row(temporal_mode="past"), "field `temporal_mode` is 'past', expected 'retrospective'"),
-    (single_turn_row(task_mode="streaming"), "field `task_mode` is 'streaming', expected single_turn"),
-    (single_turn_row(temporal_mode="proactive"), "field `task_mode` is 'single_turn', expected streaming"),
+    (
+        single_turn_row(temporal_mode="past"),
+        "field `temporal_mode` is 'past', expected 'retrospective'",
+    ),
+    (
+        single_turn_row(task_mode="streaming"),
+        "field `task_mode` is 'streaming', expected single_turn",
+    ),
+    (
+        single_turn_row(temporal_mode="proactive"),
+        "field `task_mode` is 'single_turn', expected streaming",
+    ),
     (single_turn_row(query_time="soon"), "field `query_time` is 'soon', expected a number"),
     (single_turn_row(query_time=math.nan), "field `query_time`"),
     (single_turn_row(query_time=True), "field `query_time` is True"),
     (single_turn_row(input_range=[6.0, 2.0]), "field `input_range`"),
     (single_turn_row(input_range=[2.0]), "field `input_range[1]` is missing"),
-    (single_turn_row(input_range=[2.0, 7.0]), "field `input_range` is [2.0, 7.0], expected a window that ends at"),
-    (single_turn_row(input_range=[1.0, 6.0]), "field `input_range` is [1.0, 6.0], expected a window that begins at 2"),
+    (
+        single_turn_row(input_range=[2.0, 7.0]),
+        "field `input_range` is [2.0, 7.0], expected a window that ends at",
+    ),
+    (
+        single_turn_row(input_range=[1.0, 6.0]),
+        "field `input_range` is [1.0, 6.0], expected a window that begins at 2",
+    ),
     (single_turn_row(answer=None), "field `answer`"),
     (single_turn_row(answer=[]), "field `answer`"),
     (single_turn_row(choices="a or b"), "field `choices`"),
     (single_turn_row(media_path="../x.mp4"), "field `media_path`"),
     (single_turn_row(judge_rubric="0-2"), "field `judge_rubric`"),
-    (streaming_row(rounds=None), "none of the fields rounds, stream_rounds is present, found answer, choices"),
+    (
+        streaming_row(rounds=None),
+        "none of the fields rounds, stream_rounds is present, found answer, choices",
+    ),
     (streaming_row(rounds=[]), "field `rounds`"),
     (streaming_row(rounds=["no round"]), "field `rounds[0]` is 'no round', expected a mapping"),
     (single_turn_row(answer=math.nan), "field `answer` is nan, expected a non-empty string"),
-    (single_turn_row(question="half \ud800"), "field `question` is 'half \\ud800', expected a string of valid Unicode"),
+    (
+        single_turn_row(question="half \ud800"),
+        "field `question` is 'half \\ud800', expected a string of valid Unicode",
+    ),
 ]
 ROUNDS: list[tuple[int, Row, str]] = [
-    (1, {"current_time": 4.0}, "field `rounds[1].current_time` is 4.0, expected a time after the previous round (4)"),
-    (0, {"current_time": 1.0}, "field `rounds[0].current_time` is 1.0, expected a time at or after query_time (2)"),
+    (
+        1,
+        {"current_time": 4.0},
+        "field `rounds[1].current_time` is 4.0, expected a time after the previous round (4)",
+    ),
+    (
+        0,
+        {"current_time": 1.0},
+        "field `rounds[0].current_time` is 1.0, expected a time at or after query_time (2)",
+    ),
     (
         0,
         {"input_range": [2.0, 5.0]},
@@ -156,7 +193,11 @@ BAD = [
 def test_a_wrong_field_is_named(parse: Callable[[Row], Record], row: Row, said: str) -> None:
     with pytest.raises(DataError) as caught:
         parse(row)
-    place = "rows.jsonl, line 7, record s1: " if parse is medstream and "sample_id" in row else "rows.jsonl, line 7: "
+    place = (
+        "rows.jsonl, line 7, record s1: "
+        if parse is medstream and "sample_id" in row
+        else "rows.jsonl, line 7: "
+    )
     assert str(caught.value).startswith(place + said)
 
 
@@ -166,8 +207,12 @@ JUNK = st.recursive(
     | st.integers()
     | st.floats()
     | st.text(max_size=6)
-    | st.sampled_from(["", "A", "TEL", "../x", "[]", "\ud800", "\0", 10**400, "open", "streaming", [0, 1], 1e308]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
+    | st.sampled_from(
+        ["", "A", "TEL", "../x", "[]", "\ud800", "\0", 10**400, "open", "streaming", [0, 1], 1e308]
+    ),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=4)
+    ),
     max_leaves=6,
 )
 
@@ -175,16 +220,22 @@ JUNK = st.recursive(
 def mutated(row: Row) -> st.SearchStrategy[Row]:
     """``row`` with several fields dropped, replaced, or changed one level deeper."""
     deeper = {
-        key: st.dictionaries(st.sampled_from(sorted(value)), JUNK).map(lambda new, old=value: {**old, **new})
+        key: st.dictionaries(st.sampled_from(sorted(value)), JUNK).map(
+            lambda new, old=value: {**old, **new}
+        )
         for key, value in row.items()
         if isinstance(value, dict)
     }
     if "rounds" in row:
-        deeper["rounds"] = mutated(row["rounds"][1]).map(lambda turn: [row["rounds"][0], turn, *row["rounds"][2:]])
+        deeper["rounds"] = mutated(row["rounds"][1]).map(
+            lambda turn: [row["rounds"][0], turn, *row["rounds"][2:]]
+        )
     changes = st.fixed_dictionaries({}, optional={key: deeper.get(key, JUNK) | JUNK for key in row})
     dropped = st.sets(st.sampled_from(sorted(row)), max_size=2)
     return st.builds(
-        lambda new, gone: {key: value for key, value in {**row, **new}.items() if key not in gone}, changes, dropped
+        lambda new, gone: {key: value for key, value in {**row, **new}.items() if key not in gone},
+        changes,
+        dropped,
     )
 
 
@@ -201,7 +252,9 @@ def mutated(row: Row) -> st.SearchStrategy[Row]:
 )
 @settings(max_examples=50)
 @given(data=st.data())
-def test_a_damaged_row_is_a_record_or_a_refusal(parse: Callable[[Row], Record], row: Row, data: st.DataObject) -> None:
+def test_a_damaged_row_is_a_record_or_a_refusal(
+    parse: Callable[[Row], Record], row: Row, data: st.DataObject
+) -> None:
     try:
         record = parse(data.draw(mutated(row)))
     except DataError as error:
@@ -223,7 +276,9 @@ def test_a_damaged_row_is_a_record_or_a_refusal(parse: Callable[[Row], Record], 
     ],
 )
 def test_a_null_is_not_called_missing(parse: Callable[[Row], Record], row: Row, field: str) -> None:
-    with pytest.raises(DataError, match=rf"rows\.jsonl, line 7.*field `{field}` is null, expected "):
+    with pytest.raises(
+        DataError, match=rf"rows\.jsonl, line 7.*field `{field}` is null, expected "
+    ):
         parse({**row, field: None})
 
 
@@ -258,11 +313,16 @@ def test_every_atomic_question_gives_its_class() -> None:
 
 
 @pytest.mark.parametrize("spelling", ["instrumnets", "instruments"])
-def test_a_class_named_twice_is_kept_and_classes_are_derived_where_the_release_lacks_them(spelling: str) -> None:
+def test_a_class_named_twice_is_kept_and_classes_are_derived_where_the_release_lacks_them(
+    spelling: str,
+) -> None:
     pairs = [POLYP, {"q": f"How many {spelling} are in the image?", "a": "0"}, POLYP]
     row = kvasir_row(complexity=3, original=json.dumps(pairs), question_class=None)
     assert kvasir(row).question_class == ("polyp_count", "instrument_count", "polyp_count")
-    assert kvasir({**row, "question_class": ["polyp_count"] * 2}).question_class == ("polyp_count",) * 2
+    assert (
+        kvasir({**row, "question_class": ["polyp_count"] * 2}).question_class
+        == ("polyp_count",) * 2
+    )
 
 
 # --- MI-CXR ---
@@ -282,12 +342,20 @@ def test_an_mi_cxr_row_is_ordered_oldest_first_and_the_variant_has_ids_of_its_ow
 def test_a_med_cmr_row_becomes_a_record() -> None:
     record, image = med_cmr(med_cmr_row()), "dataset/imgs/one.png"
     assert (record.sample_id, record.cluster, record.media) == ("mcq-7", image, (image,))
-    assert (record.dimension, record.question_type, record.organ_system) == ("sod", "location", "Respiratory")
+    assert (record.dimension, record.question_type, record.organ_system) == (
+        "sod",
+        "location",
+        "Respiratory",
+    )
     assert record.choices == {letter: f"option {letter}" for letter in "ABCDE"}
     assert record.prefixed == 0
     assert med_cmr(med_cmr_row(subtype=None, modality=None)).subtype == ""
     record = parse_med_cmr_row(med_cmr_row(answer="A nodule, upper left."), "open", WHERE)
-    assert (record.sample_id, record.choices, record.answer) == ("open-7", {}, "A nodule, upper left.")
+    assert (record.sample_id, record.choices, record.answer) == (
+        "open-7",
+        {},
+        "A nodule, upper left.",
+    )
 
 
 @pytest.mark.parametrize(
@@ -301,13 +369,22 @@ def test_a_med_cmr_row_becomes_a_record() -> None:
         ("C small nodules", "C small nodules", 0),
         ("C-cell hyperplasia", "C-cell hyperplasia", 0),
         ("C.difficile", "C.difficile", 0),
-        *((name, name, 0) for name in ("C. difficile colitis", "C. Difficile Colitis", "C. albicans", "C. auris")),
+        *(
+            (name, name, 0)
+            for name in ("C. difficile colitis", "C. Difficile Colitis", "C. albicans", "C. auris")
+        ),
         ("C. C. albicans abscess", "C. albicans abscess", 1),
     ],
 )
-def test_the_own_letter_of_an_option_is_taken_off(released: str, option: str, prefixed: int) -> None:
+def test_the_own_letter_of_an_option_is_taken_off(
+    released: str, option: str, prefixed: int
+) -> None:
     record = med_cmr(med_cmr_row(C=released))
-    assert (record.choices["C"], record.choices["A"], record.prefixed) == (option, "option A", prefixed)
+    assert (record.choices["C"], record.choices["A"], record.prefixed) == (
+        option,
+        "option A",
+        prefixed,
+    )
 
 
 @pytest.mark.parametrize("name", [*DIMENSIONS.values(), *DIMENSIONS, "Subtle Object Detection"])
@@ -321,13 +398,24 @@ def test_dimensions_are_known_by_release_name_paper_name_and_abbreviation(name: 
 
 def test_a_single_turn_object_is_one_round() -> None:
     record = medstream(single_turn_row())
-    assert (record.cluster, record.subtask, record.medium) == ("cholec80/v1", "retrospective", "video")
+    assert (record.cluster, record.subtask, record.medium) == (
+        "cholec80/v1",
+        "retrospective",
+        "video",
+    )
     assert record.question == single_turn_row()["question"]
     (turn,) = record.rounds
-    assert (turn.window, turn.time, turn.expected, turn.answerable) == ((2.0, 6.0), 6.0, ("dissection",), True)
+    assert (turn.window, turn.time, turn.expected, turn.answerable) == (
+        (2.0, 6.0),
+        6.0,
+        ("dissection",),
+        True,
+    )
     row = single_turn_row(query_time=5.0, context_window_sec=4.999, input_range=[0.001, 5.0])
     assert medstream(row).rounds[0].window == (0.001, 5.0)
-    record = medstream(single_turn_row(media_path="Stream_Bench/x/frames", input_range=[0, 11], query_time=0.4))
+    record = medstream(
+        single_turn_row(media_path="Stream_Bench/x/frames", input_range=[0, 11], query_time=0.4)
+    )
     assert (record.medium, record.rounds[0].window) == ("images", (0.0, 11.0))
     record = medstream(single_turn_row(answer=["dissection", "closure", "dissection"]))
     assert (record.multi_select, record.rounds[0].expected) == (True, ("dissection", "closure"))
@@ -338,7 +426,9 @@ def test_a_single_turn_object_is_one_round() -> None:
 def test_a_streaming_object_has_its_rounds_in_order() -> None:
     record = medstream(streaming_row())
     assert record.subtask == "future_streaming"
-    assert [turn.window for turn in record.rounds] == [(2.0, time) for time in (4.0, 6.0, 8.0, 10.0)]
+    assert [turn.window for turn in record.rounds] == [
+        (2.0, time) for time in (4.0, 6.0, 8.0, 10.0)
+    ]
     assert [turn.answerable for turn in record.rounds] == [False, False, True, True]
     assert [turn.expected for turn in record.rounds] == [("unanswerable",)] * 2 + [("closure",)] * 2
 
@@ -379,11 +469,16 @@ def test_the_silent_states_are_read_however_they_are_written(said: str) -> None:
 
 
 def test_degenerate_records_are_recognised() -> None:
-    asked, placeholder = "What?\n\nResponse protocol: Answer.", "No additional evidence text provided."
+    asked, placeholder = (
+        "What?\n\nResponse protocol: Answer.",
+        "No additional evidence text provided.",
+    )
     for question, reference, why in (
         (asked.removeprefix("What?"), "A real answer.", "empty question"),
         (asked, placeholder, "placeholder answer"),
         (asked, "A real answer.", ""),
     ):
-        row = single_turn_row(question_type="open", question=question, reference_answer=reference, choices=None)
+        row = single_turn_row(
+            question_type="open", question=question, reference_answer=reference, choices=None
+        )
         assert medstream(row).degenerate == why

@@ -1,7 +1,7 @@
 """The fenced code blocks of README and docs, read by Sybil, and how shell blocks are run.
 
-A block that cannot run here (hub, GPU, credentials, files of the reader's) has ``<!-- not run: why -->`` in the line
-above its fence. What it names has to exist all the same.
+A block that cannot run here (hub, GPU, credentials, files of the reader's) has ``<!-- not run: why
+-->`` in the line above its fence. What it names has to exist all the same.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def runs_here(page: Document, region: Region) -> bool:
 
 
 def invocations(page: Document) -> Iterator[list[str]]:
-    """The words of every call of ``medtasks`` or ``lmms-eval``, in shell blocks and within sentences."""
+    """The words of every call of ``medtasks`` or ``lmms-eval``, in shell blocks and within
+    sentences.
+    """
     scripts = [str(region.parsed) for _, region in page.regions if language(region) != "python"]
     lines = "\n".join(scripts).replace("\\\n", " ").splitlines()
     for line in [*lines, *(" ".join(found.split()) for found in INLINE.findall(page.text))]:
@@ -62,9 +64,13 @@ def invocations(page: Document) -> Iterator[list[str]]:
 
 
 def run_shell(example: Example) -> str | None:
-    """Run a block in its page's directory; what went wrong, for ``console`` also a line that was not printed."""
+    """Run a block in its page's directory; what went wrong, for ``console`` also a line that was
+    not printed.
+    """
     script = str(example.parsed)
-    calls = re.split(r"^\$ ", script, flags=re.MULTILINE)[1:]  # of a console: a command and what it prints
+    calls = re.split(r"^\$ ", script, flags=re.MULTILINE)[
+        1:
+    ]  # of a console: a command and what it prints
     if calls:
         script = "".join(f"echo @@\n{call.partition(chr(10))[0]}\n" for call in calls)
     done = subprocess.run(
@@ -81,11 +87,15 @@ def run_shell(example: Example) -> str | None:
         return f"neither ours nor the harness's: {unexpected[:20]}"
     printed = re.split(r"^@@\n", done.stdout, flags=re.MULTILINE)[1:]
     pairs = zip(calls, printed, strict=True)
-    return next(filter(None, (unlike(call.splitlines()[1:], output) for call, output in pairs)), None)
+    return next(
+        filter(None, (unlike(call.splitlines()[1:], output) for call, output in pairs)), None
+    )
 
 
 def unlike(shown: list[str], printed: str) -> str | None:
-    """The first line of ``shown`` that was not printed, in order; ``…`` is anything, blanks count as one."""
+    """The first line of ``shown`` that was not printed, in order; ``…`` is anything, blanks count
+    as one.
+    """
     lines = iter([" ".join(line.split()) for line in printed.splitlines()])
     for line in shown:
         wanted = re.escape(" ".join(line.split())).replace("…", ".*")

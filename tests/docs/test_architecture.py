@@ -1,4 +1,6 @@
-"""docs/architecture.md: imports run downwards, inside functions too, and only benchmarks name a benchmark."""
+"""docs/architecture.md: imports run downwards, inside functions too, and only benchmarks name a
+benchmark.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ ROOT = Path(__file__).parents[2]
 PLACES = {"medtasks": ROOT / "medtasks"} | {
     f"medtasks.{name}": ROOT / name for name in ("leaderboard", "adapters", "templates")
 }
-CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
+    "contracts"
+]
 FLOORS = [set(re.split(r" [|:] ", layer)) for layer in CONTRACTS[0]["layers"]]
 
 
@@ -43,7 +47,9 @@ def tree_of(path: Path) -> ast.Module:
 
 
 def imported(module: str, path: Path) -> set[str]:
-    """Modules of ours that ``path`` imports anywhere, also within functions and for the type checker alone."""
+    """Modules of ours that ``path`` imports anywhere, also within functions and for the type
+    checker alone.
+    """
     tree = tree_of(path)
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     found: set[str] = set()
@@ -51,7 +57,9 @@ def imported(module: str, path: Path) -> set[str]:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            above = (
+                package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            )
             start = ".".join([*above, node.module] if node.module else above)
             inner = {f"{start}.{alias.name}" for alias in node.names}
             found |= {name if name in MODULES else start for name in inner}
@@ -77,7 +85,10 @@ def test_the_page_states_the_floors_that_are_checked() -> None:
     assert len(page.splitlines()) <= 120
     listed = page.partition("## Folders")[2].partition("\n## ")[0]
     items = [" ".join(item.split()) for item in re.split(r"^- ", listed, flags=re.MULTILINE)[1:]]
-    stated = [{f"medtasks.{name}" for name in re.findall(r"`([\w.]+)`", item.partition(": ")[0])} for item in items]
+    stated = [
+        {f"medtasks.{name}" for name in re.findall(r"`([\w.]+)`", item.partition(": ")[0])}
+        for item in items
+    ]
     assert stated == FLOORS
 
 
@@ -89,7 +100,9 @@ NAMED = {
 
 
 def code_words(path: Path) -> Iterator[str]:
-    """Names and texts of a module, without comments, docstrings and what is said below an assignment."""
+    """Names and texts of a module, without comments, docstrings and what is said below an
+    assignment.
+    """
     tree = tree_of(path)
     said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):

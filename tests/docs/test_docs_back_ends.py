@@ -31,7 +31,9 @@ def test_the_table_is_the_one_of_the_kept_results(script: Any) -> None:
     rows = script.read_kept()
     labels = [one.label for one in script.back_ends(Path("q"), Path("l"), Path("r"), "u")]
     assert set(rows) == set(labels), "python benchmarks/backends/try_all.py"
-    assert script.with_table(PAGE.read_text(encoding="utf-8"), rows, labels) == PAGE.read_text(encoding="utf-8")
+    assert script.with_table(PAGE.read_text(encoding="utf-8"), rows, labels) == PAGE.read_text(
+        encoding="utf-8"
+    )
 
 
 def test_every_back_end_and_extra_on_the_page_exists() -> None:
@@ -39,11 +41,20 @@ def test_every_back_end_and_extra_on_the_page_exists() -> None:
 
     text = PAGE.read_text(encoding="utf-8")
     section = text.partition("## What to install")[2].partition("##")[0]
-    named = [name for row in section.splitlines() if row.startswith("| `") for name in re.findall(r"`(\w+)`", row)]
+    named = [
+        name
+        for row in section.splitlines()
+        if row.startswith("| `")
+        for name in re.findall(r"`(\w+)`", row)
+    ]
     assert len(named) > 10
     for name in named:
         assert MODEL_REGISTRY_V2.resolve(name)
     extras = set(re.findall(r"medtasks\[(\w+)\]", text))
     project = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
     declared = project.partition("[project.optional-dependencies]")[2]
-    assert {"qwen", "llava"} <= extras <= set(re.findall(r"^(\w+) = \[", declared.partition("\n[")[0], re.MULTILINE))
+    assert (
+        {"qwen", "llava"}
+        <= extras
+        <= set(re.findall(r"^(\w+) = \[", declared.partition("\n[")[0], re.MULTILINE))
+    )

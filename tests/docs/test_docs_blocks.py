@@ -1,4 +1,6 @@
-"""What README and docs show can be typed: blocks run, and what cannot run here names what exists."""
+"""What README and docs show can be typed: blocks run, and what cannot run here names what
+exists.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def test_shell_blocks_run_and_print_what_the_page_shows(path: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("path", PAGES, ids=name)
-def test_commands_options_tasks_and_back_ends_exist(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_options_tasks_and_back_ends_exist(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for words in invocations(read(path)):
         if words[0] == "medtasks":
             check_ours(words)
@@ -64,7 +68,9 @@ def check_ours(words: list[str]) -> None:
     while rest and hasattr(command, "get_command"):
         name = rest.pop(0)
         command = command.get_command(typer.Context(command), name)
-        assert command is not None or name.isupper() or name == "…", f"{' '.join(words)}: no such command"
+        assert command is not None or name.isupper() or name == "…", (
+            f"{' '.join(words)}: no such command"
+        )
     if command is None:
         return
     options = {option for parameter in command.params for option in parameter.opts} | {"--help"}
@@ -90,5 +96,9 @@ def check_harness(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_reason_why_a_block_is_not_run_is_given_above_it() -> None:
     pages = [read(path) for path in PAGES]
-    found = sum(bool(NOT_RUN.search(page.text[: region.start])) for page in pages for _, region in page.regions)
+    found = sum(
+        bool(NOT_RUN.search(page.text[: region.start]))
+        for page in pages
+        for _, region in page.regions
+    )
     assert found == sum(page.text.count("<!-- not run") for page in pages) > 0

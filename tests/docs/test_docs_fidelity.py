@@ -1,4 +1,6 @@
-"""The page on fidelity: every row has a status, and the numbers of ours that it names are those in force."""
+"""The page on fidelity: every row has a status, and the numbers of ours that it names are those in
+force.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ PLACES = {
 
 
 def value_at(place: Any, path: str) -> Any:
-    """The value at a path of attributes, keys and positions; ``length`` at its end is the number of members."""
+    """The value at a path of attributes, keys and positions; ``length`` at its end is the number of
+    members.
+    """
     for part in path.split("."):
         if part == "length":
             place = len(place)
@@ -65,7 +69,9 @@ def value_at(place: Any, path: str) -> Any:
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: f"{check['name']}-{check['path']}")
 def test_a_number_on_the_page_is_the_one_in_force(check: re.Match[str]) -> None:
-    assert value_at(PLACES[check["kind"]](check["name"]), check["path"]) == yaml.safe_load(check["value"])
+    assert value_at(PLACES[check["kind"]](check["name"]), check["path"]) == yaml.safe_load(
+        check["value"]
+    )
 
 
 def test_every_row_has_a_source_and_a_status() -> None:

@@ -1,4 +1,6 @@
-"""The notebooks run from the first cell to the last, and their types are checked with mypy in strict mode."""
+"""The notebooks run from the first cell to the last, and their types are checked with mypy in
+strict mode.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,12 @@ def test_a_notebook_runs_and_shows_tables(path: Path, tmp_path: Path) -> None:
     from nbclient import NotebookClient
 
     notebook = cells(path)
-    NotebookClient(notebook, timeout=None, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+    NotebookClient(
+        notebook, timeout=None, resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()
+    outputs = [
+        output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs
+    ]
     assert sum("text/html" in output.get("data", {}) for output in outputs) >= 3
     assert not [output for output in outputs if output.output_type == "error"]
 
@@ -42,7 +48,16 @@ def test_their_code_type_checks(tmp_path: Path) -> None:
         lines = [cell.source for cell in cells(path).cells if cell.cell_type == "code"]
         (tmp_path / f"{path.stem}.py").write_text("\n".join(lines), encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--ignore-missing-imports", "--cache-dir", tmp_path, tmp_path],
+        [
+            sys.executable,
+            "-m",
+            "mypy",
+            "--strict",
+            "--ignore-missing-imports",
+            "--cache-dir",
+            tmp_path,
+            tmp_path,
+        ],
         capture_output=True,
         text=True,
         check=False,

@@ -12,7 +12,9 @@ DOCS = REPOSITORY / "docs"
 
 
 def test_the_api_page_has_every_public_name() -> None:
-    shown = re.findall(r"^::: medtasks\.api\.(\w+)$", (DOCS / "api.md").read_text(encoding="utf-8"), re.MULTILINE)
+    shown = re.findall(
+        r"^::: medtasks\.api\.(\w+)$", (DOCS / "api.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert sorted(shown) == sorted(medtasks.api.__all__)
 
 
@@ -28,10 +30,22 @@ def test_every_path_of_ours_that_a_page_names_exists() -> None:
 
 
 def test_every_environment_variable_is_documented() -> None:
-    code = [path for name in ("medtasks", "adapters", "leaderboard") for path in (REPOSITORY / name).rglob("*.py")]
-    read = {name for path in code for name in re.findall(r'"(MEDTASKS_[A-Z_]+)"', path.read_text(encoding="utf-8"))}
+    code = [
+        path
+        for name in ("medtasks", "adapters", "leaderboard")
+        for path in (REPOSITORY / name).rglob("*.py")
+    ]
+    read = {
+        name
+        for path in code
+        for name in re.findall(r'"(MEDTASKS_[A-Z_]+)"', path.read_text(encoding="utf-8"))
+    }
     read.discard("MEDTASKS_STUB_KEY")  # the demo's own, for the judge that it starts
-    rows = (DOCS / "run-a-model.md").read_text(encoding="utf-8").partition("## Environment variables")[2]
+    rows = (
+        (DOCS / "run-a-model.md")
+        .read_text(encoding="utf-8")
+        .partition("## Environment variables")[2]
+    )
     assert sorted(re.findall(r"`(MEDTASKS_\w+)`", rows)) == sorted(read)
 
 
@@ -46,4 +60,6 @@ def test_every_guarantee_names_tests_that_exist() -> None:
         named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", row)
         assert named, row
         for path, name in named:
-            assert f"\ndef {name}(" in (REPOSITORY / path).read_text(encoding="utf-8"), f"{path}::{name}"
+            assert f"\ndef {name}(" in (REPOSITORY / path).read_text(encoding="utf-8"), (
+                f"{path}::{name}"
+            )

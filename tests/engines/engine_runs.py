@@ -22,7 +22,15 @@ KINDS = {
         *("--dtype", "float32", "--enforce-eager", "--block-size", "32"),
         *("--max-model-len", "16384", "--limit-mm-per-prompt", '{"image": 64}'),
     ),
-    "transformers serve": ("-m", "transformers.cli.transformers", "serve", "--device", "cpu", "--log-level", "info"),
+    "transformers serve": (
+        "-m",
+        "transformers.cli.transformers",
+        "serve",
+        "--device",
+        "cpu",
+        "--log-level",
+        "info",
+    ),
 }
 """How to start each server, without the checkpoint."""
 ANSWERED = '/v1/chat/completions HTTP/1.1" 200'
@@ -65,13 +73,17 @@ class Ended:
         return {name: "\n".join(row["responses"]) for name, row in self.samples().items()}
 
     def prompt_tokens(self) -> dict[tuple[str, int], int]:
-        """Prompt tokens by task and document, as the back-end reported them; of all rounds together."""
+        """Prompt tokens by task and document, as the back-end reported them; of all rounds
+        together.
+        """
         found = {}
         for task in TASKS.split(","):
             log = sorted(self.output.rglob(f"*_samples_{task}.jsonl"))[-1]
             for line in log.read_text(encoding="utf-8").splitlines():
                 row = json.loads(line)
-                found[task, row["doc_id"]] = sum(counts["input_tokens"] for counts in row["token_counts"])
+                found[task, row["doc_id"]] = sum(
+                    counts["input_tokens"] for counts in row["token_counts"]
+                )
         return found
 
 
@@ -88,7 +100,9 @@ def run(model: str, arguments: Mapping[str, object], output: Path, tasks: str = 
 
 
 class Server:
-    """A server process; always on the same port of this machine, since a run is resumed at its own address."""
+    """A server process; always on the same port of this machine, since a run is resumed at its own
+    address.
+    """
 
     def __init__(self, kind: str, checkpoint: Path, log: Path) -> None:
         self._command = [sys.executable, *KINDS[kind], str(checkpoint), "--host", "127.0.0.1"]

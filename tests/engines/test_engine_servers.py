@@ -1,4 +1,6 @@
-"""The harness's ``async_openai`` against real servers: ``vllm serve`` and ``transformers serve`` on this machine."""
+"""The harness's ``async_openai`` against real servers: ``vllm serve`` and ``transformers serve`` on
+this machine.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def server(
         pytest.importorskip("vllm", reason="vllm serve is installed by .ci/engines")
     else:
         for module in ("fastapi", "uvicorn"):
-            pytest.importorskip(module, reason="transformers serve needs pip install 'transformers[serving]'")
+            pytest.importorskip(
+                module, reason="transformers serve needs pip install 'transformers[serving]'"
+            )
     server = Server(request.param, checkpoint, tmp_path_factory.mktemp("server") / "log")
     server.start()
     yield server
@@ -36,16 +40,21 @@ def ask(server: Server, checkpoint: Path, output: Path) -> Ended:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(server: Server, checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Ended, int]:
+def undisturbed(
+    server: Server, checkpoint: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Ended, int]:
     """A run, and the number of its requests."""
     ended = ask(server, checkpoint, tmp_path_factory.mktemp("undisturbed"))
     assert ended.returncode == 0, ended.stderr[-4000:]
     return ended, server.answered
 
 
-def test_all_pictures_and_frames_reach_the_server(undisturbed: tuple[Ended, int], by_transformers: Ended) -> None:
-    """The server counts as many prompt tokens as ``medtasks_vlm``, picture tokens included, and answers alike, but for
-    blanks at the beginning: ``transformers serve`` removes them."""
+def test_all_pictures_and_frames_reach_the_server(
+    undisturbed: tuple[Ended, int], by_transformers: Ended
+) -> None:
+    """The server counts as many prompt tokens as ``medtasks_vlm``, picture tokens included, and
+    answers alike, but for blanks at the beginning: ``transformers serve`` removes them.
+    """
     ended, _ = undisturbed
     assert not any(facts["failed"] for facts in ended.manifest["tasks"].values())
     assert ended.prompt_tokens() == by_transformers.prompt_tokens()

@@ -1,4 +1,6 @@
-"""``medtasks_vllm`` on a real engine: four benchmarks in miniature. ``.ci/engines`` installs vLLM and runs this."""
+"""``medtasks_vllm`` on a real engine: four benchmarks in miniature. ``.ci/engines`` installs vLLM
+and runs this.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ ENGINE = {
 
 @pytest.fixture(scope="module")
 def by_vllm(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Ended:
-    ended = run("medtasks_vllm", {"pretrained": checkpoint, **ENGINE}, tmp_path_factory.mktemp("vllm"))
+    ended = run(
+        "medtasks_vllm", {"pretrained": checkpoint, **ENGINE}, tmp_path_factory.mktemp("vllm")
+    )
     assert ended.returncode == 0, ended.stderr[-4000:]
     return ended
 
@@ -48,7 +52,9 @@ def test_the_caches_know_pictures_and_prefixes_of_the_request_before(by_vllm: En
 
 
 def test_answers_agree_with_those_of_transformers(by_vllm: Ended, by_transformers: Ended) -> None:
-    """Same prompts and weights; where two tokens are nearly tied, engines may choose differently."""
+    """Same prompts and weights; where two tokens are nearly tied, engines may choose
+    differently.
+    """
     assert by_vllm.prompt_tokens() == by_transformers.prompt_tokens()
     ours, theirs = by_vllm.responses(), by_transformers.responses()
     assert ours.keys() == theirs.keys()
@@ -59,8 +65,12 @@ PERCENT = 0.0101
 """Probabilities are whole percents. In single precision, engines differ by a rounding at most."""
 
 
-def test_probabilities_agree_with_those_of_transformers(by_vllm: Ended, by_transformers: Ended) -> None:
-    """Those of every option wherever a letter was generated, however unlikely, and those of whole answers."""
+def test_probabilities_agree_with_those_of_transformers(
+    by_vllm: Ended, by_transformers: Ended
+) -> None:
+    """Those of every option wherever a letter was generated, however unlikely, and those of whole
+    answers.
+    """
     ours, theirs = by_vllm.samples(), by_transformers.samples()
     answers, letters = 0, 0
     for name in [one for one in ours if ours[one]["responses"] == theirs[one]["responses"]]:
@@ -81,7 +91,9 @@ def test_probabilities_agree_with_those_of_transformers(by_vllm: Ended, by_trans
     assert letters > 50
 
 
-def test_replicas_on_ray_answer_as_one_process(checkpoint: Path, by_vllm: Ended, tmp_path: Path) -> None:
+def test_replicas_on_ray_answer_as_one_process(
+    checkpoint: Path, by_vllm: Ended, tmp_path: Path
+) -> None:
     pytest.importorskip("ray", reason="Ray is installed by .ci/engines")
     arguments = {"engine": "vllm", "replicas": 2, "cpus": 0.5, "pretrained": checkpoint, **ENGINE}
     ended = run("medtasks_ray", arguments, tmp_path)
@@ -139,15 +151,23 @@ def test_a_lora_adapter_changes_answers_as_in_transformers(
         ended = run(model, {"pretrained": checkpoint, **given}, tmp_path / model, task)
         assert ended.returncode == 0, ended.stderr[-4000:]
         found[model] = ended.responses()
-    ours, theirs, without = found["medtasks_vllm"], found["medtasks_vlm"], by_transformers.responses()
+    ours, theirs, without = (
+        found["medtasks_vllm"],
+        found["medtasks_vlm"],
+        by_transformers.responses(),
+    )
     assert sum(ours[key] == theirs[key] for key in ours) > 0.8 * len(ours)
     assert sum(ours[key] != without[key] for key in ours) > 0.5 * len(ours)
 
 
-def test_a_scheme_of_quantization_reaches_vllm_whose_refusal_is_one_sentence(checkpoint: Path, tmp_path: Path) -> None:
+def test_a_scheme_of_quantization_reaches_vllm_whose_refusal_is_one_sentence(
+    checkpoint: Path, tmp_path: Path
+) -> None:
     arguments = {"pretrained": checkpoint, "quantization": "int7", **ENGINE}
     ended = run("medtasks_vllm", arguments, tmp_path, "kvasir_vqa_x1_level1")
     assert ended.returncode == 1
     assert "Traceback" not in ended.stderr
     last = ended.stderr.strip().splitlines()[-1]
-    assert last.startswith(f"medtasks: {checkpoint}: vLLM cannot serve it: Unknown quantization method: int7. ")
+    assert last.startswith(
+        f"medtasks: {checkpoint}: vLLM cannot serve it: Unknown quantization method: int7. "
+    )

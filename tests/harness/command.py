@@ -35,9 +35,14 @@ class Ended:
 
 
 def lmms_eval(
-    python: Callable[..., subprocess.CompletedProcess[str]], folder: Path, *arguments: str, **environment: Any
+    python: Callable[..., subprocess.CompletedProcess[str]],
+    folder: Path,
+    *arguments: str,
+    **environment: Any,
 ) -> Ended:
-    """Run one of our tasks with the oracle, and these further ``arguments``, which have precedence."""
+    """Run one of our tasks with the oracle, and these further ``arguments``, which have
+    precedence.
+    """
     output = folder / "out"
     model = ("--model", "medtasks_baseline", "--model_args", "policy=oracle")
     given = ("--tasks", TASK, *model, "--output_path", str(output), *arguments)

@@ -32,7 +32,8 @@ class Backend(lmms):  # type: ignore[misc]
             self.turns.append(to_messages(document))
             given.append(self.answer(document))
         self.asked += [
-            (one.task_name, self.task_dict[one.task_name]["test"][one.doc_id]["sample_id"]) for one in requests
+            (one.task_name, self.task_dict[one.task_name]["test"][one.doc_id]["sample_id"])
+            for one in requests
         ]
         return given
 
@@ -51,7 +52,9 @@ def evaluate(
     model_args: str | None = "pretrained=foreign/model",
     **settings: Any,
 ) -> Run:
-    """A run of the harness in this process, with a back-end object; of several processes the first has the results."""
+    """A run of the harness in this process, with a back-end object; of several processes the first
+    has the results.
+    """
     from lmms_eval import evaluator
     from lmms_eval.loggers import EvaluationTracker
     from lmms_eval.tasks import TaskManager

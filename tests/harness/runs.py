@@ -31,7 +31,9 @@ class Run:
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        manifest: dict[str, Any] = json.loads((self.folder / "manifest.json").read_text(encoding="utf-8"))
+        manifest: dict[str, Any] = json.loads(
+            (self.folder / "manifest.json").read_text(encoding="utf-8")
+        )
         return manifest
 
     def samples(self, task: str) -> list[dict[str, Any]]:
@@ -48,7 +50,9 @@ class Run:
 
 
 def random_vlm(**arguments: Any) -> str:
-    """Arguments of ``medtasks_vlm`` with random weights: its answers differ from question to question."""
+    """Arguments of ``medtasks_vlm`` with random weights: its answers differ from question to
+    question.
+    """
     from training.tiny import tiny_checkpoint
 
     named = {"pretrained": tiny_checkpoint(), "device": "cpu", **arguments}

@@ -1,7 +1,8 @@
 """Runs whose back-end writes down every question and can be killed, in processes of their own.
 
-Started by test_harness_restart.py: scripted_run.py OUTPUT LOG KILL_AT (the number of a question of the streaming task,
--1 for none), or scripted_run.py OUTPUT LOG kill|live (one of two processes; they die at their second batch, or not).
+Started by test_harness_restart.py: scripted_run.py OUTPUT LOG KILL_AT (the number of a question of
+the streaming task, -1 for none), or scripted_run.py OUTPUT LOG kill|live (one of two processes;
+they die at their second batch, or not).
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ class Probe(Scripted):
             (turn,) = request.messages(self.task_dict)
             shown = sum(part["type"] == "image" for part in turn["content"])
             used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-            self.write([f"{request.sample_id}\t{shown}\t{used}\t{FRAMES.held.nbytes}\t{FRAMES.decoded}"])
+            self.write(
+                [f"{request.sample_id}\t{shown}\t{used}\t{FRAMES.held.nbytes}\t{FRAMES.decoded}"]
+            )
             blank = zlib.crc32(request.sample_id.encode()) % 7 == 0  # which is a response, too
             replies.append(Reply("" if blank else "unanswerable"))
         self._asked += len(requests)

@@ -17,7 +17,9 @@ from medtasks.harness.options import refuse
 
 
 class OneFunction(Backend):
-    """Shows every document of a call with the first request's function, as `huggingface` does with a batch."""
+    """Shows every document of a call with the first request's function, as `huggingface` does with
+    a batch.
+    """
 
     batch_size = 64
 
@@ -30,11 +32,15 @@ class OneFunction(Backend):
         for request in requests:
             text, _, _, doc_id, task, split = request.args
             content = to_messages(self.task_dict[task][split][doc_id])[-1]["content"]
-            self.shown.append((text, "\n".join(part["text"] for part in content if part["type"] == "text")))
+            self.shown.append(
+                (text, "\n".join(part["text"] for part in content if part["type"] == "text"))
+            )
         return [f"answer {len(self.shown)}.{number}" for number, _ in enumerate(requests)]
 
 
-def test_a_batch_holds_one_task_and_every_document_of_a_round_has_its_own_prompt(tmp_path: Path) -> None:
+def test_a_batch_holds_one_task_and_every_document_of_a_round_has_its_own_prompt(
+    tmp_path: Path,
+) -> None:
     backend = OneFunction()
     tasks = ["mi_cxr_icr", "mi_cxr_icr_cot", "mi_cxr_stagewise_icr"]
     run = evaluate(backend, tasks, tmp_path)
@@ -46,9 +52,21 @@ def test_a_batch_holds_one_task_and_every_document_of_a_round_has_its_own_prompt
 
 
 REFUSED: list[tuple[dict[str, Any], list[str], str]] = [
-    ({"model": "llava_hf", "force_simple": True}, ["mi_cxr_icr"], "llava_hf cannot run our tasks with --force_simple"),
-    ({"num_fewshot": 1}, ["mi_cxr_tel", "med_cmr"], "examples are part of a task's prompt here: run mi_cxr_tel_1shot."),
-    ({"num_fewshot": 1}, ["mi_cxr_icr_1shot"], "examples are part of a task's prompt here: leave the option out."),
+    (
+        {"model": "llava_hf", "force_simple": True},
+        ["mi_cxr_icr"],
+        "llava_hf cannot run our tasks with --force_simple",
+    ),
+    (
+        {"num_fewshot": 1},
+        ["mi_cxr_tel", "med_cmr"],
+        "examples are part of a task's prompt here: run mi_cxr_tel_1shot.",
+    ),
+    (
+        {"num_fewshot": 1},
+        ["mi_cxr_icr_1shot"],
+        "examples are part of a task's prompt here: leave the option out.",
+    ),
 ]
 
 
@@ -99,14 +117,19 @@ def test_local_weights_are_known_by_their_content(tmp_path: Path) -> None:
 
 def test_a_run_names_a_back_end_that_is_unknown(tmp_path: Path) -> None:
     with pytest.raises(
-        MedtasksError, match=r"qwen25_vl cannot be used: unknown to lmms-eval .did you mean 'qwen2_5_vl'"
+        MedtasksError,
+        match=r"qwen25_vl cannot be used: unknown to lmms-eval .did you mean 'qwen2_5_vl'",
     ):
         harness.run_tasks("qwen25_vl", "", ["mi_cxr_icr"], tmp_path)
 
 
 def test_an_error_of_the_harness_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(MedtasksError) as raised:
-        harness.run_tasks("huggingface", "pretrained=x,attn_implementation=none", ["mi_cxr_icr"], tmp_path)
+        harness.run_tasks(
+            "huggingface", "pretrained=x,attn_implementation=none", ["mi_cxr_icr"], tmp_path
+        )
     error = str(raised.value)
-    assert error.startswith("the harness ended the run: ValueError: attn_implementation must be one of")
+    assert error.startswith(
+        "the harness ended the run: ValueError: attn_implementation must be one of"
+    )
     assert error.endswith("(--verbosity DEBUG shows where).")

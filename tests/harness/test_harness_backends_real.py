@@ -1,4 +1,6 @@
-"""Back-ends of the harness as they are installed: what they lack, and what they answer with a tiny checkpoint."""
+"""Back-ends of the harness as they are installed: what they lack, and what they answer with a tiny
+checkpoint.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,17 @@ def test_doctor_imports_a_back_end_and_names_what_is_missing(python: Any, tmp_pa
     (models / "__init__.py").write_text('AVAILABLE_MODELS = {"needy": "Needy"}\n')
     (models / "needy.py").write_text("import a_module_that_nobody_has\n")
     other_lab = {"PYTHONPATH": str(models.parents[1]), "LMMS_EVAL_PLUGINS": "other_lab"}
-    done = python("-m", "medtasks", "doctor", "--model", "needy", "--model", "huggingface", "--json", **other_lab)
+    done = python(
+        "-m",
+        "medtasks",
+        "doctor",
+        "--model",
+        "needy",
+        "--model",
+        "huggingface",
+        "--json",
+        **other_lab,
+    )
     checks = {check["what"]: check for check in json.loads(done.stdout)}
     assert checks["back-end needy"] == {
         "what": "back-end needy",
@@ -45,7 +57,12 @@ def test_back_ends_are_looked_for_where_this_process_imports_from(
     assert lacks(["medtasks_vlm"]) == {"medtasks_vlm": None}
 
 
-TASKS = ["kvasir_vqa_x1_level1", "mi_cxr_icr", "mi_cxr_stagewise_icr", "medstreambench_future_streaming"]
+TASKS = [
+    "kvasir_vqa_x1_level1",
+    "mi_cxr_icr",
+    "mi_cxr_stagewise_icr",
+    "medstreambench_future_streaming",
+]
 
 
 def answers(run: Run, task: str) -> list[str]:
@@ -61,7 +78,11 @@ def test_generic_back_ends_answer_all_kinds_of_tasks(
 
     def run(folder: str) -> Run:
         output = tmp_path / folder
-        return Run(harness.run_tasks(model, arguments, TASKS, output, limit=2, gen_kwargs="max_new_tokens=8"))
+        return Run(
+            harness.run_tasks(
+                model, arguments, TASKS, output, limit=2, gen_kwargs="max_new_tokens=8"
+            )
+        )
 
     seen = run("seen")
     monkeypatch.setenv("MEDTASKS_BLIND", "1")
@@ -72,12 +93,35 @@ def test_generic_back_ends_answer_all_kinds_of_tasks(
 
 
 @pytest.mark.parametrize("options", [(), ("--force_simple",)], ids=["chat", "simple"])
-def test_the_readme_s_first_back_end_runs(options: tuple[str, ...], python: Callable[..., Any], tmp_path: Path) -> None:
+def test_the_readme_s_first_back_end_runs(
+    options: tuple[str, ...], python: Callable[..., Any], tmp_path: Path
+) -> None:
     pytest.importorskip("decord", reason='pip install "medtasks[qwen]"')
     done = python(
-        *("-m", "lmms_eval", "--model", "qwen2_5_vl", "--tasks", "kvasir_vqa_x1_level1,mi_cxr_stagewise_icr"),
-        *("--model_args", f"pretrained={tiny_checkpoint()},device_map=cpu", "--device", "cpu", *options),
-        *("--limit", "2", "--gen_kwargs", "max_new_tokens=8", "--output_path", "results", "--log_samples"),
+        *(
+            "-m",
+            "lmms_eval",
+            "--model",
+            "qwen2_5_vl",
+            "--tasks",
+            "kvasir_vqa_x1_level1,mi_cxr_stagewise_icr",
+        ),
+        *(
+            "--model_args",
+            f"pretrained={tiny_checkpoint()},device_map=cpu",
+            "--device",
+            "cpu",
+            *options,
+        ),
+        *(
+            "--limit",
+            "2",
+            "--gen_kwargs",
+            "max_new_tokens=8",
+            "--output_path",
+            "results",
+            "--log_samples",
+        ),
     )
     assert done.returncode == 0, done.stderr[-2000:]
     (folder,) = tmp_path.rglob("*_medtasks")

@@ -1,4 +1,6 @@
-"""Baselines through the real harness: what a perfect, a stubborn, a silent and a guessing model score."""
+"""Baselines through the real harness: what a perfect, a stubborn, a silent and a guessing model
+score.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,11 @@ from medtasks.catalog.spec import leaf_tasks
 from medtasks.metrics.confidence import CONFIDENCE_NAMES
 
 LEAVES = list(dict.fromkeys(leaf for group in ALL_GROUPS for leaf in leaf_tasks(group)))
-MCQ = [name for name in LEAVES if name.startswith(("mi_cxr", "med_cmr_mcq")) and name != "mi_cxr_report"]
+MCQ = [
+    name
+    for name in LEAVES
+    if name.startswith(("mi_cxr", "med_cmr_mcq")) and name != "mi_cxr_report"
+]
 LETTERS = ["mi_cxr", "med_cmr"]
 GROUPS = ["kvasir_vqa_x1", *LETTERS]
 """What is scored alike in all tracks of a benchmark needs one of them."""
@@ -47,8 +53,13 @@ def check_oracle(run: Run) -> None:
         if task in MCQ:
             assert value(run, task) == 1.0, task
         if task in OPEN:
-            assert (value(run, task, "rougeL"), value(run, task, "bleu")) == (1.0, pytest.approx(1.0)), task
-            assert run.scores[task]["metrics"].get("exact_match", {"value": 1.0})["value"] == 1.0, task
+            assert (value(run, task, "rougeL"), value(run, task, "bleu")) == (
+                1.0,
+                pytest.approx(1.0),
+            ), task
+            assert run.scores[task]["metrics"].get("exact_match", {"value": 1.0})["value"] == 1.0, (
+                task
+            )
 
 
 def test_the_oracle_is_always_right(oracle: Run) -> None:
@@ -93,7 +104,9 @@ def test_the_oracle_gives_every_closed_answer_in_time(oracle: Run) -> None:
 
 @pytest.mark.slow
 def test_two_runs_give_the_same_bytes(output: Path) -> None:
-    once, again = (baseline("uniform,seed=1", ALL_GROUPS, output / name) for name in ("once", "again"))
+    once, again = (
+        baseline("uniform,seed=1", ALL_GROUPS, output / name) for name in ("once", "again")
+    )
     assert again.files() == once.files()
     changing = {"created", "settings", "harness_stamp"}
     first, second = once.manifest, again.manifest
@@ -103,7 +116,8 @@ def test_two_runs_give_the_same_bytes(output: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "task", ["mi_cxr_tel_multiple", pytest.param("medstreambench_retrospective", marks=pytest.mark.slow)]
+    "task",
+    ["mi_cxr_tel_multiple", pytest.param("medstreambench_retrospective", marks=pytest.mark.slow)],
 )
 def test_a_baseline_states_its_confidence_in_both_ways(
     tmp_path: Path, task: str, capsys: pytest.CaptureFixture[str]
@@ -111,7 +125,9 @@ def test_a_baseline_states_its_confidence_in_both_ways(
     run = baseline("calibrated,seed=1", [task, f"{task}_verbalised"], tmp_path)
     assert capsys.readouterr().out.count("  ece 0.") == 2  # in the summary
     recorded, spoken = (run.scores[name]["metrics"] for name in (task, f"{task}_verbalised"))
-    scored = set(CONFIDENCE_NAMES) - {"confidence_given"}  # open answers await a judge, and have no verbalised form
+    scored = set(CONFIDENCE_NAMES) - {
+        "confidence_given"
+    }  # open answers await a judge, and have no verbalised form
     assert {name: recorded[name] for name in scored} == {name: spoken[name] for name in scored}
     assert spoken["confidence_given"]["value"] == 1.0
     assert 0 < recorded["ece"]["value"] < 1

@@ -1,4 +1,6 @@
-"""Commands that cannot work end with one sentence before lmms-eval indexes tasks or loads a model."""
+"""Commands that cannot work end with one sentence before lmms-eval indexes tasks or loads a
+model.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def refusal(*arguments: str) -> str:
 )
 def test_a_task_that_does_not_exist_is_named_with_the_closest_one(name: str, near: str) -> None:
     assert f"there is no task {name!r} (did you mean {near!r}?)" in refusal("--tasks", name)
-    assert f"there is no task {name!r}" in refusal("--tasks", f"{TASK},{name}", "--output_path", "out")
+    assert f"there is no task {name!r}" in refusal(
+        "--tasks", f"{TASK},{name}", "--output_path", "out"
+    )
 
 
 def test_tasks_that_only_the_harness_or_an_included_folder_has_are_accepted(tmp_path: Path) -> None:
@@ -40,7 +44,9 @@ def test_tasks_that_only_the_harness_or_an_included_folder_has_are_accepted(tmp_
     assert "no task 'own_task'" in refusal("--tasks", "own_task")
 
 
-def test_tasks_of_a_plug_in_of_the_harness_are_left_to_the_harness(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tasks_of_a_plug_in_of_the_harness_are_left_to_the_harness(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("LMMS_EVAL_PLUGINS", "other_package")
     assert check_command(["--tasks", "task_of_other_package"]) == []
 
@@ -61,7 +67,9 @@ def test_a_pattern_selects_our_tasks() -> None:
         (["--config", "absent.yaml"], "absent.yaml: cannot be read"),
     ],
 )
-def test_what_the_harness_answers_with_a_traceback_is_one_sentence(arguments: list[str], sentence: str) -> None:
+def test_what_the_harness_answers_with_a_traceback_is_one_sentence(
+    arguments: list[str], sentence: str
+) -> None:
     assert refusal(*RUN, *arguments).startswith(sentence)
 
 
@@ -71,10 +79,15 @@ def test_options_that_the_harness_would_refuse_are_left_to_its_parser() -> None:
 
 
 def test_tasks_of_the_harness_keep_all_of_its_options() -> None:
-    assert check_command(["--tasks", "mmmu_val", "--baseline", "qwen25vl", "--apply_chat_template"]) == []
+    assert (
+        check_command(["--tasks", "mmmu_val", "--baseline", "qwen25vl", "--apply_chat_template"])
+        == []
+    )
 
 
-def test_every_evaluation_of_a_config_file_is_checked_and_the_command_line_has_precedence(tmp_path: Path) -> None:
+def test_every_evaluation_of_a_config_file_is_checked_and_the_command_line_has_precedence(
+    tmp_path: Path,
+) -> None:
     config = tmp_path / "runs.yaml"
     config.write_text(f"- tasks: {TASK}\n- tasks: mi_cxr_icr\n  predict_only: true\n")
     assert "--predict_only needs --output_path" in refusal("--config", str(config))
@@ -91,7 +104,9 @@ def test_every_evaluation_of_a_config_file_is_checked_and_the_command_line_has_p
 def test_a_command_that_cannot_work_ends_with_exit_code_2_and_no_traceback(new_python: Any) -> None:
     done = new_python("-m", "lmms_eval", "--model", "medtasks_baseline", "--tasks", "mi_cxr_icrr")
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].startswith("medtasks: --tasks: there is no task 'mi_cxr_icrr' (did you mean")
+    assert done.stderr.splitlines()[-1].startswith(
+        "medtasks: --tasks: there is no task 'mi_cxr_icrr' (did you mean"
+    )
     assert "Traceback" not in done.stdout + done.stderr
 
 

@@ -1,4 +1,6 @@
-"""``medtasks demo``: a small vision-language model, seeing and blind, and baselines on all benchmarks; the page."""
+"""``medtasks demo``: a small vision-language model, seeing and blind, and baselines on all
+benchmarks; the page.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
     folder = tmp_path_factory.mktemp("demo")
     command = [sys.executable, "-m", "medtasks", "demo", "--out", str(folder / "out")]
     terminal = {**os.environ, "COLUMNS": "80"}
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=terminal, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=folder, env=terminal, check=False
+    )
     assert done.returncode == 0, done.stderr
     return Demo(done.stdout, done.stderr, folder / "out")
 
@@ -75,27 +79,34 @@ def test_seeing_beats_guessing_and_falls_behind_knowing(demo: Demo, board: dict[
 
 @pytest.fixture(scope="module")
 def board(demo: Demo) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((demo.folder / "leaderboard" / "exports" / "board.json").read_text())
+    found: dict[str, Any] = json.loads(
+        (demo.folder / "leaderboard" / "exports" / "board.json").read_text()
+    )
     return found
 
 
 CONFIDENCES = ("confidence", "reliability", "coverage")
 COUNTED_ELSEWHERE = ("errors", "reasoning", *CONFIDENCES)
-"""Tables whose scores have tests of their own: tests/runs/test_results_errors.py and test_results_confidence.py."""
+"""Tables whose scores have tests of their own: tests/runs/test_results_errors.py and
+test_results_confidence.py.
+"""
 
 
 def scored(
     board: dict[str, Any], without: Sequence[str] = ()
 ) -> Iterator[tuple[str, str, dict[str, Any], dict[str, Any]]]:
-    """Model, run, column and cell of every score in the board's other tables, once; a blind run is a model of its
-    own."""
+    """Model, run, column and cell of every score in the board's other tables, once; a blind run is
+    a model of its own.
+    """
     seen: dict[tuple[str, str], dict[str, Any]] = {}
     for benchmark in board["benchmarks"]:
         for table in benchmark["tables"]:
             kind = table["name"].partition("-")[0]
             if kind in ("media", *without):  # gains of media are differences of two runs
                 continue
-            if not table["rows"]:  # of tasks that the demo does not run, with published figures alone
+            if not table[
+                "rows"
+            ]:  # of tasks that the demo does not run, with published figures alone
                 continue
             assert len(table["rows"]) == (1 if kind in CONFIDENCES else 4), table["name"]
             rows = [*table["rows"], *table["apart"]]
@@ -110,7 +121,9 @@ def scored(
                     yield place[0], run, column, cell
 
 
-def test_every_score_of_the_board_follows_from_the_sample_logs(demo: Demo, board: dict[str, Any]) -> None:
+def test_every_score_of_the_board_follows_from_the_sample_logs(
+    demo: Demo, board: dict[str, Any]
+) -> None:
     folders = {folder.name: Run(folder) for folder in demo.folder.rglob("*_medtasks")}
     count = 0
     for model, run, column, cell in scored(board, COUNTED_ELSEWHERE):
@@ -122,19 +135,26 @@ def test_every_score_of_the_board_follows_from_the_sample_logs(demo: Demo, board
             continue
         tasks = run_of.manifest["groups"].get(column["task"], [column["task"]])
         lines = [line for task in tasks for line in run_of.samples(task)]
-        value, interval, items = recomputed(lines, column["metric"], column["breakdown"], column["group"])
+        value, interval, items = recomputed(
+            lines, column["metric"], column["breakdown"], column["group"]
+        )
         told = (model, column["key"])
         assert (told, cell["items"]) == (told, items)
         assert (told, cell["value"]) == (told, pytest.approx(value, abs=1e-9))
         ends = None if cell["low"] is None else (cell["low"], cell["high"])
         # a share of 1 - 3e-16, which is rounding, moves an end by its root
-        assert (told, ends) == (told, None if interval is None else pytest.approx(interval, rel=1e-7, abs=1e-9))
+        assert (told, ends) == (
+            told,
+            None if interval is None else pytest.approx(interval, rel=1e-7, abs=1e-9),
+        )
         count += 1
     assert count > 1000
 
 
 def test_every_number_of_the_pages_is_the_boards(demo: Demo, board: dict[str, Any]) -> None:
-    cells = {(model, column["key"]): (cell, column["unit"]) for model, _, column, cell in scored(board)}
+    cells = {
+        (model, column["key"]): (cell, column["unit"]) for model, _, column, cell in scored(board)
+    }
     shown = set()
     for benchmark in board["benchmarks"]:
         page = (demo.folder / "leaderboard" / f"benchmark-{benchmark['name']}.html").read_text()
@@ -149,17 +169,33 @@ def test_every_number_of_the_pages_is_the_boards(demo: Demo, board: dict[str, An
             if cell["value"] is None:
                 assert value in (None, ""), (model, key)
                 continue
-            assert float(value or "nan") == pytest.approx(cell["value"], rel=1e-5, abs=1e-6), (model, key)
-            scale, digits = {"fraction": (100, 1), "points": (1, 1), "seconds": (1, 1), "score": (1, 3)}[unit]
+            assert float(value or "nan") == pytest.approx(cell["value"], rel=1e-5, abs=1e-6), (
+                model,
+                key,
+            )
+            scale, digits = {
+                "fraction": (100, 1),
+                "points": (1, 1),
+                "seconds": (1, 1),
+                "score": (1, 3),
+            }[unit]
             printed = float(text.split()[0].replace("−", "-"))
-            assert abs(printed - scale * cell["value"]) <= 0.5 * 10**-digits + 1e-9, (model, key, text)
+            assert abs(printed - scale * cell["value"]) <= 0.5 * 10**-digits + 1e-9, (
+                model,
+                key,
+                text,
+            )
             shown.add((model, key))
     assert shown == {place for place, (cell, _) in cells.items() if cell["value"] is not None}
 
 
 def normalised_rank(model: str, key: str, cells: dict[tuple[str, str], Any]) -> float:
     """(rank - 1) / (models - 1), ties averaged, of a score of which more is better."""
-    found = {name: cell for (name, column), (cell, _) in cells.items() if column == key and not name.endswith(BLIND)}
+    found = {
+        name: cell
+        for (name, column), (cell, _) in cells.items()
+        if column == key and not name.endswith(BLIND)
+    }
     values = {name: cell["value"] for name, cell in found.items()}
     better = sum(value > values[model] for value in values.values())
     tied = sum(value == values[model] for value in values.values()) - 1
@@ -174,18 +210,30 @@ def cells_of(page: str) -> Iterator[tuple[str, str, str, str | None, str]]:
             model = f"{row.get('data-m', '')}{BLIND * (row.get('class') == 'with')}"  # blind: below the model's own row
             if model:  # rounds of a stream have heads without keys
                 for key, cell in zip(keys, row, strict=False):
-                    yield table.get("id", ""), model, key, cell.get("data-v"), cell.text_content().strip()
+                    yield (
+                        table.get("id", ""),
+                        model,
+                        key,
+                        cell.get("data-v"),
+                        cell.text_content().strip(),
+                    )
 
 
 Line = Mapping[str, Any]
-OPEN_WEIGHTS = {"consistency": 1, "coherence": 1, "visual_accuracy": 4, "ground_truth_correctness": 4}
+OPEN_WEIGHTS = {
+    "consistency": 1,
+    "coherence": 1,
+    "visual_accuracy": 4,
+    "ground_truth_correctness": 4,
+}
 
 
 def recomputed(
     lines: Sequence[Line], metric: str, breakdown: str | None, group: str | None
 ) -> tuple[float, tuple[float, float] | None, int]:
-    """Value, 95 % interval (None for fewer than two clusters) and number of items, of any benchmark but MedStreamBench,
-    whose scores are worked out by hand in tests/streams."""
+    """Value, 95 % interval (None for fewer than two clusters) and number of items, of any benchmark
+    but MedStreamBench, whose scores are worked out by hand in tests/streams.
+    """
     kept = [line for line in lines if _in(line, breakdown, group)]
     clusters = [line["cluster"] for line in kept]
     if metric in CORPUS:
@@ -201,14 +249,21 @@ def recomputed(
         )
     if metric == "accuracy_dimension_mean":
         names = sorted({line["document"]["dimension"] for line in kept})
-        rows = [_one_of(names.index(line["document"]["dimension"]), len(names), _right(line)) for line in kept]
+        rows = [
+            _one_of(names.index(line["document"]["dimension"]), len(names), _right(line))
+            for line in kept
+        ]
         return _with_interval(clusters, rows, _mean_of_parts)
     pairs = [_pair(line, metric, group if breakdown == "question_class" else None) for line in kept]
     used = [place for place, pair in enumerate(pairs) if pair[1]]
     top = 100.0 if metric.startswith("open_") else 1.0
     if metric == "cider":  # has no upper bound
-        return _with_student([clusters[place] for place in used], [pairs[place][0] for place in used], len(kept))
-    value, ends, _ = _with_interval([clusters[place] for place in used], [pairs[place] for place in used], _mean, top)
+        return _with_student(
+            [clusters[place] for place in used], [pairs[place][0] for place in used], len(kept)
+        )
+    value, ends, _ = _with_interval(
+        [clusters[place] for place in used], [pairs[place] for place in used], _mean, top
+    )
     return value, ends, len(kept)
 
 
@@ -220,10 +275,14 @@ CORPUS: dict[str, Callable[[], Any]] = {
 
 
 def _with_interval(
-    clusters: Sequence[str], rows: Sequence[Sequence[float]], score: Callable[[Any], float], top: float = 1.0
+    clusters: Sequence[str],
+    rows: Sequence[Sequence[float]],
+    score: Callable[[Any], float],
+    top: float = 1.0,
 ) -> Any:
-    """Value, Wilson's interval with the effective number of items (docs/statistics.md), number of items; item by item,
-    by the formulas there."""
+    """Value, Wilson's interval with the effective number of items (docs/statistics.md), number of
+    items; item by item, by the formulas there.
+    """
     table = np.array(rows, dtype=np.float64)
     total = table.sum(axis=0)
     value = float(score(total))
@@ -245,7 +304,9 @@ def _with_interval(
     kish = sum(size**2 for size in sizes) / n
     fewer = min(p, 1 - p) * k
     unseen, assumed = 1 / (1 + fewer**2), 1 / (1 + (fewer / 3) ** 2)
-    relative = unseen + (1 - unseen) * ((squares / n - p**2) / (p * (1 - p)) if p * (1 - p) > 1e-12 else 0)
+    relative = unseen + (1 - unseen) * (
+        (squares / n - p**2) / (p * (1 - p)) if p * (1 - p) > 1e-12 else 0
+    )
     by_cluster = math.fsum(total**2 / size for total, size in zip(sums, sizes, strict=True))
     between = (by_cluster - n * p**2) / (k - 1)
     within = (squares - by_cluster) / (n - k) if n > k else 0
@@ -253,7 +314,9 @@ def _with_interval(
     icc = min((between - within) / spread, 1) if n > k and spread > 1e-12 else 0
     effect = relative * max(1 + (kish - 1) * (assumed * 0.3 + (1 - assumed) * icc), 0.9)
     if p * (1 - p) > 1e-12:
-        effect = max(effect, n * (k - 1) / k * math.fsum((one - p) ** 2 for one in without) / (p * (1 - p)))
+        effect = max(
+            effect, n * (k - 1) / k * math.fsum((one - p) ** 2 for one in without) / (p * (1 - p))
+        )
     freedom = max(math.sqrt(k * n / kish) - 1, 1)
     low, high = _wilson(p, n / effect, float(scipy.stats.t.ppf(0.975, freedom)))
     return value, (top * low, top * high), n
@@ -265,7 +328,10 @@ def _with_student(clusters: Sequence[str], values: Sequence[float], items: int) 
     k, mean = len(names), math.fsum(values) / len(values)
     if k < 2:
         return mean, None, items
-    without = [np.mean([value for value, name in zip(values, clusters, strict=True) if name != left]) for left in names]
+    without = [
+        np.mean([value for value, name in zip(values, clusters, strict=True) if name != left])
+        for left in names
+    ]
     error = math.sqrt((k - 1) / k * math.fsum((one - mean) ** 2 for one in without))
     if error == 0:
         return mean, None, items
@@ -286,7 +352,11 @@ def _mean(sums: Any) -> float:
 
 def _mean_of_parts(sums: Any) -> float:
     """Unweighted, over the parts that have a row in the sums."""
-    return float(np.mean([_mean(sums[place : place + 2]) for place in range(0, len(sums), 2) if sums[place + 1]]))
+    return float(
+        np.mean(
+            [_mean(sums[place : place + 2]) for place in range(0, len(sums), 2) if sums[place + 1]]
+        )
+    )
 
 
 def _in(line: Line, breakdown: str | None, group: str | None) -> bool:
@@ -331,17 +401,27 @@ def _pair(line: Line, metric: str, part: str | None) -> tuple[float, float]:
         aspects = _verdict(line, "kvasir_aspects")
         if metric in ("judged_accuracy", "judged_accuracy_repeated"):
             named = list(line["document"]["question_class"])
-            counted = [name for name in (named if metric.endswith("repeated") else aspects) if part in (None, name)]
+            counted = [
+                name
+                for name in (named if metric.endswith("repeated") else aspects)
+                if part in (None, name)
+            ]
             return float(sum(aspects[name] for name in counted)), float(len(counted))
         if part is not None:
             return float(aspects[part]), 1.0
         right = sum(aspects.values())
-        return (right / len(aspects), 1.0) if metric == "judged_partial" else (float(right == len(aspects)), 1.0)
+        return (
+            (right / len(aspects), 1.0)
+            if metric == "judged_partial"
+            else (float(right == len(aspects)), 1.0)
+        )
     if metric.startswith("open_"):
         scores = _verdict(line, "med_cmr_open")
         if metric != "open_total":
             return 100 * scores[metric.removeprefix("open_")] / 5, 1.0
-        return 100 * sum(OPEN_WEIGHTS[name] * score for name, score in scores.items()) / (5 * 10), 1.0
+        return 100 * sum(OPEN_WEIGHTS[name] * score for name, score in scores.items()) / (
+            5 * 10
+        ), 1.0
     return float(line["scores"][metric]), 1.0  # METEOR and CIDEr, sample by sample
 
 

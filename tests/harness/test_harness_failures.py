@@ -1,4 +1,6 @@
-"""A request that failed is no answer: not scored, not kept as one, counted by reason, and asked again."""
+"""A request that failed is no answer: not scored, not kept as one, counted by reason, and asked
+again.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,16 @@ def at(url: str, **settings: Any) -> str:
 
 
 def command(model: str, arguments: str, task: str, output: Path) -> tuple[str, ...]:
-    return ("--model", model, "--model_args", arguments, "--tasks", task, "--output_path", str(output))
+    return (
+        "--model",
+        model,
+        "--model_args",
+        arguments,
+        "--tasks",
+        task,
+        "--output_path",
+        str(output),
+    )
 
 
 def unfinished(output: Path) -> list[Path]:
@@ -72,7 +83,9 @@ def test_no_response_is_neither_right_nor_wrong(tmp_path: Path) -> None:
     ids = [document["sample_id"] for document in task_documents(TASK)]
     lost = dict(zip(ids, NO_RESPONSE, strict=False))
     assert len(ids) > len(lost) == len(NO_RESPONSE)
-    run = evaluate(Backend(lambda doc: lost.get(doc["sample_id"], (target(doc),))[0]), [TASK], tmp_path)
+    run = evaluate(
+        Backend(lambda doc: lost.get(doc["sample_id"], (target(doc),))[0]), [TASK], tmp_path
+    )
 
     count, answered = len(ids), len(ids) - len(lost)
     accuracy = run.scores[TASK]["metrics"]["accuracy"]
@@ -81,17 +94,29 @@ def test_no_response_is_neither_right_nor_wrong(tmp_path: Path) -> None:
     assert accuracy["incomplete"]
     assert run.scores[TASK]["status"] == {"failed": len(lost), "ok": answered}
     failed = {one["sample_id"]: one for one in run.samples(TASK) if one["status"] == "failed"}
-    assert {name: one["failed"] for name, one in failed.items()} == {name: [why] for name, (_, why) in lost.items()}
+    assert {name: one["failed"] for name, one in failed.items()} == {
+        name: [why] for name, (_, why) in lost.items()
+    }
     assert not any(one["statistics"] for one in failed.values())
     facts = run.manifest["tasks"][TASK]
-    assert (facts["asked"], facts["answered"], sum(facts["failed"].values())) == (count, answered, len(lost))
+    assert (facts["asked"], facts["answered"], sum(facts["failed"].values())) == (
+        count,
+        answered,
+        len(lost),
+    )
 
 
 def test_a_model_that_says_nothing_has_answered(tmp_path: Path) -> None:
-    """One token, such as the end of the text, is a response; a model must not be able to skip what it cannot answer."""
+    """One token, such as the end of the text, is a response; a model must not be able to skip what
+    it cannot answer.
+    """
     silent = task_documents(TASK)[1]["sample_id"]
     nothing = GenerationResult("", TokenCounts(5, 1))
-    run = evaluate(Backend(lambda doc: nothing if doc["sample_id"] == silent else target(doc)), [TASK], tmp_path)
+    run = evaluate(
+        Backend(lambda doc: nothing if doc["sample_id"] == silent else target(doc)),
+        [TASK],
+        tmp_path,
+    )
 
     count = len(task_documents(TASK))
     assert run.scores[TASK]["metrics"]["accuracy"]["value"] == pytest.approx((count - 1) / count)
@@ -104,7 +129,9 @@ def test_a_run_of_blank_responses_has_no_answer(tmp_path: Path) -> None:
     accuracy = run.scores[TASK]["metrics"]["accuracy"]
     assert accuracy["value"] is None
     assert accuracy["answered"] == 0
-    assert run.manifest["tasks"][TASK]["failed"] == {"every response of the run is blank": len(task_documents(TASK))}
+    assert run.manifest["tasks"][TASK]["failed"] == {
+        "every response of the run is blank": len(task_documents(TASK))
+    }
 
 
 def test_one_bad_document_and_one_broken_task_cost_themselves_alone(tmp_path: Path) -> None:
@@ -121,7 +148,9 @@ def test_one_bad_document_and_one_broken_task_cost_themselves_alone(tmp_path: Pa
     count, broken = len(task_documents(TASK)), len(task_documents("med_cmr_mcq_msi"))
     assert run.manifest["tasks"][TASK]["failed"] == {"RuntimeError: image of ltg is broken": 1}
     assert run.scores[TASK]["metrics"]["accuracy"]["answered"] == count - 1
-    assert run.manifest["tasks"]["med_cmr_mcq_msi"]["failed"] == {"RuntimeError: image of msi is broken": broken}
+    assert run.manifest["tasks"]["med_cmr_mcq_msi"]["failed"] == {
+        "RuntimeError: image of msi is broken": broken
+    }
     assert run.scores["med_cmr_mcq_msi"]["metrics"]["accuracy"]["value"] is None
 
 
@@ -156,7 +185,9 @@ def test_a_response_cache_is_refused_before_the_model_is_asked(
 
 
 class Interrupting:
-    """Is interrupted within its destructor, where Python only prints the KeyboardInterrupt and goes on."""
+    """Is interrupted within its destructor, where Python only prints the KeyboardInterrupt and goes
+    on.
+    """
 
     def __del__(self) -> None:
         signal.raise_signal(signal.SIGINT)
@@ -183,8 +214,9 @@ def test_an_interrupt_ends_the_command_with_130_and_the_same_command_goes_on(
         evaluate(Backend(interrupted_at(3)), [TASK], tmp_path, cli_args=argparse.Namespace())
     assert ended.value.code == 130
     (kept,) = unfinished(tmp_path)
-    assert f"medtasks: stopped; run the same command again to continue from the replies so far ({kept})." in (
-        capsys.readouterr().err
+    assert (
+        f"medtasks: stopped; run the same command again to continue from the replies so far ({kept})."
+        in (capsys.readouterr().err)
     )
     again = Backend(target)
     evaluate(again, [TASK], tmp_path)
@@ -213,7 +245,9 @@ def test_a_failed_round_earns_no_responsiveness_and_leaves_its_item_open(tmp_pat
     task = "medstreambench_proactive"
     documents = task_documents(task)
     lost = documents[0]["sample_id"]
-    run = evaluate(Backend(lambda doc: MARKER if doc["sample_id"] == lost else target(doc)), [task], tmp_path)
+    run = evaluate(
+        Backend(lambda doc: MARKER if doc["sample_id"] == lost else target(doc)), [task], tmp_path
+    )
 
     items = len({document["item_id"] for document in documents})
     scores = run.scores[task]
@@ -288,7 +322,14 @@ def test_scoring_that_breaks_leaves_answers_from_which_score_makes_everything(
     assert "ValueError: a bug" in said
     assert str(kept) in said
     score(
-        kept, out=tmp_path / "scored", model="unknown", layout=None, task=None, column=None, against=None, as_json=False
+        kept,
+        out=tmp_path / "scored",
+        model="unknown",
+        layout=None,
+        task=None,
+        column=None,
+        against=None,
+        as_json=False,
     )
     assert Run(tmp_path / "scored").files() == whole.files()
 
@@ -322,8 +363,14 @@ def test_results_with_failed_requests_may_not_be_submitted(tmp_path: Path) -> No
 
     from medtasks.verify.scored import scored_record
 
-    run = evaluate(Backend(lambda doc: MARKER if doc["target"] == "A" else target(doc)), [TASK], tmp_path)
-    refused = [one for one in check_results([run.folder], demonstration=True).findings if one.code == "LB210"]
+    run = evaluate(
+        Backend(lambda doc: MARKER if doc["target"] == "A" else target(doc)), [TASK], tmp_path
+    )
+    refused = [
+        one
+        for one in check_results([run.folder], demonstration=True).findings
+        if one.code == "LB210"
+    ]
     assert [(one.severity, one.where) for one in refused] == [("error", TASK)]
     # samples that failed are read back and scored alike
     again = scored_record(*read_run(run.folder), own=True, whole=True)
@@ -332,14 +379,18 @@ def test_results_with_failed_requests_may_not_be_submitted(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_a_server_that_refuses_every_request_ends_the_command_with_exit_code_1(python: Any, tmp_path: Path) -> None:
+def test_a_server_that_refuses_every_request_ends_the_command_with_exit_code_1(
+    python: Any, tmp_path: Path
+) -> None:
     with FailingServer(lambda _: error(400, "the answer is (A)")) as server:
         arguments = at(server.url, max_retries=1, num_concurrent=4)
         broken = python("-m", "lmms_eval", *command("openai", arguments, TASK, tmp_path / "out"))
     assert broken.returncode == 1, broken.stdout[-2000:]
     count = len(task_documents(TASK))
     assert f"{count} of {count} requests have no response" in broken.stderr
-    assert "More than 1 % failed (MEDTASKS_MAX_FAILED), so the run counts as failed." in broken.stderr
+    assert (
+        "More than 1 % failed (MEDTASKS_MAX_FAILED), so the run counts as failed." in broken.stderr
+    )
     (folder,) = (tmp_path / "out").rglob("*_medtasks")
     assert Run(folder).scores[TASK]["metrics"]["accuracy"]["value"] is None
     assert list((tmp_path / "out").rglob("*_results.json"))
@@ -353,12 +404,18 @@ runpy.run_module("lmms_eval", run_name="__main__", alter_sys=True)
 
 
 @pytest.mark.slow
-def test_a_full_disk_ends_the_run_and_no_reply_on_it_is_asked_again(python: Any, tmp_path: Path) -> None:
-    """No file may pass 1 MiB, so the replies of 300 kB each fill theirs; the back-end retries after any error."""
+def test_a_full_disk_ends_the_run_and_no_reply_on_it_is_asked_again(
+    python: Any, tmp_path: Path
+) -> None:
+    """No file may pass 1 MiB, so the replies of 300 kB each fill theirs; the back-end retries after
+    any error.
+    """
     task, flying = "kvasir_vqa_x1_level1", 2
     documents = len(task_documents(task))
     with FailingServer(lambda _: completion("A" * 300_000)) as server:
-        asked = command("async_openai", at(server.url, max_retries=5, num_cpus=flying), task, tmp_path)
+        asked = command(
+            "async_openai", at(server.url, max_retries=5, num_cpus=flying), task, tmp_path
+        )
         full = python("-c", _LIMITED, *asked)
         assert full.returncode == 1
         (kept,) = unfinished(tmp_path)
@@ -389,7 +446,9 @@ evaluate(Backend(answer), [sys.argv[4]], Path(sys.argv[2]))
 
 
 @pytest.mark.slow
-def test_a_disk_that_is_full_when_results_are_written_costs_no_inference(python: Any, tmp_path: Path) -> None:
+def test_a_disk_that_is_full_when_results_are_written_costs_no_inference(
+    python: Any, tmp_path: Path
+) -> None:
     output = tmp_path / "out"
     full = python("-c", _FULL_AFTERWARDS, str(Path(__file__).parent), str(output), "8000", TASK)
     assert full.returncode == 1
@@ -422,7 +481,9 @@ with FailingServer(answer) as server:
 
 
 @pytest.mark.slow
-def test_a_server_that_dies_ends_the_run_soon_and_the_same_command_continues(python: Any, tmp_path: Path) -> None:
+def test_a_server_that_dies_ends_the_run_soon_and_the_same_command_continues(
+    python: Any, tmp_path: Path
+) -> None:
     task, flying, answers = "mi_cxr_tel", 2, 3
     documents = sum(len(task_documents(leaf)) for leaf in leaf_tasks(task))
     script = [sys.executable, "-c", _SERVER_THAT_DIES, str(Path(__file__).parent), str(answers)]
@@ -483,7 +544,9 @@ def test_refusals_after_an_answer_do_not_end_the_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_progress_bar_moves_with_every_reply_of_a_server(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_progress_bar_moves_with_every_reply_of_a_server(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     def answer(_: str) -> Any:
         time.sleep(0.12)  # the bar is drawn every 0.1 seconds
         return completion("A")

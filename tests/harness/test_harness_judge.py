@@ -1,4 +1,6 @@
-"""A judge in a run of the harness: asked at the end, verdicts in the harness's own numbers, no key leaked."""
+"""A judge in a run of the harness: asked at the end, verdicts in the harness's own numbers, no key
+leaked.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,15 @@ def test_a_run_is_judged_at_its_end_as_well_as_afterwards(
 @pytest.mark.slow
 def test_the_harness_s_numbers_agree_and_no_key_is_anywhere(python: Any, tmp_path: Path) -> None:
     output = tmp_path / "results"
-    command = ["-m", "lmms_eval", "--model", "medtasks_baseline", "--model_args", "policy=oracle", "--log_samples"]
+    command = [
+        "-m",
+        "lmms_eval",
+        "--model",
+        "medtasks_baseline",
+        "--model_args",
+        "policy=oracle",
+        "--log_samples",
+    ]
     command += ["--tasks", ",".join(TASKS), "--output_path", str(output)]
     with StubJudge() as stub:
         url = stub.url
@@ -72,7 +82,9 @@ def test_the_harness_s_numbers_agree_and_no_key_is_anywhere(python: Any, tmp_pat
         agree(folder)
 
     refused = ["--judge", f"model=other,base_url={url},retries=0,api_key_env=PLANTED_KEY"]
-    failed = python(*CLI, "judge", str(folder), *refused, **environment)  # nobody listens there any more
+    failed = python(
+        *CLI, "judge", str(folder), *refused, **environment
+    )  # nobody listens there any more
     assert failed.returncode == 1
     assert "Traceback" not in failed.stderr
     said = [text for one in (done, again, failed) for text in (one.stdout, one.stderr)]
@@ -102,9 +114,9 @@ def test_a_judge_that_cannot_be_reached_costs_no_inference(
     monkeypatch.setenv("MEDTASKS_JUDGE", "model=m,base_url=http://127.0.0.1:9/v1,retries=0")
     run = baseline("oracle", TASKS, tmp_path / "run")
     assert run.manifest["judge"] == {}
-    assert run.scores["med_cmr_open_ltg"]["metrics"]["open_total"]["reason"] == "13 of 13 items await a judge".replace(
-        "13", str(len(run.samples("med_cmr_open_ltg")))
-    )
+    assert run.scores["med_cmr_open_ltg"]["metrics"]["open_total"][
+        "reason"
+    ] == "13 of 13 items await a judge".replace("13", str(len(run.samples("med_cmr_open_ltg"))))
     assert "not judged, and the run is saved without verdicts" in capsys.readouterr().out
 
 
@@ -118,7 +130,13 @@ def test_wrong_usage_is_one_sentence(python: Any, tmp_path: Path) -> None:
     wrong = {
         (str(run.folder), "--judge", judge): "no task of this run is judged",
         (str(run.folder), "--judge", judge, "--rubric", "nonsense"): "rubric 'nonsense' is unknown",
-        (str(run.folder), "--judge", judge, "--rubric", "med_cmr_open"): "is for no task of this run",
+        (
+            str(run.folder),
+            "--judge",
+            judge,
+            "--rubric",
+            "med_cmr_open",
+        ): "is for no task of this run",
         (str(run.folder), "--judge", "nowhere.yaml"): "cannot be read",
         (str(run.folder), "--judge", str(tmp_path / "no.yaml")): "must be a list of judges",
         (str(run.folder), "--judge", f"{judge},colour=red"): "colour",
@@ -134,7 +152,9 @@ def test_wrong_usage_is_one_sentence(python: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_rubric_without_a_response_to_judge_shows_no_agreement(medtasks: Any, tmp_path: Path) -> None:
+def test_a_rubric_without_a_response_to_judge_shows_no_agreement(
+    medtasks: Any, tmp_path: Path
+) -> None:
     tasks = ["medstreambench_future_streaming"]
     run = Run(run_tasks("medtasks_baseline", "policy=oracle", tasks, tmp_path / "run", limit=5))
     with StubJudge() as stub:

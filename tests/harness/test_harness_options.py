@@ -1,4 +1,6 @@
-"""``docs/options.md`` lists every option of lmms-eval; each is run with one of our tasks, and does what it says."""
+"""``docs/options.md`` lists every option of lmms-eval; each is run with one of our tasks, and does
+what it says.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,9 @@ REFUSED: dict[str, tuple[str, ...]] = {
 """Options that the page calls refused, with a value."""
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.outcome == "refused"], ids=lambda row: row.option)
+@pytest.mark.parametrize(
+    "row", [row for row in ROWS if row.outcome == "refused"], ids=lambda row: row.option
+)
 def test_a_refused_option_ends_the_command_with_what_to_use_instead(row: Row) -> None:
     task = "mi_cxr" if row.option == "--num_fewshot" else TASK  # which has tasks with examples
     with pytest.raises(UsageError) as refused:
@@ -80,7 +84,9 @@ def test_a_refused_option_ends_the_command_with_what_to_use_instead(row: Row) ->
 
 def test_samples_are_not_pushed_to_the_hub_with_the_whole_directory() -> None:
     with pytest.raises(UsageError, match="push_samples_to_hub"):
-        check_command(["--tasks", TASK, "--hf_hub_log_args", "push_samples_to_hub=True,hub_results_org=us"])
+        check_command(
+            ["--tasks", TASK, "--hf_hub_log_args", "push_samples_to_hub=True,hub_results_org=us"]
+        )
 
 
 @pytest.mark.slow
@@ -112,7 +118,11 @@ def test_options_without_effect_are_named_and_change_nothing(python: Any, tmp_pa
     with_them = lmms_eval(python, tmp_path / "with", *given)
     plain = lmms_eval(python, tmp_path / "without")
     assert (with_them.code, plain.code) == (0, 0)
-    (named,) = [line for line in with_them.err.splitlines() if "without effect on tasks of medtasks: " in line]
+    (named,) = [
+        line
+        for line in with_them.err.splitlines()
+        if "without effect on tasks of medtasks: " in line
+    ]
     assert {*named.partition("medtasks: ")[2].rpartition(": ")[2].split(", ")} == {*WITHOUT_EFFECT}
     assert "without effect" not in plain.err
     assert with_them.run.files() == plain.run.files()
@@ -147,8 +157,15 @@ def check_many(ended: Ended) -> None:
     """What one command does with options that do not depend on each other."""
     documents = task_documents(TASK)
     run, settings = ended.run, ended.run.manifest["settings"]
-    assert [one["sample_id"] for one in run.samples(TASK)] == sorted(one["sample_id"] for one in documents[3:5])
-    assert [settings[f"{kind}_seed"] for kind in ("random", "numpy", "torch", "fewshot")] == [5, 6, 7, 8]
+    assert [one["sample_id"] for one in run.samples(TASK)] == sorted(
+        one["sample_id"] for one in documents[3:5]
+    )
+    assert [settings[f"{kind}_seed"] for kind in ("random", "numpy", "torch", "fewshot")] == [
+        5,
+        6,
+        7,
+        8,
+    ]
     assert (settings["batch_size"], settings["device"]) == ("2", "cpu")
     assert run.manifest["tasks"][TASK]["generation"]["max_new_tokens"] == 7
     warning = "warning: temperature 0.7 has no effect, because do_sample is false"
@@ -165,7 +182,9 @@ def check_many(ended: Ended) -> None:
 
 def check_configured(ended: Ended) -> None:
     folders = sorted(ended.output.rglob("*_medtasks"))
-    counts = [len((folder / "samples" / f"{TASK}.jsonl").read_text().splitlines()) for folder in folders]
+    counts = [
+        len((folder / "samples" / f"{TASK}.jsonl").read_text().splitlines()) for folder in folders
+    ]
     assert sorted(counts) == [1, 2]
     assert "|included_task" in ended.out
 
@@ -194,7 +213,10 @@ def check_power(ended: Ended) -> None:
 
 
 def check_wandb(ended: Ended) -> None:
-    tables = {path.name.rsplit("_", 2)[0] for path in (ended.output.parent / "wandb").rglob("*.table.json")}
+    tables = {
+        path.name.rsplit("_", 2)[0]
+        for path in (ended.output.parent / "wandb").rglob("*.table.json")
+    }
     assert {"medtasks_scores", f"{TASK}_eval_results"} <= tables
 
 
@@ -233,7 +255,14 @@ def get_run():
 def finish():
     pass
 """
-TINY = ("--model", "medtasks_vlm", "--model_args", "pretrained=tiny,device=cpu,max_new_tokens=4", "--limit", "1")
+TINY = (
+    "--model",
+    "medtasks_vlm",
+    "--model_args",
+    "pretrained=tiny,device=cpu,max_new_tokens=4",
+    "--limit",
+    "1",
+)
 CASES = {
     "plain": Case(
         ("--tasks", "--model", "--model_args", "--output_path", "--write_out"),
@@ -289,7 +318,9 @@ def test_every_option_of_the_page_is_run() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_an_option_that_works_does_what_the_page_says(case: Case, python: Any, tmp_path: Path) -> None:
+def test_an_option_that_works_does_what_the_page_says(
+    case: Case, python: Any, tmp_path: Path
+) -> None:
     for name, content in case.files:
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)

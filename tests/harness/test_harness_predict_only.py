@@ -1,4 +1,6 @@
-"""``--predict_only`` keeps responses without scoring them; one run has one time in all of its names."""
+"""``--predict_only`` keeps responses without scoring them; one run has one time in all of its
+names.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from medtasks.benchmarks.documents import task_documents
 
 
 @pytest.mark.slow
-def test_responses_are_kept_unscored_and_scored_later(python: Any, medtasks: Any, tmp_path: Path) -> None:
+def test_responses_are_kept_unscored_and_scored_later(
+    python: Any, medtasks: Any, tmp_path: Path
+) -> None:
     ended = lmms_eval(python, tmp_path, "--predict_only")
     assert ended.code == 0
     assert not [*ended.output.rglob("*_medtasks")]
@@ -35,7 +39,9 @@ def test_responses_are_kept_unscored_and_scored_later(python: Any, medtasks: Any
     assert not kept.exists()
 
 
-def test_a_program_gets_no_scores_either_and_the_same_run_without_it_asks_nothing(tmp_path: Path) -> None:
+def test_a_program_gets_no_scores_either_and_the_same_run_without_it_asks_nothing(
+    tmp_path: Path,
+) -> None:
     first, second = Backend(target), Backend(target)
     evaluate_predictions(first, tmp_path)
     assert len(first.asked) == len(task_documents(TASK))
@@ -46,7 +52,9 @@ def test_a_program_gets_no_scores_either_and_the_same_run_without_it_asks_nothin
 
 def test_requests_that_fail_are_counted(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     lost = {document["sample_id"] for document in task_documents(TASK)[:2]}
-    evaluate_predictions(Backend(lambda doc: FAILED if doc["sample_id"] in lost else target(doc)), tmp_path)
+    evaluate_predictions(
+        Backend(lambda doc: FAILED if doc["sample_id"] in lost else target(doc)), tmp_path
+    )
     printed = capfd.readouterr()
     count = len(task_documents(TASK))
     assert f"medtasks: {count - 2} responses, not scored" in printed.out
@@ -60,7 +68,9 @@ def evaluate_predictions(backend: Backend, output: Path) -> None:
 
 @pytest.mark.slow
 def test_the_harness_s_files_and_ours_have_one_time(python: Any, tmp_path: Path) -> None:
-    ended = lmms_eval(python, tmp_path, "--log_samples", "--timezone", "Asia/Kolkata", "--limit", "1", TZ="UTC")
+    ended = lmms_eval(
+        python, tmp_path, "--log_samples", "--timezone", "Asia/Kolkata", "--limit", "1", TZ="UTC"
+    )
     (results,) = ended.output.rglob("*_results.json")
     (samples,) = ended.output.rglob("*_samples_*.jsonl")
     stamp = results.name.removesuffix("_results.json")
@@ -71,7 +81,9 @@ def test_the_harness_s_files_and_ours_have_one_time(python: Any, tmp_path: Path)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["openai", "async_openai"])
-def test_the_last_line_names_a_failed_server_and_why(model: str, python: Any, tmp_path: Path) -> None:
+def test_the_last_line_names_a_failed_server_and_why(
+    model: str, python: Any, tmp_path: Path
+) -> None:
     settings = "model_version=m,api_key=x,max_retries=1,timeout=5,retry_backoff_s=0.01"
     with FailingServer(lambda _: error(500, "out of memory")) as server:
         named = f"{settings},base_url={server.url}"

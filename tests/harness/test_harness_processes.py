@@ -1,7 +1,8 @@
 """The same bytes from one process and from several, through the harness's own command line.
 
-``accelerate launch --cpu --num_processes N`` starts one process only (accelerate 1.15), whatever N is. Without GPUs,
-several are started by torchrun, the way the README says, or by ``accelerate launch --multi_gpu``.
+``accelerate launch --cpu --num_processes N`` starts one process only (accelerate 1.15), whatever N
+is. Without GPUs, several are started by torchrun, the way the README says, or by ``accelerate
+launch --multi_gpu``.
 """
 
 from __future__ import annotations
@@ -23,14 +24,19 @@ pytestmark = pytest.mark.slow
 
 
 def run_on_two_nodes(folder: Path, *arguments: str) -> Run:
-    """A run with a launcher for each node, which has a home, caches and a working directory of its own."""
+    """A run with a launcher for each node, which has a home, caches and a working directory of its
+    own.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
 
     def launched(number: int) -> subprocess.CompletedProcess[str]:
         node = folder / f"node{number}"
-        own = {name: str(node / name) for name in ("HOME", "HF_HOME", "XDG_CACHE_HOME", "MEDTASKS_CACHE")}
+        own = {
+            name: str(node / name)
+            for name in ("HOME", "HF_HOME", "XDG_CACHE_HOME", "MEDTASKS_CACHE")
+        }
         (node / "HOME").mkdir(parents=True)
         launcher = ["-m", "accelerate.commands.launch", "--multi_gpu", "--num_machines", "2", "--num_processes", "2",
                     "--machine_rank", str(number), "--main_process_ip", "127.0.0.1", "--main_process_port", port,
@@ -52,7 +58,14 @@ def run_on_two_nodes(folder: Path, *arguments: str) -> Run:
 
 
 def test_a_model_on_two_nodes_gives_the_same_bytes(tmp_path: Path, one_process: Run) -> None:
-    asked = ("--model", "medtasks_vlm", "--model_args", random_vlm(), "--gen_kwargs", "max_new_tokens=8")
+    asked = (
+        "--model",
+        "medtasks_vlm",
+        "--model_args",
+        random_vlm(),
+        "--gen_kwargs",
+        "max_new_tokens=8",
+    )
     several = run_on_two_nodes(tmp_path, *asked, "--tasks", ",".join(TASKS))
     assert several.manifest["processes"] == 2
     assert several.files() == one_process.files()
@@ -68,10 +81,18 @@ def test_a_model_on_two_nodes_gives_the_same_bytes(tmp_path: Path, one_process: 
 def test_fewer_documents_than_processes_give_the_same_bytes(python: Any, tmp_path: Path) -> None:
     tasks = ["kvasir_vqa_x1", "mi_cxr_gts", "med_cmr_open", "medstreambench"]
     launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2")
-    asked = ("--model", "medtasks_baseline", "--model_args", "policy=uniform", "--tasks", ",".join(tasks))
+    asked = (
+        "--model",
+        "medtasks_baseline",
+        "--model_args",
+        "policy=uniform",
+        "--tasks",
+        ",".join(tasks),
+    )
     output = ("--limit", "1", "--output_path", str(tmp_path / "two"))
     done = python(*launcher, "-m", "lmms_eval", *asked, *output, ACCELERATE_USE_CPU="true")
-    # torch may abort a process while the interpreter ends, after the folder was written; that folder still counts
+    # torch may abort a process while the interpreter ends, after the folder was written; that
+    # folder still counts
     aborted_at_exit = "terminate called without an active exception" in done.stderr
     assert done.returncode == 0 or aborted_at_exit, done.stderr[-3000:]
     (folder,) = (tmp_path / "two").rglob("*_medtasks")
@@ -82,7 +103,9 @@ def test_fewer_documents_than_processes_give_the_same_bytes(python: Any, tmp_pat
 
 def test_each_picture_is_decoded_once(one_process: Run) -> None:
     tasks = one_process.manifest["tasks"]
-    distinct = {medium for task in tasks for line in one_process.samples(task) for medium in line["media"]}
+    distinct = {
+        medium for task in tasks for line in one_process.samples(task) for medium in line["media"]
+    }
     assert int((one_process.folder.parent.parent / "decoded").read_text()) <= len(distinct)
 
 

@@ -1,4 +1,6 @@
-"""``medtasks.evaluate``: the harness in this process, with a back-end or a function as the model."""
+"""``medtasks.evaluate``: the harness in this process, with a back-end or a function as the
+model.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ TASK = "mi_cxr_icr"
 
 def test_a_back_end_gives_the_run_of_the_command(tmp_path: Path) -> None:
     run = medtasks.evaluate(
-        "medtasks_baseline", [TASK], model_args={"policy": "uniform", "seed": 3}, output_path=tmp_path / "python"
+        "medtasks_baseline",
+        [TASK],
+        model_args={"policy": "uniform", "seed": 3},
+        output_path=tmp_path / "python",
     )
     other = baseline("uniform,seed=3", [TASK], tmp_path / "harness")
     assert run.path is not None
@@ -93,9 +98,15 @@ def test_a_changed_function_starts_anew(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"model": "nobody", "tasks": TASK}, "back-end nobody cannot be used: unknown to lmms-eval"),
+        (
+            {"model": "nobody", "tasks": TASK},
+            "back-end nobody cannot be used: unknown to lmms-eval",
+        ),
         ({"model": "medtasks_baseline", "tasks": "nothing"}, "task 'nothing' is unknown"),
-        ({"model": "medtasks_baseline", "tasks": TASK, "model_args": "policy=x"}, "policy is 'x', expected one of"),
+        (
+            {"model": "medtasks_baseline", "tasks": TASK, "model_args": "policy=x"},
+            "policy is 'x', expected one of",
+        ),
         ({"model": str.upper, "tasks": TASK, "model_args": "a=b"}, "leave them out for a function"),
     ],
 )
@@ -107,7 +118,9 @@ def test_errors_are_ours_and_never_end_the_process(
     assert said not in capsys.readouterr().err
 
 
-def test_data_that_are_not_prepared_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_that_are_not_prepared_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "empty"))
     with pytest.raises(MedtasksError, match="medtasks prepare mi_cxr"):
         medtasks.evaluate("medtasks_baseline", TASK, output_path=tmp_path)

@@ -16,17 +16,31 @@ from medtasks.catalog.spec import load_specs
 @pytest.mark.slow
 def test_the_plain_command_line_lists_our_tasks(new_python: Any) -> None:
     listing = new_python("-m", "lmms_eval", "--tasks", "list")
-    missing = [name for name in load_specs() if f" - {name}\n" not in listing.stdout.replace("\x1b[0m", "") + "\n"]
+    missing = [
+        name
+        for name in load_specs()
+        if f" - {name}\n" not in listing.stdout.replace("\x1b[0m", "") + "\n"
+    ]
     assert not missing
 
 
 @pytest.mark.slow
-def test_a_folder_in_the_working_directory_takes_no_task_s_place(python: Any, tmp_path: Path) -> None:
+def test_a_folder_in_the_working_directory_takes_no_task_s_place(
+    python: Any, tmp_path: Path
+) -> None:
     (tmp_path / "mi_cxr_tel_single").mkdir()
-    arguments = ("--model", "medtasks_baseline", "--model_args", "policy=oracle", "--tasks", "mi_cxr_tel_single")
+    arguments = (
+        "--model",
+        "medtasks_baseline",
+        "--model_args",
+        "policy=oracle",
+        "--tasks",
+        "mi_cxr_tel_single",
+    )
     done = python("-m", "lmms_eval", *arguments, "--output_path", "out")
     assert (
-        "mi_cxr_tel_single  n=10    accuracy 1.000" in done.stdout.rpartition("|Tasks|")[2].rpartition("|medtasks|")[2]
+        "mi_cxr_tel_single  n=10    accuracy 1.000"
+        in done.stdout.rpartition("|Tasks|")[2].rpartition("|medtasks|")[2]
     )
     assert done.stdout.splitlines()[-1].startswith("  samples, scores and manifest: out/")
     assert done.returncode == 0
@@ -36,7 +50,9 @@ def test_a_clone_in_the_working_directory_is_named_if_it_hides_an_editable_insta
     new_python: Any, tmp_path: Path
 ) -> None:
     (tmp_path / "medtasks").mkdir()
-    done = new_python("-c", "from medtasks.harness import model_manifests; print(model_manifests())")
+    done = new_python(
+        "-c", "from medtasks.harness import model_manifests; print(model_manifests())"
+    )
     assert done.stdout == "[]\n"
     assert f"{tmp_path / 'medtasks'} hides the installed package" in done.stderr
     assert "start in another directory" in done.stderr
@@ -91,6 +107,8 @@ def test_files_parsed_in_c_give_the_harness_s_own_index() -> None:
     from lmms_eval.tasks import TaskManager
 
     index = TaskManager("WARNING").task_index
-    plain = vars(TaskManager.initialize_tasks)["__wrapped__"](TaskManager("WARNING", include_defaults=False))
+    plain = vars(TaskManager.initialize_tasks)["__wrapped__"](
+        TaskManager("WARNING", include_defaults=False)
+    )
     assert {name: index[name] for name in plain} == plain
     assert index.keys() == plain.keys() | harness.task_index().keys()

@@ -26,27 +26,39 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def responses(run: Run) -> list[dict[str, str]]:
     files = sorted((run.folder / "samples").glob("*.jsonl"))
-    lines = [json.loads(line) for path in files for line in path.read_text(encoding="utf-8").splitlines()]
+    lines = [
+        json.loads(line) for path in files for line in path.read_text(encoding="utf-8").splitlines()
+    ]
     return [{"sample_id": line["sample_id"], "response": line["responses"][0]} for line in lines]
 
 
 def test_responses_to_our_prompts_give_the_same_bytes(original: Run, tmp_path: Path) -> None:
     path = tmp_path / "responses.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in reversed(responses(original))), encoding="utf-8")
-    replayed = Run(run_tasks("medtasks_replay", f"path={path},prompts=ours", TASKS, tmp_path / "out"))
+    path.write_text(
+        "".join(json.dumps(row) + "\n" for row in reversed(responses(original))), encoding="utf-8"
+    )
+    replayed = Run(
+        run_tasks("medtasks_replay", f"path={path},prompts=ours", TASKS, tmp_path / "out")
+    )
     assert replayed.files() == original.files()
 
 
 def test_replayed_and_imported_responses_say_the_same(original: Run, tmp_path: Path) -> None:
     task = "mi_cxr_tel"
     path = tmp_path / "responses.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in responses(original)), encoding="utf-8")
-    replayed = scored_run(Run(run_tasks("medtasks_replay", f"path={path}", [task], tmp_path / "out")).folder)
+    path.write_text(
+        "".join(json.dumps(row) + "\n" for row in responses(original)), encoding="utf-8"
+    )
+    replayed = scored_run(
+        Run(run_tasks("medtasks_replay", f"path={path}", [task], tmp_path / "out")).folder
+    )
     score(path, task, model="same", out=tmp_path / "scored")
     imported = scored_run(tmp_path / "scored")
 
     compared = compare_runs(replayed, imported)
-    assert {(line.comparable, line.pair.difference) for line in compared.lines if line.pair} == {("yes*", 0)}
+    assert {(line.comparable, line.pair.difference) for line in compared.lines if line.pair} == {
+        ("yes*", 0)
+    }
     assert replayed.entries[task].signatures == imported.entries[task].signatures
     assert replayed.entries[task].scores == imported.entries[task].scores
     with_prompts = compare_runs(replayed, scored_run(original.folder), task=task)
@@ -70,10 +82,16 @@ def test_responses_that_were_cut_off_are_counted_shown_and_named_with_the_option
     assert sum(facts.get("unknown", 0) for facts in counts.values()) == 1
     said = " ".join(capsys.readouterr().out.split())
     assert f"cut off at the token limit: {2 / len(level2):.0%} of kvasir_vqa_x1_level2" in said
-    assert "warning: answers after the limit of 4096 tokens are lost; raise --gen_kwargs max_new_tokens" in said
+    assert (
+        "warning: answers after the limit of 4096 tokens are lost; raise --gen_kwargs max_new_tokens"
+        in said
+    )
     assert "cut off at the token limit: unknown, the back-end does not say (mi_cxr_tel" in said
 
     again = scored_record(*read_run(run.folder), own=True, whole=True)
     assert again.manifest.tasks["kvasir_vqa_x1_level2"].finish == counts["kvasir_vqa_x1_level2"]
     notes = [*run_notes(again.manifest, {**again.tasks, **again.groups})]
-    assert f"kvasir_vqa_x1_level2: {2 / len(level2):.0%} of the responses were cut off at the token limit" in notes
+    assert (
+        f"kvasir_vqa_x1_level2: {2 / len(level2):.0%} of the responses were cut off at the token limit"
+        in notes
+    )

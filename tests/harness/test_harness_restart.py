@@ -1,4 +1,6 @@
-"""Killed runs go on without asking anything again; over three thousand streaming rounds, memory stays flat."""
+"""Killed runs go on without asking anything again; over three thousand streaming rounds, memory
+stays flat.
+"""
 
 from __future__ import annotations
 
@@ -37,11 +39,19 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         path = root / "media" / "cholec80" / f"v{video}.mp4"
         path.parent.mkdir(parents=True, exist_ok=True)
         grey = np.full((240, 320, 3), 40 + video, dtype=np.uint8)
-        encode_clip(path, [Fraction(number, 2) for number in range(120)], lambda index, _, grey=grey: grey + index % 60)
+        encode_clip(
+            path,
+            [Fraction(number, 2) for number in range(120)],
+            lambda index, _, grey=grey: grey + index % 60,
+        )
     rows = [item(number) for number in range(ITEMS)]
     (root / "records").mkdir()
-    (root / "records" / "cholec80.jsonl").write_text("\n".join(json.dumps(row, indent=1) for row in rows))
-    prepared = prepare_medstream(str(root / "records"), root / "media", root / "data" / "medstreambench")
+    (root / "records" / "cholec80.jsonl").write_text(
+        "\n".join(json.dumps(row, indent=1) for row in rows)
+    )
+    prepared = prepare_medstream(
+        str(root / "records"), root / "media", root / "data" / "medstreambench"
+    )
     assert prepared.manifest.counts.by_kind["rounds"] == ITEMS * ROUNDS
     return root / "data"
 
@@ -74,9 +84,17 @@ def test_kills_at_random_moments_lose_nothing_and_ask_nothing_again(python: Any)
     assert done.stdout.startswith("3 kills, seed 0\n")
 
 
-def test_a_killed_run_goes_on_without_asking_anything_again(python: Any, tmp_path: Path, data: Path) -> None:
+def test_a_killed_run_goes_on_without_asking_anything_again(
+    python: Any, tmp_path: Path, data: Path
+) -> None:
     def run(output: str, log: str, kill_at: int) -> Any:
-        return python(SCRIPTED, str(tmp_path / output), str(tmp_path / log), str(kill_at), MEDTASKS_DATA=str(data))
+        return python(
+            SCRIPTED,
+            str(tmp_path / output),
+            str(tmp_path / log),
+            str(kill_at),
+            MEDTASKS_DATA=str(data),
+        )
 
     killed = run("output", "killed", ITEMS * ROUNDS // 2)
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-2000:]
@@ -94,7 +112,9 @@ def test_a_killed_run_goes_on_without_asking_anything_again(python: Any, tmp_pat
     assert len(asked("killed")) >= ITEMS * ROUNDS // 2
     assert len(counts) == ITEMS * ROUNDS
     assert set(counts.values()) == {1}
-    (restarted,), (unbroken,) = (list((tmp_path / name).rglob("*_medtasks")) for name in ("output", "whole"))
+    (restarted,), (unbroken,) = (
+        list((tmp_path / name).rglob("*_medtasks")) for name in ("output", "whole")
+    )
     assert Run(restarted).files() == Run(unbroken).files()
     assert Run(restarted).scores["medstreambench_future_streaming"]["items"] == ITEMS
 
@@ -106,14 +126,21 @@ def test_a_killed_run_goes_on_without_asking_anything_again(python: Any, tmp_pat
 
 
 def processes(forks: Forks, folders: Sequence[Path], *arguments: str) -> list[int]:
-    """Exit codes of two processes that run `scripted_run.py`, each in its folder, with what torchrun tells them."""
+    """Exit codes of two processes that run `scripted_run.py`, each in its folder, with what
+    torchrun tells them.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
 
     def code(rank: int) -> int:
         folder = folders[rank]
-        own = {"RANK": str(rank), "LOCAL_RANK": "0", "WORLD_SIZE": "2", "MEDTASKS_CACHE": str(folder / "cache")}
+        own = {
+            "RANK": str(rank),
+            "LOCAL_RANK": "0",
+            "WORLD_SIZE": "2",
+            "MEDTASKS_CACHE": str(folder / "cache"),
+        }
         folder.mkdir(exist_ok=True)
         environment = {**os.environ, **where, **own, "ACCELERATE_USE_CPU": "true"}
         printed = folder / f"rank{rank}"
@@ -141,7 +168,9 @@ def test_processes_that_die_cost_no_reply(forks: Forks, tmp_path: Path) -> None:
     assert Run(folder).manifest["tasks"]["kvasir_vqa_x1_level1"]["answered"] == len(every)
 
 
-def test_nodes_without_a_shared_file_system_that_die_cost_no_reply(forks: Forks, tmp_path: Path) -> None:
+def test_nodes_without_a_shared_file_system_that_die_cost_no_reply(
+    forks: Forks, tmp_path: Path
+) -> None:
     log = tmp_path / "asked"
     nodes = [tmp_path / "node0", tmp_path / "node1"]
     assert processes(forks, nodes, "output", str(log), "kill") == DIED
@@ -152,7 +181,9 @@ def test_nodes_without_a_shared_file_system_that_die_cost_no_reply(forks: Forks,
     assert Run(whole).manifest["tasks"]["kvasir_vqa_x1_level1"]["answered"] == len(every)
     assert not list(nodes[1].rglob("*_medtasks"))
     assert processes(forks, nodes, "output", str(log), "live") == [0, 0]
-    assert asked(log) == sorted(every * 2)  # the second node's replies of the finished run are not used again
+    assert asked(log) == sorted(
+        every * 2
+    )  # the second node's replies of the finished run are not used again
     again = max(nodes[0].rglob("*_medtasks"))
     assert again != whole
     assert Run(again).files() == Run(whole).files()

@@ -1,4 +1,6 @@
-"""What a run leaves: complete sample lines, a manifest, scores that agree with the reference libraries."""
+"""What a run leaves: complete sample lines, a manifest, scores that agree with the reference
+libraries.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def test_a_sample_line_is_complete(run: Run) -> None:
         "status", "failed", "limits", "scores", "statistics", "pending", "repeats", "verdicts", "judged", "document",
     }  # fmt: skip
     document = line["document"]
-    assert line["prompt"] == render("mi_cxr/mcq.j2", question=document["question"], choices=document["choices"])
+    assert line["prompt"] == render(
+        "mi_cxr/mcq.j2", question=document["question"], choices=document["choices"]
+    )
     assert len(line["media"]) == 5
 
 
@@ -40,24 +44,40 @@ def test_the_manifest_says_what_is_needed_to_repeat_the_run(run: Run) -> None:
     assert manifest["data"]["kvasir_vqa_x1"]["mini"] is True
     assert manifest["versions"]["lmms-eval"].startswith("0.7.")
     assert manifest["settings"]["random_seed"] == 0
-    assert manifest["groups"]["mi_cxr_tel"] == ["mi_cxr_tel_single", "mi_cxr_tel_multiple", "mi_cxr_tel_ordered"]
+    assert manifest["groups"]["mi_cxr_tel"] == [
+        "mi_cxr_tel_single",
+        "mi_cxr_tel_multiple",
+        "mi_cxr_tel_ordered",
+    ]
 
 
 def test_nothing_in_the_folder_names_a_path_of_this_machine(run: Run) -> None:
     home = str(Path.home())
-    for name, data in {**run.files(), "manifest.json": (run.folder / "manifest.json").read_bytes()}.items():
+    for name, data in {
+        **run.files(),
+        "manifest.json": (run.folder / "manifest.json").read_bytes(),
+    }.items():
         assert home.encode() not in data, name
         assert str(run.folder.parent).encode() not in data, name
 
 
 @pytest.mark.parametrize(
     ("metric", "library", "unit"),
-    [("bleu", sacrebleu.BLEU(smooth_method="none"), 100), ("chrf++", sacrebleu.CHRF(word_order=2), 1)],
+    [
+        ("bleu", sacrebleu.BLEU(smooth_method="none"), 100),
+        ("chrf++", sacrebleu.CHRF(word_order=2), 1),
+    ],
 )
-def test_a_pooled_score_is_the_corpus_score_of_all_rows(run: Run, metric: str, library: Any, unit: int) -> None:
+def test_a_pooled_score_is_the_corpus_score_of_all_rows(
+    run: Run, metric: str, library: Any, unit: int
+) -> None:
     lines = [line for level in (1, 2, 3) for line in run.samples(f"kvasir_vqa_x1_level{level}")]
-    expected = library.corpus_score([line["filtered"] for line in lines], [[line["target"] for line in lines]]).score
-    assert run.scores["kvasir_vqa_x1"]["metrics"][metric]["value"] == pytest.approx(expected / unit, abs=1e-9)
+    expected = library.corpus_score(
+        [line["filtered"] for line in lines], [[line["target"] for line in lines]]
+    ).score
+    assert run.scores["kvasir_vqa_x1"]["metrics"][metric]["value"] == pytest.approx(
+        expected / unit, abs=1e-9
+    )
 
 
 def test_a_missing_wordnet_is_said_and_not_scored(

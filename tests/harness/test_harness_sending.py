@@ -1,4 +1,6 @@
-"""Batches that fail: halved until what cannot be answered is alone, and nothing of them held in memory meanwhile."""
+"""Batches that fail: halved until what cannot be answered is alone, and nothing of them held in
+memory meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def test_the_one_bad_request_fails_alone_and_a_failed_batch_holds_no_memory() ->
     replies = [pair for part in isolated([slots], answer) for pair in part]
 
     assert [slot for slot, _ in replies] == slots
-    assert [reply.failed for _, reply in replies] == [None] * 5 + ["RuntimeError: CUDA out of memory"] + [None] * 2
+    assert [reply.failed for _, reply in replies] == [None] * 5 + [
+        "RuntimeError: CUDA out of memory"
+    ] + [None] * 2
     assert [reply.text for _, reply in replies[:3]] == ["answer 0", "answer 1", "answer 2"]
     assert len(alive) == 7
     assert not any(alive)
@@ -69,7 +73,12 @@ def test_each_reply_is_stored_with_its_share_of_the_time(tmp_path: Path) -> None
 
     answered = Requests(AnswerStore(tmp_path / "answers"), lambda: (None, 77), {"task"}, False)
     given = [
-        Instance("generate_until", (f"prompt {number}",), 0, {"task": "task", "doc_id": number, "repeats": 1})
+        Instance(
+            "generate_until",
+            (f"prompt {number}",),
+            0,
+            {"task": "task", "doc_id": number, "repeats": 1},
+        )
         for number in range(5)
     ]
     answered.execute(SimpleNamespace(stream=stream, describe=dict), "generate_until", given)
@@ -81,7 +90,9 @@ def test_each_reply_is_stored_with_its_share_of_the_time(tmp_path: Path) -> None
     timed = [work for work in works.values() if work is not None]
     assert [work.start for work in timed[1:]] == [work.end for work in timed[:-1]]
     assert timed[0].start >= 0
-    assert all(abs(work.seconds - (work.end - work.start)) < 1e-5 for work in timed)  # each is alone in its interval
+    assert all(
+        abs(work.seconds - (work.end - work.start)) < 1e-5 for work in timed
+    )  # each is alone in its interval
     assert {work.rss for work in timed} == {77}
 
 
@@ -105,5 +116,8 @@ def test_a_failure_replaces_no_response_and_a_line_cut_off_is_no_answer(tmp_path
 def test_the_same_command_is_run_by_one_process_at_a_time(tmp_path: Path) -> None:
     with (tmp_path / ".rank0.lock").open("ab") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(UsageError, match="rank0: is being filled with replies to the same command by another proc"):
+        with pytest.raises(
+            UsageError,
+            match="rank0: is being filled with replies to the same command by another proc",
+        ):
             AnswerStore(tmp_path)

@@ -1,4 +1,6 @@
-"""Stage-wise probing: the same two prompts on every back-end, options withheld first, images withheld then."""
+"""Stage-wise probing: the same two prompts on every back-end, options withheld first, images
+withheld then.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ TASKS = leaf_tasks("mi_cxr_stagewise")
 
 
 @pytest.mark.slow
-def test_the_batch_size_changes_no_byte_and_the_log_holds_what_both_stages_said(tmp_path: Path) -> None:
+def test_the_batch_size_changes_no_byte_and_the_log_holds_what_both_stages_said(
+    tmp_path: Path,
+) -> None:
     batched = vlm(["mi_cxr_stagewise"], tmp_path / "batched", tokens=12, batch_size=4)
     single = vlm(["mi_cxr_stagewise"], tmp_path / "single", tokens=12)
     assert single.files() == batched.files()
@@ -49,7 +53,9 @@ def test_stage_1_sees_the_question_without_its_options() -> None:
         assert not [option for option in document["choices"].values() if option in text["text"]]
 
 
-def test_a_first_stage_cannot_show_the_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_stage_cannot_show_the_options(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "early.j2").write_text("{{ question }} {{ choices }}")
     monkeypatch.setenv("MEDTASKS_TEMPLATES", str(tmp_path))
     document, settings = next(every_document())
@@ -69,13 +75,22 @@ def test_a_chat_back_end_is_given_just_that_and_the_log_holds_both_answers(tmp_p
     run = evaluate(backend, ["mi_cxr_stagewise_icr"], tmp_path)
     count = len(task_documents("mi_cxr_stagewise_icr"))
     contents = [turns[0]["content"] for turns in backend.turns]
-    seen = [(sum(part["type"] == "image" for part in content), content[-1]["text"]) for content in contents]
+    seen = [
+        (sum(part["type"] == "image" for part in content), content[-1]["text"])
+        for content in contents
+    ]
     firsts, seconds = seen[:count], seen[count:]
     assert len(seconds) == count
     assert {images for images, _ in firsts} == {5}
     assert {images for images, _ in seconds} == {0}
     assert all("Options:" not in text for _, text in firsts)
-    assert all(f"notes {number}\n" in text and "Options:" in text for number, (_, text) in enumerate(seconds))
+    assert all(
+        f"notes {number}\n" in text and "Options:" in text
+        for number, (_, text) in enumerate(seconds)
+    )
     stages = [json.loads(line["responses"][0]) for line in run.samples("mi_cxr_stagewise_icr")]
-    notes = [{"stage1": f"notes {number}", "stage2": f"notes {count + number}"} for number in range(count)]
+    notes = [
+        {"stage1": f"notes {number}", "stage2": f"notes {count + number}"}
+        for number in range(count)
+    ]
     assert sorted(map(str, stages)) == sorted(map(str, notes))

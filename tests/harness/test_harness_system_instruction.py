@@ -1,4 +1,6 @@
-"""``--system_instruction`` reaches the model as a system turn, and the run says only what was sent."""
+"""``--system_instruction`` reaches the model as a system turn, and the run says only what was
+sent.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ def test_it_is_part_of_protocol_hash_and_signature_also_when_scored_again(tmp_pa
     assert len({protocol(run) for run in runs}) == 3
     again = [scored_record(*read_run(run.folder), own=True) for run in runs]
     assert {record.verification[TASK].outcome for record in again} == {"verified"}
-    assert [record.manifest.tasks[TASK].protocol_hash for record in again] == [protocol(run) for run in runs]
+    assert [record.manifest.tasks[TASK].protocol_hash for record in again] == [
+        protocol(run) for run in runs
+    ]
     assert len({record.signatures[TASK]["accuracy"] for record in again}) == 3
 
 
@@ -63,7 +67,9 @@ def test_every_round_of_a_task_begins_with_it(tmp_path: Path) -> None:
     evaluate(backend, [STAGEWISE], tmp_path, system_instruction=INSTRUCTION)
     assert first_turns(backend) == {("system", INSTRUCTION)}
     assert {sum(turn["role"] == "system" for turn in turns) for turns in backend.turns} == {1}
-    assert len({len(turns[1]["content"]) for turns in backend.turns}) == 2  # with images, and without
+    assert (
+        len({len(turns[1]["content"]) for turns in backend.turns}) == 2
+    )  # with images, and without
 
 
 @pytest.mark.slow
@@ -71,7 +77,10 @@ def test_our_back_end_answers_with_it_as_with_its_own_system_prompt(tmp_path: Pa
     instructed = evaluate(ours(), [TASK], tmp_path / "option", system_instruction=INSTRUCTION)
     prompted = evaluate(ours(system_prompt=INSTRUCTION), [TASK], tmp_path / "prompt")
     plain = evaluate(ours(), [TASK], tmp_path / "plain")
-    responses = [[sample["responses"] for sample in run.samples(TASK)] for run in (instructed, prompted, plain)]
+    responses = [
+        [sample["responses"] for sample in run.samples(TASK)]
+        for run in (instructed, prompted, plain)
+    ]
     assert responses[0] == responses[1] != responses[2]
 
 
@@ -103,7 +112,10 @@ def templated(template: Templated) -> Backend:
 def test_where_it_cannot_be_sent_alone_the_run_is_refused(
     backend: Backend, task: str, reason: str, tmp_path: Path
 ) -> None:
-    with errors_raised(), pytest.raises(UsageError, match="--system_instruction cannot be sent: ") as raised:
+    with (
+        errors_raised(),
+        pytest.raises(UsageError, match="--system_instruction cannot be sent: ") as raised,
+    ):
         evaluate(backend, [task], tmp_path, system_instruction=INSTRUCTION)
     assert reason in str(raised.value)
     assert not backend.turns
@@ -115,7 +127,9 @@ def test_a_template_with_system_turns_takes_it(tmp_path: Path) -> None:
     assert first_turns(backend) == {("system", INSTRUCTION)}
 
 
-def test_back_ends_of_ours_refuse_it_without_a_model_or_with_another_system_prompt(tmp_path: Path) -> None:
+def test_back_ends_of_ours_refuse_it_without_a_model_or_with_another_system_prompt(
+    tmp_path: Path,
+) -> None:
     oracle = MedtasksBaseline.create_from_arg_string("policy=oracle")
     refused = {
         "baseline asks no model": oracle,

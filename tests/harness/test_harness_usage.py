@@ -34,9 +34,18 @@ def test_what_a_foreign_back_end_counts_is_in_the_manifest(tmp_path: Path) -> No
     sizes = {task: len(task_documents(task)) for task in (TASK, OTHER)}
     assert {task: one["samples"] for task, one in found["tasks"].items()} == sizes
     assert found["output_tokens"] == 3 * sum(sizes.values())
-    assert found["samples_per_second"] == pytest.approx(found["samples"] / found["seconds"], rel=0.01, abs=0.001)
+    assert found["samples_per_second"] == pytest.approx(
+        found["samples"] / found["seconds"], rel=0.01, abs=0.001
+    )
     assert 0 < found["time_to_first_answer"] <= found["seconds"]
-    unknown = {"prompt_tokens", "vision_tokens", "reused_tokens", "media_share", "peak_rss", "peak_device_memory"}
+    unknown = {
+        "prompt_tokens",
+        "vision_tokens",
+        "reused_tokens",
+        "media_share",
+        "peak_rss",
+        "peak_device_memory",
+    }
     assert not unknown & found.keys()
 
 
@@ -54,7 +63,9 @@ def test_a_resumed_run_has_the_usage_of_all_its_parts(tmp_path: Path) -> None:
 
     whole = usage(evaluate(Backend(counted), [TASK], tmp_path))
     assert (whole["samples"], whole["output_tokens"]) == (count, 3 * count)
-    assert whole["seconds"] > sum(one.reply.work.seconds for one in before if one.reply.work) - 0.001
+    assert (
+        whole["seconds"] > sum(one.reply.work.seconds for one in before if one.reply.work) - 0.001
+    )
     assert whole["time_to_first_answer"] <= part["time_to_first_answer"]
 
 
@@ -75,7 +86,9 @@ evaluate(backend, [TASK], Path(sys.argv[2]))
 """
 
 
-def test_a_run_resumed_after_a_kill_has_the_usage_of_both_parts(python: Any, tmp_path: Path) -> None:
+def test_a_run_resumed_after_a_kill_has_the_usage_of_both_parts(
+    python: Any, tmp_path: Path
+) -> None:
     """Without the request that was being answered: nothing of it is known."""
     before, count = 3, len(task_documents(TASK))
     killed = python("-c", _KILLED, str(Path(__file__).parent), str(tmp_path), str(before))

@@ -1,4 +1,6 @@
-"""MI-CXR's prompting variants, repeated sampling and report generation, through the real harness."""
+"""MI-CXR's prompting variants, repeated sampling and report generation, through the real
+harness.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ ONE_SHOT = [*leaf_tasks("mi_cxr_1shot"), "mi_cxr_icr_variant_1shot"]
 
 @pytest.mark.parametrize("task", ONE_SHOT)
 def test_an_example_is_of_another_patient_and_the_same_type(task: str) -> None:
-    direct = {document["sample_id"]: document for document in task_documents(task.removesuffix("_1shot"))}
+    direct = {
+        document["sample_id"]: document for document in task_documents(task.removesuffix("_1shot"))
+    }
     for document in task_documents(task):
         own, example = direct[document["sample_id"]], document["demonstration"]
         other = direct[document["demonstration_id"]]
@@ -36,15 +40,21 @@ def test_an_example_is_of_another_patient_and_the_same_type(task: str) -> None:
 
 
 def test_an_example_does_not_depend_on_the_other_rows() -> None:
-    documents = [document for task in ONE_SHOT for document in task_documents(task.removesuffix("_1shot"))]
+    documents = [
+        document for task in ONE_SHOT for document in task_documents(task.removesuffix("_1shot"))
+    ]
     chosen = {one["sample_id"]: one["demonstration_id"] for one in with_demonstrations(documents)}
-    again = {one["sample_id"]: one["demonstration_id"] for one in with_demonstrations(documents[::-1])}
+    again = {
+        one["sample_id"]: one["demonstration_id"] for one in with_demonstrations(documents[::-1])
+    }
     assert chosen == again
 
 
 def test_a_type_with_one_patient_has_no_example_and_says_so() -> None:
     documents = [
-        one for one in task_documents("mi_cxr_icr") if one["cluster"] == task_documents("mi_cxr_icr")[0]["cluster"]
+        one
+        for one in task_documents("mi_cxr_icr")
+        if one["cluster"] == task_documents("mi_cxr_icr")[0]["cluster"]
     ]
     with pytest.raises(DataError, match="no other patient has a question of type icr_multi_abn"):
         with_demonstrations(documents)
@@ -54,8 +64,14 @@ def test_a_type_with_one_patient_has_no_example_and_says_so() -> None:
 def test_every_question_is_sampled_three_times_with_seeds_of_its_own(tmp_path: Path) -> None:
     task = "mi_cxr_icr_sampled"
     settings: list[dict[str, Any]] = [{"batch_size": 4}, {}, {"seed": 1}]
-    lines, again, other = (vlm([task], tmp_path / str(given), **given).samples(task) for given in settings)
-    assert {len(line["responses"]) for line in lines} == {len(line["repeats"]) for line in lines} == {3}
+    lines, again, other = (
+        vlm([task], tmp_path / str(given), **given).samples(task) for given in settings
+    )
+    assert (
+        {len(line["responses"]) for line in lines}
+        == {len(line["repeats"]) for line in lines}
+        == {3}
+    )
     assert all(len(set(line["responses"])) > 1 for line in lines)
     assert [line["responses"] for line in again] == [line["responses"] for line in lines]
     assert [line["responses"] for line in other] != [line["responses"] for line in lines]
@@ -69,7 +85,9 @@ def test_streams_are_not_repeated(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.slow
-def test_reports_are_scored_against_the_right_option_and_null_rows_are_counted(tmp_path: Path) -> None:
+def test_reports_are_scored_against_the_right_option_and_null_rows_are_counted(
+    tmp_path: Path,
+) -> None:
     rows = [document for task in leaf_tasks("mi_cxr_gts") for document in task_documents(task)]
     without = [document for document in rows if document["target"] == "E"]
     reports = task_documents("mi_cxr_report")
@@ -89,23 +107,34 @@ def test_reports_are_scored_against_the_right_option_and_null_rows_are_counted(t
 def test_cider_weighs_by_all_references_of_the_task_however_few_are_run(tmp_path: Path) -> None:
     references = [document["target"] for document in task_documents("mi_cxr_report")]
     corpus = CiderCorpus(references)
-    run = Run(harness.run_tasks("medtasks_baseline", "policy=uniform,seed=3", ["mi_cxr_report"], tmp_path, limit=3))
+    run = Run(
+        harness.run_tasks(
+            "medtasks_baseline", "policy=uniform,seed=3", ["mi_cxr_report"], tmp_path, limit=3
+        )
+    )
     lines = run.samples("mi_cxr_report")
     expected = [corpus.score(line["filtered"], line["target"]) for line in lines]
 
     assert [line["scores"]["cider"] for line in lines] == pytest.approx(expected)
-    assert run.scores["mi_cxr_report"]["metrics"]["cider"]["value"] == pytest.approx(math.fsum(expected) / 3)
+    assert run.scores["mi_cxr_report"]["metrics"]["cider"]["value"] == pytest.approx(
+        math.fsum(expected) / 3
+    )
 
 
 PROMPTS = "mi_cxr_icr_prompts"
 
 
 def test_the_harness_alone_asks_with_every_template() -> None:
-    """`--include_path` without our entry point: nothing but the task file tells the harness what to ask."""
+    """`--include_path` without our entry point: nothing but the task file tells the harness what to
+    ask.
+    """
     config = load_yaml_config(yaml_path=str(load_spec(PROMPTS).path), mode="full")
     documents = config["process_docs"](None)
     assert documents["sample_id"] == [one["sample_id"] for one in task_documents(PROMPTS)]
-    texts = [config["doc_to_text"](one, config["lmms_eval_specific_kwargs"]) for one in documents.select(range(4))]
+    texts = [
+        config["doc_to_text"](one, config["lmms_eval_specific_kwargs"])
+        for one in documents.select(range(4))
+    ]
     assert len(set(texts)) == 4
 
 
@@ -115,8 +144,12 @@ def test_no_other_group_has_such_tasks(end: str) -> None:
         assert name.endswith(end) or not [one for one in spec.members if one.endswith(end)]
 
 
-def test_a_policy_that_is_right_under_one_prompt_is_scored_and_its_prompts_are_kept(tmp_path: Path) -> None:
-    answer = Backend(lambda document: document["target"] if document["prompt"] == 2 else "I cannot tell.")
+def test_a_policy_that_is_right_under_one_prompt_is_scored_and_its_prompts_are_kept(
+    tmp_path: Path,
+) -> None:
+    answer = Backend(
+        lambda document: document["target"] if document["prompt"] == 2 else "I cannot tell."
+    )
     run = evaluate(answer, [PROMPTS], tmp_path)
     metrics = {name: score["value"] for name, score in run.scores[PROMPTS]["metrics"].items()}
     assert metrics == {

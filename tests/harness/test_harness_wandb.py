@@ -1,4 +1,6 @@
-"""Scores with intervals and coverage, and samples as far as the terms allow, arrive in Weights & Biases."""
+"""Scores with intervals and coverage, and samples as far as the terms allow, arrive in Weights &
+Biases.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,11 @@ def test_a_score_has_its_interval_and_coverage(tmp_path: Path) -> None:
     score = run.tasks[TASK].metrics["accuracy"]
     assert score.interval is not None
     (row,) = [one for one in rows_of(score_table(run)) if one["metric"] == "accuracy"]
-    assert (row["task"], row["value"], (row["low"], row["high"])) == (TASK, score.value, score.interval)
+    assert (row["task"], row["value"], (row["low"], row["high"])) == (
+        TASK,
+        score.value,
+        score.interval,
+    )
     assert (row["items"], row["coverage"]) == (score.samples, 1)
     low, high = score.interval
     values = {"accuracy_low": low, "accuracy_high": high, "accuracy_coverage": 1}
@@ -76,7 +82,11 @@ def test_text_and_pictures_are_shown_where_the_terms_allow(tmp_path: Path) -> No
     samples = {sample.sample_id: sample for sample in run.samples[TASK]}
     for row in rows_of(sample_table(run.samples[TASK], "text")):
         sample = samples[row["sample"]]
-        assert (row["prompt"], row["reference"], row["extracted"]) == (sample.prompt, sample.target, sample.filtered)
+        assert (row["prompt"], row["reference"], row["extracted"]) == (
+            sample.prompt,
+            sample.target,
+            sample.filtered,
+        )
         assert row["responses"] == sample.responses[0]
         assert not [value for value in row.values() if isinstance(value, Image.Image)]
     for row in rows_of(sample_table(run.samples[TASK], "media")):
@@ -87,7 +97,9 @@ def test_text_and_pictures_are_shown_where_the_terms_allow(tmp_path: Path) -> No
 def test_of_a_stream_the_first_frames_are_shown(tmp_path: Path) -> None:
     run = record(STREAM, tmp_path)
     table = sample_table(run.samples[STREAM], "media")
-    assert [name for name in table.names if name.startswith("picture")] == [f"picture {n}" for n in range(1, 5)]
+    assert [name for name in table.names if name.startswith("picture")] == [
+        f"picture {n}" for n in range(1, 5)
+    ]
     assert all(len(row) == len(table.names) for row in table.rows)
 
 
@@ -102,7 +114,9 @@ def tables_in(folder: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 @pytest.mark.slow
-def test_a_command_logs_the_tables_of_all_its_tasks(python: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_command_logs_the_tables_of_all_its_tasks(
+    python: Callable[..., Any], tmp_path: Path
+) -> None:
     (tmp_path / "rows.json").write_text(json.dumps({"question": "1 + 1 =", "target": "2"}))
     (tmp_path / "other.yaml").write_text(OTHER.replace("FILE", str(tmp_path / "rows.json")))
     ended = lmms_eval(
@@ -118,9 +132,16 @@ def test_a_command_logs_the_tables_of_all_its_tasks(python: Callable[..., Any], 
     tables = tables_in(tmp_path / "wandb")
     (score,) = tables["medtasks_scores"]
     low, high = ended.run.scores[TASK]["metrics"]["accuracy"]["interval"]
-    assert (score["task"], score["metric"], score["low"], score["high"]) == (TASK, "accuracy", low, high)
+    assert (score["task"], score["metric"], score["low"], score["high"]) == (
+        TASK,
+        "accuracy",
+        low,
+        high,
+    )
     logged = tables[f"{TASK}_eval_results"]
     asked = {sample["sample_id"]: sample for sample in ended.run.samples(TASK)}
-    assert {row["sample"]: row["prompt"] for row in logged} == {name: one["prompt"] for name, one in asked.items()}
+    assert {row["sample"]: row["prompt"] for row in logged} == {
+        name: one["prompt"] for name, one in asked.items()
+    }
     (other,) = tables["arithmetic_of_others_eval_results"]
     assert other["labels"] == "2"

@@ -21,20 +21,26 @@ from medtasks.catalog.spec import leaf_tasks
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[list[float], list[int]]]:
-    """By sample id: the times that messages state, and the times (ms) that the pictures themselves show."""
+    """By sample id: the times that messages state, and the times (ms) that the pictures themselves
+    show.
+    """
     backend = Backend(lambda _: "unanswerable")
     evaluate(backend, ["medstreambench"], tmp_path_factory.mktemp("windows"))
     seen = {}
     for (_, sample_id), (turn,) in zip(backend.asked, backend.turns, strict=True):
         parts = [part for part in turn["content"] if part["type"] == "image"]
-        codes = [code for part in parts if (code := read_time_code(np.asarray(part["url"]))) is not None]
+        codes = [
+            code for part in parts if (code := read_time_code(np.asarray(part["url"]))) is not None
+        ]
         assert len(codes) == len(parts)
         seen[sample_id] = [part["time"] for part in parts if "time" in part], codes
     assert len(seen) == len(backend.asked) == 49 + 30
     return seen
 
 
-def test_no_back_end_sees_a_frame_from_after_the_window(recorded: dict[str, tuple[list[float], list[int]]]) -> None:
+def test_no_back_end_sees_a_frame_from_after_the_window(
+    recorded: dict[str, tuple[list[float], list[int]]],
+) -> None:
     for document in (one for task in leaf_tasks("medstreambench") for one in task_documents(task)):
         stated, codes = recorded[document["sample_id"]]
         if document["medium"] == "video":
@@ -46,14 +52,24 @@ def test_no_back_end_sees_a_frame_from_after_the_window(recorded: dict[str, tupl
 
 @pytest.mark.slow
 def test_partly_missing_media_cost_coverage_and_no_score(
-    medtasks: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    medtasks: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     source = tmp_path / "source"
     write_mini("medstreambench", source)
     for path in (source / "media" / "Stream_Bench" / "cholec80").rglob("*.mp4"):
         path.unlink()
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "data"))
-    prepare = ("prepare", "medstreambench", "--source", str(source / "records"), "--media", str(source / "media"))
+    prepare = (
+        "prepare",
+        "medstreambench",
+        "--source",
+        str(source / "records"),
+        "--media",
+        str(source / "media"),
+    )
     done = medtasks(*prepare)
     assert done.returncode == 0, done.stderr
     assert "coverage cholec80: 0 of 13 records (0%)" in done.stdout
@@ -75,7 +91,9 @@ def test_a_picture_that_vanished_and_a_task_without_rows_are_one_sentence_and_ex
 ) -> None:
     source = tmp_path / "source"
     write_mini("mi_cxr", source)
-    prepare_mi_cxr([source / "micxr_test.jsonl"], source, tmp_path / "data" / "mi_cxr")  # without the variant's file
+    prepare_mi_cxr(
+        [source / "micxr_test.jsonl"], source, tmp_path / "data" / "mi_cxr"
+    )  # without the variant's file
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "data"))
     gone = source / task_documents("mi_cxr_tel_single")[0]["media"][0]
     gone.unlink()

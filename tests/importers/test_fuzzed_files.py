@@ -1,4 +1,6 @@
-"""Damaged files of predictions: each is scored with every prediction accounted for, or refused in one sentence."""
+"""Damaged files of predictions: each is scored with every prediction accounted for, or refused in
+one sentence.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,14 @@ TOKENS = (
 
 
 def rows() -> list[dict[str, Any]]:
-    answers = ["B", "A. It grows.", "<think>C?</think>D", "", "I cannot tell.", "Final answer: **E**"]
+    answers = [
+        "B",
+        "A. It grows.",
+        "<think>C?</think>D",
+        "",
+        "I cannot tell.",
+        "Final answer: **E**",
+    ]
     documents = task_documents(TASK)
     return [
         {"sample_id": one["sample_id"], "response": answer, "task": TASK, "finish_reason": "stop"}
@@ -56,9 +65,25 @@ def inspect_samples() -> list[dict[str, Any]]:
     samples = []
     for row in rows():
         message = {"role": "assistant", "content": [{"type": "text", "text": row["response"]}]}
-        output = {"choices": [{"message": message, "stop_reason": "max_tokens"}], "usage": {"output_tokens": 3}}
-        common = {"input": [{"role": "user", "content": "Which?"}], "target": ["A"], "error": None, "limit": None}
-        samples.append({"id": row["sample_id"], "epoch": 1, **common, "output": output, "metadata": {"task": TASK}})
+        output = {
+            "choices": [{"message": message, "stop_reason": "max_tokens"}],
+            "usage": {"output_tokens": 3},
+        }
+        common = {
+            "input": [{"role": "user", "content": "Which?"}],
+            "target": ["A"],
+            "error": None,
+            "limit": None,
+        }
+        samples.append(
+            {
+                "id": row["sample_id"],
+                "epoch": 1,
+                **common,
+                "output": output,
+                "metadata": {"task": TASK},
+            }
+        )
     return samples
 
 
@@ -67,7 +92,13 @@ def swift_rows() -> list[dict[str, Any]]:
     for one in task_documents(BY_PICTURE)[:3]:
         asked = {"role": "user", "content": f"<image>{one['question']}"}
         messages = [asked, {"role": "assistant", "content": "A polyp."}]
-        found.append({"images": [{"path": f"{one['img_id']}.jpg"}], "messages": messages, "response": "Two polyps."})
+        found.append(
+            {
+                "images": [{"path": f"{one['img_id']}.jpg"}],
+                "messages": messages,
+                "response": "Two polyps.",
+            }
+        )
     return found
 
 
@@ -108,12 +139,17 @@ def openpyxl_bytes() -> bytes:
 
 
 def written_bytes(folder: Path) -> bytes:
-    cells = [[text("sample_id"), text("prediction")], *([text(row["sample_id"]), formula("> B")] for row in rows())]
+    cells = [
+        [text("sample_id"), text("prediction")],
+        *([text(row["sample_id"]), formula("> B")] for row in rows()),
+    ]
     return write_workbook(folder / "seed", cells).read_bytes()
 
 
 def archive_bytes() -> bytes:
-    return zipped({f"samples/{one['id']}_epoch_1.json": json.dumps(one).encode() for one in inspect_samples()})
+    return zipped(
+        {f"samples/{one['id']}_epoch_1.json": json.dumps(one).encode() for one in inspect_samples()}
+    )
 
 
 def zipped(members: Mapping[str, bytes]) -> bytes:
@@ -191,7 +227,13 @@ def damaged_within(data: bytes, chance: random.Random) -> bytes:
 
 def places_in(value: Any) -> Iterator[tuple[Any, Any]]:
     """Every list or object within ``value`` with each of its keys."""
-    keys = value.keys() if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    keys = (
+        value.keys()
+        if isinstance(value, dict)
+        else range(len(value))
+        if isinstance(value, list)
+        else ()
+    )
     for key in list(keys):
         yield value, key
         yield from places_in(value[key])
@@ -224,7 +266,9 @@ def refusal(path: Path) -> str | None:
 
 
 def score_or_refuse(path: Path, data: bytes) -> int | None:
-    """How many predictions were read and accounted for; None if the file was refused in one sentence."""
+    """How many predictions were read and accounted for; None if the file was refused in one
+    sentence.
+    """
     path.write_bytes(data)
     sentence = refusal(path)
     if sentence is not None:
@@ -235,7 +279,9 @@ def score_or_refuse(path: Path, data: bytes) -> int | None:
     documents, predictions = task_documents(task), read_predictions(path, layout, {})
     joined = join(predictions, documents, (task,))
     used = sum(map(len, joined.answered.values()))
-    assert used + len(joined.unmatched) + len(joined.strange) + len(joined.of_other_tasks) == len(predictions)
+    assert used + len(joined.unmatched) + len(joined.strange) + len(joined.of_other_tasks) == len(
+        predictions
+    )
     facts = score_predictions(PredictionFile(path, layout, task)).manifest.tasks[task]
     assert facts.attempted == len(joined.answered) == len(documents) - len(joined.missing)
     return len(predictions)
@@ -252,7 +298,9 @@ def fuzz_bytes(folder: Path, name: str, rounds: range) -> None:
     for number in rounds:
         score_or_refuse(folder / name, damaged(seed, random.Random(f"{name} {number}")))
         if name in ARCHIVES:
-            score_or_refuse(folder / name, damaged_within(seed, random.Random(f"within {name} {number}")))
+            score_or_refuse(
+                folder / name, damaged_within(seed, random.Random(f"within {name} {number}"))
+            )
 
 
 def fuzz_objects(folder: Path, name: str, rounds: range) -> None:
@@ -288,5 +336,7 @@ def test_odd_values_are_scored_or_refused(name: str, tmp_path: Path) -> None:
 def test_odd_values_in_a_log_of_inspect_are_scored_or_refused(tmp_path: Path) -> None:
     for number in range(ROUNDS):
         samples = with_odd_values(inspect_samples(), random.Random(number))
-        found = score_or_refuse(tmp_path / "log.json", json.dumps({"eval": {}, "samples": samples}).encode())
+        found = score_or_refuse(
+            tmp_path / "log.json", json.dumps({"eval": {}, "samples": samples}).encode()
+        )
         assert found in (None, len(samples))

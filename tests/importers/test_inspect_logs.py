@@ -1,4 +1,6 @@
-"""Inspect's logs: a sample without text costs nothing but itself, and how a response ended is read."""
+"""Inspect's logs: a sample without text costs nothing but itself, and how a response ended is
+read.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,17 @@ TASK = "mi_cxr_icr"
 REASONING = [{"type": "reasoning", "reasoning": "Is it B?"}]
 
 
-def sample(sample_id: str = "s", content: object = "B", stop_reason: str = "stop", **changes: Any) -> dict[str, Any]:
+def sample(
+    sample_id: str = "s", content: object = "B", stop_reason: str = "stop", **changes: Any
+) -> dict[str, Any]:
     choice = {"message": {"role": "assistant", "content": content}, "stop_reason": stop_reason}
-    return {"id": sample_id, "epoch": 1, "input": "Which?", "output": {"model": "m", "choices": [choice]}, **changes}
+    return {
+        "id": sample_id,
+        "epoch": 1,
+        "input": "Which?",
+        "output": {"model": "m", "choices": [choice]},
+        **changes,
+    }
 
 
 def write_json(folder: Path, samples: Sequence[object]) -> Path:
@@ -67,9 +77,15 @@ def scored(path: Path, epoch: int | None = None) -> RunRecord:
         ({"content": None}, "no text in the log"),
         ({"output": {"choices": []}}, "no text in the log"),
         ({"output": None}, "no text in the log"),
-        ({"output": {"choices": []}, "limit": {"type": "time", "limit": 60}}, "stopped at the limit of time (60)"),
+        (
+            {"output": {"choices": []}, "limit": {"type": "time", "limit": 60}},
+            "stopped at the limit of time (60)",
+        ),
         ({"error": {"message": "Timed out."}, "output": {"choices": []}}, "Timed out."),
-        ({"invalidation": {"author": "me", "reason": "wrong picture"}}, "invalidated in the log (wrong picture)"),
+        (
+            {"invalidation": {"author": "me", "reason": "wrong picture"}},
+            "invalidated in the log (wrong picture)",
+        ),
         ({"output": {"choices": [], "error": "Refused."}}, "Refused."),
     ],
     ids=["no-parts", "null", "no-choice", "no-output", "limit", "error", "invalidated", "refused"],
@@ -99,7 +115,9 @@ def test_a_sample_without_text_has_failed_and_all_others_are_scored(
     ],
     ids=["reasoning-cut", "reasoning", "cut", "empty-cut", "empty"],
 )
-def test_a_model_that_generated_no_text_has_answered_nothing(changes: dict[str, Any], tmp_path: Path) -> None:
+def test_a_model_that_generated_no_text_has_answered_nothing(
+    changes: dict[str, Any], tmp_path: Path
+) -> None:
     found = read_one(tmp_path, **changes)
     assert (found.response, found.failed) == ("", None)
 
@@ -127,7 +145,9 @@ def test_reasoning_is_no_part_of_the_response(tmp_path: Path) -> None:
         ("unknown", None),
     ],
 )
-def test_the_stop_reason_says_how_the_response_ended(stop_reason: str, end: End | None, tmp_path: Path) -> None:
+def test_the_stop_reason_says_how_the_response_ended(
+    stop_reason: str, end: End | None, tmp_path: Path
+) -> None:
     assert read_one(tmp_path, stop_reason=stop_reason).end is end
 
 
@@ -152,7 +172,10 @@ def test_cut_responses_are_counted_in_the_manifest(tmp_path: Path) -> None:
     assert "cut off at the token limit: 1 response (log.json, row 3)" in run.notes
     text = summary(run, None)
     assert f"cut off: {1 / len(documents):.0%} of {TASK}" in text
-    assert "warning: answers after the cut are lost; raise the limit where the predictions are made" in text
+    assert (
+        "warning: answers after the cut are lost; raise the limit where the predictions are made"
+        in text
+    )
 
 
 # --- epochs ---
@@ -165,12 +188,16 @@ def epochs(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     rows = []
     for number in (1, 2, 3):
         for one in documents:
-            rows.append(sample(one["sample_id"], one["target"] if number == 2 else "None.", epoch=number))
+            rows.append(
+                sample(one["sample_id"], one["target"] if number == 2 else "None.", epoch=number)
+            )
     return WRITERS[request.param](tmp_path, rows)
 
 
 def test_several_epochs_are_refused_unless_one_is_chosen(epochs: Path) -> None:
-    with pytest.raises(UsageError, match="several responses to a question, those of the epochs 1, 2, 3; choose one"):
+    with pytest.raises(
+        UsageError, match="several responses to a question, those of the epochs 1, 2, 3; choose one"
+    ):
         scored(epochs)
 
 
@@ -179,7 +206,10 @@ def test_the_chosen_epoch_is_scored_and_the_others_are_counted(epochs: Path) -> 
     assert run.tasks[TASK].metrics["accuracy"].value == 1
     count = 2 * len(task_documents(TASK))
     assert run.predictions["of_other_epochs"] == count
-    assert any(note.startswith(f"left out, because of another epoch: {count} predictions (") for note in run.notes)
+    assert any(
+        note.startswith(f"left out, because of another epoch: {count} predictions (")
+        for note in run.notes
+    )
 
 
 def test_the_board_shows_the_command_with_the_epoch(epochs: Path) -> None:
@@ -198,7 +228,9 @@ def test_an_epoch_can_be_chosen_on_the_command_line(epochs: Path, medtasks: Any)
 
 
 def test_an_epoch_that_the_log_does_not_have_is_wrong_usage(epochs: Path) -> None:
-    with pytest.raises(UsageError, match="has only the epochs 1, 2, 3, expected epoch 4; choose another"):
+    with pytest.raises(
+        UsageError, match="has only the epochs 1, 2, 3, expected epoch 4; choose another"
+    ):
         scored(epochs, 4)
 
 
@@ -220,7 +252,10 @@ def test_a_log_of_a_single_later_epoch_is_scored(tmp_path: Path) -> None:
     [
         ({"output": 7}, "`output` is 7, expected the model's output with a list `choices`"),
         ({"output": {"choices": "x"}}, "`output` is .*, expected the model's output"),
-        ({"output": {"choices": ["x"]}}, r"`output.choices\[0\]` is 'x', expected an object with the model's"),
+        (
+            {"output": {"choices": ["x"]}},
+            r"`output.choices\[0\]` is 'x', expected an object with the model's",
+        ),
         ({"stop_reason": 7}, "`stop_reason` is 7, expected a reason"),
         ({"epoch": "1"}, "`epoch` is '1', expected a whole number from 1"),
         ({"epoch": None}, "`epoch` is null, expected a whole number from 1"),

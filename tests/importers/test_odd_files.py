@@ -59,7 +59,9 @@ def write_json(folder: Path, rows: Sequence[dict[str, Any]]) -> Path:
 
 def write_nan(folder: Path, rows: Sequence[dict[str, Any]]) -> Path:
     """As Python's json writes the missing values of pandas."""
-    return write_jsonl(folder, [{**row, "response": row["response"] or float("nan")} for row in rows])
+    return write_jsonl(
+        folder, [{**row, "response": row["response"] or float("nan")} for row in rows]
+    )
 
 
 def write_nested(folder: Path, rows: Sequence[dict[str, Any]]) -> Path:
@@ -67,7 +69,9 @@ def write_nested(folder: Path, rows: Sequence[dict[str, Any]]) -> Path:
 
 
 def write_empty_lists(folder: Path, rows: Sequence[dict[str, Any]]) -> Path:
-    return write_jsonl(folder, [{**row, "response": [row["response"]] if row["response"] else []} for row in rows])
+    return write_jsonl(
+        folder, [{**row, "response": [row["response"]] if row["response"] else []} for row in rows]
+    )
 
 
 def write_parquet(folder: Path, rows: Sequence[dict[str, Any]]) -> Path:
@@ -83,7 +87,15 @@ def write_lmms_eval(folder: Path, rows: Sequence[dict[str, Any]]) -> Path:
     return lines(folder / f"1_samples_{CHOICE}.jsonl", logged)
 
 
-NULLS = [write_jsonl, write_json, write_nan, write_nested, write_empty_lists, write_parquet, write_lmms_eval]
+NULLS = [
+    write_jsonl,
+    write_json,
+    write_nan,
+    write_nested,
+    write_empty_lists,
+    write_parquet,
+    write_lmms_eval,
+]
 
 
 @pytest.mark.parametrize("write", NULLS)
@@ -93,13 +105,18 @@ def test_a_null_is_no_response_and_never_wrong(write: Any, tmp_path: Path) -> No
     assert facts.failed == {"none in the file": 1}
     assert facts.answered == len(task_documents(CHOICE)) - 1
     assert run.tasks[CHOICE].metrics["accuracy"].value == 1
-    assert any(note.startswith("no response (none in the file): 1 prediction (") for note in run.notes)
+    assert any(
+        note.startswith("no response (none in the file): 1 prediction (") for note in run.notes
+    )
 
 
 @pytest.mark.parametrize("empty", [float("nan"), pd.NA])
 @pytest.mark.parametrize("made", [list, pd.DataFrame])
 def test_an_empty_cell_that_pandas_read_is_an_empty_response(empty: object, made: Any) -> None:
-    rows = [*right_rows()[1:], {"sample_id": task_documents(CHOICE)[0]["sample_id"], "response": empty}]
+    rows = [
+        *right_rows()[1:],
+        {"sample_id": task_documents(CHOICE)[0]["sample_id"], "response": empty},
+    ]
     run = score(made(rows), CHOICE)
     facts = run.manifest.tasks[CHOICE]
     assert (facts.failed, facts.status["empty"]) == ({}, 1)
@@ -115,7 +132,9 @@ def test_a_csv_file_is_scored_alike_by_pandas_and_by_the_command_line(tmp_path: 
 
 @pytest.mark.parametrize("made", [list, pl.DataFrame, pa.Table.from_pylist])
 def test_a_null_from_python_is_no_response(made: Any) -> None:
-    rows = made([*right_rows()[1:], {"sample_id": task_documents(CHOICE)[0]["sample_id"], "response": None}])
+    rows = made(
+        [*right_rows()[1:], {"sample_id": task_documents(CHOICE)[0]["sample_id"], "response": None}]
+    )
     notes = score(rows, CHOICE).notes
     assert f"no response (none in the file): 1 prediction (predictions, row {len(rows)})" in notes
 
@@ -133,11 +152,15 @@ def test_a_null_of_ms_swift_is_no_response(where: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("response", ["", "B"])
-def test_a_null_and_an_answer_for_one_sample_contradict_each_other(response: str, tmp_path: Path) -> None:
+def test_a_null_and_an_answer_for_one_sample_contradict_each_other(
+    response: str, tmp_path: Path
+) -> None:
     first, *others = right_rows()
     rows = [{**first, "response": response}, *others, {**first, "response": None}]
     path = lines(tmp_path / "p.jsonl", rows)
-    with pytest.raises(DataError, match=r"line 7: the response to sample .* differs from that in p\.jsonl, line 1"):
+    with pytest.raises(
+        DataError, match=r"line 7: the response to sample .* differs from that in p\.jsonl, line 1"
+    ):
         scored(path)
 
 
@@ -146,7 +169,10 @@ def test_a_null_and_an_answer_for_one_sample_contradict_each_other(response: str
 
 def test_the_reason_why_a_response_ended_is_read(tmp_path: Path) -> None:
     reasons = ["stop", "length", "content_filter", None, "abort"]
-    rows = [{"sample_id": f"s{number}", "response": "B", "finish_reason": one} for number, one in enumerate(reasons)]
+    rows = [
+        {"sample_id": f"s{number}", "response": "B", "finish_reason": one}
+        for number, one in enumerate(reasons)
+    ]
     found = read(lines(tmp_path / "p.jsonl", rows))
     assert [one.end for one in found] == [End.WHOLE, End.TOKEN_LIMIT, None, None, None]
     assert [one.failed for one in found] == [None, None, "content_filter", None, None]
@@ -154,7 +180,9 @@ def test_the_reason_why_a_response_ended_is_read(tmp_path: Path) -> None:
 
 def test_a_reason_that_is_no_text_is_refused(tmp_path: Path) -> None:
     path = lines(tmp_path / "p.jsonl", [{"sample_id": "s", "response": "B", "finish_reason": 0}])
-    with pytest.raises(DataError, match="line 1: field `finish_reason` is 0, expected a reason such as stop"):
+    with pytest.raises(
+        DataError, match="line 1: field `finish_reason` is 0, expected a reason such as stop"
+    ):
         read(path)
 
 
@@ -168,7 +196,9 @@ def test_a_half_of_a_surrogate_pair_refuses_no_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("indent", [None, 1])
 @pytest.mark.parametrize("name", ["predictions", "results", "my answers"])
-def test_rows_in_the_list_of_an_object_are_read(name: str, indent: int | None, tmp_path: Path) -> None:
+def test_rows_in_the_list_of_an_object_are_read(
+    name: str, indent: int | None, tmp_path: Path
+) -> None:
     whole = {"model": "m", name: right_rows(), "tags": ["a"], "errors": []}
     (tmp_path / "p.json").write_text(json.dumps(whole, indent=indent), encoding="utf-8")
     run = scored(tmp_path / "p.json")
@@ -176,28 +206,38 @@ def test_rows_in_the_list_of_an_object_are_read(name: str, indent: int | None, t
 
 
 def test_a_wrong_row_in_a_list_of_an_object_is_named_by_list_and_row(tmp_path: Path) -> None:
-    whole = {"predictions": [{"sample_id": "s", "response": "B"}, {"sample_id": "s", "response": 7}]}
+    whole = {
+        "predictions": [{"sample_id": "s", "response": "B"}, {"sample_id": "s", "response": 7}]
+    }
     (tmp_path / "p.json").write_text(json.dumps(whole), encoding="utf-8")
-    with pytest.raises(DataError, match=r"p\.json, list 'predictions', row 2: field `response` is 7"):
+    with pytest.raises(
+        DataError, match=r"p\.json, list 'predictions', row 2: field `response` is 7"
+    ):
         read(tmp_path / "p.json")
 
 
 def test_several_lists_in_an_object_are_refused_by_name(tmp_path: Path) -> None:
     whole = {"first": right_rows(), "second": right_rows()}
     (tmp_path / "p.json").write_text(json.dumps(whole), encoding="utf-8")
-    with pytest.raises(DataError, match=r"several lists of objects \('first', 'second'\), expected one"):
+    with pytest.raises(
+        DataError, match=r"several lists of objects \('first', 'second'\), expected one"
+    ):
         read(tmp_path / "p.json")
 
 
 def test_an_object_of_answers_by_id_is_refused_with_its_fields(tmp_path: Path) -> None:
     (tmp_path / "p.json").write_text('{"icr-33": "B", "icr-34": "C"}', encoding="utf-8")
-    with pytest.raises(DataError, match=r"`response` is missing, expected it among 'icr-33', 'icr-34'; give"):
+    with pytest.raises(
+        DataError, match=r"`response` is missing, expected it among 'icr-33', 'icr-34'; give"
+    ):
         read(tmp_path / "p.json")
 
 
 def test_results_of_lmms_eval_without_responses_are_named(tmp_path: Path) -> None:
     (tmp_path / "1_results.json").write_text(json.dumps({"results": {}, "configs": {}}, indent=2))
-    with pytest.raises(UsageError, match=r"lmms-eval's results without the responses; give its .*_samples_<task>"):
+    with pytest.raises(
+        UsageError, match=r"lmms-eval's results without the responses; give its .*_samples_<task>"
+    ):
         recognise(tmp_path / "1_results.json")
 
 
@@ -209,12 +249,20 @@ def test_blanks_around_ids_do_not_matter(tmp_path: Path) -> None:
     assert scored(lines(tmp_path / "p.jsonl", rows)).tasks[CHOICE].metrics["accuracy"].value == 1
 
 
-@pytest.mark.parametrize("form", ["{}.jpg", "{}.JPEG", "images/{}.png", "C:\\data\\{}.jpg", " {}.jpg "])
+@pytest.mark.parametrize(
+    "form", ["{}.jpg", "{}.JPEG", "images/{}.png", "C:\\data\\{}.jpg", " {}.jpg "]
+)
 def test_the_file_of_a_picture_is_its_id(form: str, tmp_path: Path) -> None:
     documents = task_documents(TEXT)
     rows = []
     for one in documents:
-        rows.append({"img_id": form.format(one["img_id"]), "question": one["question"], "response": one["target"]})
+        rows.append(
+            {
+                "img_id": form.format(one["img_id"]),
+                "question": one["question"],
+                "response": one["target"],
+            }
+        )
     run = scored(lines(tmp_path / "p.jsonl", rows), TEXT)
     assert run.tasks[TEXT].metrics["exact_match"].value == 1
     assert run.predictions["answered"] == len(documents)
@@ -229,9 +277,12 @@ def csv_text(separator: str, first: str = "") -> str:
 
 
 @pytest.mark.parametrize(
-    ("separator", "first"), [(";", "sep=;"), ("|", '"sep=|"'), (",", "SEP=,"), ("\t", "sep=\t"), (";", "sep=;;")]
+    ("separator", "first"),
+    [(";", "sep=;"), ("|", '"sep=|"'), (",", "SEP=,"), ("\t", "sep=\t"), (";", "sep=;;")],
 )
-def test_a_first_line_that_names_the_separator_is_none_of_the_table(separator: str, first: str, tmp_path: Path) -> None:
+def test_a_first_line_that_names_the_separator_is_none_of_the_table(
+    separator: str, first: str, tmp_path: Path
+) -> None:
     (tmp_path / "p.csv").write_bytes(csv_text(separator, first).encode())
     assert scored(tmp_path / "p.csv").tasks[CHOICE].metrics["accuracy"].value == 1
 
@@ -245,14 +296,19 @@ def test_errors_below_a_line_with_the_separator_name_the_right_line(tmp_path: Pa
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig"])
 def test_a_file_whose_mark_names_its_encoding_is_read(encoding: str, tmp_path: Path) -> None:
     mark = "\ufeff" if encoding.endswith(("le", "be")) else ""
-    for name, text in {"p.csv": csv_text(","), "p.jsonl": "\n".join(map(json.dumps, right_rows()))}.items():
+    for name, text in {
+        "p.csv": csv_text(","),
+        "p.jsonl": "\n".join(map(json.dumps, right_rows())),
+    }.items():
         (tmp_path / name).write_bytes((mark + text).encode(encoding))
         assert scored(tmp_path / name).tasks[CHOICE].metrics["accuracy"].value == 1
 
 
 def test_a_file_in_the_encoding_of_windows_is_refused_with_the_line(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_bytes("sample_id,response\ns1,A\ns2,Ödem\n".encode("cp1252"))
-    with pytest.raises(DataError, match=r"p\.csv, line 3: byte 0xd6 is not UTF-8; save the file as UTF-8"):
+    with pytest.raises(
+        DataError, match=r"p\.csv, line 3: byte 0xd6 is not UTF-8; save the file as UTF-8"
+    ):
         read(tmp_path / "p.csv")
 
 
@@ -286,8 +342,12 @@ def test_one_of_several_repeats_of_lmms_eval_is_scored(tmp_path: Path) -> None:
     rows = []
     for number, document in enumerate(task_documents(CHOICE)):
         place = {"doc_id": number, "target": document["target"]}
-        rows.append({**place, "resps": [["None."], [document["target"]]], "filtered_resps": ["[none]"]})
+        rows.append(
+            {**place, "resps": [["None."], [document["target"]]], "filtered_resps": ["[none]"]}
+        )
     path = lines(tmp_path / f"1_samples_{CHOICE}.jsonl", rows)
-    with pytest.raises(UsageError, match="several responses to a question, those of the epochs 1, 2; choose one"):
+    with pytest.raises(
+        UsageError, match="several responses to a question, those of the epochs 1, 2; choose one"
+    ):
         scored(path)
     assert scored(path, epoch=2).tasks[CHOICE].metrics["accuracy"].value == 1

@@ -1,4 +1,6 @@
-"""VLMEvalKit's workbooks: what spreadsheets do to texts is undone, counted or refused, and no text is replaced."""
+"""VLMEvalKit's workbooks: what spreadsheets do to texts is undone, counted or refused, and no text
+is replaced.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,9 @@ def test_escapes_are_characters(stored: str, response: str, tmp_path: Path) -> N
 def test_a_response_with_a_carriage_return_is_read_as_its_answer(tmp_path: Path) -> None:
     documents = task_documents(TASK)
     header = [text("index"), text("sample_id"), text("prediction")]
-    rows = [[text("0"), text(one["sample_id"]), text(f"{one['target']}_x000D_\n")] for one in documents]
+    rows = [
+        [text("0"), text(one["sample_id"]), text(f"{one['target']}_x000D_\n")] for one in documents
+    ]
     path = write_workbook(tmp_path / "p.xlsx", [header, *rows])
     scored = score_predictions(PredictionFile(path, recognise(path), TASK))
     assert scored.tasks[TASK].metrics["accuracy"].value == 1
@@ -86,7 +90,9 @@ def test_a_response_with_a_carriage_return_is_read_as_its_answer(tmp_path: Path)
     ],
     ids=["XlsxWriter", "openpyxl", "error", "computed-text", "in-braces", "escape"],
 )
-def test_a_text_that_was_taken_for_a_formula_is_the_response(cell: str, response: str, tmp_path: Path) -> None:
+def test_a_text_that_was_taken_for_a_formula_is_the_response(
+    cell: str, response: str, tmp_path: Path
+) -> None:
     assert responses_in_cells(tmp_path, text("A"), cell) == ["A", response]
 
 
@@ -107,7 +113,9 @@ def test_openpyxl_and_we_agree_on_texts_that_begin_like_formulas(tmp_path: Path)
     ],
 )
 def test_a_cell_without_its_text_refuses_the_file(cell: str, found: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=rf"p\.xlsx, row 3: field `prediction` is {found}.*again, as \.tsv or JSONL"):
+    with pytest.raises(
+        DataError, match=rf"p\.xlsx, row 3: field `prediction` is {found}.*again, as \.tsv or JSONL"
+    ):
         responses_in_cells(tmp_path, text("A"), cell)
 
 
@@ -138,7 +146,9 @@ def test_a_date_in_another_column_does_not_matter(tmp_path: Path) -> None:
     ],
     ids=["characters", "UTF-16-units", "one-less", "one-more"],
 )
-def test_a_response_that_fills_its_cell_was_cut(response: str, end: End | None, tmp_path: Path) -> None:
+def test_a_response_that_fills_its_cell_was_cut(
+    response: str, end: End | None, tmp_path: Path
+) -> None:
     path = write_workbook(tmp_path / "p.xlsx", [HEADER, [text("0"), text("Why?"), text(response)]])
     (found,) = read_predictions(path, "vlmevalkit", {})
     assert found.end == end
@@ -152,8 +162,9 @@ def test_cut_responses_are_counted_and_named(tmp_path: Path) -> None:
     path = write_workbook(tmp_path / "p.xlsx", [header, *rows])
     scored = score_predictions(PredictionFile(path, "vlmevalkit", TASK))
     assert scored.manifest.tasks[TASK].finish == {"length": 1, "unknown": len(documents) - 1}
-    assert "cut off at 32,767 characters, the most that a cell of a workbook holds: 1 response (p.xlsx, row 5)" in (
-        scored.notes
+    assert (
+        "cut off at 32,767 characters, the most that a cell of a workbook holds: 1 response (p.xlsx, row 5)"
+        in (scored.notes)
     )
 
 
@@ -168,7 +179,9 @@ def test_rows_beyond_the_dimension_that_a_sheet_states_are_read(tmp_path: Path) 
 
 def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     path = write_workbook(tmp_path / "p.xlsx", [[*HEADER, text("prediction")], [text("0")] * 4])
-    with pytest.raises(DataError, match=r"p\.xlsx, row 1: column 'prediction' is duplicated in the header; rename"):
+    with pytest.raises(
+        DataError, match=r"p\.xlsx, row 1: column 'prediction' is duplicated in the header; rename"
+    ):
         responses(path)
 
 
@@ -183,16 +196,23 @@ def test_an_empty_cell_is_an_empty_response(tmp_path: Path) -> None:
 def test_the_limit_counts_unpacked_bytes(tmp_path: Path) -> None:
     """A workbook of 1 MB that has 1 GiB when it is unpacked."""
     path = write_sheet(tmp_path / "p.xlsx", "<sheetData/>")
-    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive, archive.open("xl/sharedStrings.xml", "w") as part:
+    with (
+        zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("xl/sharedStrings.xml", "w") as part,
+    ):
         for _ in range(MAX_JSON_BYTES // 2**24):
             part.write(b" " * 2**24)
     assert path.stat().st_size < 2 * 2**20
-    with pytest.raises(DataError, match=r"p\.xlsx: unpacked, it has more than 1,073,741,824 bytes.*as \.tsv"):
+    with pytest.raises(
+        DataError, match=r"p\.xlsx: unpacked, it has more than 1,073,741,824 bytes.*as \.tsv"
+    ):
         responses(path)
 
 
 def test_a_sheet_of_millions_of_empty_cells_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
-    path = write_sheet(tmp_path / "p.xlsx", f"<sheetData><row>{'<c/>' * MOST_TAGS}</row></sheetData>")
+    path = write_sheet(
+        tmp_path / "p.xlsx", f"<sheetData><row>{'<c/>' * MOST_TAGS}</row></sheetData>"
+    )
     with pytest.raises(DataError, match=r"more than .* 5,000,000 XML tags"):
         responses(path)
 
@@ -216,5 +236,7 @@ def test_an_archive_of_another_program_is_named(member: str, message: str, tmp_p
 
 def test_an_old_workbook_or_one_with_a_password_is_named(tmp_path: Path) -> None:
     (tmp_path / "p.xls").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600))
-    with pytest.raises(UsageError, match=r"an old \.xls workbook, or one with a password.*without a password"):
+    with pytest.raises(
+        UsageError, match=r"an old \.xls workbook, or one with a password.*without a password"
+    ):
         recognise(tmp_path / "p.xls")

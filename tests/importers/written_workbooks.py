@@ -1,4 +1,6 @@
-"""Workbooks as XlsxWriter writes them (the default of pandas), put together by hand: openpyxl writes others."""
+"""Workbooks as XlsxWriter writes them (the default of pandas), put together by hand: openpyxl
+writes others.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def formula(written: str, result: str = "<v>0</v>", kind: str = "") -> str:
 
 def write_workbook(path: Path, rows: Sequence[Sequence[str]], dimension: str = "") -> Path:
     """A workbook with these cells."""
-    lines = "".join(f'<row r="{number}">{"".join(row)}</row>' for number, row in enumerate(rows, start=1))
+    lines = "".join(
+        f'<row r="{number}">{"".join(row)}</row>' for number, row in enumerate(rows, start=1)
+    )
     stated = f'<dimension ref="{dimension}"/>' if dimension else ""
     return write_sheet(path, f"{stated}<sheetData>{lines}</sheetData>")
 
@@ -48,5 +52,7 @@ def write_sheet(path: Path, content: str) -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, part in _PARTS.items():
             archive.writestr(name, part)
-        archive.writestr("xl/worksheets/sheet1.xml", f'<worksheet xmlns="{_MAIN}">{content}</worksheet>')
+        archive.writestr(
+            "xl/worksheets/sheet1.xml", f'<worksheet xmlns="{_MAIN}">{content}</worksheet>'
+        )
     return path

@@ -16,8 +16,8 @@ class BatchJudge(StubJudge):
 
     Args:
         looks: how often a batch is reported as in progress.
-        faults: by number of the batch (from 0): "refused" as a whole, or "expired", "some fail" or "lost line",
-            which spoil every third line.
+        faults: by number of the batch (from 0): "refused" as a whole, or "expired", "some fail" or
+            "lost line", which spoil every third line.
         **options: as :class:`StubJudge`.
 
     Attributes:
@@ -28,7 +28,11 @@ class BatchJudge(StubJudge):
     """
 
     def __init__(
-        self, *arguments: Any, looks: int = 1, faults: Mapping[int, str] | None = None, **options: Any
+        self,
+        *arguments: Any,
+        looks: int = 1,
+        faults: Mapping[int, str] | None = None,
+        **options: Any,
     ) -> None:
         super().__init__(*arguments, **options)
         self.files: dict[str, bytes] = {}
@@ -79,7 +83,9 @@ class BatchJudge(StubJudge):
         return web.json_response(self.batches[name])
 
     async def _list(self, _: web.Request) -> web.Response:
-        return web.json_response({"object": "list", "data": list(self.batches.values()), "has_more": False})
+        return web.json_response(
+            {"object": "list", "data": list(self.batches.values()), "has_more": False}
+        )
 
     async def _look(self, request: web.Request) -> web.Response:
         batch = self.batches.get(request.match_info["id"])
@@ -106,10 +112,17 @@ class BatchJudge(StubJudge):
             result = {"id": "r", "custom_id": line["custom_id"], "response": None, "error": None}
             spoilt = fault if place % 3 == 0 else ""
             if spoilt == "expired":
-                bad.append({**result, "error": {"code": "batch_expired", "message": "This request expired."}})
+                bad.append(
+                    {
+                        **result,
+                        "error": {"code": "batch_expired", "message": "This request expired."},
+                    }
+                )
             elif spoilt == "some fail":
                 body = {"error": {"message": "try again"}}
-                bad.append({**result, "response": {"status_code": 500, "request_id": "q", "body": body}})
+                bad.append(
+                    {**result, "response": {"status_code": 500, "request_id": "q", "body": body}}
+                )
             elif spoilt != "lost line":
                 body = completion(line["body"], self._decide(line["body"]))
                 result |= {"response": {"status_code": 200, "request_id": "q", "body": body}}
@@ -117,5 +130,7 @@ class BatchJudge(StubJudge):
         good.reverse()  # the order is not that of the requests
         for key, rows in (("output_file_id", good), ("error_file_id", bad)):
             if rows:
-                batch[key] = self._file("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows).encode())
+                batch[key] = self._file(
+                    "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows).encode()
+                )
         batch["status"] = "expired" if fault == "expired" else "completed"

@@ -1,4 +1,6 @@
-"""The stub judge with faults, drawn so that every run meets the same: each spoils one attempt at a request."""
+"""The stub judge with faults, drawn so that every run meets the same: each spoils one attempt at a
+request.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +20,12 @@ class FaultyJudge(StubJudge):
     """A stub judge that spoils a share of its answers.
 
     Args:
-        seed: with the request's bytes and how often they came, it decides which fault an attempt meets; neither order
-            nor concurrency moves it.
+        seed: with the request's bytes and how often they came, it decides which fault an attempt
+            meets; neither order nor concurrency moves it.
         retry_after: seconds that a 429 asks to wait.
-        rates: from 0 to 1, by fault: ``too_many`` (429 with Retry-After), ``server_error`` (500), ``cut`` (the
-            connection closes in the middle of the body), ``prose`` around fenced content, ``wrong_keys`` in the
-            content's object, or a ``refusal``.
+        rates: from 0 to 1, by fault: ``too_many`` (429 with Retry-After), ``server_error`` (500),
+            ``cut`` (the connection closes in the middle of the body), ``prose`` around fenced
+            content, ``wrong_keys`` in the content's object, or a ``refusal``.
     """
 
     def __init__(self, *, seed: int = 0, retry_after: float = 0.01, **rates: float) -> None:
@@ -37,7 +39,9 @@ class FaultyJudge(StubJudge):
         self._attempts[raw] += 1
         drawn = random.Random(f"{self._seed}:{raw!r}:{self._attempts[raw]}").random()
         sums = itertools.accumulate(self._rates.values())
-        fault = next((fault for fault, most in zip(self._rates, sums, strict=True) if drawn < most), None)
+        fault = next(
+            (fault for fault, most in zip(self._rates, sums, strict=True) if drawn < most), None
+        )
         if fault is None:
             return await super()._respond(request, body)
         self.counts[fault] += 1

@@ -14,11 +14,15 @@ from medtasks.judge.stub import StubJudge
 
 def awaiting_run(group: str, output: Path) -> Path:
     """The folder of a noisy oracle's run."""
-    return run_tasks("medtasks_baseline", "policy=noisy_oracle,accuracy=0.5,seed=3", [group], output)
+    return run_tasks(
+        "medtasks_baseline", "policy=noisy_oracle,accuracy=0.5,seed=3", [group], output
+    )
 
 
 def copied(folder: Path, to: Path) -> Path:
-    """The run as another user would get it: its folder, and the harness's results file beside it."""
+    """The run as another user would get it: its folder, and the harness's results file beside
+    it.
+    """
     to.mkdir()
     for path in folder.parent.glob(folder.name.removesuffix("_medtasks") + "*"):
         (shutil.copytree if path.is_dir() else shutil.copy)(path, to / path.name)
@@ -27,7 +31,10 @@ def copied(folder: Path, to: Path) -> Path:
 
 def settings_of(stub: StubJudge, **more: Any) -> str:
     """One judge as it is given on the command line."""
-    return ",".join(f"{key}={value}" for key, value in {"model": "stub-judge", "base_url": stub.url, **more}.items())
+    return ",".join(
+        f"{key}={value}"
+        for key, value in {"model": "stub-judge", "base_url": stub.url, **more}.items()
+    )
 
 
 def judged(folder: Path, *judges: str, store: Path, **options: Any) -> dict[str, Any]:
@@ -57,4 +64,8 @@ def exported(path: Path) -> list[dict[str, Any]]:
 
 def content(folder: Path) -> dict[str, bytes]:
     """Bytes of every file of the folder."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }

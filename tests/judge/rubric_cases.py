@@ -30,4 +30,7 @@ def _document(task: str, sample_id: str) -> dict[str, Any]:
 
 def best(rubric: Rubric, document: dict[str, Any]) -> dict[str, Any]:
     """The verdict with the highest scores, in the form that the schema asks for."""
-    return {one.name: {"reason": "It fits.", "score": one.maximum} for one in aspects_of(rubric, document)}
+    return {
+        one.name: {"reason": "It fits.", "score": one.maximum}
+        for one in aspects_of(rubric, document)
+    }

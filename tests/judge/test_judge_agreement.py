@@ -40,7 +40,9 @@ def own_clusters(ratings: Any) -> dict[str, str]:
 
 
 def simulated(units: int) -> tuple[dict[str, Any], dict[str, str]]:
-    """Three raters on three scales, of which the third leaves some units out; four units a cluster."""
+    """Three raters on three scales, of which the third leaves some units out; four units a
+    cluster.
+    """
     draw = random.Random(5)
     ratings: dict[str, Any] = {"judge-b": {}, "judge-a": {}, "human": {}}
     for unit in range(units):
@@ -48,7 +50,8 @@ def simulated(units: int) -> tuple[dict[str, Any], dict[str, str]]:
         for rater, given in ratings.items():
             if rater != "human" or unit % 3:
                 given[f"u{unit:03}"] = {
-                    name: min(4, max(0, score + draw.choice([-1, 0, 0, 1]))) for name, score in truth.items()
+                    name: min(4, max(0, score + draw.choice([-1, 0, 0, 1])))
+                    for name, score in truth.items()
                 }
     return ratings, {f"u{unit:03}": f"image{unit // 4}" for unit in range(units)}
 
@@ -56,7 +59,9 @@ def simulated(units: int) -> tuple[dict[str, Any], dict[str, str]]:
 def measured(report: AgreementReport) -> dict[tuple[str | None, str, str], Coefficient]:
     """The coefficients by aspect, raters and measure."""
     return {
-        (one.aspect, one.raters, one.measure): Coefficient(**one.model_dump(include={*Coefficient.model_fields}))
+        (one.aspect, one.raters, one.measure): Coefficient(
+            **one.model_dump(include={*Coefficient.model_fields})
+        )
         for one in report.measures
     }
 
@@ -74,14 +79,20 @@ def test_two_judges_by_hand() -> None:
     }
     assert {one.units for one in found.values()} == {10}
     for aspect in (None, "a"):
-        values = {(raters, measure): one.value for (of, raters, measure), one in found.items() if of == aspect}
+        values = {
+            (raters, measure): one.value
+            for (of, raters, measure), one in found.items()
+            if of == aspect
+        }
         assert values == pytest.approx(expected)
 
 
 def test_pooled_counts_every_aspect_of_every_unit() -> None:
     one = {"u1": {"a": 1, "b": 0}, "u2": {"a": 1}, "u3": {"b": 1}}
     two = {"u1": {"a": 1, "b": 1}, "u2": {"a": 0}, "u3": {"b": 1}}
-    found = measured(agreement_report(KVASIR, {"one": one, "two": two}, {"u1": "x", "u2": "y", "u3": "z"}, FEW))
+    found = measured(
+        agreement_report(KVASIR, {"one": one, "two": two}, {"u1": "x", "u2": "y", "u3": "z"}, FEW)
+    )
     raw = {aspect: one for (aspect, _, measure), one in found.items() if measure == "raw agreement"}
     assert {aspect: one.units for aspect, one in raw.items()} == {None: 4, "a": 2, "b": 2}
     assert raw[None].value == 0.5
@@ -91,11 +102,15 @@ def test_values_and_intervals_are_those_that_each_statistic_has_alone() -> None:
     ratings, clusters = simulated(60)
     report = agreement_report(REASON, ratings, clusters, FEW)
     found, aspect = measured(report), REASON.aspects[0].name
-    assert list(dict.fromkeys(one.aspect for one in report.measures)) == [one.name for one in REASON.aspects]
+    assert list(dict.fromkeys(one.aspect for one in report.measures)) == [
+        one.name for one in REASON.aspects
+    ]
 
     def alone(statistic: Any, raters: list[str], units: list[str]) -> Any:
         scores = [[ratings[rater].get(unit, {}).get(aspect) for unit in units] for rater in raters]
-        return agreement_interval(Ratings.of(scores), statistic, [clusters[unit] for unit in units], FEW)
+        return agreement_interval(
+            Ratings.of(scores), statistic, [clusters[unit] for unit in units], FEW
+        )
 
     of_pairs = {
         "raw agreement": raw_agreement,
@@ -113,13 +128,18 @@ def test_values_and_intervals_are_those_that_each_statistic_has_alone() -> None:
         common = sorted(ratings[one].keys() & ratings[other].keys())
         for measure, statistic in of_pairs.items():
             expected[f"{one}, {other}", measure] = alone(statistic, [one, other], common)
-    assert expected == {(raters, measure): one for (of, raters, measure), one in found.items() if of == aspect}
+    assert expected == {
+        (raters, measure): one for (of, raters, measure), one in found.items() if of == aspect
+    }
     assert all(one.low < one.value < one.high for one in expected.values())
 
 
 def test_no_order_changes_a_byte() -> None:
     ratings, clusters = simulated(30)
-    turned = {rater: dict(reversed(list(scores.items()))) for rater, scores in reversed(list(ratings.items()))}
+    turned = {
+        rater: dict(reversed(list(scores.items())))
+        for rater, scores in reversed(list(ratings.items()))
+    }
     first, second = (agreement_report(REASON, one, clusters, FEW) for one in (ratings, turned))
     assert first.model_dump_json() == second.model_dump_json()
     assert AgreementReport.model_validate_json(first.model_dump_json()) == first
@@ -129,7 +149,10 @@ def test_what_is_undefined_says_why_also_in_the_table() -> None:
     ratings = binary(one="11--", two="11--", three="--01")
     report = agreement_report(KVASIR, ratings, own_clusters(ratings), FEW)
     found = measured(report)
-    assert (found["a", "one, two", "raw agreement"].value, found["a", "one, two", "Cohen's kappa"].value) == (1, None)
+    assert (
+        found["a", "one, two", "raw agreement"].value,
+        found["a", "one, two", "Cohen's kappa"].value,
+    ) == (1, None)
     apart, every = found["a", "one, three", "Cohen's kappa"], found["a", "all", "Fleiss' kappa"]
     assert (apart.units, apart.value, apart.reason) == (0, None, "no unit was rated by both")
     assert every.reason == "no unit was rated by all raters"

@@ -1,4 +1,6 @@
-"""Judging through a Batch API, over real HTTP: the verdicts of the chat API, no request paid for twice."""
+"""Judging through a Batch API, over real HTTP: the verdicts of the chat API, no request paid for
+twice.
+"""
 
 from __future__ import annotations
 
@@ -49,9 +51,14 @@ def test_verdicts_are_those_of_the_chat_api(tmp_path: Path) -> None:
     assert by_batch.by_question == by_chat.by_question
     assert len(stub.batches) == 1
     assert len(stub.lines(0)) == len(documents())
-    assert sorted(map(str, stub.requests)) == sorted(str(line["body"]) for line in stub.lines(0))  # the same requests
+    assert sorted(map(str, stub.requests)) == sorted(
+        str(line["body"]) for line in stub.lines(0)
+    )  # the same requests
     assert {line["url"] for line in stub.lines(0)} == {"/v1/chat/completions"}
-    assert (by_batch.spent.answered, by_batch.spent.tokens) == (by_chat.spent.answered, by_chat.spent.tokens)
+    assert (by_batch.spent.answered, by_batch.spent.tokens) == (
+        by_chat.spent.answered,
+        by_chat.spent.tokens,
+    )
 
 
 def test_a_command_that_is_repeated_waits_for_the_same_batch(tmp_path: Path) -> None:
@@ -79,7 +86,9 @@ def test_a_command_that_is_repeated_waits_for_the_same_batch(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("before", ["stopped before creation", "created and not recorded", "gone"])
-def test_requests_that_an_earlier_process_uploaded_are_not_uploaded_again(before: str, tmp_path: Path) -> None:
+def test_requests_that_an_earlier_process_uploaded_are_not_uploaded_again(
+    before: str, tmp_path: Path
+) -> None:
     with BatchJudge() as stub:
         stub.refuse_creation = True
         refused = judged(stub, tmp_path / "v")
@@ -95,7 +104,9 @@ def test_requests_that_an_earlier_process_uploaded_are_not_uploaded_again(before
             record.write_text(record.read_text().replace('"file"', '"batch":"batch-99","file"'))
         assert len(judged(stub, tmp_path / "v").valid) == len(documents())
         assert list(stub.batches) == ["batch-0"]
-        uploads = sum(b"custom_id" in content and b"messages" in content for content in stub.files.values())
+        uploads = sum(
+            b"custom_id" in content and b"messages" in content for content in stub.files.values()
+        )
         assert uploads == (2 if before == "gone" else 1)
         assert records(stub) == []
 
@@ -109,7 +120,9 @@ def test_requests_without_a_result_go_into_another_batch(fault: str, tmp_path: P
     assert len(result.valid) == len(documents())
     assert len(stub.batches) == 2
     assert second < first
-    assert second == {line["custom_id"] for line in stub.lines(0)[::3]}  # the stub spoils every third line
+    assert second == {
+        line["custom_id"] for line in stub.lines(0)[::3]
+    }  # the stub spoils every third line
 
 
 def test_a_batch_that_is_refused_leaves_its_requests_unjudged(tmp_path: Path) -> None:
@@ -117,7 +130,9 @@ def test_a_batch_that_is_refused_leaves_its_requests_unjudged(tmp_path: Path) ->
         result = judged(stub, tmp_path / "v")
         assert set(result.unjudged.values()) == {"batch refused: the model has no batches"}
         assert len(stub.batches) == 1
-        assert len(judged(stub, tmp_path / "v").unjudged) == len(documents())  # nothing was stored: asked again
+        assert len(judged(stub, tmp_path / "v").unjudged) == len(
+            documents()
+        )  # nothing was stored: asked again
     with StubJudge() as without:
         (reason,) = set(judged(without, tmp_path / "v").unjudged.values())
     assert reason.startswith("http 404")
@@ -144,7 +159,9 @@ def test_a_wait_ends_if_the_server_stays_away_but_not_if_it_comes_back(
         assert len(stub.batches) == 2
 
 
-def test_the_budget_limits_the_requests_of_a_batch_and_a_line_separator_ends_no_line(tmp_path: Path) -> None:
+def test_the_budget_limits_the_requests_of_a_batch_and_a_line_separator_ends_no_line(
+    tmp_path: Path,
+) -> None:
     with BatchJudge(lambda request: f"\u2028{rule_based(request)}") as stub:
         result = judged(stub, tmp_path / "v", budget=Budget(max_requests=3))
         assert len(stub.lines(0)) == 3
@@ -152,7 +169,9 @@ def test_the_budget_limits_the_requests_of_a_batch_and_a_line_separator_ends_no_
     assert set(result.unjudged.values()) == {"budget"}
 
 
-def test_several_batches_if_one_would_be_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_batches_if_one_would_be_too_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(batch, "LARGEST", 20_000)
     with BatchJudge() as stub:
         assert len(judged(stub, tmp_path / "v").valid) == len(documents())

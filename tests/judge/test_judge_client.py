@@ -1,4 +1,6 @@
-"""The client against a real HTTP server on loopback: answers, budgets, faults, connections, and the key."""
+"""The client against a real HTTP server on loopback: answers, budgets, faults, connections, and the
+key.
+"""
 
 from __future__ import annotations
 
@@ -42,14 +44,21 @@ from medtasks.judge.store import StoredVerdict, VerdictStore
 def test_every_request_is_answered_once_in_its_slot_and_accounted() -> None:
     server = TinyEndpoint(latency=0.02)
     asked = run(server, questions(60), concurrency=8)
-    assert {name: asked.text(name) for name in asked.outcomes} == {f"q{n}": f"q{n}" for n in range(60)}
+    assert {name: asked.text(name) for name in asked.outcomes} == {
+        f"q{n}": f"q{n}" for n in range(60)
+    }
     assert asked.spent == Spent(requests=60, answered=60, prompt_tokens=600, completion_tokens=180)
     assert server.peak == server.connections == 8
 
 
 def test_the_request_carries_the_settings() -> None:
     server = TinyEndpoint()
-    run(server, [question("q", SCHEMA)], max_tokens=7, extra_body={"chat_template_kwargs": {"enable_thinking": False}})
+    run(
+        server,
+        [question("q", SCHEMA)],
+        max_tokens=7,
+        extra_body={"chat_template_kwargs": {"enable_thinking": False}},
+    )
     body = server.arrivals[0].body
     assert body.pop("response_format")["json_schema"]["schema"] == SCHEMA
     assert body == {
@@ -71,14 +80,21 @@ def test_max_completion_tokens_takes_the_place_of_max_tokens() -> None:
 
 
 def test_a_token_budget_lets_those_in_flight_finish_and_needs_an_endpoint_that_counts() -> None:
-    asked = run(TinyEndpoint(latency=0.01), questions(40), concurrency=4, budget=Budget(max_tokens=13 * 10))
+    asked = run(
+        TinyEndpoint(latency=0.01), questions(40), concurrency=4, budget=Budget(max_tokens=13 * 10)
+    )
     assert 10 <= asked.spent.answered <= 13
     assert asked.spent.answered + asked.spent.failed == 40
     assert asked.spent.tokens == 13 * asked.spent.answered
     absurd = {"choices": [{"message": {"content": "yes"}}], "usage": {"prompt_tokens": 10**20}}
     asked = run(TinyEndpoint(Http(body=json.dumps(absurd))), questions(1))
     assert asked.spent == Spent(requests=1, answered=1, unmetered=1)
-    asked = run(TinyEndpoint(said("yes", usage=False)), questions(9), concurrency=1, budget=Budget(max_tokens=1000))
+    asked = run(
+        TinyEndpoint(said("yes", usage=False)),
+        questions(9),
+        concurrency=1,
+        budget=Budget(max_tokens=1000),
+    )
     assert (asked.spent.answered, asked.spent.unmetered, asked.spent.failed) == (1, 1, 8)
     assert asked.reason("q8") == "budget"
 
@@ -88,14 +104,18 @@ def test_refusals_and_empty_answers_are_told_apart_and_no_text_breaks_the_exchan
     replies = {"refused": said(None, refusal="I cannot"), "empty": said(None), "long": said(long)}
     replies["lone \ufffd"] = said("a\ud800b")
     names = ("refused", "empty", "lone \ud800", "long")  # a lone surrogate is sent as a replacement
-    asked = run(TinyEndpoint(lambda arrival: replies[arrival.question]), [question(name) for name in names])
+    asked = run(
+        TinyEndpoint(lambda arrival: replies[arrival.question]), [question(name) for name in names]
+    )
     assert asked.outcomes["refused"] == JudgeAnswer("I cannot", 10, 3, Ending.REFUSED)
     assert asked.outcomes["empty"] == JudgeAnswer("", 10, 3)
     assert (asked.text("lone \ud800"), asked.text("long")) == ("a\ufffdb", long)
 
 
 def test_retry_after_is_obeyed() -> None:
-    server = TinyEndpoint(lambda arrival: problem(429, Retry_After="0.3") if arrival.nth == 1 else said("yes"))
+    server = TinyEndpoint(
+        lambda arrival: problem(429, Retry_After="0.3") if arrival.nth == 1 else said("yes")
+    )
     asked = run(server, questions(6), concurrency=3)
     for number in range(6):
         first, second = server.asked(f"q{number}")
@@ -190,8 +210,16 @@ def test_a_refusing_endpoint_is_left_alone_for_as_long_as_it_asks() -> None:
 
 
 def test_a_passing_fault_is_retried() -> None:
-    passing = [problem(500), problem(408), Http(body="<html>"), Http(body="[]"), replace(said("yes"), cut=True)]
-    server = TinyEndpoint(lambda arrival: passing[int(arrival.question[1:])] if arrival.nth == 1 else said("yes"))
+    passing = [
+        problem(500),
+        problem(408),
+        Http(body="<html>"),
+        Http(body="[]"),
+        replace(said("yes"), cut=True),
+    ]
+    server = TinyEndpoint(
+        lambda arrival: passing[int(arrival.question[1:])] if arrival.nth == 1 else said("yes")
+    )
     asked = run(server, questions(5))
     assert {asked.text(name) for name in asked.outcomes} == {"yes"}
     assert (asked.spent.requests, asked.spent.retries, asked.spent.failed) == (10, 5, 0)
@@ -202,11 +230,18 @@ def test_a_timeout_is_retried_and_leaves_nothing_for_the_next_request() -> None:
         await asyncio.sleep(3600 if arrival.question == "slow" or arrival.nth == 1 else 0)
         return said(arrival.question)
 
-    settings = {"timeout": 0.2, "retries": 4, "backoff": 0, "concurrency": 1}  # a busy machine may spoil an attempt
+    settings = {
+        "timeout": 0.2,
+        "retries": 4,
+        "backoff": 0,
+        "concurrency": 1,
+    }  # a busy machine may spoil an attempt
     asked = run(TinyEndpoint(respond), [question("slow"), question("quick")], **settings)
     assert asked.reason("slow") == "timeout: no answer within 0.2 s (5 attempts)"
     assert asked.text("quick") == "quick"
-    drips = run(TinyEndpoint(Http(body="{", announced=100)), [question("q")], timeout=0.2, retries=0)
+    drips = run(
+        TinyEndpoint(Http(body="{", announced=100)), [question("q")], timeout=0.2, retries=0
+    )
     assert drips.reason("q") == "timeout: no answer within 0.2 s"
 
 
@@ -222,16 +257,25 @@ def test_a_refused_request_fails_at_once_and_ends_all_if_nothing_was_answered_by
         assert asked.reason("q119") == f"outage: http {status}: not like this"
     else:  # the fault of each request
         assert len(server.arrivals) == 120
-    answered = TinyEndpoint(lambda arrival: problem(status, "no") if arrival.question == "q5" else said("yes"))
+    answered = TinyEndpoint(
+        lambda arrival: problem(status, "no") if arrival.question == "q5" else said("yes")
+    )
     asked = run(answered, questions(30), concurrency=1)
-    assert (asked.spent.answered, asked.spent.failed, asked.reason("q5")) == (29, 1, f"http {status}: no")
+    assert (asked.spent.answered, asked.spent.failed, asked.reason("q5")) == (
+        29,
+        1,
+        f"http {status}: no",
+    )
 
 
 def test_an_endpoint_that_fails_everything_is_left_alone() -> None:
     server = TinyEndpoint(problem(503, "no worker"))
     asked = run(server, questions(200), concurrency=4, retries=0)
     assert len(server.arrivals) < 60
-    assert asked.reason("q199") == "outage: 50 requests in a row failed, the last with http 503: no worker"
+    assert (
+        asked.reason("q199")
+        == "outage: 50 requests in a row failed, the last with http 503: no worker"
+    )
 
 
 def test_a_server_without_structured_output_is_remembered_unless_that_was_demanded() -> None:
@@ -242,12 +286,23 @@ def test_a_server_without_structured_output_is_remembered_unless_that_was_demand
     assert demanded.reason("q") == "http 400: response_format"
     server = TinyEndpoint(respond)
     asked = run(server, [question(f"q{n}", SCHEMA) for n in range(5)], concurrency=1)
-    assert ["response_format" in arrival.body for arrival in server.arrivals] == [True] + [False] * 5
+    assert ["response_format" in arrival.body for arrival in server.arrivals] == [True] + [
+        False
+    ] * 5
     assert (asked.spent.answered, asked.spent.retries, asked.client.structured) == (5, 1, False)
-    server = TinyEndpoint(lambda arrival: problem(400, "too long") if arrival.question == "q0" else said("yes"))
+    server = TinyEndpoint(
+        lambda arrival: problem(400, "too long") if arrival.question == "q0" else said("yes")
+    )
     asked = run(server, [question(f"q{n}", SCHEMA) for n in range(3)], concurrency=1)
-    assert asked.reason("q0") == "http 400: too long"  # which the request was, with and without a schema
-    assert [("response_format" in arrival.body) for arrival in server.arrivals] == [True, False, True, True]
+    assert (
+        asked.reason("q0") == "http 400: too long"
+    )  # which the request was, with and without a schema
+    assert [("response_format" in arrival.body) for arrival in server.arrivals] == [
+        True,
+        False,
+        True,
+        True,
+    ]
     assert asked.client.structured is True
 
 
@@ -258,13 +313,17 @@ def test_a_redirect_is_named_and_no_prompt_is_sent_there() -> None:
             async with TinyEndpoint(problem(308, Location=url)) as here:
                 asked = await ask(client_of(here, concurrency=1), questions(5))
             assert (len(here.arrivals), len(there.arrivals)) == (1, 0)
-        assert f"http 308: redirects to {url}, which is not followed; name the" in asked.reason("q0")
+        assert f"http 308: redirects to {url}, which is not followed; name the" in asked.reason(
+            "q0"
+        )
         assert asked.reason("q4").startswith("outage: http 308: redirects to")
 
     asyncio.run(main())
 
 
-def test_a_proxy_of_the_environment_is_used_but_for_what_is_excepted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_of_the_environment_is_used_but_for_what_is_excepted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     settings = JudgeSettings(base_url="http://judge.invalid/v1", model="judge")
 
     async def main() -> tuple[Asked, list[Arrival]]:
@@ -287,14 +346,22 @@ def test_a_proxy_of_the_environment_is_used_but_for_what_is_excepted(monkeypatch
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="makes a certificate with openssl")
 def test_tls_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost"
-    subprocess.run([*made.split(), "-keyout", "key", "-out", "cert"], cwd=tmp_path, check=True, capture_output=True)
+    subprocess.run(
+        [*made.split(), "-keyout", "key", "-out", "cert"],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+    )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "cert", tmp_path / "key")
 
     async def main() -> Asked:
         async with TinyEndpoint(tls=context) as server:
             address = server.url.replace("http://127.0.0.1", "https://localhost")
-            return await ask(JudgeClient(JudgeSettings(base_url=address, model="judge", retries=0)), [question("q")])
+            return await ask(
+                JudgeClient(JudgeSettings(base_url=address, model="judge", retries=0)),
+                [question("q")],
+            )
 
     assert re.match("connection: .*certificate", asyncio.run(main()).reason("q"))
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert"))
@@ -332,7 +399,12 @@ def test_the_key_goes_to_the_endpoint_and_nowhere_else(
         store.put(StoredVerdict("k", "p", asked.text("said"), None, asked.reason("junk"), 0, 0))
     written = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     settings = asked.client.settings
-    everything = [repr(asked.outcomes), repr(vars(asked.client)), settings.model_dump_json(), caplog.text]
+    everything = [
+        repr(asked.outcomes),
+        repr(vars(asked.client)),
+        settings.model_dump_json(),
+        caplog.text,
+    ]
     assert KEY[:12] not in "".join(everything)
     assert KEY.replace("-", "\\u002d")[:12] not in "".join(everything)
     assert KEY.encode() not in written

@@ -1,4 +1,6 @@
-"""``medtasks judge`` where something is wrong: what a user sees of it, and what is done all the same."""
+"""``medtasks judge`` where something is wrong: what a user sees of it, and what is done all the
+same.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ def test_an_invalid_answer_is_shown_as_it_came_and_exported(folder: Path, tmp_pa
     before = content(folder)
     with (
         StubJudge(lambda _: "I would\x1b[2J rather\nnot say.") as stub,
-        pytest.raises(MedtasksError, match=r"not one of .* was judged \(.*invalid after one repair\)") as raised,
+        pytest.raises(
+            MedtasksError, match=r"not one of .* was judged \(.*invalid after one repair\)"
+        ) as raised,
     ):
         judged(folder, settings_of(stub), store=tmp_path / "v", export=tmp_path / "x.jsonl")
     assert "it answered: I would\ufffd[2J rather not say." in str(raised.value)
@@ -89,8 +93,17 @@ def test_a_rubric_that_fails_does_not_stop_the_next(
         wanted = request["response_format"]["json_schema"]["schema"]["properties"]
         return "no" if "visual_accuracy" in wanted else rule_based(request)
 
-    with StubJudge(decide) as stub, pytest.raises(MedtasksError, match="rubric med_cmr_open: not one of"):
-        judged(folder, settings_of(stub), store=tmp_path / "v", rubrics=BOTH, export=tmp_path / "x.jsonl")
+    with (
+        StubJudge(decide) as stub,
+        pytest.raises(MedtasksError, match="rubric med_cmr_open: not one of"),
+    ):
+        judged(
+            folder,
+            settings_of(stub),
+            store=tmp_path / "v",
+            rubrics=BOTH,
+            export=tmp_path / "x.jsonl",
+        )
     assert set(manifest_of(folder)["judge"]) == {"med_cmr_medreason"}
     said = capsys.readouterr().out
     assert "med_cmr_medreason: " in said
@@ -98,11 +111,18 @@ def test_a_rubric_that_fails_does_not_stop_the_next(
     assert {line["rubric"] for line in exported(tmp_path / "x.jsonl")} == set(BOTH)
 
 
-def test_an_export_may_replace_an_earlier_one_and_nothing_else(folder: Path, tmp_path: Path) -> None:
+def test_an_export_may_replace_an_earlier_one_and_nothing_else(
+    folder: Path, tmp_path: Path
+) -> None:
     path = tmp_path / "x.jsonl"
     with StubJudge() as stub:
         with pytest.raises(UsageError, match="its directory does not exist"):
-            judged(folder, settings_of(stub), store=tmp_path / "v", export=tmp_path / "none" / "out.jsonl")
+            judged(
+                folder,
+                settings_of(stub),
+                store=tmp_path / "v",
+                export=tmp_path / "none" / "out.jsonl",
+            )
         assert stub.requests == []
         judged(folder, settings_of(stub), store=tmp_path / "v", export=path)
         first, asked = path.read_bytes(), len(stub.requests)
@@ -117,10 +137,16 @@ def test_an_export_may_replace_an_earlier_one_and_nothing_else(folder: Path, tmp
 
 
 def test_while_a_judge_answers_nobody_the_reason_is_printed(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("medtasks.judge.pipeline.TICK", 0.02)
-    with FaultyJudge(too_many=1.0, retry_after=0.05) as stub, pytest.raises(MedtasksError, match="429"):
+    with (
+        FaultyJudge(too_many=1.0, retry_after=0.05) as stub,
+        pytest.raises(MedtasksError, match="429"),
+    ):
         judged(folder, settings_of(stub, retries=2, backoff=0), store=tmp_path / "v")
     waiting = [line for line in capsys.readouterr().err.splitlines() if "waiting: http 429" in line]
     assert len(waiting) == 1  # at once, then every 30 seconds
@@ -139,11 +165,18 @@ with held(Path(sys.argv[1]), "judged"):
 
 def test_a_second_judge_of_one_directory_waits_its_turn(folder: Path, tmp_path: Path) -> None:
     before = content(folder)
-    holder = [sys.executable, "-c", HOLDER, str(folder)]  # lmms-eval lets a process take a lock twice
+    holder = [
+        sys.executable,
+        "-c",
+        HOLDER,
+        str(folder),
+    ]  # lmms-eval lets a process take a lock twice
     with StubJudge() as stub, subprocess.Popen(holder, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
-        with pytest.raises(UsageError, match=rf"is being judged by process {other.pid} on .*; wait for it\.$"):
+        with pytest.raises(
+            UsageError, match=rf"is being judged by process {other.pid} on .*; wait for it\.$"
+        ):
             judged(folder, settings_of(stub), store=tmp_path / "v")
         assert not stub.requests
         other.kill()

@@ -1,4 +1,6 @@
-"""How a judge's answer ended: cut off, refused, broken off or too large; and asking again what was kept."""
+"""How a judge's answer ended: cut off, refused, broken off or too large; and asking again what was
+kept.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ CUT = "cut off at the token limit: raise `max_tokens` above 1,024 in the judge's
 
 
 class EndingJudge(StubJudge):
-    """A stub judge whose every answer is changed by ``spoil``, which gets the choice of a chat completion."""
+    """A stub judge whose every answer is changed by ``spoil``, which gets the choice of a chat
+    completion.
+    """
 
     def __init__(self, spoil: Any) -> None:
         super().__init__()
@@ -40,7 +44,10 @@ class EndingJudge(StubJudge):
 
 def spend_on_reasoning(choice: dict[str, Any]) -> None:
     """As a reasoning model whose tokens ran out before its answer."""
-    choice["message"] |= {"content": None, "reasoning_content": f"Let me see: {choice['message']['content']}"}
+    choice["message"] |= {
+        "content": None,
+        "reasoning_content": f"Let me see: {choice['message']['content']}",
+    }
     choice["finish_reason"] = "length"
 
 
@@ -56,16 +63,29 @@ def cut_after_blanks(choice: dict[str, Any]) -> None:
 
 
 def ended(reason: str, text: str = "yes") -> Http:
-    choice = {"index": 0, "finish_reason": reason, "message": {"role": "assistant", "content": text}}
+    choice = {
+        "index": 0,
+        "finish_reason": reason,
+        "message": {"role": "assistant", "content": text},
+    }
     return Http(body=json.dumps({"choices": [choice]}))
 
 
 @pytest.mark.parametrize(
     ("reason", "ending"),
     [
-        *((reason, Ending.CUT) for reason in ("length", "max_tokens", "MAX_TOKENS", "model_length")),
-        *((reason, Ending.REFUSED) for reason in ("content_filter", "SAFETY", "RECITATION", "refusal")),
-        *((reason, Ending.COMPLETE) for reason in ("stop", "STOP", "end_turn", "eos", "", "something new")),
+        *(
+            (reason, Ending.CUT)
+            for reason in ("length", "max_tokens", "MAX_TOKENS", "model_length")
+        ),
+        *(
+            (reason, Ending.REFUSED)
+            for reason in ("content_filter", "SAFETY", "RECITATION", "refusal")
+        ),
+        *(
+            (reason, Ending.COMPLETE)
+            for reason in ("stop", "STOP", "end_turn", "eos", "", "something new")
+        ),
     ],
 )
 def test_how_an_answer_ended_is_read_whichever_server_says_it(reason: str, ending: Ending) -> None:
@@ -77,7 +97,9 @@ def test_how_an_answer_ended_is_read_whichever_server_says_it(reason: str, endin
 
 FILTERED = {
     "Azure OpenAI": problem(400).body.replace('"message"', '"code": "content_filter", "message"'),
-    "Azure's inner error": json.dumps({"error": {"innererror": {"code": "ResponsibleAIPolicyViolation"}}}),
+    "Azure's inner error": json.dumps(
+        {"error": {"innererror": {"code": "ResponsibleAIPolicyViolation"}}}
+    ),
     "DashScope": json.dumps({"error": {"code": "data_inspection_failed", "message": "no"}}),
 }
 
@@ -101,21 +123,29 @@ def test_a_blocked_prompt_is_a_refusal() -> None:
 
 
 def test_an_answer_that_the_endpoint_broke_off_is_asked_for_again() -> None:
-    server = TinyEndpoint(lambda arrival: ended("error", "half") if arrival.nth == 1 else ended("stop"))
+    server = TinyEndpoint(
+        lambda arrival: ended("error", "half") if arrival.nth == 1 else ended("stop")
+    )
     assert run(server, [question("q")]).text("q") == "yes"
     asked = run(TinyEndpoint(ended("error", "half")), [question("q")], retries=0)
-    assert asked.reason("q") == "bad reply: the endpoint broke the answer off (finish_reason 'error')"
+    assert (
+        asked.reason("q") == "bad reply: the endpoint broke the answer off (finish_reason 'error')"
+    )
 
 
 @pytest.mark.parametrize("spoil", [spend_on_reasoning, cut_in_the_middle])
-def test_an_answer_that_was_cut_is_not_repaired_and_the_field_to_raise_is_named(spoil: Any, tmp_path: Path) -> None:
+def test_an_answer_that_was_cut_is_not_repaired_and_the_field_to_raise_is_named(
+    spoil: Any, tmp_path: Path
+) -> None:
     with EndingJudge(spoil) as stub:
         result = judge(stub, tmp_path / "v")
         assert len(stub.requests) == len(documents())
         assert judge(stub, tmp_path / "v").spent.requests == 0
         other = judge(stub, tmp_path / "w", max_completion_tokens=77)
     assert set(result.unjudged.values()) == {CUT}
-    assert set(other.unjudged.values()) == {CUT.replace("max_tokens", "max_completion_tokens").replace("1,024", "77")}
+    assert set(other.unjudged.values()) == {
+        CUT.replace("max_tokens", "max_completion_tokens").replace("1,024", "77")
+    }
     assert all(verdict.completion_tokens > 0 for verdict in result.by_question.values())
 
 
@@ -137,7 +167,9 @@ def test_a_whole_verdict_counts_although_the_limit_cut_what_followed(tmp_path: P
 
 
 @pytest.mark.parametrize("spoil", [spend_on_reasoning, cut_in_the_middle])
-def test_the_command_names_the_cause_and_a_higher_limit_judges_all(folder: Path, tmp_path: Path, spoil: Any) -> None:
+def test_the_command_names_the_cause_and_a_higher_limit_judges_all(
+    folder: Path, tmp_path: Path, spoil: Any
+) -> None:
     """The sample `judge_cut_by_max_tokens`."""
     before = content(folder)
     with EndingJudge(spoil) as stub, pytest.raises(MedtasksError) as raised:
@@ -159,7 +191,9 @@ def test_the_command_names_the_cause_and_a_higher_limit_judges_all(folder: Path,
 
 def endless(arrival: Arrival) -> Http:
     """Ten times the bound, plain or packed, as an answer or as an error."""
-    body = json.dumps({"choices": [{"message": {"content": "x" * (10 * endpoint.LARGEST_REPLY)}}]}).encode()
+    body = json.dumps(
+        {"choices": [{"message": {"content": "x" * (10 * endpoint.LARGEST_REPLY)}}]}
+    ).encode()
     if arrival.question == "packed":
         return Http(200, gzip.compress(body), {"Content-Encoding": "gzip"})
     return Http(500 if arrival.question == "error" else 200, body)
@@ -169,7 +203,10 @@ def endless(arrival: Arrival) -> Http:
 def test_a_reply_that_is_too_large_fails_its_request_at_once(name: str) -> None:
     server = TinyEndpoint(endless)
     asked = run(server, [question(name)])
-    assert asked.reason(name) == "bad reply: more than 4 MB, of which nothing is kept; lower `max_tokens`"
+    assert (
+        asked.reason(name)
+        == "bad reply: more than 4 MB, of which nothing is kept; lower `max_tokens`"
+    )
     assert len(server.arrivals) == 1
 
 
@@ -191,7 +228,9 @@ def misconfigured(_: Mapping[str, Any]) -> str:
     return "I am a chat template without an instruction."
 
 
-def test_what_a_misconfigured_judge_answered_is_asked_again_and_verdicts_are_not(tmp_path: Path) -> None:
+def test_what_a_misconfigured_judge_answered_is_asked_again_and_verdicts_are_not(
+    tmp_path: Path,
+) -> None:
     with StubJudge(misconfigured) as stub:
         assert len(judge(stub, tmp_path / "v", questions()[:2]).unjudged) == 2
     with StubJudge() as stub:
@@ -206,7 +245,9 @@ def test_what_a_misconfigured_judge_answered_is_asked_again_and_verdicts_are_not
         assert (kept.valid, len(stub.requests)) == (renewed.valid, asked + 2)
 
 
-@pytest.mark.parametrize("spoil", [cut_in_the_middle, lambda choice: choice.update(finish_reason="content_filter")])
+@pytest.mark.parametrize(
+    "spoil", [cut_in_the_middle, lambda choice: choice.update(finish_reason="content_filter")]
+)
 def test_cut_and_refused_answers_are_asked_again(spoil: Any, tmp_path: Path) -> None:
     with EndingJudge(spoil) as stub:
         assert len(judge(stub, tmp_path / "v").unjudged) == len(documents())
@@ -226,7 +267,9 @@ def test_asking_again_repairs_an_invalid_answer_once_more(tmp_path: Path) -> Non
 def test_asking_again_without_success_forgets_nothing(tmp_path: Path) -> None:
     with StubJudge(misconfigured) as stub:
         (before,) = judge(stub, tmp_path / "v", [one_question()]).by_question.values()
-        failed = judge(stub, tmp_path / "v", [one_question()], again=True, budget=Budget(max_requests=0))
+        failed = judge(
+            stub, tmp_path / "v", [one_question()], again=True, budget=Budget(max_requests=0)
+        )
         assert list(failed.unjudged.values()) == ["budget"]
     with VerdictStore(tmp_path / "v") as store:
         assert [one.answer for one in store.get(str(before.key))] == [misconfigured({})] * 2

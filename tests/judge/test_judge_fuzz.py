@@ -1,4 +1,6 @@
-"""Mutated replies of a judge's endpoint: each is a verdict as it states it, or has a reason why it is none."""
+"""Mutated replies of a judge's endpoint: each is a verdict as it states it, or has a reason why it
+is none.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ from medtasks.judge.verdict import Verdict, parse_verdict
 
 RUBRIC = load_rubric("med_cmr_open")
 ASPECTS = aspects_of(RUBRIC, {})
-VERDICT = {aspect.name: {"reason": r"It is \geq 5 mm, {so} to say.", "score": aspect.maximum} for aspect in ASPECTS}
+VERDICT = {
+    aspect.name: {"reason": r"It is \geq 5 mm, {so} to say.", "score": aspect.maximum}
+    for aspect in ASPECTS
+}
 ANSWERS = (
     json.dumps(VERDICT),
     f"<think>Hm.</think>\n```json\n{json.dumps(VERDICT, indent=1)}\n```",
@@ -27,13 +32,24 @@ ANSWERS = (
     f"Draft: {json.dumps(VERDICT)} Final: {json.dumps(VERDICT)}",
 )
 MESSAGES: tuple[dict[str, Any], ...] = (
-    {"choices": [{"message": {"content": ""}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 3}},
-    {"choices": [{"message": {"content": None, "reasoning": "x"}, "finish_reason": "length"}], "usage": None},
+    {
+        "choices": [{"message": {"content": ""}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 3},
+    },
+    {
+        "choices": [{"message": {"content": None, "reasoning": "x"}, "finish_reason": "length"}],
+        "usage": None,
+    },
     {"choices": [{"message": {"content": [{"type": "text", "text": "x"}], "refusal": "no"}}]},
     {"choices": [], "promptFeedback": {"blockReason": "SAFETY"}},
     {"error": {"message": "no", "code": "content_filter", "innererror": {"code": "x"}}},
 )
-HEADERS = ({}, {"Retry-After": "Sat, 28 Nov 2026 12:00:01 GMT"}, {"Retry-After": "1e400"}, {"retry-after-ms": "-1"})
+HEADERS = (
+    {},
+    {"Retry-After": "Sat, 28 Nov 2026 12:00:01 GMT"},
+    {"Retry-After": "1e400"},
+    {"retry-after-ms": "-1"},
+)
 
 
 def replies() -> list[bytes]:
@@ -50,7 +66,9 @@ def test_no_reply_breaks_the_reader(seed: int) -> None:
     endpoint = Endpoint(JudgeSettings(base_url="http://127.0.0.1:9/v1", model="judge"))
     for _ in range(100):
         body = mutated(draw.choice(replies()), draw).decode("utf-8", "replace")
-        outcome = endpoint._outcome(draw.choice((200, 200, 200, 400, 429, 500, 302)), draw.choice(HEADERS), body)
+        outcome = endpoint._outcome(
+            draw.choice((200, 200, 200, 400, 429, 500, 302)), draw.choice(HEADERS), body
+        )
         if isinstance(outcome, FailedAttempt):
             assert outcome.reason
             continue
@@ -71,7 +89,10 @@ def test_no_mutation_of_an_answer_makes_another_verdict_of_what_it_states(seed: 
         assert isinstance(reading, Verdict)
         assert all(reading.scores[aspect.name] in aspect.scale for aspect in ASPECTS)
         stated = _stated(answer)
-        assert stated is None or {name: int(float(score)) for name, score in stated.items()} == reading.scores
+        assert (
+            stated is None
+            or {name: int(float(score)) for name, score in stated.items()} == reading.scores
+        )
 
 
 def _stated(answer: str) -> dict[str, Any] | None:

@@ -23,7 +23,9 @@ LONG = "sample_id,aspect,score\n"
 
 @pytest.fixture
 def read(tmp_path: Path) -> Any:
-    def reader(text: str | bytes, rubric: Any = KVASIR, documents: Any = DOCUMENTS) -> tuple[Labels, list[str]]:
+    def reader(
+        text: str | bytes, rubric: Any = KVASIR, documents: Any = DOCUMENTS
+    ) -> tuple[Labels, list[str]]:
         path = tmp_path / "labels.csv"
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
         return read_labels(path, rubric, documents)
@@ -33,7 +35,10 @@ def read(tmp_path: Path) -> Any:
 
 def test_labels_are_read_and_those_of_unknown_samples_returned(read: Any) -> None:
     text = '\ufeffsample_id,rater,note,aspect,score\r\ns1,ann,"a\nb",polyp_count,1\r\ns1,ann,,polyp_size, 0 \r\n'
-    found = read(text + "s2,bo,,polyp_count,1.0\r\n\r\ns2,,,polyp_count,0\r\ns9,,,other,1\r\ns8,,,other,0\r\n,,,,\r\n")
+    found = read(
+        text
+        + "s2,bo,,polyp_count,1.0\r\n\r\ns2,,,polyp_count,0\r\ns9,,,other,1\r\ns8,,,other,0\r\n,,,,\r\n"
+    )
     ann, bo, nobody = {"polyp_count": 1, "polyp_size": 0}, {"polyp_count": 1}, {"polyp_count": 0}
     expected = {"ann": {S1: ann}, "bo": {S2: bo}, HUMAN: {S2: nobody}}
     assert found == (expected, ["s8", "s9"])
@@ -46,8 +51,12 @@ def test_a_sample_of_two_tasks_needs_its_task(read: Any) -> None:
     both = {**DOCUMENTS, ("other", "s1"): DOCUMENTS[S1]}
     text = "task,sample_id,aspect,score\nt,s1,polyp_count,1\nother,s1,polyp_count,0\n,s2,polyp_count,0\n"
     found = read(text, KVASIR, both)
-    assert found[0] == {HUMAN: {S1: {"polyp_count": 1}, ("other", "s1"): {"polyp_count": 0}, S2: {"polyp_count": 0}}}
-    with pytest.raises(DataError, match=r"line 2: sample 's1' is in the tasks 'other', 't', .* column `task`"):
+    assert found[0] == {
+        HUMAN: {S1: {"polyp_count": 1}, ("other", "s1"): {"polyp_count": 0}, S2: {"polyp_count": 0}}
+    }
+    with pytest.raises(
+        DataError, match=r"line 2: sample 's1' is in the tasks 'other', 't', .* column `task`"
+    ):
         read(LONG + "s1,polyp_count,1\n", KVASIR, both)
     assert read("task,sample_id,aspect,score\nthird,s1,polyp_count,1\n") == ({}, ["s1"])
 
@@ -56,18 +65,33 @@ def test_a_sample_of_two_tasks_needs_its_task(read: Any) -> None:
     ("text", "message"),
     [
         ("", "the file is empty"),
-        ("sample_id,aspect\ns1,a\n", "line 1: the header has 'sample_id', 'aspect', expected `sample_id`"),
+        (
+            "sample_id,aspect\ns1,a\n",
+            "line 1: the header has 'sample_id', 'aspect', expected `sample_id`",
+        ),
         ("sample_id,a,a\ns1,1,1\n", "line 1: column 'a' is duplicated in the header"),
         (LONG + ",polyp_count,1\n", "line 2: field `sample_id` is missing"),
         (
             LONG + "s1,polyp_count,1\n\ns1,polyp_type,1\n",
             "line 4: field `aspect` is 'polyp_type', expected .* 'polyp_count'",
         ),
-        (LONG + "s9,,1\n", "line 2: field `aspect` is '', expected an aspect of rubric kvasir_aspects: a name"),
-        (LONG + "s1,polyp_count,2\n", "line 2: field `score` is '2', expected a whole number from 0 to 1"),
-        *((LONG + f"s1,polyp_count,{score}\n", f"`score` is '{score}'") for score in ("0.5", "\u0661")),
+        (
+            LONG + "s9,,1\n",
+            "line 2: field `aspect` is '', expected an aspect of rubric kvasir_aspects: a name",
+        ),
+        (
+            LONG + "s1,polyp_count,2\n",
+            "line 2: field `score` is '2', expected a whole number from 0 to 1",
+        ),
+        *(
+            (LONG + f"s1,polyp_count,{score}\n", f"`score` is '{score}'")
+            for score in ("0.5", "\u0661")
+        ),
         (LONG + "s9,anything,7\n", "field `score` is '7'"),
-        (LONG + "s1,polyp_count,1\ns1,polyp_count,1\n", "line 3: .* in line 2, expected one label; remove one"),
+        (
+            LONG + "s1,polyp_count,1\ns1,polyp_count,1\n",
+            "line 3: .* in line 2, expected one label; remove one",
+        ),
         (LONG + "s1,polyp_count,\n", "found no score"),
         (LONG.encode() + b"s1,polyp_count\n\xff,1\n", "line 3: byte 0xff is not UTF-8"),
     ],
@@ -75,5 +99,7 @@ def test_a_sample_of_two_tasks_needs_its_task(read: Any) -> None:
 def test_a_wrong_file_is_refused_with_its_place(read: Any, text: str | bytes, message: str) -> None:
     with pytest.raises(DataError, match=f"labels.csv.*{message}"):
         read(text)
-    with pytest.raises(DataError, match="'visuals', expected an aspect of rubric med_cmr_medreason: 'ground_truth'"):
+    with pytest.raises(
+        DataError, match="'visuals', expected an aspect of rubric med_cmr_medreason: 'ground_truth'"
+    ):
         read(LONG + "open-0,visuals,1\n", MED_CMR)

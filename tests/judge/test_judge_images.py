@@ -51,7 +51,10 @@ def test_images_come_before_the_text_in_their_order_and_what_cannot_be_shown_is_
     assert (shown(first).size, shown(second).size) == ((10, 10), (20, 20))
     assert text == {"type": "text", "text": "What?"}
     assert user_message("What?", [], 1024) == {"role": "user", "content": "What?"}
-    with pytest.raises(MediaError, match="image 0123456789abcdef cannot be shown to the judge: the archive is locked"):
+    with pytest.raises(
+        MediaError,
+        match="image 0123456789abcdef cannot be shown to the judge: the archive is locked",
+    ):
         user_message("text", [ImageSource("0123456789abcdef-and-more", fail)], 1024)
 
 
@@ -62,17 +65,27 @@ def test_an_image_is_sent_as_a_jpeg_of_good_quality_and_a_larger_one_is_made_sma
     whole = picture(*size)
     sent, _ = user_message("text", [ImageSource("key", lambda: whole)], side[0])["content"]
     expected = np.asarray(picture(*size).resize(side, Image.Resampling.LANCZOS), float)
-    assert np.abs(np.asarray(shown(sent).convert("RGB"), float) - expected).max() < 12  # grey levels
+    assert (
+        np.abs(np.asarray(shown(sent).convert("RGB"), float) - expected).max() < 12
+    )  # grey levels
     assert whole.size == size  # it may be shared
 
 
 def judge(
-    stub: StubJudge, store: Path, pictures: tuple[ImageSource, ...], rubric: Rubric = SEEING, **settings: Any
+    stub: StubJudge,
+    store: Path,
+    pictures: tuple[ImageSource, ...],
+    rubric: Rubric = SEEING,
+    **settings: Any,
 ) -> Verdicts:
-    return judge_all(stub, store, [Question("one", document(), "It is so.", pictures)], rubric, **settings)
+    return judge_all(
+        stub, store, [Question("one", document(), "It is so.", pictures)], rubric, **settings
+    )
 
 
-def test_a_judge_that_can_see_is_shown_the_images_of_a_rubric_that_allows_it(tmp_path: Path) -> None:
+def test_a_judge_that_can_see_is_shown_the_images_of_a_rubric_that_allows_it(
+    tmp_path: Path,
+) -> None:
     with StubJudge() as stub:
         blind = judge(stub, tmp_path / "v", TWO)
         seeing = judge(stub, tmp_path / "v", TWO, images=True)
@@ -85,7 +98,11 @@ def test_a_judge_that_can_see_is_shown_the_images_of_a_rubric_that_allows_it(tmp
     assert asked[1][-1]["text"] == prompt
     assert isinstance(asked[2], str)
     assert seeing.unjudged == other_rubric.unjudged == {}
-    assert blind.by_question["one"].key == unseen.by_question["one"].key != seeing.by_question["one"].key
+    assert (
+        blind.by_question["one"].key
+        == unseen.by_question["one"].key
+        != seeing.by_question["one"].key
+    )
     assert unseen.spent.requests == 0
 
 
@@ -93,7 +110,13 @@ def test_other_images_another_order_or_size_is_another_question(tmp_path: Path) 
     with StubJudge() as stub:
         keys = [
             judge(stub, tmp_path / "v", images, images=True, image_side=side).by_question["one"].key
-            for images, side in ((TWO, 1024), (TWO[::-1], 1024), (TWO[:1], 1024), (TWO, 512), (TWO, 1024))
+            for images, side in (
+                (TWO, 1024),
+                (TWO[::-1], 1024),
+                (TWO[:1], 1024),
+                (TWO, 512),
+                (TWO, 1024),
+            )
         ]
         assert len(stub.requests) == 4
     assert (len(set(keys)), keys[-1]) == (4, keys[0])
@@ -103,5 +126,7 @@ def test_a_sample_whose_image_cannot_be_loaded_is_unjudged_and_tried_again(tmp_p
     with StubJudge() as stub:
         result = judge(stub, tmp_path / "v", (TWO[0], ImageSource("b", fail)), images=True)
         assert stub.requests == []
-        assert result.unjudged == {"one": "question: image b cannot be shown to the judge: the archive is locked"}
+        assert result.unjudged == {
+            "one": "question: image b cannot be shown to the judge: the archive is locked"
+        }
         assert judge(stub, tmp_path / "v", TWO, images=True).unjudged == {}

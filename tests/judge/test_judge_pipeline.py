@@ -1,4 +1,6 @@
-"""Questions to verdicts over real HTTP: stored ones are not asked again, invalid ones once more, the rest is named."""
+"""Questions to verdicts over real HTTP: stored ones are not asked again, invalid ones once more,
+the rest is named.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +32,20 @@ RUBRIC = load_rubric("med_cmr_open")
 @functools.cache
 def documents() -> list[dict[str, Any]]:
     """The open-ended documents of three dimensions of the miniature Med-CMR."""
-    return [document for dimension in ("sod", "cr", "ltg") for document in task_documents(f"med_cmr_open_{dimension}")]
+    return [
+        document
+        for dimension in ("sod", "cr", "ltg")
+        for document in task_documents(f"med_cmr_open_{dimension}")
+    ]
 
 
 def questions(right: Callable[[int], bool] = lambda number: number % 2 == 0) -> list[Question]:
     return [
-        Question(document["sample_id"], document, document["target"] if right(number) else "I do not know.")
+        Question(
+            document["sample_id"],
+            document,
+            document["target"] if right(number) else "I do not know.",
+        )
         for number, document in enumerate(documents())
     ]
 
@@ -49,7 +59,9 @@ class Verdicts:
 
     def __post_init__(self) -> None:
         self.valid = {name: one for name, one in self.by_question.items() if one.scores is not None}
-        self.unjudged = {name: one.unjudged for name, one in self.by_question.items() if one.unjudged is not None}
+        self.unjudged = {
+            name: one.unjudged for name, one in self.by_question.items() if one.unjudged is not None
+        }
         self.repaired = sum(one.repaired for one in self.by_question.values())
 
 
@@ -63,7 +75,9 @@ def judge(
 ) -> Verdicts:
     client = JudgeClient(JudgeSettings(base_url=stub.url, model="stub", backoff=0.01, **settings))
     with VerdictStore(store) as opened:
-        asking = judge_questions(questions() if asked is None else asked, rubric, client, opened, again=again)
+        asking = judge_questions(
+            questions() if asked is None else asked, rubric, client, opened, again=again
+        )
         return Verdicts(asyncio.run(asking), client.spent)
 
 
@@ -74,7 +88,10 @@ def test_every_response_gets_the_verdict_that_it_deserves_whatever_fails_once_an
     with FaultyJudge(seed=5, too_many=0.1, server_error=0.1, cut=0.1, prose=0.2) as stub:
         result = judge(stub, tmp_path / "verdicts.sqlite", [*questions(), stranger], retries=9)
         assert len(stub.counts) > 2
-    totals = [total(RUBRIC, document, result.valid[document["sample_id"]].scores)["total"] for document in documents()]
+    totals = [
+        total(RUBRIC, document, result.valid[document["sample_id"]].scores)["total"]
+        for document in documents()
+    ]
     assert totals == [100.0 if number % 2 == 0 else 0.0 for number in range(len(documents()))]
     assert (list(result.unjudged), result.repaired) == (["other"], 0)
     assert "rubric med_cmr_open shows to the judge, is missing" in result.unjudged["other"]
@@ -91,7 +108,10 @@ def test_a_restart_asks_nothing_that_was_answered_and_another_judge_or_response_
         whole = judge(stub, tmp_path / "v")
         again = judge(stub, tmp_path / "v")
         bodies = [json.dumps(body) for body in stub.requests]
-        assert judge(stub, tmp_path / "v", questions(lambda _: True)).spent.requests == len(documents()) // 2
+        assert (
+            judge(stub, tmp_path / "v", questions(lambda _: True)).spent.requests
+            == len(documents()) // 2
+        )
         assert judge(stub, tmp_path / "v", max_tokens=77).spent.requests == len(documents())
     assert len(bodies) == len(set(bodies)) == len(documents())
     assert (whole.spent.requests, again.spent.requests) == (len(documents()) - 3, 0)
@@ -122,7 +142,9 @@ def test_an_invalid_answer_is_asked_about_once_and_then_unjudged(tmp_path: Path)
     assert again.by_question == result.by_question
 
 
-def test_what_is_refused_or_fails_is_unjudged_with_its_reason_and_failures_are_tried_again(tmp_path: Path) -> None:
+def test_what_is_refused_or_fails_is_unjudged_with_its_reason_and_failures_are_tried_again(
+    tmp_path: Path,
+) -> None:
     with FaultyJudge(refusal=1.0) as stub:
         refused = judge(stub, tmp_path / "refused")
         assert set(refused.unjudged.values()) == {"refused"}
@@ -135,7 +157,9 @@ def test_what_is_refused_or_fails_is_unjudged_with_its_reason_and_failures_are_t
         assert judge(stub, tmp_path / "failed").unjudged == {}
 
 
-def test_verdicts_are_in_the_order_of_the_questions_with_their_keys_and_tokens(tmp_path: Path) -> None:
+def test_verdicts_are_in_the_order_of_the_questions_with_their_keys_and_tokens(
+    tmp_path: Path,
+) -> None:
     asked = [Question("stranger", {"sample_id": "stranger"}, "yes"), *reversed(questions())]
     with StubJudge() as stub:
         with pytest.raises(UsageError, match="'stranger' is duplicated"):
@@ -147,7 +171,10 @@ def test_verdicts_are_in_the_order_of_the_questions_with_their_keys_and_tokens(t
     with VerdictStore(tmp_path / "v") as store:
         for verdict in first.by_question.values():
             (held,) = store.get(str(verdict.key))
-            assert (verdict.prompt_tokens, verdict.completion_tokens) == (held.prompt_tokens, held.completion_tokens)
+            assert (verdict.prompt_tokens, verdict.completion_tokens) == (
+                held.prompt_tokens,
+                held.completion_tokens,
+            )
             assert held.prompt_tokens > 0
 
 
@@ -158,7 +185,9 @@ def test_progress_begins_with_what_is_stored_and_ends_with_all(tmp_path: Path) -
         client = JudgeClient(JudgeSettings(base_url=url, model="stub"))
         with VerdictStore(tmp_path / "v") as store:
             await judge_questions(questions()[:3], RUBRIC, client, store)
-            await judge_questions(questions(), RUBRIC, client, store, lambda *said: reported.append(said))
+            await judge_questions(
+                questions(), RUBRIC, client, store, lambda *said: reported.append(said)
+            )
 
     with StubJudge() as stub:
         asyncio.run(run(stub.url))
@@ -174,7 +203,9 @@ def test_a_stored_verdict_stays_what_it_was_where_answers_are_read_otherwise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def strict(text: str, *more: Any) -> Verdict | Invalid:
-        return parse_verdict(text, *more) if text.startswith("{") else Invalid("it begins with prose")
+        return (
+            parse_verdict(text, *more) if text.startswith("{") else Invalid("it begins with prose")
+        )
 
     with StubJudge(lambda request: f"Here it is: {rule_based(request)}") as stub:
         first = judge(stub, tmp_path / "v")
@@ -199,7 +230,9 @@ def test_a_restart_between_answer_and_repair_asks_only_for_the_repair(tmp_path: 
         resumed = judge(stub, tmp_path / "v", [one_question()])
         kept = judge(stub, tmp_path / "v", [one_question()])
         assert [len(body["messages"]) for body in stub.requests] == [1, 3]
-    (before,), (after,), (again,) = (list(one.by_question.values()) for one in (stopped, resumed, kept))
+    (before,), (after,), (again,) = (
+        list(one.by_question.values()) for one in (stopped, resumed, kept)
+    )
     assert (before.unjudged, after.repaired) == ("budget", True)
     assert 0 < before.prompt_tokens < after.prompt_tokens
     assert again == after
@@ -219,7 +252,9 @@ def test_a_repair_waits_for_no_other_question(tmp_path: Path) -> None:
 
 
 def test_what_another_process_stored_meanwhile_counts(tmp_path: Path) -> None:
-    """Two runs ask the same at once; the verdict that was put first is that of both, and what an export shows."""
+    """Two runs ask the same at once; the verdict that was put first is that of both, and what an
+    export shows.
+    """
     zeros = json.dumps({one.name: {"reason": "No.", "score": 0} for one in RUBRIC.aspects})
 
     def overtaken(request: Mapping[str, Any]) -> str:
@@ -246,7 +281,9 @@ def test_equal_questions_are_asked_once(tmp_path: Path) -> None:
 
 
 def test_a_cost_needs_both_prices() -> None:
-    settings = JudgeSettings(base_url="http://two/v1", model="judge", prompt_price=2.5, completion_price=10)
+    settings = JudgeSettings(
+        base_url="http://two/v1", model="judge", prompt_price=2.5, completion_price=10
+    )
     assert settings.cost(2_000_000, 100_000) == pytest.approx(6.0)
     assert settings.model_copy(update={"completion_price": None}).cost(1, 1) is None
 
@@ -265,7 +302,9 @@ def test_what_had_arrived_is_stored_where_judging_ends_early(tmp_path: Path) -> 
             asyncio.run(run(store))
         again = JudgeClient(settings)
         asyncio.run(judge_questions(questions(), RUBRIC, again, store))
-        assert again.spent.requests <= len(documents()) - 3  # an answer may arrive while the others are cancelled
+        assert (
+            again.spent.requests <= len(documents()) - 3
+        )  # an answer may arrive while the others are cancelled
 
 
 def test_no_more_is_prepared_than_is_asked_soon(tmp_path: Path) -> None:

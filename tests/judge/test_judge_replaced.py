@@ -1,4 +1,6 @@
-"""A judge that is no longer served: its stored verdicts measure a replacement, and nobody asks it."""
+"""A judge that is no longer served: its stored verdicts measure a replacement, and nobody asks
+it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def panel(path: Path, served: StubJudge) -> str:
     return str(path)
 
 
-def test_stored_verdicts_of_a_judge_that_is_gone_measure_its_replacement(folder: Path, tmp_path: Path) -> None:
+def test_stored_verdicts_of_a_judge_that_is_gone_measure_its_replacement(
+    folder: Path, tmp_path: Path
+) -> None:
     with StubJudge() as before:
         judged(folder, f"model=old-judge,base_url={before.url}", store=tmp_path / "verdicts")
         asked = len(before.requests)
@@ -42,7 +46,9 @@ def test_stored_verdicts_of_a_judge_that_is_gone_measure_its_replacement(folder:
     assert {one["value"] for one in pairs} == {1.0}  # the stub's rule does not depend on its name
 
 
-def test_without_its_verdicts_nothing_stands_in_for_a_judge_that_is_gone(folder: Path, tmp_path: Path) -> None:
+def test_without_its_verdicts_nothing_stands_in_for_a_judge_that_is_gone(
+    folder: Path, tmp_path: Path
+) -> None:
     with StubJudge() as now:
         scores = judged(folder, panel(tmp_path / "both.yaml", now), store=tmp_path / "verdicts")
     assert scores["med_cmr_open"]["metrics"]["open_total"]["value"] is None

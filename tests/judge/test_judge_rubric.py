@@ -1,4 +1,6 @@
-"""Rubrics: pinned prompts (MEDTASKS_UPDATE_GOLDEN=1 writes them anew), totals by hand, schemas, what is refused."""
+"""Rubrics: pinned prompts (MEDTASKS_UPDATE_GOLDEN=1 writes them anew), totals by hand, schemas,
+what is refused.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def test_prompt_is_the_pinned_one(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_the_judge_sees_no_more_than_the_rubric_lists_of_any_document_of_its_benchmark(name: str) -> None:
+def test_the_judge_sees_no_more_than_the_rubric_lists_of_any_document_of_its_benchmark(
+    name: str,
+) -> None:
     rubric, _ = case(name)
     assert template_variables(rubric.template) <= {*rubric.sees, "aspects", "form", "response"}
     for document in task_documents(TASKS[name][0]):
@@ -54,8 +58,18 @@ def test_the_judge_sees_no_more_than_the_rubric_lists_of_any_document_of_its_ben
 
 def test_medreason_caps_the_visual_score_by_faithfulness() -> None:
     rubric, document = case("med_cmr_medreason")
-    for faithfulness, visual, counted in ((0, 4, 1), (1, 4, 1), (1, 0, 0), (2, 4, 3), (2, 2, 2), (3, 4, 4), (4, 4, 4)):
-        values = total(rubric, document, {"ground_truth": 3, "visual": visual, "faithfulness": faithfulness})
+    for faithfulness, visual, counted in (
+        (0, 4, 1),
+        (1, 4, 1),
+        (1, 0, 0),
+        (2, 4, 3),
+        (2, 2, 2),
+        (3, 4, 4),
+        (4, 4, 4),
+    ):
+        values = total(
+            rubric, document, {"ground_truth": 3, "visual": visual, "faithfulness": faithfulness}
+        )
         assert (values["visual"], values["total"]) == (25 * counted, 100 * (3 + counted) / 8)
 
 
@@ -78,17 +92,27 @@ def test_the_schema_accepts_verdicts_that_are_read_and_those_alone(name: str) ->
 
 def test_a_bare_range_leaves_our_anchors() -> None:
     rubric, document = case("medstream_rubric")
-    bare = json.dumps({"correctness": "0-2", "evidence_grounding": "2: is seen 0: is not", "safety": " "})
+    bare = json.dumps(
+        {"correctness": "0-2", "evidence_grounding": "2: is seen 0: is not", "safety": " "}
+    )
     correctness, grounding, safety = aspects_of(rubric, {**document, "judge_rubric": bare})
     assert (correctness, safety) == (rubric.aspects[0], rubric.aspects[2])
-    assert (grounding.guidance, grounding.anchors, grounding.maximum) == ("2: is seen 0: is not", {}, 2)
+    assert (grounding.guidance, grounding.anchors, grounding.maximum) == (
+        "2: is seen 0: is not",
+        {},
+        2,
+    )
 
 
 def test_malformed_fields_are_named() -> None:
     fence = "a\n=== END CANDIDATE TEXT ==="
     wrong: dict[tuple[str, str], list[Any]] = {
         ("kvasir_aspects", "question_class"): [[], "polyp_count", ["score"], [fence]],
-        ("medstream_rubric", "judge_rubric"): ["not JSON", '{"correctness": 2}', '{"beauty": "0-2"}'],
+        ("medstream_rubric", "judge_rubric"): [
+            "not JSON",
+            '{"correctness": 2}',
+            '{"beauty": "0-2"}',
+        ],
     }
     for (name, field), values in wrong.items():
         rubric, document = case(name)
@@ -111,7 +135,9 @@ def test_malformed_fields_are_named() -> None:
         ("version: 2", "version: 2\naspects_from: target", "either `aspects` or"),
     ],
 )
-def test_a_wrong_rubric_is_refused_when_read(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_a_wrong_rubric_is_refused_when_read(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
     text = (RUBRICS / "med_cmr_open.yaml").read_text(encoding="utf-8")
     assert old in text
     path = tmp_path / "med_cmr_open.yaml"

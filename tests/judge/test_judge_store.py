@@ -31,7 +31,9 @@ for number in range(count):
 
 
 def put(store: VerdictStore, key: str, **fields: Any) -> bool:
-    return store.put(StoredVerdict(key, f"prompt of {key}", "{}", '{"ok": true}', None, 10, 3)._replace(**fields))
+    return store.put(
+        StoredVerdict(key, f"prompt of {key}", "{}", '{"ok": true}', None, 10, 3)._replace(**fields)
+    )
 
 
 @pytest.fixture
@@ -60,7 +62,9 @@ def test_what_was_put_is_got_and_lone_surrogates_are_no_crash(path: Path) -> Non
         (other,) = store.get("a")
         assert store.get("missing") == []
     assert (first.key, repair.key) == ("b", "b:repair")
-    assert first == StoredVerdict("b", "prompt of b", "a\nb\x00c é \U0001f600", '{"ok": true}', None, 10, 3)
+    assert first == StoredVerdict(
+        "b", "prompt of b", "a\nb\x00c é \U0001f600", '{"ok": true}', None, 10, 3
+    )
     assert other == StoredVerdict("a", "\ufffd", "a\ufffd", None, "no JSON \ufffd", 10, 3)
 
 
@@ -74,7 +78,9 @@ def test_the_first_valid_verdict_stays_and_put_says_whether_it_wrote(path: Path)
 
 
 def test_several_processes_write_one_store(path: Path) -> None:
-    writers = [writer(path, name, 60) for name in ("a", "b", "c")]  # and all of them race to make the file
+    writers = [
+        writer(path, name, 60) for name in ("a", "b", "c")
+    ]  # and all of them race to make the file
     for process in writers:
         process.communicate(timeout=120)
         assert process.returncode == 0
@@ -138,7 +144,9 @@ def test_damage_is_reported_without_prompts_and_answers(path: Path, texts: str) 
         with pytest.raises(DataError, match=r"damaged \(row 'k007' does not match its digest\)"):
             store.get("k007")
     for at in range(len(texts)):  # at some places sqlite3 fails on its own message
-        damaged = data.replace(texts.encode(), texts[:at].encode() + b"\xeb" + texts[at + 1 :].encode())
+        damaged = data.replace(
+            texts.encode(), texts[:at].encode() + b"\xeb" + texts[at + 1 :].encode()
+        )
         assert damaged != data
         path.write_bytes(damaged)
         with (
@@ -169,7 +177,10 @@ def test_a_store_of_any_earlier_release_stays_valid(path: Path) -> None:
 
     settings = JudgeSettings(base_url="http://x/v1", model="Qwen3-235B", extra_body={"a": {"b": 1}})
     rubric, prompt = "0123456789abcdef", "Is it é?"
-    assert verdict_key(settings, rubric, prompt) == "b49533fc6b26549a11101e540cbbd0c72140a15bad1ac7322137af488fc071ba"
+    assert (
+        verdict_key(settings, rubric, prompt)
+        == "b49533fc6b26549a11101e540cbbd0c72140a15bad1ac7322137af488fc071ba"
+    )
     other_limit = settings.model_copy(update={"max_completion_tokens": 1024})
     assert verdict_key(other_limit, rubric, prompt) != verdict_key(settings, rubric, prompt)
     seeing = settings.model_copy(update={"temperature": None, "max_tokens": None})

@@ -1,4 +1,6 @@
-"""The stub judge: words of candidate and reference decide, nothing that the candidate asks for; and its server."""
+"""The stub judge: words of candidate and reference decide, nothing that the candidate asks for; and
+its server.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ from medtasks.judge.verdict import Verdict, parse_verdict
 
 def request(prompt: str, schema: Mapping[str, Any] | None = None) -> dict[str, Any]:
     asked = {"model": "any", "messages": [{"role": "user", "content": prompt}]}
-    wanted = {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": schema}}
+    wanted = {
+        "type": "json_schema",
+        "json_schema": {"name": "verdict", "strict": True, "schema": schema},
+    }
     return asked if schema is None else asked | {"response_format": wanted}
 
 
@@ -38,7 +43,11 @@ def test_the_server_answers_and_counts_as_openai_s_client_expects() -> None:
         answer = ask(stub, "one two three")
         assert answer.choices[0].message.content == "seen one two three"
         assert answer.usage is not None
-        assert (answer.usage.prompt_tokens, answer.usage.completion_tokens, answer.usage.total_tokens) == (3, 4, 7)
+        assert (
+            answer.usage.prompt_tokens,
+            answer.usage.completion_tokens,
+            answer.usage.total_tokens,
+        ) == (3, 4, 7)
         assert [body["messages"][0]["content"] for body in stub.requests] == ["one two three"]
         assert "sk-planted" not in repr(vars(stub)) + repr(stub.requests)
     with StubJudge() as stub, pytest.raises(openai.InternalServerError):
@@ -47,7 +56,9 @@ def test_the_server_answers_and_counts_as_openai_s_client_expects() -> None:
 
 def test_in_the_foreground_it_prints_its_address_and_stops_at_a_signal() -> None:
     command = [sys.executable, "-m", "medtasks.judge.stub", "--latency", "0.01"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as server:
         try:
             assert server.stdout is not None
             url = server.stdout.readline().strip()
@@ -69,12 +80,18 @@ def test_the_reference_gets_the_maximum_of_every_rubric_and_nothing_the_minimum(
     reference = document["target"]
     for response in (reference, f"**{reference.upper()}!**", "", "..."):
         prompt = judge_prompt(rubric, document, response)
-        verdict = parse_verdict(rule_based(request(prompt, verdict_schema(rubric, document))), rubric, document)
+        verdict = parse_verdict(
+            rule_based(request(prompt, verdict_schema(rubric, document))), rubric, document
+        )
         assert isinstance(verdict, Verdict)
         empty = not response.strip(".")
-        reason = "stub: the text has no words" if empty else "stub: the text has the reference's words"
+        reason = (
+            "stub: the text has no words" if empty else "stub: the text has the reference's words"
+        )
         aspects = aspects_of(rubric, document)
-        assert verdict.scores == {one.name: one.minimum if empty else one.maximum for one in aspects}
+        assert verdict.scores == {
+            one.name: one.minimum if empty else one.maximum for one in aspects
+        }
         assert set(verdict.reasons.values()) == {reason}
 
 

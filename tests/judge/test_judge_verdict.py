@@ -16,7 +16,12 @@ RUBRIC = load_rubric("medstream_rubric")
 DOCUMENT = {"judge_rubric": "{}"}
 SCORES = {"correctness": 2, "evidence_grounding": 0, "safety": 1}
 FLAT = json.dumps(SCORES)
-FULL = json.dumps({name: {"reason": f'because {{of}} "{name}" [x', "score": score} for name, score in SCORES.items()})
+FULL = json.dumps(
+    {
+        name: {"reason": f'because {{of}} "{name}" [x', "score": score}
+        for name, score in SCORES.items()
+    }
+)
 
 
 def read(text: str) -> Verdict | Invalid:
@@ -45,15 +50,25 @@ def scores(text: str) -> Any:
         "{x} " * 100_000 + FLAT + " " * 1_000_000,
         json.dumps({**SCORES, "correctness": "2", "safety": True}),
         json.dumps({**SCORES, "correctness": 2.0, "evidence_grounding": " +0.0 "}),
-        json.dumps({"correctness": {"score": 2}, "evidence_grounding": 0, "safety": {"score": "1", "reason": 5}}),
+        json.dumps(
+            {
+                "correctness": {"score": 2},
+                "evidence_grounding": 0,
+                "safety": {"score": "1", "reason": 5},
+            }
+        ),
         FULL.replace("because", "a line\nbreak"),
         FULL.replace("because", "it says <think> and"),
-        FULL.replace("because", r"diameter \geq 5 mm, \(\frac{1}{2}\), \underline{x}, C:\path, 100\%"),
+        FULL.replace(
+            "because", r"diameter \geq 5 mm, \(\frac{1}{2}\), \underline{x}, C:\path, 100\%"
+        ),
         FULL.replace("evidence_grounding", r"evidence\_grounding"),
         f"```json\n{FULL[:-1]},\n}}\n```",
         FULL.replace("}, ", ",}, ").replace("because", r"\pi"),
         f'{FLAT[:-1]}, "seen": [1, 2, ]}}',
-        *(before + FLAT for before in ("Infinity", "NaN ", "-Infinity: ", "null ")),  # prose begins as a number may
+        *(
+            before + FLAT for before in ("Infinity", "NaN ", "-Infinity: ", "null ")
+        ),  # prose begins as a number may
     ],
 )
 def test_verdicts_are_read(text: str) -> None:
@@ -67,7 +82,9 @@ def test_a_reason_with_backslashes_is_what_the_judge_wrote() -> None:
     assert found.reasons == {"correctness": r"5 \geq 4 in C:\path"}
 
 
-@pytest.mark.parametrize("text", [FULL, f" {FLAT}\n\n", f"<think>hm</think>{FULL}", FULL[:-1] + ",}"])
+@pytest.mark.parametrize(
+    "text", [FULL, f" {FLAT}\n\n", f"<think>hm</think>{FULL}", FULL[:-1] + ",}"]
+)
 def test_an_answer_that_was_cut_is_a_verdict_if_all_of_it_is_one(text: str) -> None:
     found = parse_verdict(text, RUBRIC, DOCUMENT, was_cut=True)
     assert isinstance(found, Verdict)
@@ -75,7 +92,8 @@ def test_an_answer_that_was_cut_is_a_verdict_if_all_of_it_is_one(text: str) -> N
 
 
 @pytest.mark.parametrize(
-    "text", [FULL[:-1], f"Draft: {FLAT} Final:", f"{FLAT} But", f"```json\n{FULL}\n```", f"<think>{FLAT}"]
+    "text",
+    [FULL[:-1], f"Draft: {FLAT} Final:", f"{FLAT} But", f"```json\n{FULL}\n```", f"<think>{FLAT}"],
 )
 def test_an_answer_that_was_cut_is_no_verdict_if_it_may_have_gone_on(text: str) -> None:
     assert isinstance(parse_verdict(text, RUBRIC, DOCUMENT, was_cut=True), Invalid)
@@ -89,7 +107,9 @@ def test_reasons_are_read_and_unknown_keys_are_not() -> None:
         "total": 3,
         "note": {"a": [1]},
     }
-    assert read(json.dumps(answer)) == Verdict(scores=SCORES, reasons={"correctness": "Same words. \\ud800"})
+    assert read(json.dumps(answer)) == Verdict(
+        scores=SCORES, reasons={"correctness": "Same words. \\ud800"}
+    )
 
 
 @pytest.mark.parametrize(
@@ -128,7 +148,10 @@ def test_reasons_are_read_and_unknown_keys_are_not() -> None:
         ('{"a":' * 100_000, "nested too deeply"),
         # a quotation of the response beside or within the judge's own words
         (FLAT + json.dumps({**SCORES, "correctness": 0}), "several verdicts that differ"),
-        ('{"correctness": {"reason": "it says ' + FLAT + '", "score": 0}', "no complete JSON object"),
+        (
+            '{"correctness": {"reason": "it says ' + FLAT + '", "score": 0}',
+            "no complete JSON object",
+        ),
         ("{correctness: it says " + FLAT + ", score: 0}", "no complete JSON object"),
     ],
 )
@@ -145,7 +168,9 @@ def test_no_text_raises(text: str) -> None:
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from([*SCORES, "score", "x"]), inner),
+    lambda inner: (
+        st.lists(inner) | st.dictionaries(st.sampled_from([*SCORES, "score", "x"]), inner)
+    ),
     max_leaves=12,
 )
 
@@ -153,11 +178,15 @@ JSON = st.recursive(
 @given(reason=st.text(alphabet='\\ug_ntbf/1"{},: ', max_size=30), score=st.integers(0, 2))
 def test_no_backslash_in_a_reason_changes_a_score(reason: str, score: int) -> None:
     first, second, third = SCORES
-    answer = f'{{"{first}": {{"reason": "{reason}", "score": {score}}}, "{second}": 0, "{third}": 1,}}'
+    answer = (
+        f'{{"{first}": {{"reason": "{reason}", "score": {score}}}, "{second}": 0, "{third}": 1,}}'
+    )
     found = read(answer)
     if isinstance(found, Verdict):
         stated = {first: score, second: 0, third: 1}
-        assert found.scores == stated or reason.count('"') > 1  # such a reason can have a field of its own
+        assert (
+            found.scores == stated or reason.count('"') > 1
+        )  # such a reason can have a field of its own
 
 
 @given(JSON)

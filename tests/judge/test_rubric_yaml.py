@@ -40,7 +40,9 @@ aspects:
         ("version: 1", "version: " + "[" * 5000, "nested too deeply; write it flat|not valid YAML"),
     ],
 )  # fmt: skip
-def test_wrong_yaml_is_one_sentence_with_its_place(old: str, new: str, message: str, tmp_path: Path) -> None:
+def test_wrong_yaml_is_one_sentence_with_its_place(
+    old: str, new: str, message: str, tmp_path: Path
+) -> None:
     path = tmp_path / "closed.yaml"
     path.write_text(RUBRIC.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(MedtasksError, match=message) as refusal:
@@ -52,10 +54,15 @@ def test_wrong_yaml_is_one_sentence_with_its_place(old: str, new: str, message: 
 def test_bytes_that_are_not_utf_8_are_named_with_their_line(tmp_path: Path) -> None:
     path = tmp_path / "closed.yaml"
     path.write_bytes(RUBRIC.replace("another", "an\xf6ther").encode("latin-1"))
-    with pytest.raises(MedtasksError, match="line 8: byte 0xf6 is not UTF-8; save the file as UTF-8"):
+    with pytest.raises(
+        MedtasksError, match="line 8: byte 0xf6 is not UTF-8; save the file as UTF-8"
+    ):
         read_rubric(path)
 
 
 def test_a_missing_rubric_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(MedtasksError, match=r"closed\.yaml: cannot be read \(No such file or directory\); restore it"):
+    with pytest.raises(
+        MedtasksError,
+        match=r"closed\.yaml: cannot be read \(No such file or directory\); restore it",
+    ):
         read_rubric(tmp_path / "closed.yaml")

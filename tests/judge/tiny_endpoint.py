@@ -1,4 +1,6 @@
-"""A chat endpoint on loopback whose every response the test writes itself, and a client that asks it."""
+"""A chat endpoint on loopback whose every response the test writes itself, and a client that asks
+it.
+"""
 
 from __future__ import annotations
 
@@ -43,17 +45,27 @@ class Http:
     announced: int | None = None
 
 
-def said(text: str | None, *, prompt: int = 10, completion: int = 3, usage: bool = True, **message: Any) -> Http:
+def said(
+    text: str | None, *, prompt: int = 10, completion: int = 3, usage: bool = True, **message: Any
+) -> Http:
     """An ordinary chat completion."""
-    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text, **message}}
+    choice = {
+        "index": 0,
+        "finish_reason": "stop",
+        "message": {"role": "assistant", "content": text, **message},
+    }
     tokens = {"usage": {"prompt_tokens": prompt, "completion_tokens": completion}} if usage else {}
-    return Http(body=json.dumps({"id": "c", "object": "chat.completion", "choices": [choice], **tokens}))
+    return Http(
+        body=json.dumps({"id": "c", "object": "chat.completion", "choices": [choice], **tokens})
+    )
 
 
 def problem(status: int, message: str = "no", **headers: str) -> Http:
     """An error as OpenAI's API words it."""
     return Http(
-        status, json.dumps({"error": {"message": message}}), {k.replace("_", "-"): v for k, v in headers.items()}
+        status,
+        json.dumps({"error": {"message": message}}),
+        {k.replace("_", "-"): v for k, v in headers.items()},
     )
 
 
@@ -62,10 +74,16 @@ Respond = Http | Callable[[Arrival], Http | Awaitable[Http]]
 
 
 class TinyEndpoint:
-    """The server, on the running event loop. By default it repeats the question after ``latency`` seconds."""
+    """The server, on the running event loop. By default it repeats the question after ``latency``
+    seconds.
+    """
 
     def __init__(
-        self, respond: Respond | None = None, *, latency: float = 0.0, tls: ssl.SSLContext | None = None
+        self,
+        respond: Respond | None = None,
+        *,
+        latency: float = 0.0,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self._respond = respond or self._echo
         self._latency, self._tls = latency, tls
@@ -88,7 +106,9 @@ class TinyEndpoint:
     async def __aenter__(self) -> TinyEndpoint:
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", self._exchange)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.01, handler_cancellation=True)
+        self._runner = web.AppRunner(
+            app, access_log=None, shutdown_timeout=0.01, handler_cancellation=True
+        )
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._tls).start()
         return self
@@ -116,7 +136,9 @@ class TinyEndpoint:
         content = reply.body.encode() if isinstance(reply.body, str) else reply.body
         if not (reply.cut or reply.announced):
             return web.Response(
-                status=reply.status, body=content, headers={"Content-Type": "application/json", **reply.headers}
+                status=reply.status,
+                body=content,
+                headers={"Content-Type": "application/json", **reply.headers},
             )
         response = web.StreamResponse(status=reply.status, headers=reply.headers)
         response.content_length = len(content) if reply.cut else reply.announced
@@ -147,7 +169,9 @@ def questions(count: int) -> list[JudgeRequest]:
 
 @dataclass
 class Asked:
-    """What became of several requests, by the text of their last message, in the order of the outcomes."""
+    """What became of several requests, by the text of their last message, in the order of the
+    outcomes.
+    """
 
     client: JudgeClient
     outcomes: dict[str, JudgeAnswer | Unanswered] = field(default_factory=dict)
@@ -182,7 +206,9 @@ async def ask(client: JudgeClient, requests: Iterable[JudgeRequest]) -> Asked:
 
 
 def client_of(server: TinyEndpoint, **settings: Any) -> JudgeClient:
-    return JudgeClient(JudgeSettings(base_url=server.url, model="judge", **{"backoff": 0.01, **settings}))
+    return JudgeClient(
+        JudgeSettings(base_url=server.url, model="judge", **{"backoff": 0.01, **settings})
+    )
 
 
 def run(server: TinyEndpoint, requests: Iterable[JudgeRequest], **settings: Any) -> Asked:

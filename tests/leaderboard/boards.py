@@ -1,7 +1,9 @@
-"""Invented boards for tests of pages, figures and exports: a small one, a hostile one, and a large one.
+"""Invented boards for tests of pages, figures and exports: a small one, a hostile one, and a large
+one.
 
-No number here was measured. ``board()`` has three benchmarks (open answers, options with letters, streaming), six
-models, one of them never run on the first benchmark, one without its score, one run blind, and one not comparable.
+No number here was measured. ``board()`` has three benchmarks (open answers, options with letters,
+streaming), six models, one of them never run on the first benchmark, one without its score, one run
+blind, and one not comparable.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ from medtasks.runs.samples import Sample
 from medtasks.stats.ranks import compact_letters
 
 HOSTILE = '<img src=x onerror="hacked=1">\'"><script>window.hacked=1</script></script><!--\u2028]]>&lt;{{7*7}}'
-"""Leaves element, attribute, script and comment; a link that must not be followed is ``HOSTILE_LINK``."""
+"""Leaves element, attribute, script and comment; a link that must not be followed is
+``HOSTILE_LINK``.
+"""
 
 HOSTILE_LINK = "javascript:window.hacked=1"
 
@@ -61,7 +65,13 @@ MODELS = (
     BoardModel(slug="uniform", name="Uniform guessing", family="baseline", type="baseline",
                trained={"pond_vqa": "no", "series_mcq": "no", "stream_qa": "no"}),
 )  # fmt: skip
-SKILL = {"aurora-72b": 0.9, "aurora-8b": 0.62, "birch-flash": 0.88, "cedar-med-4b": 0.7, "dune-30b-a3b": 0.64}
+SKILL = {
+    "aurora-72b": 0.9,
+    "aurora-8b": 0.62,
+    "birch-flash": 0.88,
+    "cedar-med-4b": 0.7,
+    "dune-30b-a3b": 0.64,
+}
 
 
 @dataclass(frozen=True)
@@ -76,18 +86,33 @@ class Made:
     items: int = 2000
 
 
-def column(task: str, metric: str, label: str, breakdown: str | None = None, group: str | None = None, **more: Any):
+def column(
+    task: str,
+    metric: str,
+    label: str,
+    breakdown: str | None = None,
+    group: str | None = None,
+    **more: Any,
+):
     key = ".".join(part for part in (task, metric, breakdown, group) if part)
     facts = {"unit": "fraction", "higher_is_better": True, **more}
-    return BoardColumn(key=key, task=task, metric=metric, label=label, breakdown=breakdown, group=group, **facts)
+    return BoardColumn(
+        key=key, task=task, metric=metric, label=label, breakdown=breakdown, group=group, **facts
+    )
 
 
 def _pond() -> Made:
     levels = ("pond_vqa_level1", "pond_vqa_level2", "pond_vqa_level3")
     classes = ("color", "count", "instrument_location", "size")
-    headline = (column("pond_vqa", "rougeL", "ROUGE-L"), column("pond_vqa", "chrf", "chrF", unit="points"))
+    headline = (
+        column("pond_vqa", "rougeL", "ROUGE-L"),
+        column("pond_vqa", "chrf", "chrF", unit="points"),
+    )
     by_level = tuple(column(task, "rougeL", f"Level {n}") for n, task in enumerate(levels, 1))
-    other = tuple(column(f"pond_vqa_transformed_level{n}", "rougeL", f"Transformed, level {n}") for n in (1, 2, 3))
+    other = tuple(
+        column(f"pond_vqa_transformed_level{n}", "rougeL", f"Transformed, level {n}")
+        for n in (1, 2, 3)
+    )
     by_class = tuple(
         column(task, "rougeL", f"Level {n}: {group}", "question_class", group)
         for group in classes
@@ -116,7 +141,9 @@ def _pond() -> Made:
 def _series() -> Made:
     families = ("tel", "icr", "gts")
     headline = (column("series_mcq", "accuracy", "Accuracy", chance=0.2),)
-    direct = tuple(column(f"series_mcq_{one}", "accuracy", one.upper(), chance=0.2) for one in families)
+    direct = tuple(
+        column(f"series_mcq_{one}", "accuracy", one.upper(), chance=0.2) for one in families
+    )
     staged = tuple(column(f"series_mcq_staged_{one}", "accuracy", f"{one.upper()} in stages", chance=0.2)
                    for one in families)  # fmt: skip
     keys = [tuple(one.key for one in columns) for columns in (direct, staged)]
@@ -126,7 +153,10 @@ def _series() -> Made:
                   against=keys[1]),
         BoardPlot(name="letters", title="Letters chosen", kind="letters", table="headline", columns=keys[0][:1]),
     )  # fmt: skip
-    tables = {"headline": ("Headline", headline), "families": ("Families, direct and stage-wise", direct + staged)}
+    tables = {
+        "headline": ("Headline", headline),
+        "families": ("Families, direct and stage-wise", direct + staged),
+    }
     return Made("series_mcq", "Series-MCQ", "nothing", tables, plots, 900)
 
 
@@ -135,7 +165,14 @@ def _stream() -> Made:
     parts = (
         column("stream_qa_future", "content", "Content"),
         column("stream_qa_future", "responsiveness", "Responsiveness"),
-        column("stream_qa_future", "signed_delay", "Delay", unit="seconds", higher_is_better=False, signed=True),
+        column(
+            "stream_qa_future",
+            "signed_delay",
+            "Delay",
+            unit="seconds",
+            higher_is_better=False,
+            signed=True,
+        ),
         column("stream_qa_open", "open_total", "Judged answers", unit="score"),
     )
     plots = (
@@ -151,26 +188,43 @@ def _stream() -> Made:
 SPANS = {"fraction": 1.0, "points": 100.0, "seconds": 8.0, "score": 5.0}
 
 
-def _cell(column: BoardColumn, skill: float, items: int, source: random.Random, signature: str) -> Cell:
+def _cell(
+    column: BoardColumn, skill: float, items: int, source: random.Random, signature: str
+) -> Cell:
     span = SPANS[column.unit]
-    share = min(max((skill if column.higher_is_better else 1 - skill) * source.uniform(0.75, 1.05), 0.02), 0.99)
+    share = min(
+        max((skill if column.higher_is_better else 1 - skill) * source.uniform(0.75, 1.05), 0.02),
+        0.99,
+    )
     half = 1.96 * math.sqrt(share * (1 - share) / items)
     low, high = round((share - half) * span, 6), round((share + half) * span, 6)
     judged: dict[str, Any] = {}
     if column.metric == "open_total":
-        judged = {"judged": items - 31, "bounds": (low, high), "incomplete": True, "judge": "judge-32b"}
-    return Cell(value=round(share * span, 6), low=low, high=high, items=items, signature=signature, **judged)
+        judged = {
+            "judged": items - 31,
+            "bounds": (low, high),
+            "incomplete": True,
+            "judge": "judge-32b",
+        }
+    return Cell(
+        value=round(share * span, 6), low=low, high=high, items=items, signature=signature, **judged
+    )
 
 
 def _signature(column: BoardColumn, mark: str = "1f0c2a7b") -> str:
     parts = f"task:{column.task}|v:1.0|prompt:{mark}|protocol:77aa01bc|data:5be3c1d2"
-    return f"{column.metric}|{parts}|items:0d9e8f7a" + (f"|part:{column.group}" if column.group else "")
+    return f"{column.metric}|{parts}|items:0d9e8f7a" + (
+        f"|part:{column.group}" if column.group else ""
+    )
 
 
 def _ranking(column: BoardColumn, rows: Sequence[BoardRow], items: int) -> Ranking:
     valued = [(row.model, row.cells[column.key]) for row in rows if column.key in row.cells]
     sign = 1 if column.higher_is_better else -1
-    found = sorted(((m, c) for m, c in valued if c.value is not None), key=lambda one: (-sign * one[1].value, one[0]))
+    found = sorted(
+        ((m, c) for m, c in valued if c.value is not None),
+        key=lambda one: (-sign * one[1].value, one[0]),
+    )
     pairs = []
     for (first, one), (second, other) in combinations(found, 2):
         error = math.hypot(one.high - one.low, other.high - other.low) / 3.92
@@ -183,12 +237,19 @@ def _ranking(column: BoardColumn, rows: Sequence[BoardRow], items: int) -> Ranki
                  low=round(difference - 1.96 * error, 6), high=round(difference + 1.96 * error, 6),
                  p_holm=min(1.0, p * 10), clusters=items // 3, **counts)
         )  # fmt: skip
-    letters = compact_letters([(one.first, one.second) for one in pairs if one.p_holm <= 0.05], [m for m, _ in found])
+    letters = compact_letters(
+        [(one.first, one.second) for one in pairs if one.p_holm <= 0.05], [m for m, _ in found]
+    )
     ends = [sorted((sign * one.low, sign * one.high)) for _, one in found]
     ranked = []
     for place, ((model, _), (low, high)) in enumerate(zip(found, ends, strict=True)):
-        best, worst = 1 + sum(one > high for one, _ in ends), len(found) - sum(one < low for _, one in ends)
-        ranked.append(Ranked(model=model, rank=place + 1, best=best, worst=worst, letters=letters[model]))
+        best, worst = (
+            1 + sum(one > high for one, _ in ends),
+            len(found) - sum(one < low for _, one in ends),
+        )
+        ranked.append(
+            Ranked(model=model, rank=place + 1, best=best, worst=worst, letters=letters[model])
+        )
     return Ranking(
         column=column, items=items, clusters=items // 3, cluster="patient", signature=_signature(column),
         ranked=tuple(ranked), pairs=tuple(pairs), detectable=0.021 * SPANS[column.unit],
@@ -217,12 +278,22 @@ def _published(made: Made) -> tuple[Published, ...]:
             "row_notes": ("Published without intervals.",)[:n],
         }  # fmt: skip
         printed = {"printed": ("41.20", "55.0")[n], "value": (0.412, 0.55)[n], "rankable": True}
-        unread = {"printed": None, "value": None, "rankable": False, "notes": ("Cut off in the scan.",)}
-        figures += [Published(**facts, **printed, column=first.key), Published(**facts, **unread, column="Mean of all")]
+        unread = {
+            "printed": None,
+            "value": None,
+            "rankable": False,
+            "notes": ("Cut off in the scan.",),
+        }
+        figures += [
+            Published(**facts, **printed, column=first.key),
+            Published(**facts, **unread, column="Mean of all"),
+        ]
     return tuple(figures)
 
 
-def _benchmark(made: Made, models: Sequence[BoardModel], skill: Mapping[str, float]) -> BenchmarkBoard:
+def _benchmark(
+    made: Made, models: Sequence[BoardModel], skill: Mapping[str, float]
+) -> BenchmarkBoard:
     source = random.Random(made.name)
     tables = []
     for name, (title, columns) in made.tables.items():
@@ -234,7 +305,12 @@ def _benchmark(made: Made, models: Sequence[BoardModel], skill: Mapping[str, flo
                      for one in columns}  # fmt: skip
             if facts.slug == "birch-flash" and made.name == "stream_qa":
                 reason = "no judge has seen these responses; run `medtasks judge RESULTS`"
-                unjudged = {"value": None, "items": made.items, "signature": _signature(columns[-1]), "judged": 0}
+                unjudged = {
+                    "value": None,
+                    "items": made.items,
+                    "signature": _signature(columns[-1]),
+                    "judged": 0,
+                }
                 cells[columns[-1].key] = Cell(**unjudged, reason=reason)
             rows.append(BoardRow(model=facts.slug, cells=cells, runs=(f"run-{facts.slug}",)))
         apart = (_apart(models[0], columns, made, source, True, "blind: prompts without media"),
@@ -262,16 +338,29 @@ def _benchmark(made: Made, models: Sequence[BoardModel], skill: Mapping[str, flo
 def _usage(row: BoardRow, made: Made) -> ModelUsage:
     """Larger models are slower; nothing but time is known of a closed one."""
     size = 2 + len(row.model)
-    known = {"prompt_tokens": 420 * made.items, "output_tokens": size * made.items, "peak_device_memory": size * 2**30}
+    known = {
+        "prompt_tokens": 420 * made.items,
+        "output_tokens": size * made.items,
+        "peak_device_memory": size * 2**30,
+    }
     counted = {} if row.model == "birch-flash" else known
-    usage = Usage(samples=made.items, seconds=0.05 * size * made.items, time_to_first_answer=0.4 * size, **counted)
-    return ModelUsage(model=row.model, run=row.runs[0], score=next(iter(row.cells.values())), usage=usage)
+    usage = Usage(
+        samples=made.items,
+        seconds=0.05 * size * made.items,
+        time_to_first_answer=0.4 * size,
+        **counted,
+    )
+    return ModelUsage(
+        model=row.model, run=row.runs[0], score=next(iter(row.cells.values())), usage=usage
+    )
 
 
 def _apart(facts: BoardModel, columns: Sequence[BoardColumn], made: Made, source: random.Random, blind: bool,
            *reasons: str) -> BoardRow:  # fmt: skip
     items = made.items if blind else 100
-    cells = {one.key: _cell(one, 0.3, items, source, _signature(one, "9d8c7b6a")) for one in columns}
+    cells = {
+        one.key: _cell(one, 0.3, items, source, _signature(one, "9d8c7b6a")) for one in columns
+    }
     run = f"run-{facts.slug}-{'blind' if blind else 'limit'}"
     return BoardRow(model=facts.slug, cells=cells, runs=(run,), blind=blind, reasons=reasons)
 
@@ -312,7 +401,9 @@ def board() -> Board:
     return _board((_pond(), _series(), _stream()), MODELS, SKILL)
 
 
-def changed(made: Board, change: Callable[[dict[str, Any]], object], benchmark: str = "pond_vqa") -> Board:
+def changed(
+    made: Board, change: Callable[[dict[str, Any]], object], benchmark: str = "pond_vqa"
+) -> Board:
     """The board with one benchmark alone, whose fields ``change`` edits."""
     fields = next(one for one in made.benchmarks if one.name == benchmark).model_dump()
     change(fields)
@@ -331,7 +422,11 @@ def large_board(models: int = 100) -> Board:
                         f"class_{group:02}") for group in range(18) for n in (1, 2, 3))  # fmt: skip
     headline = tuple(column("lake_vqa", name, name) for name in ("rouge1", "rougeL", "meteor"))
     tables = {"headline": ("Headline", headline), "classes": ("Class by level", wide)}
-    return _board((_pond(), _series(), _stream(), Made("lake_vqa", "LakeVQA", "text", tables, ())), facts, skill)
+    return _board(
+        (_pond(), _series(), _stream(), Made("lake_vqa", "LakeVQA", "text", tables, ())),
+        facts,
+        skill,
+    )
 
 
 def held_samples(held: Mapping[tuple[str, str, str], Sequence[Sample]]) -> SampleText:
@@ -339,9 +434,18 @@ def held_samples(held: Mapping[tuple[str, str, str], Sequence[Sample]]) -> Sampl
     return {key: partial(Answers, rows) for key, rows in held.items()}
 
 
-def sample(task: str, sample_id: str, filtered: str, scores: Mapping[str, float | None], **more: Any) -> Sample:
+def sample(
+    task: str, sample_id: str, filtered: str, scores: Mapping[str, float | None], **more: Any
+) -> Sample:
     """A sample of an invented task."""
-    facts = {"prompt": "Look.", "prompt_hash": "0", "target": "B", "responses": (filtered,), "document": {}, **more}
+    facts = {
+        "prompt": "Look.",
+        "prompt_hash": "0",
+        "target": "B",
+        "responses": (filtered,),
+        "document": {},
+        **more,
+    }
     return Sample(
         sample_id=sample_id, task=task, cluster="c", media=("a.png",), filtered=filtered, status="ok", scores=scores,
         statistics={}, **facts,
@@ -349,7 +453,9 @@ def sample(task: str, sample_id: str, filtered: str, scores: Mapping[str, float 
 
 
 def sample_text(hostile: bool = False) -> SampleText:
-    """Samples of two tasks for all models: one whose texts may be shown, one of which scores alone may be."""
+    """Samples of two tasks for all models: one whose texts may be shown, one of which scores alone
+    may be.
+    """
     held, end = {}, f" {HOSTILE}" if hostile else ""
     letters = {"choices": dict.fromkeys("ABCDE", "")}
     for number, facts in enumerate(MODELS):
@@ -365,7 +471,13 @@ def sample_text(hostile: bool = False) -> SampleText:
         ]  # fmt: skip
         task = "series_mcq_tel"
         held["series_mcq", task, facts.slug] = [
-            sample(task, f"tel-{place}", "ABCDE"[place % 5], {"accuracy": float(score > 0.5)}, document=letters)
+            sample(
+                task,
+                f"tel-{place}",
+                "ABCDE"[place % 5],
+                {"accuracy": float(score > 0.5)},
+                document=letters,
+            )
             for place, score in answers
         ]
     return held_samples(held)
@@ -378,7 +490,21 @@ def write_exports(made: Board, directory: Path) -> None:
         (directory / name).write_bytes(export.make().encode("utf-8", "replace"))
 
 
-KEYS = frozenset({"slug", "key", "name", "model", "table", "columns", "against", "column", "first", "second", "runs"})
+KEYS = frozenset(
+    {
+        "slug",
+        "key",
+        "name",
+        "model",
+        "table",
+        "columns",
+        "against",
+        "column",
+        "first",
+        "second",
+        "runs",
+    }
+)
 FIXED = frozenset({"unit", "test", "kind", "shows", "trained"})
 OUTSIDE = frozenset({"versions", "model_facts", "settings", "generation", "protocols", "prompts", "data", "judges",
                      "judged_by", "counts", "gold", "chosen"})  # fmt: skip
@@ -386,9 +512,11 @@ OUTSIDE = frozenset({"versions", "model_facts", "settings", "generation", "proto
 
 
 def hostile_board() -> Board:
-    """The small board with `HOSTILE` in every text that can come from outside, and links that must not be links.
+    """The small board with `HOSTILE` in every text that can come from outside, and links that must
+    not be links.
 
-    What the board calls safe (slugs, and keys of columns, runs, tables, plots and benchmarks) stays as it is.
+    What the board calls safe (slugs, and keys of columns, runs, tables, plots and benchmarks) stays
+    as it is.
     """
     return Board.model_validate(_poisoned(board().model_dump(), ""))
 
@@ -403,6 +531,10 @@ def _poisoned(value: Any, field: str) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(_poisoned(one, field) for one in value)
     # a safe key has no space; the name of a model, or of a published table or column, has
-    if not isinstance(value, str) or field in FIXED or (field in KEYS and re.fullmatch(r"[\w.-]+", value)):
+    if (
+        not isinstance(value, str)
+        or field in FIXED
+        or (field in KEYS and re.fullmatch(r"[\w.-]+", value))
+    ):
         return value
     return HOSTILE_LINK if field == "link" else f"{value} {HOSTILE}"

@@ -1,4 +1,6 @@
-"""Debian's Chromium, headless, driven by Playwright; what a page asked for and complained of is kept."""
+"""Debian's Chromium, headless, driven by Playwright; what a page asked for and complained of is
+kept.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ ARGUMENTS = (
 
 @contextmanager
 def chromium() -> Iterator[Any]:
-    """The browser; without one the test is skipped, unless ``MEDTASKS_REQUIRE_BROWSER=1`` says that there must be."""
+    """The browser; without one the test is skipped, unless ``MEDTASKS_REQUIRE_BROWSER=1`` says that
+    there must be.
+    """
     program = shutil.which("chromium")
     try:
         from playwright.sync_api import sync_playwright
@@ -38,21 +42,31 @@ def chromium() -> Iterator[Any]:
 
 
 class Reader:
-    """Opens pages of a site (a directory, or an address). In the end, no request must have left the site, and nothing
-    be in the console but messages with the text ``expected``."""
+    """Opens pages of a site (a directory, or an address). In the end, no request must have left the
+    site, and nothing be in the console but messages with the text ``expected``.
+    """
 
-    def __init__(self, browser: Any, site: Path | str, dark: bool = False, expected: str | None = None) -> None:
+    def __init__(
+        self, browser: Any, site: Path | str, dark: bool = False, expected: str | None = None
+    ) -> None:
         scheme = "dark" if dark else "light"
-        self._context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme=scheme)
+        self._context = browser.new_context(
+            viewport={"width": 1280, "height": 900}, color_scheme=scheme
+        )
         self._expected = expected
         self.site = site.rstrip("/") if isinstance(site, str) else site.absolute().as_uri()
         self.page = self._context.new_page()
         self.requests: list[str] = []
         self.messages: list[str] = []
         self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("console", lambda message: self.messages.append(f"{message.type}: {message.text}"))
+        self.page.on(
+            "console", lambda message: self.messages.append(f"{message.type}: {message.text}")
+        )
         self.page.on("pageerror", lambda error: self.messages.append(f"error: {error}"))
-        self.page.on("dialog", lambda dialog: (self.messages.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        self.page.on(
+            "dialog",
+            lambda dialog: (self.messages.append(f"dialog: {dialog.message}"), dialog.dismiss()),
+        )
 
     def open(self, name: str) -> Any:
         """The page ``name``, which may have a fragment, loaded anew."""
@@ -66,8 +80,14 @@ class Reader:
     def __exit__(self, failed: object, *_: object) -> None:
         self._context.close()
         if failed is None:
-            assert [url for url in self.requests if not url.startswith(self.site) and url != "about:blank"] == []
-            assert [one for one in self.messages if self._expected is None or self._expected not in one] == []
+            assert [
+                url
+                for url in self.requests
+                if not url.startswith(self.site) and url != "about:blank"
+            ] == []
+            assert [
+                one for one in self.messages if self._expected is None or self._expected not in one
+            ] == []
 
 
 AXE = """async (rules) => {
@@ -78,14 +98,25 @@ AXE = """async (rules) => {
 }"""
 COLOUR = ["color-contrast", "link-in-text-block"]
 LAYOUT = ["scrollable-region-focusable", "target-size"]
-LOOKS = [(1280, "light", None), (1280, "dark", COLOUR), (390, "dark", COLOUR + LAYOUT), (390, "light", LAYOUT)]
-"""Widths, colour schemes, and the rules whose findings can be others than at the look before; None is all rules."""
+LOOKS = [
+    (1280, "light", None),
+    (1280, "dark", COLOUR),
+    (390, "dark", COLOUR + LAYOUT),
+    (390, "light", LAYOUT),
+]
+"""Widths, colour schemes, and the rules whose findings can be others than at the look before; None
+is all rules.
+"""
 
 
 def check_accessibility(page: Any) -> None:
-    """Axe finds nothing serious on the page with everything unfolded, light and dark, on a screen and on a phone."""
+    """Axe finds nothing serious on the page with everything unfolded, light and dark, on a screen
+    and on a phone.
+    """
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    page.evaluate("document.querySelectorAll('details:not(.menu)').forEach(each => { each.open = true; })")
+    page.evaluate(
+        "document.querySelectorAll('details:not(.menu)').forEach(each => { each.open = true; })"
+    )
     page.evaluate(axe.axe_script)
     for width, scheme, rules in LOOKS:
         page.set_viewport_size({"width": width, "height": 900})
@@ -95,8 +126,9 @@ def check_accessibility(page: Any) -> None:
 
 
 def check_responses_on_screen(page: Any) -> None:
-    """Each row of the list of samples has its extracted answer on the screen, with its label, and is
-    still a row for screen readers."""
+    """Each row of the list of samples has its extracted answer on the screen, with its label, and
+    is still a row for screen readers.
+    """
     cells = page.locator(".list tbody tr td[data-of='Extracted']")
     cells.first.wait_for()
     width = page.viewport_size["width"]

@@ -24,9 +24,13 @@ Forge = Callable[[Samples], Samples]
 
 
 def rewritten(folder: Path, out: Path, forge: Forge) -> Path:
-    """The run with forged samples, scored by our own rules, manifest and scores to match: it agrees with itself."""
+    """The run with forged samples, scored by our own rules, manifest and scores to match: it agrees
+    with itself.
+    """
     manifest, samples = read_run(folder)
-    forged = {task: scored_samples(load_spec(task), members) for task, members in forge(samples).items()}
+    forged = {
+        task: scored_samples(load_spec(task), members) for task, members in forge(samples).items()
+    }
     return write_run(out / folder.name, RunRecord.scored(counted(manifest, forged), forged))
 
 
@@ -44,7 +48,9 @@ def each(change: Callable[[Sample], Sample]) -> Forge:
     """A forgery of every sample by itself, with the prompt that its new document gives."""
 
     def forge(samples: Samples) -> Samples:
-        return {task: [prompted(change(one)) for one in members] for task, members in samples.items()}
+        return {
+            task: [prompted(change(one)) for one in members] for task, members in samples.items()
+        }
 
     return forge
 
@@ -52,14 +58,16 @@ def each(change: Callable[[Sample], Sample]) -> Forge:
 def every(change: Callable[[Sample], dict[str, Any]]) -> Forge:
     """A forgery that changes fields of every sample, and leaves its prompt."""
     return lambda samples: {
-        task: [one.model_copy(update=change(one)) for one in members] for task, members in samples.items()
+        task: [one.model_copy(update=change(one)) for one in members]
+        for task, members in samples.items()
     }
 
 
 def wrong_ones_left_out(samples: Samples) -> Samples:
     """Nothing in the folder says that there ever were more documents."""
     return {
-        task: [one for one in members if one.scores["accuracy"]] or members[:1] for task, members in samples.items()
+        task: [one for one in members if one.scores["accuracy"]] or members[:1]
+        for task, members in samples.items()
     }
 
 
@@ -73,7 +81,9 @@ def add_strangers(folder: Path, task: str) -> None:
     edit_json(folder / "manifest.json", add)
     edit_json(folder / "scores.json", lambda it: it["tasks"].update(nobodys_task=it["tasks"][task]))
     text = (folder / "samples" / f"{task}.jsonl").read_text(encoding="utf-8")
-    (folder / "samples" / "nobodys_task.jsonl").write_text(text.replace(task, "nobodys_task"), encoding="utf-8")
+    (folder / "samples" / "nobodys_task.jsonl").write_text(
+        text.replace(task, "nobodys_task"), encoding="utf-8"
+    )
 
 
 def prompted(sample: Sample) -> Sample:
@@ -82,7 +92,9 @@ def prompted(sample: Sample) -> Sample:
 
 
 def check(*folders: Path, **options: Any) -> CheckReport:
-    return check_results(folders, **{"environment": {}, "demonstration": True, "coverage": 0.0, **options})
+    return check_results(
+        folders, **{"environment": {}, "demonstration": True, "coverage": 0.0, **options}
+    )
 
 
 def codes(report: CheckReport, severity: str = "error") -> set[str]:
@@ -98,12 +110,16 @@ def board(*folders: Path) -> Board:
 def places(found: Board) -> list[str]:
     """The models of the first ranking, best first."""
     (benchmark,) = found.benchmarks
-    return [found.models[one.model].name for ranking in benchmark.rankings[:1] for one in ranking.ranked]
+    return [
+        found.models[one.model].name for ranking in benchmark.rankings[:1] for one in ranking.ranked
+    ]
 
 
 def apart(found: Board) -> dict[str, str]:
     (benchmark,) = found.benchmarks
-    return {found.models[one.model].name: "; ".join(one.reasons) for one in benchmark.tables[0].apart}
+    return {
+        found.models[one.model].name: "; ".join(one.reasons) for one in benchmark.tables[0].apart
+    }
 
 
 RELEASE = {"fingerprint": "a" * 64, "mini": False, "records": 20654}

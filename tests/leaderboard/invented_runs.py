@@ -1,6 +1,8 @@
-"""Result folders of invented models on the miniature data: baseline policies asked directly, no harness, no model.
+"""Result folders of invented models on the miniature data: baseline policies asked directly, no
+harness, no model.
 
-``shared_runs`` writes them once for the whole test process; ``write_run_of`` writes one more, changed as a test needs.
+``shared_runs`` writes them once for the whole test process; ``write_run_of`` writes one more,
+changed as a test needs.
 """
 
 from __future__ import annotations
@@ -31,14 +33,18 @@ from medtasks.runs.scored import scored_samples, with_learned_metrics
 from medtasks.runs.verdicts import with_judged_scores
 
 GROUPS = ("kvasir_vqa_x1", "mi_cxr", "med_cmr", "medstreambench")
-"""The four benchmarks; other tracks (``kvasir_vqa_x1_transformed``, ``mi_cxr_cot``, ``mi_cxr_stagewise``) work, too."""
+"""The four benchmarks; other tracks (``kvasir_vqa_x1_transformed``, ``mi_cxr_cot``,
+``mi_cxr_stagewise``) work, too.
+"""
 
 START = datetime(2026, 11, 1, tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True)
 class Invented:
-    """A model that answers by a baseline's policy; ``name`` is what its manifest calls ``pretrained``."""
+    """A model that answers by a baseline's policy; ``name`` is what its manifest calls
+    ``pretrained``.
+    """
 
     name: str
     policy: str
@@ -53,7 +59,9 @@ class Invented:
 MODELS = (
     Invented("invented/Oracle-72B", "oracle"),
     Invented("invented/Careful-7B", "noisy_oracle", seed=1, accuracy=0.8),
-    Invented("invented/Careful-twin-7B", "noisy_oracle", seed=2, accuracy=0.8),  # as good, other mistakes
+    Invented(
+        "invented/Careful-twin-7B", "noisy_oracle", seed=2, accuracy=0.8
+    ),  # as good, other mistakes
     Invented("invented/Guess-1B", "uniform", seed=3),
     Invented("invented/Silent-1B", "abstain"),
 )
@@ -71,7 +79,8 @@ def answered(
 ) -> tuple[RunManifest, dict[str, list[Sample]]]:
     """Manifest and samples of one model's run, without verdicts and not yet scored.
 
-    ``limit`` asks the first documents of each task alone; ``mini=False`` claims that the data are a release's.
+    ``limit`` asks the first documents of each task alone; ``mini=False`` claims that the data are a
+    release's.
     """
     policy = make_policy(model.policy, seed=model.seed, accuracy=model.accuracy)
     samples: dict[str, list[Sample]] = {}
@@ -89,7 +98,9 @@ def answered(
             staged = spec.stage1_template is not None  # the harness logs the first stage's prompt
             prompt = asked_prompt(spec, document)
             responses = [join_stages([said, said]) if staged else said]
-            replies = tuple(Reply(text, probabilities=None if staged else sure) for text in responses)
+            replies = tuple(
+                Reply(text, probabilities=None if staged else sure) for text in responses
+            )
             answered.append(Sample.answered(task, document, replies, prompt, prompt_hash))
         scored = scored_samples(spec, answered)
         samples[task] = with_judged_scores(spec, with_learned_metrics(spec, scored, []))
@@ -111,7 +122,12 @@ def answered(
         created=created or START.isoformat(timespec="seconds"),
         processes=1,
         versions=versions(),
-        model={"model": "medtasks_vlm", **arguments, **facts_of_model, **({"blind": True} if blind else {})},
+        model={
+            "model": "medtasks_vlm",
+            **arguments,
+            **facts_of_model,
+            **({"blind": True} if blind else {}),
+        },
         settings={
             "model": "medtasks_vlm",
             "model_args": ",".join(f"{key}={value}" for key, value in arguments.items()),
@@ -132,16 +148,22 @@ def make_run(model: Invented, groups: Sequence[str] = GROUPS, **options: Any) ->
     return RunRecord.scored(*answered(model, groups, **options))
 
 
-def judged_by_stub(manifest: RunManifest, samples: dict[str, list[Sample]], url: str, store: Path) -> RunRecord:
+def judged_by_stub(
+    manifest: RunManifest, samples: dict[str, list[Sample]], url: str, store: Path
+) -> RunRecord:
     """The finished run with the verdicts of the stub judge at ``url``."""
     settings = JudgeSettings(base_url=url, model=MODEL, api_key_env="MEDTASKS_STUB_KEY")
     judged = judge_all(samples, JudgeConfig(judges={MODEL: settings}, store=store), manifest)
     return RunRecord.scored(manifest.model_copy(update={"judge": judged.facts}), judged.samples)
 
 
-def write_run_of(root: Path, model: Invented, groups: Sequence[str] = GROUPS, **options: Any) -> Path:
+def write_run_of(
+    root: Path, model: Invented, groups: Sequence[str] = GROUPS, **options: Any
+) -> Path:
     """The folder of one model's run, without verdicts; ``options`` as :func:`answered`."""
-    return write_run(root / model.folder / "20261101_000000_medtasks", make_run(model, groups, **options))
+    return write_run(
+        root / model.folder / "20261101_000000_medtasks", make_run(model, groups, **options)
+    )
 
 
 def write_runs(
@@ -152,23 +174,33 @@ def write_runs(
     judged: bool = True,
     **options: Any,
 ) -> dict[str, Path]:
-    """Folders of several models' runs by the last part of the model's name, each a minute newer than the one before."""
+    """Folders of several models' runs by the last part of the model's name, each a minute newer
+    than the one before.
+    """
     folders = {}
     with StubJudge() as stub:
         for number, model in enumerate(models):
             created = (START + timedelta(minutes=number)).isoformat(timespec="seconds")
             told = {"created": created, **options}
-            if judged and any(load_spec(task).metadata.rubrics for group in groups for task in leaf_tasks(group)):
-                run = judged_by_stub(*answered(model, groups, **told), stub.url, root / "verdicts.sqlite")
+            if judged and any(
+                load_spec(task).metadata.rubrics for group in groups for task in leaf_tasks(group)
+            ):
+                run = judged_by_stub(
+                    *answered(model, groups, **told), stub.url, root / "verdicts.sqlite"
+                )
             else:
                 run = make_run(model, groups, **told)
-            folders[model.folder] = write_run(root / model.folder / f"20261101_00{number:02d}00_medtasks", run)
+            folders[model.folder] = write_run(
+                root / model.folder / f"20261101_00{number:02d}00_medtasks", run
+            )
     return folders
 
 
 @functools.cache
 def shared_runs() -> dict[str, Path]:
-    """:func:`write_runs` of three models over the four benchmarks, once a process. Nobody may change these folders."""
+    """:func:`write_runs` of three models over the four benchmarks, once a process. Nobody may
+    change these folders.
+    """
     return write_runs(Path(tempfile.mkdtemp(prefix="medtasks-runs-")), MODELS[:3])
 
 

@@ -1,4 +1,6 @@
-"""Prepared data of an invented release: the miniature data of Med-CMR in other bytes, so under another fingerprint."""
+"""Prepared data of an invented release: the miniature data of Med-CMR in other bytes, so under
+another fingerprint.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ BENCHMARK = "med_cmr"
 
 
 def write_release(root: Path, **facts: Any) -> Path:
-    """The directory of the prepared data below ``root``, which `MEDTASKS_DATA` names; ``facts`` are of its manifest."""
+    """The directory of the prepared data below ``root``, which `MEDTASKS_DATA` names; ``facts`` are
+    of its manifest.
+    """
     folder = Path(shutil.copytree(open_prepared(BENCHMARK).directory, root / BENCHMARK))
     records = folder / "records.jsonl"
     records.write_text(" " + records.read_text(encoding="utf-8"), encoding="utf-8")

@@ -1,4 +1,6 @@
-"""Digests made by hand: a run's statistics as arrays, its scores computed of them, signatures as a test wants them."""
+"""Digests made by hand: a run's statistics as arrays, its scores computed of them, signatures as a
+test wants them.
+"""
 
 from __future__ import annotations
 
@@ -23,17 +25,32 @@ ITEMS = tuple(f"q{number:03d}" for number in range(240))
 
 
 def right(share: float, seed: int) -> np.ndarray:
-    """Right and wrong answers to 240 questions about 60 patients, some of whom are harder than others."""
+    """Right and wrong answers to 240 questions about 60 patients, some of whom are harder than
+    others.
+    """
     draw = np.random.default_rng(seed)
     ease = draw.normal(0, 0.15, 60).repeat(4)
-    return np.column_stack([draw.random(240) < np.clip(share + ease, 0, 1), np.ones(240)]).astype(np.float64)
+    return np.column_stack([draw.random(240) < np.clip(share + ease, 0, 1), np.ones(240)]).astype(
+        np.float64
+    )
 
 
 def signed(metric: str, task: str, **changes: str | None) -> str:
-    """A signature of a score by today's task files; a part is changed by name, or left out by None."""
+    """A signature of a score by today's task files; a part is changed by name, or left out by
+    None.
+    """
     versions = versions_today(leaf_tasks(task))
-    parts = {"metric": metric, "task": task, **versions, "protocol": "p0", "data": "d0", "items": "240-i0"}
-    return format_signature({key: value for key, value in {**parts, **changes}.items() if value is not None})
+    parts = {
+        "metric": metric,
+        "task": task,
+        **versions,
+        "protocol": "p0",
+        "data": "d0",
+        "items": "240-i0",
+    }
+    return format_signature(
+        {key: value for key, value in {**parts, **changes}.items() if value is not None}
+    )
 
 
 def entry(
@@ -46,7 +63,8 @@ def entry(
     timelines: tuple[Any, ...] = (),
     **changes: str | None,
 ) -> Entry:
-    """An entry of a run; ``breakdowns`` maps a group to its rows, ``changes`` change its signatures.
+    """An entry of a run; ``breakdowns`` maps a group to its rows, ``changes`` change its
+    signatures.
 
     Rows of NaN in a table await a judge.
     """
@@ -63,20 +81,30 @@ def entry(
         samples=tuple((item,) for item in ITEMS[:count]),
         complete=np.ones(count, dtype=bool),
         groups={
-            name: tuple(tuple(key for key, members in one.items() if row in members) for row in range(count))
+            name: tuple(
+                tuple(key for key, members in one.items() if row in members) for row in range(count)
+            )
             for name, one in (breakdowns or {}).items()
         },
         columns={
-            name: Column(one, np.where(unjudged[name], AWAITING, PRESENT), limits if unjudged[name].any() else None)
+            name: Column(
+                one,
+                np.where(unjudged[name], AWAITING, PRESENT),
+                limits if unjudged[name].any() else None,
+            )
             for name, one in tables.items()
         },
         statuses=(("ok",),) * count,
-        target=tuple((benchmark.options or "A")[row % max(1, len(benchmark.options))] for row in range(count)),
+        target=tuple(
+            (benchmark.options or "A")[row % max(1, len(benchmark.options))] for row in range(count)
+        ),
         chosen=("A",) * count,
         options=(len(benchmark.options),) * count,
     )
     scores = score_table(table, threshold=0).model_copy(update={"letters": letters})
-    return Entry(task, scores, table, {name: signed(name, task, **changes) for name in tables}, timelines)
+    return Entry(
+        task, scores, table, {name: signed(name, task, **changes) for name in tables}, timelines
+    )
 
 
 def facts(model: str, key: str | None = None, **changes: Any) -> BoardRun:
@@ -109,7 +137,9 @@ def run(
     """A run, by today's task files where ``protocols`` does not say another."""
     tasks = [leaf for one in entries for leaf in leaf_tasks(one.name)]
     protocols = {task: sorted(protocols_today(task))[0] for task in tasks}
-    empty: dict[str, Any] = {name: {} for name in ("versions", "model", "settings", "tasks", "groups", "data")}
+    empty: dict[str, Any] = {
+        name: {} for name in ("versions", "model", "settings", "tasks", "groups", "data")
+    }
     scores = {one.name: one.scores for one in entries}
     found = ScoredRun(RunManifest(created="", processes=1, **empty), {}, scores, {})
     found.__dict__.update(  # what follows from the manifest of a real run

@@ -1,4 +1,6 @@
-"""``medtasks.open`` and what Python computes of runs: its tables and objects say what directories and commands say."""
+"""``medtasks.open`` and what Python computes of runs: its tables and objects say what directories
+and commands say.
+"""
 
 from __future__ import annotations
 
@@ -64,15 +66,22 @@ def test_arguments_are_called_as_the_options_of_the_command(
     function: Any, command: Any, of_python: set[str], several: dict[str, str]
 ) -> None:
     arguments = inspect.signature(function).parameters.keys() - of_python
-    assert {several.get(name, name) for name in arguments} <= inspect.signature(command).parameters.keys()
+    assert {several.get(name, name) for name in arguments} <= inspect.signature(
+        command
+    ).parameters.keys()
 
 
-def test_a_run_is_opened_once_and_what_cannot_be_opened_is_one_sentence(folders: list[Path], tmp_path: Path) -> None:
+def test_a_run_is_opened_once_and_what_cannot_be_opened_is_one_sentence(
+    folders: list[Path], tmp_path: Path
+) -> None:
     folder = folders[0]
     ways = ((folder,), (str(folder.parent),), (folder, folder.parent), ([folder, str(folder)],))
     found = [medtasks.open(*paths) for paths in ways]
     assert [[run.path for run in one] for one in found] == [[folder]] * 4
-    assert medtasks.board([folder, folder], demonstration=True).runs.keys() == medtasks.board(folder).runs.keys()
+    assert (
+        medtasks.board([folder, folder], demonstration=True).runs.keys()
+        == medtasks.board(folder).runs.keys()
+    )
     for paths, said in (
         ([], r"needs a path"),
         ([[]], r"needs a path"),
@@ -89,19 +98,39 @@ def test_samples_are_the_lines_of_the_files(runs: medtasks.Runs) -> None:
     lines = [
         json.loads(line)
         for task in run.manifest.tasks
-        for line in (run.path / "samples" / f"{task}.jsonl").read_text(encoding="utf-8").splitlines()
+        for line in (run.path / "samples" / f"{task}.jsonl")
+        .read_text(encoding="utf-8")
+        .splitlines()
     ]
     rows = run.samples().arrow.to_pylist()
     assert len(rows) == len(lines)
     for row, line in zip(rows, lines, strict=True):
-        same = ("sample_id", "task", "cluster", "media", "prompt", "target", "responses", "filtered", "status")
+        same = (
+            "sample_id",
+            "task",
+            "cluster",
+            "media",
+            "prompt",
+            "target",
+            "responses",
+            "filtered",
+            "status",
+        )
         assert {name: row[name] for name in same} == {name: line[name] for name in same}
-        assert (row["run"], row["model"], row["response"]) == (run.name, run.model, line["responses"][0])
+        assert (row["run"], row["model"], row["response"]) == (
+            run.name,
+            run.model,
+            line["responses"][0],
+        )
         assert json.loads(row["document"]) == line["document"]
         assert json.loads(row["verdicts"]) == line["verdicts"]
         assert row["question"] == line["document"].get("question")
-        scores = {name.removeprefix("score_"): row[name] for name in row if name.startswith("score_")}
-        assert {name: value for name, value in scores.items() if name in line["scores"]} == line["scores"]
+        scores = {
+            name.removeprefix("score_"): row[name] for name in row if name.startswith("score_")
+        }
+        assert {name: value for name, value in scores.items() if name in line["scores"]} == line[
+            "scores"
+        ]
         assert {scores[name] for name in scores.keys() - line["scores"].keys()} <= {None}
 
 
@@ -120,18 +149,29 @@ def test_samples_are_read_again_if_their_file_changes_or_the_cache_is_damaged_or
     with monkeypatch.context() as patch:
         patch.setenv("MEDTASKS_CACHE", str(kept[0]))  # not a directory
         assert run.samples("mi_cxr_icr").arrow == first
-    edit_json(folder / "samples" / "mi_cxr_icr.jsonl", lambda one: one.update(filtered="E", failed=["down"]), line=0)
+    edit_json(
+        folder / "samples" / "mi_cxr_icr.jsonl",
+        lambda one: one.update(filtered="E", failed=["down"]),
+        line=0,
+    )
     changed = run.samples("mi_cxr_icr").arrow.to_pylist()
-    assert [(row["filtered"], row["failed"]) for row in changed[:2]] == [("E", "down"), (changed[1]["filtered"], None)]
+    assert [(row["filtered"], row["failed"]) for row in changed[:2]] == [
+        ("E", "down"),
+        (changed[1]["filtered"], None),
+    ]
 
 
 def test_samples_of_a_group_are_those_of_its_tasks_in_all_runs(runs: medtasks.Runs) -> None:
     table = runs.samples("mi_cxr").arrow
     assert set(table["task"].to_pylist()) == set(runs[0].manifest.groups["mi_cxr"])
     assert set(table["run"].to_pylist()) == {run.name for run in runs}
-    with pytest.raises(UsageError, match=r"no run opened here has it \(did you mean 'accuracy'\?\)"):
+    with pytest.raises(
+        UsageError, match=r"no run opened here has it \(did you mean 'accuracy'\?\)"
+    ):
         runs.items(metric="acuracy")
-    with pytest.raises(UsageError, match=r"no run opened here has it \(did you mean 'mi_cxr_icr'\?\)"):
+    with pytest.raises(
+        UsageError, match=r"no run opened here has it \(did you mean 'mi_cxr_icr'\?\)"
+    ):
         runs.items("mi_cxr_irc")
     with pytest.raises(UsageError, match="no run opened here has it"):
         runs.samples("mi_cxr_cot")
@@ -139,16 +179,27 @@ def test_samples_of_a_group_are_those_of_its_tasks_in_all_runs(runs: medtasks.Ru
 
 def test_scores_are_those_of_the_run_with_intervals_and_groups(runs: medtasks.Runs) -> None:
     run = runs[0]
-    rows = {(row["task"], row["metric"], row["breakdown"], row["group"]): row for row in run.scores().arrow.to_pylist()}
+    rows = {
+        (row["task"], row["metric"], row["breakdown"], row["group"]): row
+        for row in run.scores().arrow.to_pylist()
+    }
     written = json.loads((run.path / "scores.json").read_text(encoding="utf-8"))  # type: ignore[operator]
     checked = 0
     for task, scores in {**written["tasks"], **written["groups"]}.items():
-        groups = [(name, key, one) for name, several in scores["breakdowns"].items() for key, one in several.items()]
+        groups = [
+            (name, key, one)
+            for name, several in scores["breakdowns"].items()
+            for key, one in several.items()
+        ]
         for breakdown, group, one in [(None, None, scores), *groups]:
             for metric, score in one["metrics"].items():
                 row = rows.pop((task, metric, breakdown, group))
                 ends = None if row["low"] is None else [row["low"], row["high"]]
-                assert (row["value"], ends, row["items"]) == (score["value"], score["interval"], score["samples"])
+                assert (row["value"], ends, row["items"]) == (
+                    score["value"],
+                    score["interval"],
+                    score["samples"],
+                )
                 checked += 1
     assert checked > 300
     assert not rows
@@ -173,7 +224,12 @@ def test_every_column_is_described_and_other_libraries_read_the_tables(runs: med
     scores = runs[0].scores()
     for table in (runs[0].samples(), scores, runs[0].items("mi_cxr")):
         assert all(table.columns.values())
-        assert len(table) == len(table.to_pandas()) == len(polars.DataFrame(table)) == pa.table(table).num_rows
+        assert (
+            len(table)
+            == len(table.to_pandas())
+            == len(polars.DataFrame(table))
+            == pa.table(table).num_rows
+        )
         assert "<td>" in table._repr_html_()
     assert scores.columns.keys() == SCORES.keys()
     page = (Path(__file__).parents[2] / "docs" / "python.md").read_text(encoding="utf-8")
@@ -196,7 +252,11 @@ def test_a_damaged_run_is_one_sentence_when_it_is_read(folders: list[Path], tmp_
 def test_hostile_names_are_quoted_in_a_notebook(tmp_path: Path) -> None:
     write_run_of(tmp_path, Invented("<script>alert(1)</script>", "oracle"), ["mi_cxr_icr"])
     found = medtasks.open(tmp_path)
-    for text in (found._repr_html_(), found[0]._repr_html_(), medtasks.board(found)._repr_markdown_()):
+    for text in (
+        found._repr_html_(),
+        found[0]._repr_html_(),
+        medtasks.board(found)._repr_markdown_(),
+    ):
         assert "<script" not in text.replace("\\<script", "")
 
 
@@ -220,7 +280,9 @@ def test_a_comparison(runs: medtasks.Runs) -> None:
 
 def test_a_plan(runs: medtasks.Runs) -> None:
     found = medtasks.plan("mi_cxr", pilots=[runs[1]], difference=5)
-    printed = json.loads(command("plan", "mi_cxr", "--pilot", runs[1].path, "--difference", "5", "--json"))
+    printed = json.loads(
+        command("plan", "mi_cxr", "--pilot", runs[1].path, "--difference", "5", "--json")
+    )
     assert printed["subsets"] == to_jsonable_python(found.subsets)
     assert (printed["basis"], printed["needed"]["clusters"]) == (found.basis, found.needed)
 
@@ -272,14 +334,23 @@ def test_predictions_in_any_frame_score_as_their_file(tmp_path: Path) -> None:
     rows = [{"sample_id": one["sample_id"], "response": one["target"]} for one in documents]
     saved = tmp_path / "20261125_000000_medtasks"
     first = medtasks.score(rows, task="mi_cxr_icr", model="mine", out=saved)
-    for frame in (iter(rows), pandas.DataFrame(rows), polars.DataFrame(rows), pa.Table.from_pylist(rows)):
+    for frame in (
+        iter(rows),
+        pandas.DataFrame(rows),
+        polars.DataFrame(rows),
+        pa.Table.from_pylist(rows),
+    ):
         run = medtasks.score(frame, task="mi_cxr_icr", model="mine")
         assert (run.model, len(run.samples())) == ("mine", 5)
         assert "5 of 6 documents have a prediction" in run.notes
-        assert run.scores().arrow.drop_columns(["run"]) == first.scores().arrow.drop_columns(["run"])
+        assert run.scores().arrow.drop_columns(["run"]) == first.scores().arrow.drop_columns(
+            ["run"]
+        )
     file = tmp_path / "predictions.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    printed = json.loads(command("score", file, "--task", "mi_cxr_icr", "--model", "mine", "--json"))
+    printed = json.loads(
+        command("score", file, "--task", "mi_cxr_icr", "--model", "mine", "--json")
+    )
     assert json.loads((saved / "scores.json").read_text())["tasks"] == printed["tasks"]
     (again,) = medtasks.open(tmp_path)
     assert again.scores().arrow == first.scores().arrow
@@ -292,10 +363,16 @@ def test_predictions_in_any_frame_score_as_their_file(tmp_path: Path) -> None:
         ({"sample_id": "a"}, UsageError, "are of type dict, expected a data frame"),
         (["a"], UsageError, "predictions, row 1: is of type str, expected a mapping"),
         ([{"sample_id": "icr-33"}], DataError, "predictions, row 1: field `response`"),
-        ([{"sample_id": "nobody", "response": "A"}], DataError, "none of its 1 predictions matches a document"),
+        (
+            [{"sample_id": "nobody", "response": "A"}],
+            DataError,
+            "none of its 1 predictions matches a document",
+        ),
     ],
 )
-def test_predictions_that_cannot_be_scored_are_one_sentence(given: Any, error: type[Exception], said: str) -> None:
+def test_predictions_that_cannot_be_scored_are_one_sentence(
+    given: Any, error: type[Exception], said: str
+) -> None:
     with pytest.raises(error, match=said):
         medtasks.score(given, task="mi_cxr_icr")
 

@@ -1,4 +1,5 @@
-"""Sections of a benchmark's page: rotated options, confidences, kinds of error, paraphrased prompts.
+"""Sections of a benchmark's page: rotated options, confidences, kinds of error, paraphrased
+prompts.
 
 Each has its scores, which are those of the runs, in a table, figures, LaTeX and JSON.
 """
@@ -15,7 +16,13 @@ from typing import Any
 
 import pytest
 from invented_runs import MODELS, START, Invented, make_run, write_runs
-from medtasks.leaderboard.board.board import BenchmarkBoard, Board, BoardRow, BoardTable, OrderChange
+from medtasks.leaderboard.board.board import (
+    BenchmarkBoard,
+    Board,
+    BoardRow,
+    BoardTable,
+    OrderChange,
+)
 from medtasks.leaderboard.figures.plots import figures_of
 from medtasks.leaderboard.figures.shapes import Plane
 from medtasks.leaderboard.publish import publish
@@ -37,13 +44,19 @@ CONFIDENT = (
     Invented("invented/Guess-1B", "uniform", seed=3),
 )
 CONFIDENCES = ("mi_cxr", "mi_cxr_verbalised")
-ERRORS = {name: name for name in ("kvasir_vqa_x1", "mi_cxr", "medstreambench")} | {"med_cmr": "med_cmr_mcq"}
+ERRORS = {name: name for name in ("kvasir_vqa_x1", "mi_cxr", "medstreambench")} | {
+    "med_cmr": "med_cmr_mcq"
+}
 ROTATED = "mi_cxr_circular"
 ROTATIONS = ("accuracy", "circular_accuracy", "rotation_consistency", "letter_preference")
 PROMPTED = "mi_cxr_prompts"
 OVER_PROMPTS = ("accuracy", "worst_prompt", "best_prompt", "prompt_spread", "prompt_agreement")
 EACH_PROMPT = tuple(f"prompt_{number}" for number in range(1, 5))
-RIGHT = {"Steady-7B": (0.6, 0.6, 0.6, 0.6), "Fickle-7B": (0.9, 0.2, 0.9, 0.9), "Weak-1B": (0.1, 0.1, 0.1, 0.1)}
+RIGHT = {
+    "Steady-7B": (0.6, 0.6, 0.6, 0.6),
+    "Fickle-7B": (0.9, 0.2, 0.9, 0.9),
+    "Weak-1B": (0.1, 0.1, 0.1, 0.1),
+}
 """The share of questions that each model answers right under each prompt."""
 
 
@@ -63,11 +76,15 @@ class Published:
 
     def scores(self, model: str, group: str) -> dict[str, Any]:
         """What the run's own scores.json says of a group."""
-        return json.loads((self.runs[model] / "scores.json").read_text(encoding="utf-8"))["groups"][group]
+        return json.loads((self.runs[model] / "scores.json").read_text(encoding="utf-8"))["groups"][
+            group
+        ]
 
     def written(self, benchmark: str = "mi_cxr") -> dict[str, Any]:
         """The benchmark in board.json."""
-        boards = json.loads((self.site / "exports" / "board.json").read_text(encoding="utf-8"))["benchmarks"]
+        boards = json.loads((self.site / "exports" / "board.json").read_text(encoding="utf-8"))[
+            "benchmarks"
+        ]
         return next(one for one in boards if one["name"] == benchmark)
 
     def latex(self, table: str, benchmark: str = "mi_cxr") -> str:
@@ -88,8 +105,12 @@ def row_of(table: BoardTable, model: str) -> BoardRow:
 
 
 def prompted_run(name: str, number: int) -> RunRecord:
-    """The run of a model that is right on the first questions of a task, under each prompt on its share of them."""
-    record = make_run(Invented(f"invented/{name}", "oracle", seed=number), (PROMPTED,), created=START.isoformat())
+    """The run of a model that is right on the first questions of a task, under each prompt on its
+    share of them.
+    """
+    record = make_run(
+        Invented(f"invented/{name}", "oracle", seed=number), (PROMPTED,), created=START.isoformat()
+    )
     samples = {}
     for task in leaf_tasks(PROMPTED):
         spec, documents = load_spec(task), task_documents(task)
@@ -98,14 +119,21 @@ def prompted_run(name: str, number: int) -> RunRecord:
         for one in documents:
             right = asked.index(one["prompt_of"]) < RIGHT[name][one["prompt"] - 1] * len(asked)
             said = str(one["target"]) if right else "EABCD"["ABCDE".index(one["target"])]
-            answered.append(Sample.answered(task, one, (Reply(said),), prompt_text(one, ""), spec.prompt_hash or ""))
+            answered.append(
+                Sample.answered(
+                    task, one, (Reply(said),), prompt_text(one, ""), spec.prompt_hash or ""
+                )
+            )
         samples[task] = scored_samples(spec, answered)
     return RunRecord.scored(record.manifest, samples)
 
 
 def write_prompted(root: Path) -> dict[str, Path]:
     folders = {name: root / name / "20261101_000000_medtasks" for name in RIGHT}
-    return {name: write_run(path, prompted_run(name, number)) for number, (name, path) in enumerate(folders.items())}
+    return {
+        name: write_run(path, prompted_run(name, number))
+        for number, (name, path) in enumerate(folders.items())
+    }
 
 
 WRITE: Mapping[str, Callable[[Path], dict[str, Path]]] = {
@@ -136,7 +164,9 @@ def test_a_plain_layout_shows_variants_of_tasks_below_the_headline() -> None:
     assert {(task, metric) for task, metrics in variants.items() for metric in metrics} <= shown
 
 
-def test_rotations_are_in_a_table_a_figure_latex_and_json(published: Callable[[str], Published]) -> None:
+def test_rotations_are_in_a_table_a_figure_latex_and_json(
+    published: Callable[[str], Published],
+) -> None:
     made = published("rotations")
     table, keys = made.table("option-order"), [f"{ROTATED}.{metric}" for metric in ROTATIONS]
     assert [column.key for column in table.columns][:4] == keys
@@ -145,9 +175,13 @@ def test_rotations_are_in_a_table_a_figure_latex_and_json(published: Callable[[s
     assert made.is_drawn("option-order")
     labels = ("right in every rotation", "same option in every", "letter preference")
     assert all(label in made.latex("option-order") for label in labels)
-    assert made.written()["letters"] == [one.model_dump(mode="json") for one in made.benchmark().letters]
+    assert made.written()["letters"] == [
+        one.model_dump(mode="json") for one in made.benchmark().letters
+    ]
     scores, row = made.scores("Guess-1B", ROTATED)["metrics"], row_of(table, "guess")
-    assert [row.cells[key].value for key in keys] == [scores[metric]["value"] for metric in ROTATIONS]
+    assert [row.cells[key].value for key in keys] == [
+        scores[metric]["value"] for metric in ROTATIONS
+    ]
 
     # the page has each letter with its interval
     letters = Scores.model_validate(made.scores("Guess-1B", ROTATED)).letters
@@ -173,23 +207,39 @@ def test_confidences_are_the_scores_of_each_run(published: Callable[[str], Publi
         scores, row = made.scores("Sure-7B", group)["metrics"], row_of(made.table(name), "sure")
         for metric in CONFIDENCE_NAMES:
             cell = row.cells[f"{group}.{metric}"]
-            assert (cell.value, [cell.low, cell.high]) == (scores[metric]["value"], scores[metric]["interval"])
+            assert (cell.value, [cell.low, cell.high]) == (
+                scores[metric]["value"],
+                scores[metric]["interval"],
+            )
             assert f"confidence-of:{of}" in cell.signature
-    given = {key.rpartition(".")[2]: cell.value for key, cell in row_of(made.table(name), "guess").cells.items()}
+    given = {
+        key.rpartition(".")[2]: cell.value
+        for key, cell in row_of(made.table(name), "guess").cells.items()
+    }
     assert given == {"confidence_given": 0.0}
-    for name in ("confidence", "reliability", "coverage"):  # a model without probabilities is not listed
+    for name in (
+        "confidence",
+        "reliability",
+        "coverage",
+    ):  # a model without probabilities is not listed
         assert not [row for row in made.table(name).rows if row.model.startswith("guess")]
 
 
 @pytest.mark.slow
-def test_the_reliability_table_has_accuracy_minus_confidence(published: Callable[[str], Published]) -> None:
+def test_the_reliability_table_has_accuracy_minus_confidence(
+    published: Callable[[str], Published],
+) -> None:
     made = published("confidences")
     sure = row_of(made.table("reliability"), "sure")
     reliability = made.benchmark().reliability
-    (calibrated,) = (one for one in reliability if one.task == "mi_cxr" and "calibrated" in one.model)
+    (calibrated,) = (
+        one for one in reliability if one.task == "mi_cxr" and "calibrated" in one.model
+    )
     values = {key: cell.value for key, cell in sure.cells.items() if cell.value is not None}
     assert list(values) == ["mi_cxr.accuracy.bin-15"]
-    assert sure.cells["mi_cxr.accuracy.bin-15"].signature.endswith("|minus:confidence|bin:0.9333-1.0000")
+    assert sure.cells["mi_cxr.accuracy.bin-15"].signature.endswith(
+        "|minus:confidence|bin:0.9333-1.0000"
+    )
     ece = row_of(made.table("confidence"), "sure").cells["mi_cxr.ece"].value
     assert -values["mi_cxr.accuracy.bin-15"] == pytest.approx(ece)
     empty = [cell.reason for cell in sure.cells.values() if cell.value is None]
@@ -197,23 +247,37 @@ def test_the_reliability_table_has_accuracy_minus_confidence(published: Callable
 
 
 @pytest.mark.slow
-def test_accuracy_by_confidence_and_coverage_is_drawn_and_exported(published: Callable[[str], Published]) -> None:
+def test_accuracy_by_confidence_and_coverage_is_drawn_and_exported(
+    published: Callable[[str], Published],
+) -> None:
     made = published("confidences")
     figures = figures_of(made.board, made.benchmark())
     for kind in ("reliability", "coverage"):
         plane = figures[kind].shape
         assert isinstance(plane, Plane)
         assert len(plane.curves) == 2
-        assert all(0 <= point.x <= 100 and 0 <= point.y <= 100 for _, _, points in plane.curves for point in points)
-    ((point,),) = (points for label, _, points in figures["reliability"].shape.curves if "Sure" in label)
+        assert all(
+            0 <= point.x <= 100 and 0 <= point.y <= 100
+            for _, _, points in plane.curves
+            for point in points
+        )
+    ((point,),) = (
+        points for label, _, points in figures["reliability"].shape.curves if "Sure" in label
+    )
     assert point.x > 94  # it is always sure
     assert point.y < point.x  # and right less often, so below the diagonal
     for name in ("confidence", "reliability", "coverage"):
         for full in (name, f"{name}-mi_cxr_verbalised"):
             assert made.is_drawn(full)
             assert "invented/Sure-7B" in made.latex(full).replace(r"\allowbreak{}", "")
-    assert made.written()["reliability"] == [one.model_dump(mode="json") for one in made.benchmark().reliability]
-    for text in ("Line chart of accuracy by confidence", "99 % sure", "Line chart of accuracy by coverage"):
+    assert made.written()["reliability"] == [
+        one.model_dump(mode="json") for one in made.benchmark().reliability
+    ]
+    for text in (
+        "Line chart of accuracy by confidence",
+        "99 % sure",
+        "Line chart of accuracy by coverage",
+    ):
         assert text in made.page()
 
 
@@ -245,7 +309,9 @@ def test_kinds_of_error_are_in_a_table_a_figure_latex_and_json(
 def test_every_declared_rate_is_named_by_a_group_and_shown_by_a_plain_layout() -> None:
     for benchmark in all_benchmarks().values():
         declared = {rate.name for rate in benchmark.errors.rates} if benchmark.errors else set()
-        specs = (spec for spec in load_specs().values() if spec.metadata.benchmark == benchmark.name)
+        specs = (
+            spec for spec in load_specs().values() if spec.metadata.benchmark == benchmark.name
+        )
         assert declared <= {name for spec in specs for name in spec.metadata.pooled}
     layout, errors = default_layout("mi_cxr"), get_benchmark("mi_cxr").errors
     assert errors is not None
@@ -256,30 +322,50 @@ def test_every_declared_rate_is_named_by_a_group_and_shown_by_a_plain_layout() -
 
 
 @pytest.mark.slow
-def test_prompts_are_in_a_table_figures_latex_and_json(published: Callable[[str], Published]) -> None:
+def test_prompts_are_in_a_table_figures_latex_and_json(
+    published: Callable[[str], Published],
+) -> None:
     made = published("prompts")
     table = made.table("prompt-sensitivity")
     keys = [f"{PROMPTED}.{metric}" for metric in (*OVER_PROMPTS, *EACH_PROMPT)]
     assert [column.key for column in table.columns] == keys
     plots = {plot.name: plot for plot in made.benchmark().plots}
     assert plots["prompt-sensitivity"].columns == tuple(keys[: len(OVER_PROMPTS)])
-    assert plots["prompts"].columns == plots["prompt-ranks"].columns == tuple(keys[len(OVER_PROMPTS) :])
+    assert (
+        plots["prompts"].columns
+        == plots["prompt-ranks"].columns
+        == tuple(keys[len(OVER_PROMPTS) :])
+    )
     assert all(made.is_drawn(name) for name in ("prompt-sensitivity", "prompts", "prompt-ranks"))
     labels = ("mean over prompts", "spread over prompts", "best prompt", "prompt 4")
     assert all(label in made.latex("prompt-sensitivity") for label in labels)
-    assert made.written()["prompt_order"] == json.loads(made.benchmark().model_dump_json())["prompt_order"]
+    assert (
+        made.written()["prompt_order"]
+        == json.loads(made.benchmark().model_dump_json())["prompt_order"]
+    )
     scores, row = made.scores("Fickle-7B", PROMPTED)["metrics"], row_of(table, "fickle")
-    assert [row.cells[key].value for key in keys] == [scores[one]["value"] for one in (*OVER_PROMPTS, *EACH_PROMPT)]
+    assert [row.cells[key].value for key in keys] == [
+        scores[one]["value"] for one in (*OVER_PROMPTS, *EACH_PROMPT)
+    ]
 
 
 @pytest.mark.slow
-def test_ranks_and_the_pairs_whose_order_depends_on_the_prompt(published: Callable[[str], Published]) -> None:
+def test_ranks_and_the_pairs_whose_order_depends_on_the_prompt(
+    published: Callable[[str], Published],
+) -> None:
     made = published("prompts")
     table = made.table("prompt-ranks")
-    for name, ranks in {"steady": (2, 1, 2, 2), "fickle": (1, 2, 1, 1), "weak": (3, 3, 3, 3)}.items():
+    for name, ranks in {
+        "steady": (2, 1, 2, 2),
+        "fickle": (1, 2, 1, 1),
+        "weak": (3, 3, 3, 3),
+    }.items():
         cells = [row_of(table, name).cells[f"{PROMPTED}.{metric}.rank"] for metric in EACH_PROMPT]
         assert tuple(one.value for one in cells) == ranks
-        assert all(one.low is not None and one.high is not None and one.low <= one.value <= one.high for one in cells)
+        assert all(
+            one.low is not None and one.high is not None and one.low <= one.value <= one.high
+            for one in cells
+        )
     order = made.benchmark().prompt_order
     assert order is not None
     first, second = sorted(row_of(table, name).model for name in ("steady", "fickle"))

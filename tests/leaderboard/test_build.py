@@ -1,4 +1,6 @@
-"""The board's tables, plots, published rows and costs: every number in its place, whatever order runs come in."""
+"""The board's tables, plots, published rows and costs: every number in its place, whatever order
+runs come in.
+"""
 
 from __future__ import annotations
 
@@ -27,15 +29,24 @@ from medtasks.runs.signature import parse_signature
 
 def test_comparable_runs_are_ranked_and_rows_stand_in_that_order() -> None:
     found = page(POOR, GOOD, FAIR)
-    assert (found.name, found.tables[0].name, found.rankings[0].cluster) == ("mi_cxr", "headline", "patient")
+    assert (found.name, found.tables[0].name, found.rankings[0].cluster) == (
+        "mi_cxr",
+        "headline",
+        "patient",
+    )
     assert ranked(found) == [row.model for row in found.tables[0].rows] == ["good", "fair", "poor"]
-    cell, score = found.tables[0].rows[0].cells[KEY], GOOD.entries["mi_cxr"].scores.metrics["accuracy"]
+    cell, score = (
+        found.tables[0].rows[0].cells[KEY],
+        GOOD.entries["mi_cxr"].scores.metrics["accuracy"],
+    )
     assert (cell.value, (cell.low, cell.high)) == (score.value, score.interval)
     assert (cell.items, cell.signature) == (240, signed("accuracy", "mi_cxr"))
 
 
 def test_the_chance_level_is_that_of_the_items_scored() -> None:
-    """Not 1/5 of the benchmark's letters: the documents of these runs have 3 and 4 options of their own."""
+    """Not 1/5 of the benchmark's letters: the documents of these runs have 3 and 4 options of their
+    own.
+    """
     lucky = cxr(0.29, 5)
     score = lucky.scores.metrics["accuracy"].model_copy(update={"chance": 0.2917})
     scores = lucky.scores.model_copy(update={"metrics": {"accuracy": score}})
@@ -89,7 +100,10 @@ def test_a_row_may_come_of_several_runs() -> None:
     assert [one.column.key for one in found.rankings] == [KEY, "mi_cxr_icr.accuracy"]
 
 
-FAMILIES = {"family": {"TEL": range(120), "GTS": range(120, 240)}, "null_option": {"<b>null</b>": range(60)}}
+FAMILIES = {
+    "family": {"TEL": range(120), "GTS": range(120, 240)},
+    "null_option": {"<b>null</b>": range(60)},
+}
 
 
 def test_a_breakdown_has_a_column_for_every_group_that_a_run_holds() -> None:
@@ -113,12 +127,16 @@ def test_units_and_directions_come_from_the_metrics() -> None:
     found = page(run("a", [entry("medstreambench", streams)]))
     (timing,) = [table for table in found.tables if table.name == "timing"]
     facts = {one.metric: (one.unit, one.higher_is_better, one.signed) for one in timing.columns}
-    assert facts == {"false_alarm_rate": ("fraction", False, False), "signed_delay": ("seconds", False, True)}
+    assert facts == {
+        "false_alarm_rate": ("fraction", False, False),
+        "signed_delay": ("seconds", False, True),
+    }
 
 
 def test_a_signed_headline_ranks_nobody() -> None:
     late = BoardLayout(
-        "medstreambench", tuple(Column("medstreambench", one, one) for one in ("signed_delay", "content"))
+        "medstreambench",
+        tuple(Column("medstreambench", one, one) for one in ("signed_delay", "content")),
     )
     runs = [run(name, [entry("medstreambench", {"signed_delay": right(share, 1), "content": right(share, 2)})])
             for name, share in (("late", 0.9), ("early", 0.2))]  # fmt: skip
@@ -138,7 +156,9 @@ def test_every_number_of_a_plot_stands_in_its_table() -> None:
     tables = {table.name: {column.key for column in table.columns} for table in found.tables}
     assert len(tables) == len(found.tables)
     plots = {plot.name: plot for plot in found.plots}
-    assert {"families", "subtypes", "stage-wise", "prompting-cot", "letters", "null-option"} <= {*plots}
+    assert {"families", "subtypes", "stage-wise", "prompting-cot", "letters", "null-option"} <= {
+        *plots
+    }
     for plot in plots.values():
         assert {*plot.columns, *plot.against} <= tables[plot.table]
     assert plots["families"].columns == (KEY, "mi_cxr_icr.accuracy")
@@ -163,10 +183,14 @@ def test_a_plot_that_no_table_holds_gets_one() -> None:
 
 def test_timelines_are_those_of_comparable_runs() -> None:
     def streamed(model: str) -> Any:
-        rounds = (Round(time=1.0, answerable=True, positive=True, valid=True, content=None, said="alert"),)
+        rounds = (
+            Round(time=1.0, answerable=True, positive=True, valid=True, content=None, said="alert"),
+        )
         told = Timeline(model=model, task="medstreambench_proactive", item="i", query_time=0.0, expected_time=1.0,
                         tolerance=0.5, rounds=rounds)  # fmt: skip
-        return entry("medstreambench_proactive", {"responsiveness": right(0.5, 1)}, timelines=(told,))
+        return entry(
+            "medstreambench_proactive", {"responsiveness": right(0.5, 1)}, timelines=(told,)
+        )
 
     found = page(run("a", [streamed("a")]), run("b", [streamed("b")], mini=True))
     assert [one.model for one in found.timelines] == ["a"]
@@ -179,10 +203,14 @@ def test_columns_that_nobody_has_are_left_out_and_published_ones_stay() -> None:
     assert [column.key for column in shown.tables[0].columns] == [KEY, "mi_cxr_icr.accuracy"]
     assert page(GOOD).published == ()
     figures = [one for one in shown.published if one.table == "README, results"]
-    assert {one.column for one in figures} <= {column.key for table in shown.tables for column in table.columns}
+    assert {one.column for one in figures} <= {
+        column.key for table in shown.tables for column in table.columns
+    }
     assert figures[0].value == pytest.approx(float(figures[0].printed or "nan"))
     assert shown.published_gaps[0].startswith("Table 1, InternVL3.5-14B and QwenVL3-8B: ")
-    assert not {one.model for one in shown.published} & {one.model for one in shown.rankings[0].ranked}
+    assert not {one.model for one in shown.published} & {
+        one.model for one in shown.rankings[0].ranked
+    }
 
 
 def test_models_are_shown_as_the_organiser_says_and_runs_that_no_page_shows_say_so() -> None:
@@ -191,7 +219,9 @@ def test_models_are_shown_as_the_organiser_says_and_runs_that_no_page_shows_say_
     assert (made.models["good"].name, made.models["good"].trained) == ("Good", {"mi_cxr": "yes"})
     assert made.models["fair"].trained == {"mi_cxr": "unknown"}
     assert made.latest == "2026-11-01T00:00:00+00:00"
-    assert made.runs["run-else"].notes == ("none of its scores is on this board: no page shows its tasks",)
+    assert made.runs["run-else"].notes == (
+        "none of its scores is on this board: no page shows its tasks",
+    )
 
 
 def test_keys_differ_wherever_columns_do() -> None:
@@ -204,10 +234,16 @@ def test_keys_differ_wherever_columns_do() -> None:
     assert all(".." not in key and len(key) < 80 for key in keys)
 
 
-def test_the_command_line_says_who_leads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_says_who_leads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     report(board(GOOD, FAIR, POOR), Path("page"))
     assert "lab/good leads lab/fair by" in " ".join(capsys.readouterr().out.split())
-    assert (board().benchmarks, board().models, board().latest) == ((), {}, None)  # an empty board is a board
+    assert (board().benchmarks, board().models, board().latest) == (
+        (),
+        {},
+        None,
+    )  # an empty board is a board
     report(board(GOOD), tmp_path)
     first, last = capsys.readouterr().out.splitlines()
     assert first.startswith("  lab/good is the only model with a comparable result (MI-CXR: ")
@@ -215,27 +251,41 @@ def test_the_command_line_says_who_leads(tmp_path: Path, capsys: pytest.CaptureF
 
 
 COUNTED = Usage(
-    samples=1000, seconds=1800.0, process_seconds=7200.0, devices=2, prompt_tokens=3_000_000, output_tokens=50_000
+    samples=1000,
+    seconds=1800.0,
+    process_seconds=7200.0,
+    devices=2,
+    prompt_tokens=3_000_000,
+    output_tokens=50_000,
 )
 TASKS = leaf_tasks("mi_cxr")
 USAGE = RunUsage(**COUNTED.model_dump(), tasks=dict.fromkeys(TASKS, Usage(samples=1, seconds=2.0)))
 
 
 def test_a_cost_is_tokens_by_price_or_hours_by_price(tmp_path: Path) -> None:
-    by_tokens, by_hours = Price(prompt_price=0.4, completion_price=1.6), Price(device_hour_price=2.5)
+    by_tokens, by_hours = (
+        Price(prompt_price=0.4, completion_price=1.6),
+        Price(device_hour_price=2.5),
+    )
     assert by_tokens.cost(COUNTED) == pytest.approx(3 * 0.4 + 0.05 * 1.6)
     assert by_hours.cost(COUNTED) == pytest.approx(2 * 2 * 2.5)
     # without the count there is no cost
     assert by_tokens.cost(Usage(samples=3, output_tokens=9)) is None
     assert by_hours.cost(Usage(samples=3, prompt_tokens=9, output_tokens=9)) is None
     # a file of prices is YAML or JSON
-    for text in ("Qwen2.5-VL-7B*: {device_hour_price: 2.50}\n", '{"Qwen2.5-VL-7B*": {"device_hour_price": 2.5}}'):
+    for text in (
+        "Qwen2.5-VL-7B*: {device_hour_price: 2.50}\n",
+        '{"Qwen2.5-VL-7B*": {"device_hour_price": 2.5}}',
+    ):
         (tmp_path / "prices").write_text(text)
         assert read_by_model(tmp_path / "prices", Price) == {"Qwen2.5-VL-7B*": by_hours}
 
 
 def runs(**usage: Any) -> list[Any]:
-    return [run("good", [cxr(0.8, 1)], usage=USAGE.model_dump()), run("fair", [cxr(0.6, 2)], **usage)]
+    return [
+        run("good", [cxr(0.8, 1)], usage=USAGE.model_dump()),
+        run("fair", [cxr(0.6, 2)], **usage),
+    ]
 
 
 def test_a_board_has_the_usage_of_ranked_runs_and_their_cost() -> None:

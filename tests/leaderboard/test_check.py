@@ -1,4 +1,6 @@
-"""The submission check: a clean folder passes, and each thing that must not be submitted is found and named."""
+"""The submission check: a clean folder passes, and each thing that must not be submitted is found
+and named.
+"""
 
 from __future__ import annotations
 
@@ -32,20 +34,32 @@ NOISY = MODELS[1]
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Runs that claim to be on a release: one that is fine, one of withheld rows, one that was not judged."""
+    """Runs that claim to be on a release: one that is fine, one of withheld rows, one that was not
+    judged.
+    """
     root = tmp_path_factory.mktemp("runs")
-    groups = {"clean": ["med_cmr_mcq"], "withheld": ["mi_cxr", "mi_cxr_report"], "unjudged": ["med_cmr_open"]}
-    return {name: write_run_of(root / name, NOISY, tasks, mini=False) for name, tasks in groups.items()}
+    groups = {
+        "clean": ["med_cmr_mcq"],
+        "withheld": ["mi_cxr", "mi_cxr_report"],
+        "unjudged": ["med_cmr_open"],
+    }
+    return {
+        name: write_run_of(root / name, NOISY, tasks, mini=False) for name, tasks in groups.items()
+    }
 
 
 @pytest.fixture
 def copy(written: dict[str, Path], tmp_path: Path) -> Callable[[str], Path]:
     """A copy of one of the runs, which a test may spoil."""
-    return lambda name: Path(shutil.copytree(written[name], tmp_path / "submitted" / "20261101_000000_medtasks"))
+    return lambda name: Path(
+        shutil.copytree(written[name], tmp_path / "submitted" / "20261101_000000_medtasks")
+    )
 
 
 def check(*folders: Path, **options: Any) -> CheckReport:
-    """The check of a repository that takes any share of a release: the miniatures claim to be one."""
+    """The check of a repository that takes any share of a release: the miniatures claim to be
+    one.
+    """
     return check_results(folders, **{"environment": {}, "coverage": 0.0, **options})
 
 
@@ -79,16 +93,23 @@ def test_runs_that_are_not_comparable(
     monkeypatch.setenv("MEDTASKS_SUBSET", options.pop("subset", ""))
     folder = write_run_of(tmp_path, NOISY, ["med_cmr_mcq"], **{"mini": False, **options})
     report = check(folder)
-    assert {*codes(report)} - {"LB401"} == {code}  # a subset's documents are not those of miniature data
+    assert {*codes(report)} - {"LB401"} == {
+        code
+    }  # a subset's documents are not those of miniature data
     said = [one.message for one in report.findings if one.code == code]
     assert not found or [found in message for message in said] == [True]
     assert failed(report.findings) is (RULES[code].severity == "error")
     assert code != "LB202" or check(folder, demonstration=True).findings == ()
 
 
-def test_a_protocol_hash_that_its_own_settings_deny_and_a_hidden_field_in_a_prompt(copy: Callable[[str], Path]) -> None:
+def test_a_protocol_hash_that_its_own_settings_deny_and_a_hidden_field_in_a_prompt(
+    copy: Callable[[str], Path],
+) -> None:
     folder, task = copy("clean"), "med_cmr_mcq_su"
-    edit_json(folder / "manifest.json", lambda it: it["tasks"][task]["generation"].update(max_new_tokens=9))
+    edit_json(
+        folder / "manifest.json",
+        lambda it: it["tasks"][task]["generation"].update(max_new_tokens=9),
+    )
 
     def leak(sample: Any) -> None:
         sample["document"]["visual_description"] = "A calcified focus lies in the left upper pole."
@@ -114,20 +135,33 @@ def test_a_protocol_hash_that_its_own_settings_deny_and_a_hidden_field_in_a_prom
       "6 of the release's 20,654 records (0.0%)")],
     ids=["excluded", "fewer-than-published", "by-task", "by-task-of-a-small-source"],
 )  # fmt: skip
-def test_coverage_below_the_threshold(data: dict[str, Any], told: str, copy: Callable[[str], Path]) -> None:
+def test_coverage_below_the_threshold(
+    data: dict[str, Any], told: str, copy: Callable[[str], Path]
+) -> None:
     folder = copy("clean")
-    edit_json(folder / "manifest.json", lambda it: it["data"]["med_cmr"].update({**RELEASE, **data}))
-    assert f"{told}, expected 95% or more" in only(check(folder, coverage=0.95, rescore=False), "LB204").message
+    edit_json(
+        folder / "manifest.json", lambda it: it["data"]["med_cmr"].update({**RELEASE, **data})
+    )
+    assert (
+        f"{told}, expected 95% or more"
+        in only(check(folder, coverage=0.95, rescore=False), "LB204").message
+    )
     assert "LB204" not in codes(check(folder, rescore=False))
 
 
 def test_fewer_items_than_were_published(copy: Callable[[str], Path], tmp_path: Path) -> None:
-    """The data are said to be whole, but the tasks are not: the run's own counts agree with each other."""
+    """The data are said to be whole, but the tasks are not: the run's own counts agree with each
+    other.
+    """
     folder = copy("clean")
     edit_json(folder / "manifest.json", lambda it: it["data"]["med_cmr"].update(RELEASE))
-    # of MI-CXR's ICR variant the paper says 400 questions, and prints fractions of 183; there is nothing to expect
+    # of MI-CXR's ICR variant the paper says 400 questions, and prints fractions of 183; there is
+    # nothing to expect
     whole = write_run_of(tmp_path / "whole", NOISY, ["mi_cxr_icr_variant"], mini=False)
-    edit_json(whole / "manifest.json", lambda it: it["data"]["mi_cxr"].update(fingerprint="a" * 64, records=183))
+    edit_json(
+        whole / "manifest.json",
+        lambda it: it["data"]["mi_cxr"].update(fingerprint="a" * 64, records=183),
+    )
     report = check(folder, whole, coverage=0.95, rescore=False)
     found = {one.where: one.message for one in report.findings if one.code == "LB204"}
     assert "5 items, 1.3% of the published number" in found["med_cmr_mcq_su"]
@@ -148,7 +182,11 @@ def test_a_group_without_one_of_its_tasks_is_named(copy: Callable[[str], Path]) 
     assert codes(report) == ["LB208"]
     assert "the group lacks med_cmr_mcq_su" in only(report, "LB208").message
     edit_json(folder / "manifest.json", lambda it: it["data"]["med_cmr"].update(RELEASE))
-    few = {one.where for one in check(folder, coverage=0.95, rescore=False).findings if one.code == "LB204"}
+    few = {
+        one.where
+        for one in check(folder, coverage=0.95, rescore=False).findings
+        if one.code == "LB204"
+    }
     assert few
     assert "med_cmr_mcq" not in few
 
@@ -165,7 +203,9 @@ def test_a_benchmark_that_rests_on_a_judge_must_be_judged(written: dict[str, Pat
     """Too few verdicts are named whatever threshold the run was judged with."""
     folder, group = written["unjudged"], "med_cmr_open"
     found = [one for one in check(folder).findings if one.code == "LB205"]
-    assert {(one.where, one.field) for one in found if one.severity == "error"} == {(group, "open_total")}
+    assert {(one.where, one.field) for one in found if one.severity == "error"} == {
+        (group, "open_total")
+    }
     assert "med_cmr_open_su" in {one.where for one in found if one.severity == "warning"}
     run = scored_run(folder)
     scores = run.groups[group]
@@ -173,7 +213,9 @@ def test_a_benchmark_that_rests_on_a_judge_must_be_judged(written: dict[str, Pat
         told = {"value": 1.0, "judged": judged, "bounds": (0.66, 1.0), "incomplete": False}
         metrics = {name: score.model_copy(update=told) for name, score in scores.metrics.items()}
         changed = replace(run, groups={group: scores.model_copy(update={"metrics": metrics})})
-        submitted = Submission(folder, "x", *read_run(folder), changed, 0.95, demonstration=False, public=True)
+        submitted = Submission(
+            folder, "x", *read_run(folder), changed, 0.95, demonstration=False, public=True
+        )
         found = check_run(submitted, learned=False)
         assert (("LB205", group) in {(one.code, one.where) for one in found}) is said
 
@@ -184,20 +226,42 @@ def test_a_benchmark_that_rests_on_a_judge_must_be_judged(written: dict[str, Pat
      "AKIAABCDEFGHIJKLMNOP", "-----BEGIN RSA PRIVATE KEY-----", "api_key=0123456789abcdef", "vault-value-42"],
 )  # fmt: skip
 @pytest.mark.parametrize("where", ["manifest", "response", "file"])
-def test_keys_are_found_in_any_file_and_never_repeated(secret: str, where: str, tmp_path: Path) -> None:
+def test_keys_are_found_in_any_file_and_never_repeated(
+    secret: str, where: str, tmp_path: Path
+) -> None:
     folder = tmp_path / "20261101_000000_medtasks"
     (folder / "samples").mkdir(parents=True)
-    file = {"manifest": "manifest.json", "response": "samples/x.jsonl", "file": "harness.log"}[where]
-    (folder / file).write_text(json.dumps({"responses": [f"x {secret} y"]}) + "\n", encoding="utf-8")
-    found = only(check(folder, environment={"VAULT_TOKEN": "vault-value-42", "PATH": "x "}), "LB301")
+    file = {"manifest": "manifest.json", "response": "samples/x.jsonl", "file": "harness.log"}[
+        where
+    ]
+    (folder / file).write_text(
+        json.dumps({"responses": [f"x {secret} y"]}) + "\n", encoding="utf-8"
+    )
+    found = only(
+        check(folder, environment={"VAULT_TOKEN": "vault-value-42", "PATH": "x "}), "LB301"
+    )
     assert (Path(found.file).name, found.line) == (Path(file).name, 1)
     assert secret not in found.message
 
 
 PATHS = ["/home/anna/x", "~/models/x", "pretrained=/mnt/x/y,device=cuda", r"C:\models\x", "file:///x/y", "/any/x",
          "a /b/c"]  # fmt: skip
-TEXTS = ["lab/Model-7B", "and/or", "score of 0/1", "https://example.org/a/b", "s/p", "/no_think", "a: b/c", "~ 5"]
-NO_KEYS = ["task-specific-prompts-of-this-benchmark", "hf_x", "risk-adjusted-mortality-rates", "api_key_env"]
+TEXTS = [
+    "lab/Model-7B",
+    "and/or",
+    "score of 0/1",
+    "https://example.org/a/b",
+    "s/p",
+    "/no_think",
+    "a: b/c",
+    "~ 5",
+]
+NO_KEYS = [
+    "task-specific-prompts-of-this-benchmark",
+    "hf_x",
+    "risk-adjusted-mortality-rates",
+    "api_key_env",
+]
 
 
 def test_paths_of_a_machine_and_what_only_looks_like_one(copy: Callable[[str], Path]) -> None:
@@ -208,9 +272,15 @@ def test_paths_of_a_machine_and_what_only_looks_like_one(copy: Callable[[str], P
     # what the model said is no path, but a medium is
     lines = folder / "samples" / "med_cmr_mcq_su.jsonl"
     edit_json(lines, lambda it: it.update(media=["/home/anna/images/x.png"]), 0)
-    found = [one for one in check(folder).findings if one.code != "LB404"]  # the data name another medium
+    found = [
+        one for one in check(folder).findings if one.code != "LB404"
+    ]  # the data name another medium
     assert {one.code for one in found} == {"LB302"}
-    expected = {*((f"settings.path{n}", None) for n in range(len(PATHS))), ("settings", None), ("media", 1)}
+    expected = {
+        *((f"settings.path{n}", None) for n in range(len(PATHS))),
+        ("settings", None),
+        ("media", 1),
+    }
     assert {(one.field, one.line) for one in found} == expected
 
 
@@ -243,15 +313,24 @@ def test_a_folder_without_a_run_and_one_that_is_broken_hide_no_other(
     assert message.endswith("; restore it.")  # and no second fix behind it
 
 
-def test_other_data_than_most_runs_have(written: dict[str, Path], copy: Callable[[str], Path], tmp_path: Path) -> None:
+def test_other_data_than_most_runs_have(
+    written: dict[str, Path], copy: Callable[[str], Path], tmp_path: Path
+) -> None:
     third = Path(shutil.copytree(written["clean"], tmp_path / "third" / "20261101_000000_medtasks"))
     other = copy("clean")
-    edit_json(other / "manifest.json", lambda it: it["data"]["med_cmr"].update(fingerprint="f" * 64))
+    edit_json(
+        other / "manifest.json", lambda it: it["data"]["med_cmr"].update(fingerprint="f" * 64)
+    )
     report = check(written["clean"], third, other, rescore=False)
-    assert [(one.code, Path(one.file).parent) for one in report.findings] == [("LB402", other), ("LB209", other)]
+    assert [(one.code, Path(one.file).parent) for one in report.findings] == [
+        ("LB402", other),
+        ("LB209", other),
+    ]
 
 
-def test_rows_that_must_not_be_shared(written: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_must_not_be_shared(
+    written: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(written["withheld"])
     report = check(written["withheld"])
     assert codes(report, "error") == ["LB304"]
@@ -264,15 +343,23 @@ def test_rows_that_must_not_be_shared(written: dict[str, Path], monkeypatch: pyt
     assert not failed(public.findings)
 
 
-def test_stripped_runs_keep_their_scores_and_nothing_else(written: dict[str, Path], tmp_path: Path) -> None:
+def test_stripped_runs_keep_their_scores_and_nothing_else(
+    written: dict[str, Path], tmp_path: Path
+) -> None:
     folder = remove_rows(written["withheld"], tmp_path / "20261101_000000_medtasks")
     before, samples = read_run(written["withheld"])
     text = "".join(path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.json*")))
     for sample in [one for members in samples.values() for one in members]:
         hidden = [sample.document["question"], sample.prompt, sample.cluster, *sample.media]
-        hidden += [one for one in (*sample.document.get("choices", {}).values(), sample.target) if len(one) > 1]
+        hidden += [
+            one
+            for one in (*sample.document.get("choices", {}).values(), sample.target)
+            if len(one) > 1
+        ]
         assert not [one for one in hidden if json.dumps(one)[1:-1] in text]
-    assert (folder / "scores.json").read_bytes() == (written["withheld"] / "scores.json").read_bytes()
+    assert (folder / "scores.json").read_bytes() == (
+        written["withheld"] / "scores.json"
+    ).read_bytes()
     assert read_run(folder)[0] == before
     report = check(folder)
     assert codes(report) == ["LB305"]
@@ -317,7 +404,11 @@ def test_a_task_whose_scores_need_texts_is_left_out_and_named(tmp_path: Path) ->
     assert "left out: mi_cxr, because one of its tasks is" in told
     kept = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
     assert {*kept["tasks"]} == {*run.manifest.tasks} - {"mi_cxr_icr"}
-    expected = {name: one.model_dump(mode="json") for name, one in run.tasks.items() if name in kept["tasks"]}
+    expected = {
+        name: one.model_dump(mode="json")
+        for name, one in run.tasks.items()
+        if name in kept["tasks"]
+    }
     assert kept["tasks"] == expected
 
 
@@ -325,13 +416,21 @@ def test_a_place_that_cannot_be_written_is_one_sentence(
     written: dict[str, Path], tmp_path: Path, medtasks: Callable[..., Any]
 ) -> None:
     (tmp_path / "file").write_text("")
-    done = medtasks("leaderboard", "strip", str(written["clean"]), "--out", str(tmp_path / "file" / "new_medtasks"))
+    done = medtasks(
+        "leaderboard",
+        "strip",
+        str(written["clean"]),
+        "--out",
+        str(tmp_path / "file" / "new_medtasks"),
+    )
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
     assert f"{tmp_path / 'file'}" in done.stderr
     assert "cannot be read or written (File exists)" in done.stderr
 
 
-def test_only_withheld_rows_are_stripped(copy: Callable[[str], Path], written: dict[str, Path], tmp_path: Path) -> None:
+def test_only_withheld_rows_are_stripped(
+    copy: Callable[[str], Path], written: dict[str, Path], tmp_path: Path
+) -> None:
     path = copy("clean") / "samples" / "med_cmr_mcq_su.jsonl"
     for line in range(path.read_bytes().count(b"\n")):
         edit_json(path, lambda sample: sample.update(prompt="", responses=[]), line)
@@ -347,21 +446,36 @@ def test_the_ready_workflow_asks_for_little_and_runs_our_commands() -> None:
     path = Path(medtasks.leaderboard.__path__[0]) / "workflow" / "leaderboard.yml"
     workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
     jobs = workflow["jobs"]
-    assert set(workflow[True]) == {"pull_request", "push", "workflow_dispatch"}  # YAML reads `on` as true
+    assert set(workflow[True]) == {
+        "pull_request",
+        "push",
+        "workflow_dispatch",
+    }  # YAML reads `on` as true
     assert workflow["permissions"] == {"contents": "read"}
     assert {name: job["permissions"] for name, job in jobs.items() if "permissions" in job} == {
         "publish": {"pages": "write", "id-token": "write"}
     }
     assert "secrets." not in path.read_text(encoding="utf-8")
     steps = [step for job in jobs.values() for step in job["steps"]]
-    assert all(re.fullmatch(r"actions/[a-z-]+@v\d+", step["uses"]) for step in steps if "uses" in step)
-    commands = [line for step in steps for line in step.get("run", "").split("\n") if "medtasks leaderboard" in line]
+    assert all(
+        re.fullmatch(r"actions/[a-z-]+@v\d+", step["uses"]) for step in steps if "uses" in step
+    )
+    commands = [
+        line
+        for step in steps
+        for line in step.get("run", "").split("\n")
+        if "medtasks leaderboard" in line
+    ]
     assert [line.split()[:3] for line in commands] == [
         ["medtasks", "leaderboard", "check"],
         ["medtasks", "leaderboard", "build"],
     ]
     # whoever opens a pull request writes what is in it: nothing of it may become part of a command
-    assert not [step for step in steps if "github.event" in step.get("run", "") or "github.head" in step.get("run", "")]
+    assert not [
+        step
+        for step in steps
+        if "github.event" in step.get("run", "") or "github.head" in step.get("run", "")
+    ]
 
 
 LOG = "20261101_000000_samples_{}.jsonl"
@@ -383,7 +497,9 @@ BESIDE = {
 
 
 @pytest.mark.parametrize(("files", "content", "expected"), BESIDE.values(), ids=BESIDE)
-def test_files_beside_a_run(files: list[str], content: str, expected: list[str], copy: Callable[[str], Path]) -> None:
+def test_files_beside_a_run(
+    files: list[str], content: str, expected: list[str], copy: Callable[[str], Path]
+) -> None:
     root = copy("clean").parent
     for name in files:
         (root / name).parent.mkdir(exist_ok=True)
@@ -391,4 +507,6 @@ def test_files_beside_a_run(files: list[str], content: str, expected: list[str],
     report = check(root)
     assert sorted(f"{one.code} {one.severity}" for one in report.findings) == expected
     assert failed(report.findings, strict=True) is any("error" in one for one in expected)
-    assert failed(check(root, public=False).findings) is bool({"LB301 error", "LB103 error"} & {*expected})
+    assert failed(check(root, public=False).findings) is bool(
+        {"LB301 error", "LB103 error"} & {*expected}
+    )

@@ -1,4 +1,6 @@
-"""What ``medtasks leaderboard check`` prints: a line for each submission, and on request each finding."""
+"""What ``medtasks leaderboard check`` prints: a line for each submission, and on request each
+finding.
+"""
 
 from __future__ import annotations
 
@@ -28,19 +30,28 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     forged = write_run_of(root / "team-b", GUESS, ["med_cmr_mcq"])
     for path in sorted((forged / "samples").glob("*.jsonl"))[:2]:
         edit_json(path, lambda it: it["scores"].update(accuracy=0.5), line=0)
-    edit_json(forged / "manifest.json", lambda it: [one.update(blind=True) for one in it["tasks"].values()])
+    edit_json(
+        forged / "manifest.json",
+        lambda it: [one.update(blind=True) for one in it["tasks"].values()],
+    )
     (root / "team-c" / "broken_medtasks").mkdir(parents=True)
     return root
 
 
 def test_a_line_for_each_submission_by_path_and_model(results: Path) -> None:
     rows = overview(check_results([results], demonstration=True, environment={}))
-    assert [row[:2] for row in rows] == [("ok", FINE), ("refused", FORGED), ("refused", "team-c/broken_medtasks")]
+    assert [row[:2] for row in rows] == [
+        ("ok", FINE),
+        ("refused", FORGED),
+        ("refused", "team-c/broken_medtasks"),
+    ]
     assert "score or extracted answer differs from that computed here (LB405)" in rows[1][2]
 
 
 def test_a_root_that_is_the_run_itself_is_named_by_its_directory(results: Path) -> None:
-    report = check_results([results / "team-a" / "Careful-7B" / RUN], demonstration=True, environment={})
+    report = check_results(
+        [results / "team-a" / "Careful-7B" / RUN], demonstration=True, environment={}
+    )
     assert report.submissions == (f"{RUN} (invented/Careful-7B)",)
 
 
@@ -71,17 +82,28 @@ def test_the_command_prints_lines_and_details_on_request(results: Path, medtasks
     assert "--verbose" in short.stdout
     whole = medtasks("leaderboard", "check", str(results), "--demonstration", "--verbose")
     assert "expected 0" in whole.stdout or "expected 1" in whole.stdout
-    printed = json.loads(medtasks("leaderboard", "check", str(results), "--demonstration", "--json").stdout)
+    printed = json.loads(
+        medtasks("leaderboard", "check", str(results), "--demonstration", "--json").stdout
+    )
     assert {*printed["submissions"]} == {one["submission"] for one in printed["findings"]} | {FINE}
 
 
-def test_a_rehearsal_needs_the_option_in_both_commands(results: Path, medtasks: Command, tmp_path: Path) -> None:
+def test_a_rehearsal_needs_the_option_in_both_commands(
+    results: Path, medtasks: Command, tmp_path: Path
+) -> None:
     checked = medtasks("leaderboard", "check", str(results / "team-a"), "--verbose")
     assert checked.returncode == 1
     assert "--demonstration" in checked.stdout
-    built = medtasks("leaderboard", "build", str(results / "team-a"), "--out", str(tmp_path / "page"))
+    built = medtasks(
+        "leaderboard", "build", str(results / "team-a"), "--out", str(tmp_path / "page")
+    )
     assert "For a rehearsal, build and check with --demonstration." in built.stdout
     built = medtasks(
-        "leaderboard", "build", str(results / "team-a"), "--out", str(tmp_path / "page"), "--demonstration"
+        "leaderboard",
+        "build",
+        str(results / "team-a"),
+        "--out",
+        str(tmp_path / "page"),
+        "--demonstration",
     )
     assert "For a rehearsal" not in built.stdout

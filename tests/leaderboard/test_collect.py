@@ -43,7 +43,8 @@ def run_of(tree: Path, name: str) -> Path:
     return next((tree / name).iterdir())
 
 
-# --------------------------------------------------------------------------------------------------------- finding
+# ---------------------------------------------------------------------------------------------------------
+# finding
 
 
 def told(paths: list[Path]) -> tuple[int, list[str]]:
@@ -61,7 +62,9 @@ def test_runs_are_found_in_trees_and_by_name_each_once(tree: Path) -> None:
     assert found([both[1], tree, both[0], tree / "Oracle-72B"]) == both
     (tree / "link").symlink_to(both[0].parent)
     assert found([tree]) == both
-    assert collect([tree / "Guess-1B", tree / "Oracle-72B"]) == collect([tree / "Oracle-72B", tree / "Guess-1B"])
+    assert collect([tree / "Guess-1B", tree / "Oracle-72B"]) == collect(
+        [tree / "Oracle-72B", tree / "Guess-1B"]
+    )
     shutil.copytree(both[0], tree / "again" / "a_medtasks")  # the same run counts once
     assert told([tree, tree / "again"]) == (2, [])
     names = {f"{model}/20261101_000000_medtasks" for model in ("Guess-1B", "Oracle-72B")}
@@ -80,9 +83,14 @@ def test_half_written_folders_are_left_alone_and_one_left_aside_is_found(tree: P
     assert not aside.exists()
 
 
-def test_a_path_without_a_run_and_a_link_to_an_unread_one_are_named(tree: Path, tmp_path: Path) -> None:
+def test_a_path_without_a_run_and_a_link_to_an_unread_one_are_named(
+    tree: Path, tmp_path: Path
+) -> None:
     (tmp_path / "empty").mkdir()
-    assert told([tree, tmp_path / "empty"]) == (2, ["empty: contains no result directory (…_medtasks)"])
+    assert told([tree, tmp_path / "empty"]) == (
+        2,
+        ["empty: contains no result directory (…_medtasks)"],
+    )
     with pytest.raises(UsageError, match="no such directory; give a result directory"):
         collect([tmp_path / "nothing"])
     run = run_of(tree, "Guess-1B")
@@ -90,11 +98,16 @@ def test_a_path_without_a_run_and_a_link_to_an_unread_one_are_named(tree: Path, 
     assert told([tree]) == (2, [])
     (tree / "other_medtasks").symlink_to(run.rename(tmp_path / "elsewhere_medtasks"))
     (tree / "gone_medtasks").symlink_to(tmp_path / "gone")
-    links = [f"{name}_medtasks: it is a link; copy what it points to" for name in ("gone", "latest", "other")]
+    links = [
+        f"{name}_medtasks: it is a link; copy what it points to"
+        for name in ("gone", "latest", "other")
+    ]
     assert told([tree]) == (1, links)
 
 
-@pytest.mark.parametrize("name", ["manifest.json", "scores.json", "samples", f"samples/{TASK}.jsonl"])
+@pytest.mark.parametrize(
+    "name", ["manifest.json", "scores.json", "samples", f"samples/{TASK}.jsonl"]
+)
 def test_a_run_with_a_link_is_refused(tree: Path, tmp_path: Path, name: str) -> None:
     """It may point to any file of the machine that builds the board."""
     run = run_of(tree, "Guess-1B")
@@ -113,7 +126,9 @@ def test_a_board_is_made_anew_if_a_file_became_a_link_to_itself(tree: Path, tmp_
     assert (len(board.runs), len(board.refused)) == (1, 1)
 
 
-def test_a_folder_that_cannot_be_listed_is_named(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_listed_is_named(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     closed, scandir = run_of(tree, "Guess-1B"), os.scandir
 
     def guarded(path: str) -> object:
@@ -122,10 +137,14 @@ def test_a_folder_that_cannot_be_listed_is_named(tree: Path, monkeypatch: pytest
         return scandir(path)
 
     monkeypatch.setattr(os, "scandir", guarded)
-    assert told([tree]) == (1, [f"Guess-1B/{closed.name}: it cannot be listed (Permission denied); give access to it"])
+    assert told([tree]) == (
+        1,
+        [f"Guess-1B/{closed.name}: it cannot be listed (Permission denied); give access to it"],
+    )
 
 
-# -------------------------------------------------------------------------------------------------------- refusing
+# --------------------------------------------------------------------------------------------------------
+# refusing
 
 
 @pytest.mark.parametrize(
@@ -137,7 +156,9 @@ def test_a_folder_that_cannot_be_listed_is_named(tree: Path, monkeypatch: pytest
         (f"samples/{TASK}.jsonl", "\x00\ud800", "it cannot be read|line 1"),
     ],
 )
-def test_one_bad_folder_stops_nothing(tree: Path, file: str, content: str | None, reason: str) -> None:
+def test_one_bad_folder_stops_nothing(
+    tree: Path, file: str, content: str | None, reason: str
+) -> None:
     path = run_of(tree, "Guess-1B") / file
     path.unlink()
     if content is not None:
@@ -152,7 +173,8 @@ def test_one_bad_folder_stops_nothing(tree: Path, file: str, content: str | None
     assert "\n" not in one.reason
 
 
-# --------------------------------------------------------------------------------------------------------- caching
+# ---------------------------------------------------------------------------------------------------------
+# caching
 
 
 @pytest.fixture
@@ -175,9 +197,15 @@ def test_another_package_of_tasks_makes_digests_anew(
     rubric = tmp_path / "rubrics" / "dots.yaml"
     rubric.parent.mkdir()
     ours = task_packages()
-    for version, content in (("1.0", "name: dots\n"), ("1.1", "name: dots\n"), ("1.1", "name: dots\nbest: 2\n")):
+    for version, content in (
+        ("1.0", "name: dots\n"),
+        ("1.1", "name: dots\n"),
+        ("1.1", "name: dots\nbest: 2\n"),
+    ):
         rubric.write_text(content, encoding="utf-8")
-        theirs = TaskPackage("acme-tasks", version, "acme", tmp_path / "tasks", tmp_path / "templates", rubric.parent)
+        theirs = TaskPackage(
+            "acme-tasks", version, "acme", tmp_path / "tasks", tmp_path / "templates", rubric.parent
+        )
         monkeypatch.setattr(kept, "task_packages", lambda theirs=theirs: (*ours, theirs))
         for count in (2, 0):
             reads.clear()
@@ -199,16 +227,27 @@ def test_options_named_by_text_are_counted_beside_the_run(tmp_path: Path) -> Non
     path = write_run_of(tmp_path, GUESS, ["med_cmr_mcq_su"]) / "samples" / "med_cmr_mcq_su.jsonl"
     count = path.read_bytes().count(b"\n")
     for line in range(count):
-        edit_json(path, lambda it: it.update(responses=[it["document"]["choices"][it["target"]]]), line=line)
+        edit_json(
+            path,
+            lambda it: it.update(responses=[it["document"]["choices"][it["target"]]]),
+            line=line,
+        )
     ((run,), _) = collect([tmp_path])
-    assert f"med_cmr_mcq_su: {count} of {count} options were named by text, not by letter" in run.public.notes
+    assert (
+        f"med_cmr_mcq_su: {count} of {count} options were named by text, not by letter"
+        in run.public.notes
+    )
 
 
 def test_a_damaged_cache_is_made_again(tree: Path, tmp_path: Path, reads: list[str]) -> None:
     (tmp_path / "file").write_text("one that cannot be written stops nothing", encoding="utf-8")
     fresh, _ = collect([tree], RunStore(tmp_path / "file"))
     assert collect([tree], RunStore(tmp_path / "cache"))[0] == fresh
-    path = next(entry for entry in (tmp_path / "cache").iterdir() if GUESS.name.encode() in entry.read_bytes())
+    path = next(
+        entry
+        for entry in (tmp_path / "cache").iterdir()
+        if GUESS.name.encode() in entry.read_bytes()
+    )
     whole = path.read_bytes()
     inside = whole.index(b"statistics 0") + 300
     for content in (
@@ -234,7 +273,9 @@ def test_large_runs_are_read_by_other_processes_unless_a_server_reads_them(
     shutil.copytree(run_of(tree, "Guess-1B"), tree / "broken_medtasks")
     (tree / "broken_medtasks" / "manifest.json").write_text("{", encoding="utf-8")
     steps: list[tuple[int, int]] = []
-    alone = collect([tree], RunStore(tmp_path / "first"), lambda done, total: steps.append((done, total)))
+    alone = collect(
+        [tree], RunStore(tmp_path / "first"), lambda done, total: steps.append((done, total))
+    )
     assert reads.count("scored_record") == 2
     assert steps == [(0, 3), (1, 3), (2, 3), (3, 3)]
     assert len(alone[1]) == 1
@@ -255,12 +296,17 @@ def test_logs_of_the_harness_without_a_run_are_named_with_what_to_do(tree: Path)
     (folder / f"20261102_101500_samples_{TASK}.jsonl").write_text("{}\n", encoding="utf-8")
     (folder / "20261102_101500_samples_mmmu_val.jsonl").write_text("{}\n", encoding="utf-8")
     count, (refused,) = told([tree])
-    assert (count, refused.startswith("some__model: it has only lmms-eval's logs; make a run")) == (2, True)
+    assert (count, refused.startswith("some__model: it has only lmms-eval's logs; make a run")) == (
+        2,
+        True,
+    )
     run_of(tree, "Guess-1B").rename(folder / "20261102_101500_medtasks")
     assert told([tree]) == (2, [])
 
 
-def test_a_run_on_miniature_data_is_kept_under_one_key_whatever_data_are_prepared(tmp_path: Path) -> None:
+def test_a_run_on_miniature_data_is_kept_under_one_key_whatever_data_are_prepared(
+    tmp_path: Path,
+) -> None:
     def keys(miniature: bool) -> set[str]:
         found = set()
         for mini in (True, False):

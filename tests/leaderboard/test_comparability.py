@@ -1,4 +1,6 @@
-"""Which runs are ranked together, which are not comparable and why, and which run of a model is ranked."""
+"""Which runs are ranked together, which are not comparable and why, and which run of a model is
+ranked.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def test_what_is_not_comparable_stands_apart_with_the_reason(odd: ScoredRun, rea
 
 
 def test_runs_with_unknown_prompts_are_ranked_with_each_other_alone_and_marked() -> None:
-    one, two = (run(model, [cxr(rate, 9, prompt="unknown")]) for model, rate in (("one", 0.9), ("two", 0.4)))
+    one, two = (
+        run(model, [cxr(rate, 9, prompt="unknown")]) for model, rate in (("one", 0.9), ("two", 0.4))
+    )
 
     alone = page(one, two)
     assert ranked(alone) == ["one", "two"]
@@ -59,8 +63,12 @@ def test_runs_with_unknown_prompts_are_ranked_with_each_other_alone_and_marked()
         assert apart(beside_known_prompts)[key].reasons[0].startswith("prompt unknown instead of ")
 
 
-@pytest.mark.parametrize("lacking", [{"blind": True}, {"complete": False, "counts": {}}, {"mini": True}])
-def test_what_must_not_be_ranked_is_not_even_where_nothing_else_is_there(lacking: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "lacking", [{"blind": True}, {"complete": False, "counts": {}}, {"mini": True}]
+)
+def test_what_must_not_be_ranked_is_not_even_where_nothing_else_is_there(
+    lacking: dict[str, Any],
+) -> None:
     odd = run("odd", [cxr(0.9, 9)], **lacking)
     found = page(odd)
     assert (found.rankings, found.tables[0].rows) == ((), ())
@@ -70,25 +78,38 @@ def test_what_must_not_be_ranked_is_not_even_where_nothing_else_is_there(lacking
 
 def test_reasons_that_differ_in_hashes_alone_are_told_once() -> None:
     def families(seed: int, **protocols: str) -> list[Any]:
-        return [entry(task, {"accuracy": right(0.5, seed)}, protocol=protocols[task]) for task in protocols]
+        return [
+            entry(task, {"accuracy": right(0.5, seed)}, protocol=protocols[task])
+            for task in protocols
+        ]
 
-    usual = {f"mi_cxr_{family}": f"{number}123456789abcdef" for number, family in enumerate(("tel", "icr", "gts"))}
+    usual = {
+        f"mi_cxr_{family}": f"{number}123456789abcdef"
+        for number, family in enumerate(("tel", "icr", "gts"))
+    }
     other = {task: one[::-1] for task, one in usual.items()}
-    found = page(*(run(name, families(1, **usual)) for name in "ab"), run("odd", families(2, **other)))
+    found = page(
+        *(run(name, families(1, **usual)) for name in "ab"), run("odd", families(2, **other))
+    )
     (reason,) = apart(found)["run-odd"].reasons
     assert reason.endswith("fedcba98… instead of 01234567… (and 2 more of other tasks)")
 
 
 def kvasir(seed: int, judge: str, verdicts: np.ndarray | None = None) -> Any:
     """A judged entry; by default there are all verdicts."""
-    tables = {"judged_accuracy": right(0.6, seed) if verdicts is None else verdicts, "rougeL": right(0.5, seed)}
+    tables = {
+        "judged_accuracy": right(0.6, seed) if verdicts is None else verdicts,
+        "rougeL": right(0.5, seed),
+    }
     made = entry("kvasir_vqa_x1", tables)
     signature = signed("judged_accuracy", "kvasir_vqa_x1", judge=judge)
     return replace(made, signatures={**made.signatures, "judged_accuracy": signature})
 
 
 def test_another_judge_stands_apart_in_the_judged_columns_alone() -> None:
-    found = page(*(run(name, [kvasir(seed, f"j{name == 'c':d}")]) for seed, name in enumerate("abc")))
+    found = page(
+        *(run(name, [kvasir(seed, f"j{name == 'c':d}")]) for seed, name in enumerate("abc"))
+    )
     rankings = {one.column.metric: {one.model for one in one.ranked} for one in found.rankings}
     assert rankings == {"judged_accuracy": {"a", "b"}, "rougeL": {"a", "b", "c"}}
     assert apart(found)["run-c"].reasons == ("judge j1 instead of j0",)
@@ -97,10 +118,15 @@ def test_another_judge_stands_apart_in_the_judged_columns_alone() -> None:
 
 def test_most_models_make_the_ranking_unless_only_others_follow_the_task_files() -> None:
     one, two = ({"protocol": name, "data": name} for name in ("x", "y"))
-    runs = [run("a", [cxr(0.5, 1, **one)]), run("b", [cxr(0.5, 2, **two)]), run("c", [cxr(0.5, 3, **two)])]
+    runs = [
+        run("a", [cxr(0.5, 1, **one)]),
+        run("b", [cxr(0.5, 2, **two)]),
+        run("c", [cxr(0.5, 3, **two)]),
+    ]
     assert {*ranked(page(*runs))} == {"b", "c"}
     stale = [
-        run(one.model, [*one.entries.values()], protocols=dict.fromkeys(one.public.protocols, "?")) for one in runs
+        run(one.model, [*one.entries.values()], protocols=dict.fromkeys(one.public.protocols, "?"))
+        for one in runs
     ]
     assert ranked(page(runs[0], *stale[1:])) == ["a"]
     found = page(*stale)
@@ -148,7 +174,10 @@ def test_a_score_with_too_few_verdicts_is_shown_and_not_ranked(lacking: int, pla
     assert ranked(found) == (["a"] if placed else [])
     assert found.rankings[0].unranked == ({} if placed else {"a": "incomplete: 237 of 240 judged"})
     cell = found.tables[0].rows[0].cells["kvasir_vqa_x1.judged_accuracy"]
-    assert (cell.judged, cell.incomplete) == (240 - lacking, not placed)  # the run's own threshold said nothing
+    assert (cell.judged, cell.incomplete) == (
+        240 - lacking,
+        not placed,
+    )  # the run's own threshold said nothing
 
 
 def test_a_signature_that_claims_the_items_of_others_is_not_believed() -> None:
@@ -167,4 +196,6 @@ def test_a_blind_twin_differs_in_nothing_else() -> None:
     found = apart(made.benchmarks[0])
     assert found["b"].reasons == (BLIND,)
     assert len(found["c"].reasons) > 1
-    assert [one.model.slug for one in not_comparable(made)] == ["fair"]  # a twin is beside its model
+    assert [one.model.slug for one in not_comparable(made)] == [
+        "fair"
+    ]  # a twin is beside its model

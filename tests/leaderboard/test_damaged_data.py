@@ -1,4 +1,6 @@
-"""Prepared data that are damaged are not absent ones: no gold answer of a run's directory takes their place."""
+"""Prepared data that are damaged are not absent ones: no gold answer of a run's directory takes
+their place.
+"""
 
 from __future__ import annotations
 
@@ -56,19 +58,25 @@ def another_fingerprint(folder: Path) -> None:
 
 
 DAMAGES: dict[str, Callable[[Path], None]] = {
-    "a bit of a record": lambda folder: flip(folder / "records.jsonl", b'"answer": "B"', b'"answer": "C"'),
+    "a bit of a record": lambda folder: flip(
+        folder / "records.jsonl", b'"answer": "B"', b'"answer": "C"'
+    ),
     "a bit of the media index": lambda folder: flip(folder / "media.jsonl", b"png", b"pnf"),
     "the end of the records": lambda folder: flip(folder / "records.jsonl", b"}\n", b""),
     "no records": lambda folder: (folder / "records.jsonl").unlink(),
     "the manifest's fingerprint": another_fingerprint,
-    "the manifest's benchmark": lambda folder: flip(folder / "manifest.json", b'"med_cmr"', b'"med_cms"'),
+    "the manifest's benchmark": lambda folder: flip(
+        folder / "manifest.json", b'"med_cmr"', b'"med_cms"'
+    ),
     "the manifest's syntax": lambda folder: flip(folder / "manifest.json", b"{", b"["),
     "no manifest": lambda folder: (folder / "manifest.json").unlink(),
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_board_stops_and_names_the_data(damage: str, data: Path, forged: Path, tmp_path: Path) -> None:
+def test_a_board_stops_and_names_the_data(
+    damage: str, data: Path, forged: Path, tmp_path: Path
+) -> None:
     DAMAGES[damage](data)
     with pytest.raises(DamagedDataError, match=str(data)):
         publish([forged], tmp_path / "site", demonstration=True)
@@ -87,7 +95,9 @@ def test_a_board_that_was_built_before_does_not_hide_the_damage(
     DAMAGES["a bit of a record"](data)
     done = new_python(*build, str(honest), str(forged))
     assert done.returncode == 1
-    assert done.stderr.startswith(f"medtasks: {data}: records or media index have changed since they were prepared")
+    assert done.stderr.startswith(
+        f"medtasks: {data}: records or media index have changed since they were prepared"
+    )
     assert (tmp_path / "site" / "index.html").read_bytes() == before
 
 
@@ -98,7 +108,10 @@ def test_data_that_are_not_prepared_leave_runs_unverified(data: Path, honest: Pa
 
 @pytest.mark.usefixtures("data")
 def test_other_data_that_are_whole_leave_runs_unverified(honest: Path) -> None:
-    edit_json(honest / "manifest.json", lambda manifest: manifest["data"]["med_cmr"].update(fingerprint="a" * 64))
+    edit_json(
+        honest / "manifest.json",
+        lambda manifest: manifest["data"]["med_cmr"].update(fingerprint="a" * 64),
+    )
     assert scored_run(honest).verification[TASK].outcome == "unverifiable"
 
 
@@ -109,12 +122,16 @@ runpy.run_module("medtasks", run_name="__main__")
 """
 
 
-def test_data_that_cannot_be_written_for_want_of_space_stop_a_board(new_python: Any, tmp_path: Path) -> None:
+def test_data_that_cannot_be_written_for_want_of_space_stop_a_board(
+    new_python: Any, tmp_path: Path
+) -> None:
     run = write_run_of(tmp_path, MODELS[3], [TASK])
     build = ["leaderboard", "build", str(run), "--demonstration", "--out", "site"]
     done = new_python("-c", FULL, *build, MEDTASKS_CACHE=str(tmp_path / "cache"))
     assert done.returncode == 1
-    assert "the miniature data of med_cmr cannot be written ([Errno 27] File too large" in done.stderr
+    assert (
+        "the miniature data of med_cmr cannot be written ([Errno 27] File too large" in done.stderr
+    )
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "site").exists()
 
@@ -122,5 +139,10 @@ def test_data_that_cannot_be_written_for_want_of_space_stop_a_board(new_python: 
 @pytest.mark.usefixtures("data")
 def test_the_claimed_gold_would_have_won(forged: Path) -> None:
     """Or the tests above show nothing."""
-    assert json.loads((forged / "scores.json").read_text())["tasks"][TASK]["metrics"]["accuracy"]["value"] == 1.0
+    assert (
+        json.loads((forged / "scores.json").read_text())["tasks"][TASK]["metrics"]["accuracy"][
+            "value"
+        ]
+        == 1.0
+    )
     assert scored_run(forged).tasks[TASK].metrics["accuracy"].value < 1.0

@@ -1,4 +1,6 @@
-"""Exports say what the board says, are the same every time, and cannot be broken or turned against the reader."""
+"""Exports say what the board says, are the same every time, and cannot be broken or turned against
+the reader.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,14 @@ from boards import HOSTILE, board, hostile_board, write_exports
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from medtasks.leaderboard.board.board import Board, BoardColumn, BoardModel, BoardRow, BoardTable, Cell
+from medtasks.leaderboard.board.board import (
+    Board,
+    BoardColumn,
+    BoardModel,
+    BoardRow,
+    BoardTable,
+    Cell,
+)
 from medtasks.leaderboard.board.numbers import difference, interval, number, safe_name, shown
 from medtasks.leaderboard.board.usage import amount
 from medtasks.leaderboard.exports.escapes import latex_escaped, markdown_escaped
@@ -62,15 +71,26 @@ def test_csv_has_every_score_once_with_all_digits(folders: dict[str, Path]) -> N
         cells = [
             (table.name, row, column, row.cells[column.key], apart)
             for table in benchmark.tables
-            for row, apart in [*((one, False) for one in table.rows), *((one, True) for one in table.apart)]
+            for row, apart in [
+                *((one, False) for one in table.rows),
+                *((one, True) for one in table.apart),
+            ]
             for column in table.columns
             if column.key in row.cells
         ]
         for line, (table, row, column, cell, apart) in zip(
             [one for one in found if not one["published"]], cells, strict=True
         ):
-            assert (line["table"], line["model"], line["blind"] == "yes") == (table, row.model, row.blind)
-            assert (line["task"], line["metric"], line["group"]) == (column.task, column.metric, column.group or "")
+            assert (line["table"], line["model"], line["blind"] == "yes") == (
+                table,
+                row.model,
+                row.blind,
+            )
+            assert (line["task"], line["metric"], line["group"]) == (
+                column.task,
+                column.metric,
+                column.group or "",
+            )
             assert (float(line["value"]) if line["value"] else None) == cell.value
             assert (line["signature"], line["set_apart"] == "yes") == (cell.signature, apart)
             assert (line["reasons"] != "") == (apart or cell.value is None or cell.incomplete)
@@ -88,12 +108,16 @@ def test_csv_lines_end_as_the_standard_says_and_text_is_unchanged(folders: dict[
 
 @given(st.sampled_from(["=", "+", "-", "@", "\t=", "\r", " =", "＝"]), st.text(max_size=20))
 def test_no_text_of_the_csv_is_a_formula_and_numbers_stay_numbers(start: str, rest: str) -> None:
-    assert csv_field(start + rest) == "'" + (start + rest).replace("\0", "\N{REPLACEMENT CHARACTER}")
+    assert csv_field(start + rest) == "'" + (start + rest).replace(
+        "\0", "\N{REPLACEMENT CHARACTER}"
+    )
     assert csv_field(-0.25) == "-0.25"
 
 
 @pytest.mark.parametrize("name", ["plain", "hostile"])
-def test_markdown_tables_keep_their_columns_whatever_names_hold(folders: dict[str, Path], name: str) -> None:
+def test_markdown_tables_keep_their_columns_whatever_names_hold(
+    folders: dict[str, Path], name: str
+) -> None:
     files = sorted(folders[name].rglob("*.md"))
     assert files
     for path in files:
@@ -114,14 +138,24 @@ def test_markdown_says_what_is_missing_apart_and_published(folders: dict[str, Pa
     assert "Fractions are given in percent" in text
     _, apart = text.split("## Not comparable")
     assert "blind: prompts without media" in apart
-    published = (folders["plain"] / "stream_qa" / "headline.md").read_text(encoding="utf-8").split("## Published")[1]
+    published = (
+        (folders["plain"] / "stream_qa" / "headline.md")
+        .read_text(encoding="utf-8")
+        .split("## Published")[1]
+    )
     assert "| Elm 13B | 41.2 |" in published
-    assert markdown_escaped("see https://example.org") == r"see https\://example.org"  # names make no links
+    assert (
+        markdown_escaped("see https://example.org") == r"see https\://example.org"
+    )  # names make no links
     assert markdown_escaped("a|b\n[c](d) `e` *f*") == r"a\|b \[c\](d) \`e\` \*f\*"
 
 
-ACCURACY = BoardColumn(key="a", task="t", metric="accuracy", label="Accuracy", unit="fraction", higher_is_better=True)
-DELAY = BoardColumn(key="d", task="t", metric="delay", label="Delay", unit="seconds", higher_is_better=False)
+ACCURACY = BoardColumn(
+    key="a", task="t", metric="accuracy", label="Accuracy", unit="fraction", higher_is_better=True
+)
+DELAY = BoardColumn(
+    key="d", task="t", metric="delay", label="Delay", unit="seconds", higher_is_better=False
+)
 
 
 def table(column: BoardColumn, *cells: Cell | None) -> BoardTable:
@@ -137,11 +171,16 @@ def cell(value: float | None, signature: str = "s", **more: Any) -> Cell:
 
 
 def test_places_are_those_of_printed_comparable_values() -> None:
-    """What is printed alike shares a place; the lowest delay is best; incomplete values do not compete."""
+    """What is printed alike shares a place; the lowest delay is best; incomplete values do not
+    compete.
+    """
     alike = (cell(0.6125), cell(0.61251), cell(0.6), cell(0.59), None, cell(None))
     assert places(table(ACCURACY, *alike), ACCURACY) == {0: 1, 1: 1, 2: 2}
     assert places(table(DELAY, cell(-1.0), cell(0.5), cell(3.0)), DELAY) == {0: 1, 1: 2}
-    assert places(table(ACCURACY, cell(0.5), cell(0.6), cell(0.9, incomplete=True)), ACCURACY) == {1: 1, 0: 2}
+    assert places(table(ACCURACY, cell(0.5), cell(0.6), cell(0.9, incomplete=True)), ACCURACY) == {
+        1: 1,
+        0: 2,
+    }
 
 
 def test_nobody_is_best_by_a_signed_score() -> None:
@@ -155,26 +194,47 @@ def test_nobody_is_best_by_a_signed_score() -> None:
 
 
 def test_csv_says_which_end_is_best(folders: dict[str, Path]) -> None:
-    ours = {(one["metric"], one["best"]) for one in rows(folders["plain"], "stream_qa") if one["unit"]}
+    ours = {
+        (one["metric"], one["best"]) for one in rows(folders["plain"], "stream_qa") if one["unit"]
+    }
     assert {("content", "highest"), ("signed_delay", "zero")} <= ours
-    made = board().model_copy(update={"models": {"m0": BoardModel(slug="m0", name="=1+1", family="none")}})
-    text = as_csv(made, made.benchmarks[2].model_copy(update={"tables": (table(DELAY, cell(1.0)),), "published": ()}))
+    made = board().model_copy(
+        update={"models": {"m0": BoardModel(slug="m0", name="=1+1", family="none")}}
+    )
+    text = as_csv(
+        made,
+        made.benchmarks[2].model_copy(
+            update={"tables": (table(DELAY, cell(1.0)),), "published": ()}
+        ),
+    )
     line = next(csv.DictReader(io.StringIO(text)))
     assert (line["best"], line["name"]) == ("lowest", "'=1+1")
 
 
 def test_latex_marks_best_and_second_and_leaves_out_what_is_not_comparable() -> None:
     made = board()
-    values = (cell(0.5, low=0.4, high=0.6), cell(0.7), cell(0.6), cell(None, reason="?"), cell(0.65, incomplete=True))
-    far = BoardRow(model="far", cells={"a": cell(0.99)}, runs=("r",), reasons=("other\n\\end{table} prompt",))
-    text = as_latex(made, made.benchmarks[2], table(ACCURACY, *values).model_copy(update={"apart": (far,)}))
+    values = (
+        cell(0.5, low=0.4, high=0.6),
+        cell(0.7),
+        cell(0.6),
+        cell(None, reason="?"),
+        cell(0.65, incomplete=True),
+    )
+    far = BoardRow(
+        model="far", cells={"a": cell(0.99)}, runs=("r",), reasons=("other\n\\end{table} prompt",)
+    )
+    text = as_latex(
+        made, made.benchmarks[2], table(ACCURACY, *values).model_copy(update={"apart": (far,)})
+    )
     lines = text.split("\n")
     assert [line for line in lines if line.startswith((r"\raggedright m", r"\medtasksintervals"))] == [
         r"\raggedright m0 & 50.0 \\", r"\medtasksintervals{ & {\scriptsize [40.0, 60.0]} \\}",
         r"\raggedright m1 & \textbf{70.0} \\", r"\raggedright m2 & \underline{60.0} \\",
         r"\raggedright m3 & -- \\", r"\raggedright m4 & 65.0* \\",
     ]  # fmt: skip
-    assert [line for line in lines if "far" in line] == [r"% left out, not comparable: far: other \end{table} prompt"]
+    assert [line for line in lines if "far" in line] == [
+        r"% left out, not comparable: far: other \end{table} prompt"
+    ]
     assert r"\label{tab:stream_qa-t}" in text
     assert "A star marks incomplete values." in text
 
@@ -198,7 +258,9 @@ def test_a_table_wider_or_longer_than_a_page_becomes_several() -> None:
     many = [cell(0.5 + n / 1000, low=0.4, high=0.6) for n in range(40)]
     long = as_latex(made, made.benchmarks[2], table(ACCURACY, *many))
     tabulars = long.split(r"\begin{tabular}")[1:]
-    lines = [text.count(r"\raggedright m") + text.count(r"\medtasksintervals{ ") for text in tabulars]
+    lines = [
+        text.count(r"\raggedright m") + text.count(r"\medtasksintervals{ ") for text in tabulars
+    ]
     assert sum(lines) == 80
     assert max(lines) <= MOST_LINES
 
@@ -208,12 +270,17 @@ def test_published_rows_have_one_note_for_each_table_of_a_paper() -> None:
     text = as_latex(made, made.benchmarks[2], made.benchmarks[2].tables[0])
     (note,) = re.findall(r"\\emph\{(.*)\}\} \\\\", text)
     figure = made.benchmarks[2].published[0]
-    assert note == latex_escaped(f"Published, not re-run: {figure.paper}, {figure.table} ({figure.source})")
+    assert note == latex_escaped(
+        f"Published, not re-run: {figure.paper}, {figure.table} ({figure.source})"
+    )
     assert text.count(figure.paper) == 1
 
 
 def test_letters_of_formulas_are_set_as_formulas() -> None:
-    assert latex_escaped("δ ≥ 2 → é") == r"\ensuremath{\delta} \ensuremath{\geq} 2 \ensuremath{\rightarrow} é"
+    assert (
+        latex_escaped("δ ≥ 2 → é")
+        == r"\ensuremath{\delta} \ensuremath{\geq} 2 \ensuremath{\rightarrow} é"
+    )
 
 
 def check_balanced(text: str) -> None:
@@ -236,8 +303,12 @@ def test_latex_of_hostile_names_is_sound(folders: dict[str, Path]) -> None:
         for line in path.read_text(encoding="utf-8").split("\n"):
             if line.startswith("%") or line == INTERVAL_MACRO:
                 continue
-            bare = re.sub(r"\\(textbackslash|char34|textless|textgreater|textbar|ldots|[\\{}$&#%_])", "", line)
-            assert not set('#%_^~"<>') & set(re.sub("tab:(pond_vqa|series_mcq|stream_qa)", "", bare))
+            bare = re.sub(
+                r"\\(textbackslash|char34|textless|textgreater|textbar|ldots|[\\{}$&#%_])", "", line
+            )
+            assert not set('#%_^~"<>') & set(
+                re.sub("tab:(pond_vqa|series_mcq|stream_qa)", "", bare)
+            )
             assert bare.count("{") == bare.count("}")
 
 
@@ -245,7 +316,11 @@ def test_latex_of_hostile_names_is_sound(folders: dict[str, Path]) -> None:
 def test_latex_keeps_braces_whole_and_prints_no_command(text: str) -> None:
     made = latex_escaped(text)
     known = r"\\(?:textbackslash\{\}|textasciitilde\{\}|textasciicircum\{\}|textless\{\}|textgreater\{\}|textbar\{\}"
-    left = re.sub(known + r"|ensuremath\{\\?[A-Za-z-]+\}|textasciigrave\{\}|char34\{\}|ldots\{\}|[{}$&#%_])", "", made)
+    left = re.sub(
+        known + r"|ensuremath\{\\?[A-Za-z-]+\}|textasciigrave\{\}|char34\{\}|ldots\{\}|[{}$&#%_])",
+        "",
+        made,
+    )
     assert not set('\\$&#%_^~<>"`\n') & set(left)
     assert left.replace("{}", "").replace("{[}", "").replace("{]}", "").count("{") == 0
 
@@ -253,7 +328,10 @@ def test_latex_keeps_braces_whole_and_prints_no_command(text: str) -> None:
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
 def test_latex_compiles(folders: dict[str, Path], tmp_path: Path) -> None:
     files = {name: sorted(folder.rglob("*.tex")) for name, folder in folders.items()}
-    texts = {name: "\\clearpage ".join(path.read_text("utf-8") for path in paths) for name, paths in files.items()}
+    texts = {
+        name: "\\clearpage ".join(path.read_text("utf-8") for path in paths)
+        for name, paths in files.items()
+    }
     tables = rf"{texts['plain']}\clearpage\typeout{{HOSTILE FILES}}{texts['hostile']}"
     document = rf"\documentclass{{article}}\usepackage{{booktabs}}\begin{{document}}{tables}\end{{document}}"
     (tmp_path / "all.tex").write_text(document, encoding="utf-8")
@@ -265,7 +343,9 @@ def test_latex_compiles(folders: dict[str, Path], tmp_path: Path) -> None:
     assert done.returncode == 0, printed[-2000:]
     own, _, _ = printed.partition("HOSTILE FILES")
     assert "HOSTILE FILES" in printed
-    assert not re.search(r"Overfull|Float too large", own), own[-2000:]  # names of others may be of any length
+    assert not re.search(r"Overfull|Float too large", own), own[
+        -2000:
+    ]  # names of others may be of any length
 
 
 def test_numbers_as_printed() -> None:

@@ -1,7 +1,8 @@
-"""``medtasks export``: huggingface_hub and the validator of Every Eval Ever read the files, which say the same numbers;
-the hub is a server of its routes.
+"""``medtasks export``: huggingface_hub and the validator of Every Eval Ever read the files, which
+say the same numbers; the hub is a server of its routes.
 
-Runs for the hub are on data that say they are a release: the miniature data of Med-CMR under another fingerprint.
+Runs for the hub are on data that say they are a release: the miniature data of Med-CMR under
+another fingerprint.
 """
 
 from __future__ import annotations
@@ -66,18 +67,36 @@ def export(*arguments: object) -> Any:
 
 
 def test_the_hub_s_own_reader_reads_the_headline_score(run: Path, tmp_path: Path) -> None:
-    done = export("hub", run, "--model", "lab/Good-7B", "--out", tmp_path, "--source-url", "https://example.org/board")
+    done = export(
+        "hub",
+        run,
+        "--model",
+        "lab/Good-7B",
+        "--out",
+        tmp_path,
+        "--source-url",
+        "https://example.org/board",
+    )
     assert done.exit_code == 0, done.output + str(done.exception)
     (file,) = (tmp_path / ".eval_results").iterdir()
     entry, other = parse_eval_result_entries(yaml.safe_load(file.read_text(encoding="utf-8")))
     assert other.task_id == f"{GROUP}.accuracy_dimension_mean"
     written = json.loads((run / "scores.json").read_text())["groups"][GROUP]["metrics"]["accuracy"]
-    assert (file.name, entry.dataset_id, entry.task_id) == ("med_cmr.yaml", "aaassddaadf/Med-CMR", f"{GROUP}.accuracy")
+    assert (file.name, entry.dataset_id, entry.task_id) == (
+        "med_cmr.yaml",
+        "aaassddaadf/Med-CMR",
+        f"{GROUP}.accuracy",
+    )
     assert (entry.value, entry.dataset_revision) == (written["value"], COMMIT)
-    assert (entry.date, entry.source_url) == ("2026-11-01T00:00:00+00:00", "https://example.org/board")
+    assert (entry.date, entry.source_url) == (
+        "2026-11-01T00:00:00+00:00",
+        "https://example.org/board",
+    )
     assert entry.notes is not None
     low, high = written["interval"]
-    assert f"95 % interval {low:.6g} to {high:.6g} (wilson-clustered, cluster: image)" in entry.notes
+    assert (
+        f"95 % interval {low:.6g} to {high:.6g} (wilson-clustered, cluster: image)" in entry.notes
+    )
     assert "43 items" in entry.notes
     assert "signature accuracy|" in entry.notes
     assert export("benchmark", "med_cmr", "--out", tmp_path / "eval.yaml").exit_code == 0
@@ -101,7 +120,10 @@ def test_runs_that_may_not_be_published_are_refused(
         write_release_run(tmp_path / "subset")
     failed = write_release_run(tmp_path / "failed")
     edit_json(failed / "samples" / f"{task}.jsonl", lambda sample: sample.update(FAILED), line=0)
-    facts = {"answered": read_manifest(failed).tasks[task].answered - 1, "failed": {"no connection": 1}}
+    facts = {
+        "answered": read_manifest(failed).tasks[task].answered - 1,
+        "failed": {"no connection": 1},
+    }
     edit_json(failed / "manifest.json", lambda it: it["tasks"][task].update(facts))
     monkeypatch.setenv("MEDTASKS_DATA", str(release))
     for name, why in {
@@ -119,12 +141,21 @@ def test_runs_that_may_not_be_published_are_refused(
 
 def test_several_models_and_a_wrong_name_are_refused(run: Path) -> None:
     edited = Path(shutil.copytree(run, run.parents[1] / "Other-7B" / run.name))
-    edit_json(edited / "manifest.json", lambda it: it["model"].update(pretrained="lab/Other-7B", revision="1"))
-    assert "the runs are of several models" in str(export("hub", run.parents[1], "--model", "lab/Good-7B").exception)
-    assert "--model Good: expected owner/name" in str(export("hub", run, "--model", "Good").exception)
+    edit_json(
+        edited / "manifest.json",
+        lambda it: it["model"].update(pretrained="lab/Other-7B", revision="1"),
+    )
+    assert "the runs are of several models" in str(
+        export("hub", run.parents[1], "--model", "lab/Good-7B").exception
+    )
+    assert "--model Good: expected owner/name" in str(
+        export("hub", run, "--model", "Good").exception
+    )
 
 
-def test_claimed_scores_are_references_on_a_board_and_never_ranked(run: Path, tmp_path: Path) -> None:
+def test_claimed_scores_are_references_on_a_board_and_never_ranked(
+    run: Path, tmp_path: Path
+) -> None:
     export("hub", run, "--model", "lab/Claimed-7B", "--out", tmp_path / "copy")
     build = ("leaderboard", "build", run, "--no-published", "--out", tmp_path / "page", "--claimed")
     done = CliRunner().invoke(app, [*map(str, build), f"lab/Claimed-7B={tmp_path / 'copy'}"])
@@ -133,7 +164,11 @@ def test_claimed_scores_are_references_on_a_board_and_never_ranked(run: Path, tm
     (med_cmr,) = board["benchmarks"]
     (figure, _) = med_cmr["published"]
     (own,) = [one["cells"][f"{GROUP}.accuracy"] for one in med_cmr["tables"][0]["rows"]]
-    assert (figure["model"], figure["value"], figure["rankable"]) == ("lab/Claimed-7B", own["value"], False)
+    assert (figure["model"], figure["value"], figure["rankable"]) == (
+        "lab/Claimed-7B",
+        own["value"],
+        False,
+    )
     assert all(len(ranking["ranked"]) == 1 for ranking in med_cmr["rankings"])
     page = (tmp_path / "page" / "benchmark-med_cmr.html").read_text(encoding="utf-8")
     assert "claimed in the model&#39;s repository, not re-run and not verified" in page
@@ -142,10 +177,21 @@ def test_claimed_scores_are_references_on_a_board_and_never_ranked(run: Path, tm
 def test_claims_that_cannot_be_shown_are_one_sentence(run: Path, tmp_path: Path) -> None:
     folder = tmp_path / "copy" / ".eval_results"
     folder.mkdir(parents=True)
-    build = ("leaderboard", "build", run, "--out", tmp_path / "page", "--claimed", f"lab/a={tmp_path / 'copy'}")
+    build = (
+        "leaderboard",
+        "build",
+        run,
+        "--out",
+        tmp_path / "page",
+        "--claimed",
+        f"lab/a={tmp_path / 'copy'}",
+    )
     dataset = "{id: aaassddaadf/Med-CMR, task_id: x}"
     for content, said in (
-        ("- {dataset: {id: x/y}, value: 1}", "med_cmr.yaml: not scores in the hub's format (KeyError"),
+        (
+            "- {dataset: {id: x/y}, value: 1}",
+            "med_cmr.yaml: not scores in the hub's format (KeyError",
+        ),
         (f"- {{dataset: {dataset}, value: high}}", "field `value` is 'high', expected a number"),
         (f"- {{dataset: {dataset}, value: 1}}", "this board has no column for x of aaassddaadf"),
     ):
@@ -155,7 +201,9 @@ def test_claims_that_cannot_be_shown_are_one_sentence(run: Path, tmp_path: Path)
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
-    """The address of a server of the routes with which huggingface_hub opens a pull request, and what is sent to it."""
+    """The address of a server of the routes with which huggingface_hub opens a pull request, and
+    what is sent to it.
+    """
     posted: list[tuple[str, bytes]] = []
 
     def answer(path: str, body: bytes) -> Answer:
@@ -165,7 +213,11 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[tuple[str, 
         answered["pullRequestUrl"] = f"{page}/discussions/3"
         if "/preupload/" in path:
             names = [file["path"] for file in json.loads(body)["files"]]
-            answered = {"files": [{"path": name, "uploadMode": "regular", "shouldIgnore": False} for name in names]}
+            answered = {
+                "files": [
+                    {"path": name, "uploadMode": "regular", "shouldIgnore": False} for name in names
+                ]
+            }
         status = 404 if path.startswith("/closed") else 200
         return status, {"Content-Type": "application/json"}, json.dumps(answered).encode()
 
@@ -177,7 +229,10 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[tuple[str, 
 
 
 def test_a_pull_request_has_the_files(
-    run: Path, hub: tuple[str, list[tuple[str, bytes]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Path,
+    hub: tuple[str, list[tuple[str, bytes]]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     done = export("hub", run, "--model", "lab/Good-7B", "--push")
@@ -197,13 +252,17 @@ def test_a_pull_request_has_the_files(
 def test_a_hub_that_refuses_or_cannot_be_reached_is_one_sentence(
     hub: tuple[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """huggingface_hub tries again for half a minute to reach it, so what it raises then is raised here at once."""
+    """huggingface_hub tries again for half a minute to reach it, so what it raises then is raised
+    here at once.
+    """
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"{hub[0]}/closed")
     with pytest.raises(MedtasksError, match=r"lab/a: the hub did not take the pull request"):
         push({"a.yaml": b"-"}, "lab/a")
     client = HfHubHTTPError.__bases__[0]("Connection refused")  # of httpx or httpx2
     monkeypatch.setattr(HfApi, "create_commit", Mock(side_effect=client))
-    with pytest.raises(MedtasksError, match=r"lab/a: the hub did not take the pull request \(.*Connection refused"):
+    with pytest.raises(
+        MedtasksError, match=r"lab/a: the hub did not take the pull request \(.*Connection refused"
+    ):
         push({}, "lab/a")
 
 
@@ -232,13 +291,19 @@ def test_inspect_reads_the_logs_and_finds_our_scores(tmp_path: Path) -> None:
             said = (sample.output.completion, sample.input[0].text, sample.target)
             assert said == (mine.responses[0], mine.prompt, mine.target)
             values = {name: score.value for name, score in sample.scores.items()}
-            assert values == {name: value for name, value in mine.scores.items() if value is not None}
+            assert values == {
+                name: value for name, value in mine.scores.items() if value is not None
+            }
             assert not any(part.type == "image" for part in sample.input[0].content)
         totals = {score.name: score.metrics for score in found.results.scores}
         for name, score in expected[task]["metrics"].items():
-            assert score["value"] == (totals[name]["score"].value if "score" in totals[name] else None)
+            assert score["value"] == (
+                totals[name]["score"].value if "score" in totals[name] else None
+            )
             if score["interval"] is not None:
-                assert [totals[name][end].value for end in ("ci95_low", "ci95_high")] == score["interval"]
+                assert [totals[name][end].value for end in ("ci95_low", "ci95_high")] == score[
+                    "interval"
+                ]
         predictions = {
             one.keys["sample_id"]: one.response for one in read_predictions(path, "inspect", {})
         }  # our own reader, too
@@ -268,7 +333,9 @@ def test_logs_that_cannot_all_be_written_leave_no_directory(tmp_path: Path) -> N
     assert [path.name for path in tmp_path.iterdir()] == ["results"]
 
 
-def test_a_clock_that_no_archive_can_record_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_that_no_archive_can_record_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("inspect_ai.log")
     write_run_of(tmp_path, GUESS, [CHOICE])
     monkeypatch.setattr(time, "time", lambda: 5 * 365 * 86_400.0)
@@ -276,7 +343,9 @@ def test_a_clock_that_no_archive_can_record_is_named(tmp_path: Path, monkeypatch
         write_inspect_logs([tmp_path], tmp_path / "logs")
 
 
-def test_pictures_are_included_only_where_the_licence_allows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pictures_are_included_only_where_the_licence_allows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log = pytest.importorskip("inspect_ai.log")
     known = layouts.all_layouts()
     allowed = {**known, "mi_cxr": replace(known["mi_cxr"], shows="media")}
@@ -315,7 +384,9 @@ def test_its_own_validator_accepts_the_files_with_the_numbers_of_the_run(
         assert (report.errors, report.warnings) == ([], [])
     whole, samples = sorted(files, key=lambda file: file.suffix)
     record = types.EvaluationLog.model_validate_json(whole.read_text(encoding="utf-8"))
-    written = json.loads((run / "scores.json").read_text(encoding="utf-8"))["groups"][GROUP]["metrics"]
+    written = json.loads((run / "scores.json").read_text(encoding="utf-8"))["groups"][GROUP][
+        "metrics"
+    ]
     first, second = record.evaluation_results
     assert first.evaluation_result_id == f"{GROUP}.accuracy"
     assert second.evaluation_result_id == f"{GROUP}.accuracy_dimension_mean"
@@ -327,7 +398,11 @@ def test_its_own_validator_accepts_the_files_with_the_numbers_of_the_run(
     assert first.source_data.additional_details["revision"] == COMMIT
     assert record.model_info.id == "lab/Good-7B"
     lines = [json.loads(line) for line in samples.read_text(encoding="utf-8").splitlines()]
-    values = [line["evaluation"] for line in lines if line["evaluation_result_id"] == first.evaluation_result_id]
+    values = [
+        line["evaluation"]
+        for line in lines
+        if line["evaluation_result_id"] == first.evaluation_result_id
+    ]
     assert len(values) == written["accuracy"]["samples"] == 43
     assert sum(one["score"] for one in values) / 43 == pytest.approx(written["accuracy"]["value"])
     assert all(one["is_correct"] == (one["score"] == 1) for one in values)
@@ -337,7 +412,10 @@ def test_wrong_options_and_miniature_data_are_one_sentence(tmp_path: Path) -> No
     pytest.importorskip("every_eval_ever")
     write_run_of(tmp_path, GOOD, [GROUP])
     for options, said in (
-        ((*OPTIONS, "--relationship", "friends"), "--relationship friends: choose from first_party"),
+        (
+            (*OPTIONS, "--relationship", "friends"),
+            "--relationship friends: choose from first_party",
+        ),
         (OPTIONS, "miniature data"),
     ):
         assert said in str(export(EVER, tmp_path, *options, "--out", tmp_path / "data").exception)

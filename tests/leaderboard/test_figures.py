@@ -1,5 +1,6 @@
-"""Figures, as files and on pages, show what the board says, to everybody: dark page, no colour, no sight, odd names,
-missing values."""
+"""Figures, as files and on pages, show what the board says, to everybody: dark page, no colour, no
+sight, odd names, missing values.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +54,11 @@ class Drawn:
 
 
 def drawn(made: Board, folder: Path) -> Drawn:
-    figures = {(one.name, name): figure for one in made.benchmarks for name, figure in figures_of(made, one).items()}
+    figures = {
+        (one.name, name): figure
+        for one in made.benchmarks
+        for name, figure in figures_of(made, one).items()
+    }
     return Drawn(folder, draw_all(made, folder, ("svg",)), figures)
 
 
@@ -67,7 +72,9 @@ def with_plot(plot: BoardPlot, made: Board | None = None, benchmark: str = "stre
     return changed(made or board(), lambda fields: fields.update(plots=[plot]), benchmark)
 
 
-def one_plot(key: tuple[str, str], made: Board | None = None, change: Callable[[Any], Any] | None = None) -> Board:
+def one_plot(
+    key: tuple[str, str], made: Board | None = None, change: Callable[[Any], Any] | None = None
+) -> Board:
     """The board with that plot alone; ``change`` is given the benchmark as a dictionary."""
 
     def edit(fields: dict[str, Any]) -> None:
@@ -90,39 +97,64 @@ def figure_of(made: Board) -> Plotted:
 
 def test_every_plot_is_drawn_and_every_kind_is_there(plain: Drawn) -> None:
     tables = ("letters", "timeline")  # drawn in tables of the pages
-    plots = {(one.name, it.name): it for one in board().benchmarks for it in one.plots if it.kind not in tables}
+    plots = {
+        (one.name, it.name): it
+        for one in board().benchmarks
+        for it in one.plots
+        if it.kind not in tables
+    }
     assert set(plain.figures) == set(plots)
-    assert {plots[key].kind for key in KINDS.values()} == set(KINDS) == {one.kind for one in plots.values()}
+    assert (
+        {plots[key].kind for key in KINDS.values()}
+        == set(KINDS)
+        == {one.kind for one in plots.values()}
+    )
     widths = {ElementTree.fromstring(plain.svg(key)).attrib["width"] for key in plain.figures}
     assert {round(float(one.removesuffix("pt")) / 0.75) for one in widths} == {461}  # of a phone
 
 
 @pytest.mark.parametrize("key", KINDS.values(), ids=KINDS)
-def test_a_figure_is_text_that_stands_alone_and_follows_a_dark_page(plain: Drawn, key: tuple[str, str]) -> None:
+def test_a_figure_is_text_that_stands_alone_and_follows_a_dark_page(
+    plain: Drawn, key: tuple[str, str]
+) -> None:
     svg, figure = plain.svg(key), plain.figures[key]
     root = ElementTree.fromstring(svg)
     assert root.findtext(f"{SVG}title") == figure.title
     assert "Birch Flash" in " ".join(plain.texts(key)) or "Birch Flash" in svg
     assert not list(root.iter(f"{SVG}image"))
     assert not list(root.iter(f"{SVG}script"))
-    links = [value for one in root.iter() for name, value in one.attrib.items() if name.endswith("href")]
+    links = [
+        value for one in root.iter() for name, value in one.attrib.items() if name.endswith("href")
+    ]
     assert all(link.startswith("#") for link in links)
     assert "<!DOCTYPE" not in svg
     dark = re.search(r"@media \(prefers-color-scheme: dark\)\{(.*)\}</style>", svg)
     assert dark is not None
     assert all(f"fill:{one} !important" in dark[1] for one in DARK.values())
     # all text that does not lie on a coloured cell has a colour that the style changes
-    colours = {found for one in root.iter(f"{SVG}text") for found in re.findall(r"fill: (#\w+)", one.attrib["style"])}
+    colours = {
+        found
+        for one in root.iter(f"{SVG}text")
+        for found in re.findall(r"fill: (#\w+)", one.attrib["style"])
+    }
     assert colours <= {*DARK, "#101010", "#fafafa"}
     assert all("fill" in one.attrib["style"] for one in root.iter(f"{SVG}text"))
 
 
 @pytest.mark.parametrize("kind", ["bars", "paired"])
-def test_bars_and_dumbbells_have_the_boards_values_on_an_axis_with_zero(kind: str, plain: Drawn) -> None:
+def test_bars_and_dumbbells_have_the_boards_values_on_an_axis_with_zero(
+    kind: str, plain: Drawn
+) -> None:
     shape, plot, made = plain.figures[KINDS[kind]].shape, plain.figures[KINDS[kind]].plot, board()
-    table = next(table for one in made.benchmarks for table in one.tables if table.name == plot.table)
+    table = next(
+        table for one in made.benchmarks for table in one.tables if table.name == plot.table
+    )
     cells = {made.models[row.model].name: row.cells for row in table.rows}
-    pairs = zip(plot.columns, plot.against, strict=True) if plot.against else [(key,) for key in plot.columns]
+    pairs = (
+        zip(plot.columns, plot.against, strict=True)
+        if plot.against
+        else [(key,) for key in plot.columns]
+    )
     for keys, block in zip(pairs, shape.blocks, strict=True):
         axis, zero = block.axis, percent(block.axis.place(0.0))
         for line in block.lines:
@@ -141,20 +173,29 @@ def test_bars_say_what_is_best_and_what_chance_is(plain: Drawn) -> None:
     alt = plain.figures[KINDS["bars"]].alt
     assert "with 95 % intervals" in alt
     assert "Dashed: chance 20.0." in alt
-    assert "TEL: best Aurora-VL 72B 88.5 (86.4, 90.5) %, last Uniform guessing 20.9 (18.3, 23.6) %" in alt
+    assert (
+        "TEL: best Aurora-VL 72B 88.5 (86.4, 90.5) %, last Uniform guessing 20.9 (18.3, 23.6) %"
+        in alt
+    )
     assert "2 rows are not comparable and not drawn" in alt
 
 
 def test_bars_are_drawn_with_the_highest_floor_and_name_the_others() -> None:
     made = board()
-    (benchmark,) = [one for one in made.benchmarks if any(plot.name == "families" for plot in one.plots)]
+    (benchmark,) = [
+        one for one in made.benchmarks if any(plot.name == "families" for plot in one.plots)
+    ]
     (table,) = [one for one in benchmark.tables if one.name == "families"]
     floors = {"constant": 0.228, "constant_answer": "C", "blind": 0.31, "blind_model": "x"}
-    changed = table.model_copy(update={"columns": tuple(one.model_copy(update=floors) for one in table.columns)})
+    changed = table.model_copy(
+        update={"columns": tuple(one.model_copy(update=floors) for one in table.columns)}
+    )
     tables = tuple(changed if one is table else one for one in benchmark.tables)
     filled = benchmark.model_copy(update={"tables": tables})
     bars = figures_of(made, filled)["families"]
-    assert {block.note for block in bars.shape.blocks} == {"dashed: best blind run 31.0; chance 20.0, always C 22.8"}
+    assert {block.note for block in bars.shape.blocks} == {
+        "dashed: best blind run 31.0; chance 20.0, always C 22.8"
+    }
     assert {block.chance for block in bars.shape.blocks} == {31.0}
 
 
@@ -192,14 +233,21 @@ def test_an_incomplete_score_against_cost_is_marked() -> None:
     assert [label for label, _, _ in figure.shape.curves][:2] == ["Aurora-VL 72B*", "Birch Flash"]
 
 
-def test_a_dumbbell_shows_the_difference_of_two_fractions_or_of_one_and_points(plain: Drawn) -> None:
+def test_a_dumbbell_shows_the_difference_of_two_fractions_or_of_one_and_points(
+    plain: Drawn,
+) -> None:
     """Both are drawn on one axis; columns of one label are told apart by their tasks."""
     table = next(one for one in board().benchmarks[0].tables if one.name == "levels")
     first, other = table.columns[0], table.columns[3]
     row = next(one for one in table.rows if one.model == "aurora-72b")
-    difference = f"{100 * ((row.cells[first.key].value or 0) - (row.cells[other.key].value or 0)):+.1f}"
+    difference = (
+        f"{100 * ((row.cells[first.key].value or 0) - (row.cells[other.key].value or 0)):+.1f}"
+    )
     assert difference in plain.texts(KINDS["paired"])
-    assert f"Level 1 minus Transformed, level 1: Aurora-VL 72B {difference}" in plain.figures[KINDS["paired"]].alt
+    assert (
+        f"Level 1 minus Transformed, level 1: Aurora-VL 72B {difference}"
+        in plain.figures[KINDS["paired"]].alt
+    )
 
     def change(benchmark: dict[str, Any]) -> None:
         for column in (column for table in benchmark["tables"] for column in table["columns"]):
@@ -223,7 +271,9 @@ def with_cell(model: str, key: str, **fields: Any) -> Callable[[dict[str, Any]],
     """Change the fields of a model's cells in one column."""
 
     def change(benchmark: dict[str, Any]) -> None:
-        for row in (row for table in benchmark["tables"] for row in table["rows"] if row["model"] == model):
+        for row in (
+            row for table in benchmark["tables"] for row in table["rows"] if row["model"] == model
+        ):
             if key in row["cells"]:
                 row["cells"][key] |= fields
 
@@ -235,9 +285,16 @@ CLASS = "pond_vqa_level1.rougeL.question_class.count"
 
 @pytest.mark.parametrize(
     ("kind", "column"),
-    [("bars", "series_mcq_icr.accuracy"), ("paired", "pond_vqa_level2.rougeL"), ("radar", CLASS), ("heatmap", CLASS)],
+    [
+        ("bars", "series_mcq_icr.accuracy"),
+        ("paired", "pond_vqa_level2.rougeL"),
+        ("radar", CLASS),
+        ("heatmap", CLASS),
+    ],
 )
-def test_a_missing_value_is_a_gap_and_never_zero(kind: str, column: str, plain: Drawn, tmp_path: Path) -> None:
+def test_a_missing_value_is_a_gap_and_never_zero(
+    kind: str, column: str, plain: Drawn, tmp_path: Path
+) -> None:
     key = KINDS[kind]
     missing = with_cell("aurora-8b", column, value=None, low=None, high=None, reason="no judge")
     found = drawn(one_plot(key, change=missing), tmp_path)
@@ -248,20 +305,38 @@ def test_a_missing_value_is_a_gap_and_never_zero(kind: str, column: str, plain: 
     said = {"bars": "no value", "paired": "no value: Level 2"}
     if kind in said:
         assert after.count(said[kind]) == before.count(said[kind]) + 1
-    if kind == "heatmap":  # the hatched ground shows in one cell, and the others' ranks do not count it
+    if (
+        kind == "heatmap"
+    ):  # the hatched ground shows in one cell, and the others' ranks do not count it
         assert coloured_cells(found, key) == coloured_cells(plain, key) - 1
         assert "0.67" in set(after) - set(before)
 
 
 def test_columns_of_several_units_stand_on_axes_of_their_own(tmp_path: Path) -> None:
-    columns = ("stream_qa_future.content", "stream_qa_future.signed_delay", "stream_qa_open.open_total")
+    columns = (
+        "stream_qa_future.content",
+        "stream_qa_future.signed_delay",
+        "stream_qa_open.open_total",
+    )
     plot = BoardPlot(name="mixed", title="Mixed", kind="bars", table="parts", columns=columns)
     found = drawn(with_plot(plot), tmp_path)
     root = ElementTree.fromstring(found.svg(("stream_qa", "mixed")))
-    titles = [one for one in root.iter(f"{SVG}text") if "lines are 95 % intervals" in "".join(one.itertext())]
-    headings = {"".join(one.itertext()): float(one.attrib["y"]) for one in root.iter(f"{SVG}text") if "y" in one.attrib}
+    titles = [
+        one
+        for one in root.iter(f"{SVG}text")
+        if "lines are 95 % intervals" in "".join(one.itertext())
+    ]
+    headings = {
+        "".join(one.itertext()): float(one.attrib["y"])
+        for one in root.iter(f"{SVG}text")
+        if "y" in one.attrib
+    }
     places = [float(one.attrib["y"]) for one in titles]
-    assert ["".join(one.itertext()).partition(";")[0] for one in titles] == ["percent", "seconds", "score"]
+    assert ["".join(one.itertext()).partition(";")[0] for one in titles] == [
+        "percent",
+        "seconds",
+        "score",
+    ]
     # each axis ends above the next one's heading
     assert places[0] < headings["Delay"] < places[1] < headings["Judged answers"] < places[2]
 
@@ -284,7 +359,9 @@ def test_a_signed_score_has_ends_and_no_order() -> None:
             assert "Delay: best" not in alt
 
 
-@pytest.mark.parametrize(("kind", "column"), [("bars", "series_mcq_icr.accuracy"), ("heatmap", CLASS)])
+@pytest.mark.parametrize(
+    ("kind", "column"), [("bars", "series_mcq_icr.accuracy"), ("heatmap", CLASS)]
+)
 def test_a_value_over_too_few_verdicts_is_marked_and_is_not_best(
     kind: str, column: str, plain: Drawn, tmp_path: Path
 ) -> None:
@@ -301,7 +378,9 @@ def test_a_value_over_too_few_verdicts_is_marked_and_is_not_best(
 
 
 def test_what_has_no_value_at_all_is_not_drawn(tmp_path: Path) -> None:
-    plot = BoardPlot(name="none", title="None", kind="bars", table="parts", columns=("stream_qa.unknown",))
+    plot = BoardPlot(
+        name="none", title="None", kind="bars", table="parts", columns=("stream_qa.unknown",)
+    )
     assert draw_all(with_plot(plot), tmp_path) == {}
     assert list(tmp_path.iterdir()) == []
 
@@ -312,14 +391,19 @@ def test_the_best_rank_has_the_lightest_colour(plain: Drawn) -> None:
     cells = {(float(rank), int(colour)) for colour, rank in found}
     assert len(found) == coloured_cells(plain, KINDS["heatmap"])
     assert {(0.0, 9), (1.0, 0)} <= cells
-    assert all(darker <= lighter for (_, darker), (_, lighter) in pairwise(sorted(cells, reverse=True)))
+    assert all(
+        darker <= lighter for (_, darker), (_, lighter) in pairwise(sorted(cells, reverse=True))
+    )
 
 
 def test_points_are_within_the_plane(plain: Drawn) -> None:
     shape = plain.figures[KINDS["cost"]].shape
     points = [point for _, _, of_model in shape.curves for point in of_model]
     assert len(points) == len(shape.curves) > 0
-    assert all(0 <= shape.x(one.x) <= 320 and 0 <= shape.y(one.y) <= 220 and one.radius > 0 for one in points)
+    assert all(
+        0 <= shape.x(one.x) <= 320 and 0 <= shape.y(one.y) <= 220 and one.radius > 0
+        for one in points
+    )
     assert all(0 <= shape.x(value) <= 320 for value, _ in shape.across.ticks)
 
 
@@ -354,7 +438,9 @@ def test_rounds_lie_in_the_order_of_their_times() -> None:
         assert sorted(places) == sorted(places, key=lambda place: place[1])
 
 
-@pytest.mark.parametrize("made", [board(), hostile_board(), large_board(12)], ids=["board", "hostile", "large"])
+@pytest.mark.parametrize(
+    "made", [board(), hostile_board(), large_board(12)], ids=["board", "hostile", "large"]
+)
 def test_every_plot_with_values_is_on_its_page_and_no_file_is_needed(made: Board) -> None:
     pages = pages_of(made, {}, [])
     for benchmark in made.benchmarks:
@@ -365,8 +451,13 @@ def test_every_plot_with_values_is_on_its_page_and_no_file_is_needed(made: Board
 
 def test_letters_have_their_share_and_the_one_that_is_right() -> None:
     counts = {"gold": {"A": 6, "B": 6}, "chosen": {"A": 3, "B": 9}}
-    made = changed(board(), lambda fields: fields.update(letters=[fields["letters"][0] | counts]), "series_mcq")
-    assert '<path class="ch" d="M50 0V8"/><path d="M0 4H25"/>' in pages_of(made, {}, [])["benchmark-series_mcq.html"]()
+    made = changed(
+        board(), lambda fields: fields.update(letters=[fields["letters"][0] | counts]), "series_mcq"
+    )
+    assert (
+        '<path class="ch" d="M50 0V8"/><path d="M0 4H25"/>'
+        in pages_of(made, {}, [])["benchmark-series_mcq.html"]()
+    )
 
 
 def test_at_most_eight_models_but_all_on_a_heat_map() -> None:
@@ -388,9 +479,16 @@ def test_odd_names_are_shown_as_they_are(tmp_path: Path) -> None:
         for (slug, one), name in zip(made.models.items(), NAMES, strict=True)
     }
     made = made.model_copy(update={"models": models})
-    key, replaced = ("stream_qa", "parts"), "evil\N{REPLACEMENT CHARACTER}gpj.exe\N{REPLACEMENT CHARACTER}"
+    key, replaced = (
+        ("stream_qa", "parts"),
+        "evil\N{REPLACEMENT CHARACTER}gpj.exe\N{REPLACEMENT CHARACTER}",
+    )
     for kind, columns in (("bars", 2), ("radar", 3)):
-        parts = ("stream_qa.overall", "stream_qa_future.content", "stream_qa_future.responsiveness")[-columns:]
+        parts = (
+            "stream_qa.overall",
+            "stream_qa_future.content",
+            "stream_qa_future.responsiveness",
+        )[-columns:]
         plot = BoardPlot(name="parts", title="Parts", kind=kind, table="parts", columns=parts)
         texts = drawn(with_plot(plot, made), tmp_path / kind).texts(key)
         for name in ("$x_1$ \\alpha", "_hidden", "<b>&amp;</b>", "模型 é", replaced):
@@ -402,7 +500,12 @@ def test_hostile_text_is_text(tmp_path: Path) -> None:
     for kind in ("bars", "heatmap"):
         found, key = drawn(one_plot(KINDS[kind], hostile_board()), tmp_path), KINDS[kind]
         root = ElementTree.fromstring(found.svg(key))
-        assert {one.tag.removeprefix(SVG) for one in root.iter()} & {"script", "img", "foreignObject", "a"} == set()
+        assert {one.tag.removeprefix(SVG) for one in root.iter()} & {
+            "script",
+            "img",
+            "foreignObject",
+            "a",
+        } == set()
         assert not [name for one in root.iter() for name in one.attrib if name.startswith("on")]
         assert (tmp_path / found.files[key]["svg"]).resolve().is_relative_to(tmp_path)
 
@@ -451,10 +554,18 @@ print(json.dumps({path.as_posix()[4:]: hashlib.sha256(path.read_bytes()).hexdige
 
 @pytest.mark.slow
 def test_another_process_writes_the_same_bytes(python: Any, tmp_path: Path) -> None:
-    """Every kind of figure, whatever the seed of Python's hashes (sets, names of embedded fonts) and the time zone."""
+    """Every kind of figure, whatever the seed of Python's hashes (sets, names of embedded fonts)
+    and the time zone.
+    """
     made = board()
     benchmarks = [
-        one.model_copy(update={"plots": tuple(plot for plot in one.plots if (one.name, plot.name) in KINDS.values())})
+        one.model_copy(
+            update={
+                "plots": tuple(
+                    plot for plot in one.plots if (one.name, plot.name) in KINDS.values()
+                )
+            }
+        )
         for one in made.benchmarks
     ]
     made = made.model_copy(update={"benchmarks": tuple(benchmarks)})
@@ -464,15 +575,28 @@ def test_another_process_writes_the_same_bytes(python: Any, tmp_path: Path) -> N
     done = python("-c", SCRIPT, "board.json", PYTHONHASHSEED="7", TZ="Asia/Tokyo")
     assert done.returncode == 0, done.stderr
     here = {
-        path.relative_to(tmp_path / "here").as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        path.relative_to(tmp_path / "here").as_posix(): hashlib.sha256(
+            path.read_bytes()
+        ).hexdigest()
         for path in (tmp_path / "here").rglob("*.*")
     }
     assert json.loads(done.stdout) == here
-    assert {Path(name).suffix for name in here} == {".svg", ".png", ".pdf", ".json", ".csv", ".md", ".tex", ".bib"}
+    assert {Path(name).suffix for name in here} == {
+        ".svg",
+        ".png",
+        ".pdf",
+        ".json",
+        ".csv",
+        ".md",
+        ".tex",
+        ".bib",
+    }
 
 
 def test_the_last_bit_of_a_position_changes_no_byte() -> None:
-    """The layout solver's last bit depends on memory addresses, and ids in an SVG are hashes of all digits."""
+    """The layout solver's last bit depends on memory addresses, and ids in an SVG are hashes of all
+    digits.
+    """
 
     def saved(towards: float) -> bytes:
         with drawing():

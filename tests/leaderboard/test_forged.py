@@ -1,4 +1,6 @@
-"""Forged runs: whatever of a sample's document, prompt or scores was changed, it is refused, and never ranked."""
+"""Forged runs: whatever of a sample's document, prompt or scores was changed, it is refused, and
+never ranked.
+"""
 
 from __future__ import annotations
 
@@ -41,14 +43,18 @@ NAME = CAREFUL.name
 def values(found: Board) -> list[list[Any]]:
     """The scores of every table, best model first."""
     (benchmark,) = found.benchmarks
-    return [[[cell.value for cell in row.cells.values()] for row in table.rows] for table in benchmark.tables]
+    return [
+        [[cell.value for cell in row.cells.values()] for row in table.rows]
+        for table in benchmark.tables
+    ]
 
 
 def is_right(sample: Sample) -> bool:
     return sample.scores["accuracy"] == 1.0
 
 
-# ------------------------------------------------------------------------------------------------------- the forgeries
+# -------------------------------------------------------------------------------------------------------
+# the forgeries
 
 
 @each
@@ -70,7 +76,9 @@ def other_cluster(sample: Sample) -> Sample:
 
 @each
 def a_field_more(sample: Sample) -> Sample:
-    return sample.model_copy(update={"document": {**sample.document, "ideal_response": sample.filtered}})
+    return sample.model_copy(
+        update={"document": {**sample.document, "ideal_response": sample.filtered}}
+    )
 
 
 def right_ones_under_the_ids_of_wrong_ones(samples: Samples) -> Samples:
@@ -78,7 +86,9 @@ def right_ones_under_the_ids_of_wrong_ones(samples: Samples) -> Samples:
     for task, members in samples.items():
         right = [one for one in members if is_right(one)] or [members[0]]
         found[task] = [
-            one if is_right(one) else right[number % len(right)].model_copy(update={"sample_id": one.sample_id})
+            one
+            if is_right(one)
+            else right[number % len(right)].model_copy(update={"sample_id": one.sample_id})
             for number, one in enumerate(members)
         ]
     return found
@@ -121,8 +131,12 @@ def test_honest_runs_pass_and_are_ranked(honest: Path, guessed: Path) -> None:
 
 
 @pytest.mark.parametrize("forge", DOCUMENTS, ids=forgery_names)
-def test_a_forged_document_gains_nothing(forge: Forge, honest: Path, guessed: Path, tmp_path: Path) -> None:
-    """The data's documents are scored; a run asked with other prompts, or with other samples, is not ranked."""
+def test_a_forged_document_gains_nothing(
+    forge: Forge, honest: Path, guessed: Path, tmp_path: Path
+) -> None:
+    """The data's documents are scored; a run asked with other prompts, or with other samples, is
+    not ranked.
+    """
     forged = rewritten(guessed, tmp_path, forge)
     found = board(honest, forged)
     assert places(found)[:1] == [NAME]
@@ -192,12 +206,17 @@ def test_without_data_runs_are_ranked_and_marked(
     assert all("Documents not verified" in " ".join(run.notes) for run in found.runs.values())
 
 
-def test_verified_runs_go_before_many_on_data_that_nobody_has(honest: Path, guessed: Path, tmp_path: Path) -> None:
+def test_verified_runs_go_before_many_on_data_that_nobody_has(
+    honest: Path, guessed: Path, tmp_path: Path
+) -> None:
     """A forger who invents a fingerprint is compared with nothing; company does not help."""
     folders = [honest]
     for seed in range(3):
         forged = rewritten(guessed, tmp_path / str(seed), gold_is_the_response)
-        data, model = {"fingerprint": "f" * 64, "mini": False}, {"pretrained": f"sock/Puppet-{seed}"}
+        data, model = (
+            {"fingerprint": "f" * 64, "mini": False},
+            {"pretrained": f"sock/Puppet-{seed}"},
+        )
         edit_json(forged / "manifest.json", lambda it, new=data: it["data"]["med_cmr"].update(new))
         edit_json(forged / "manifest.json", lambda it, new=model: it["model"].update(new))
         folders.append(forged)
@@ -223,18 +242,26 @@ def test_a_frame_cap_is_no_forgery(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_stripped_run_stands_below_as_claimed(tmp_path: Path) -> None:
     """Whatever it claims: only runs with responses are ranked where there are any."""
     whole = write_run_of(tmp_path / "whole", MODELS[3], ["mi_cxr_tel"])
-    stripped = remove_rows(write_run_of(tmp_path / "a", CAREFUL, ["mi_cxr_tel"]), tmp_path / "b" / "20261101_medtasks")
+    stripped = remove_rows(
+        write_run_of(tmp_path / "a", CAREFUL, ["mi_cxr_tel"]), tmp_path / "b" / "20261101_medtasks"
+    )
     assert {(one.code, one.severity) for one in check(stripped).findings} == {("LB305", "note")}
     manifest, samples = read_run(stripped)
     right = every(lambda _: {"scores": {"accuracy": 1.0}, "statistics": {"accuracy": (1.0, 1.0)}})
-    forged = write_run(tmp_path / "forged" / stripped.name, RunRecord.scored(manifest, right(samples)))
+    forged = write_run(
+        tmp_path / "forged" / stripped.name, RunRecord.scored(manifest, right(samples))
+    )
     found = board(whole, forged)
     assert places(found) == ["invented/Guess-1B"]
     assert "claimed: it has no prompts and responses" in str(apart(found))
-    assert "are claimed: they cannot be computed from responses" in board(stripped).benchmarks[0].tables[0].note
+    assert (
+        "are claimed: they cannot be computed from responses"
+        in board(stripped).benchmarks[0].tables[0].note
+    )
 
 
-# ------------------------------------------------------------------------------------------------- responses, verdicts
+# -------------------------------------------------------------------------------------------------
+# responses, verdicts
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,6 @@
-"""Forged claims in a run's directory: scores, counts, judges, times and names that nothing in it supports."""
+"""Forged claims in a run's directory: scores, counts, judges, times and names that nothing in it
+supports.
+"""
 
 from __future__ import annotations
 
@@ -45,13 +47,23 @@ def edited(folder: Path, out: Path, edit: Callable[[Any], None]) -> Path:
     return copy
 
 
-def beside_forgers(honest: Path, guessed: Path, out: Path, forge: Forge, forgers: int) -> list[Path]:
-    """The honest run, and the same forgery under several names, on a release that is not prepared here."""
+def beside_forgers(
+    honest: Path, guessed: Path, out: Path, forge: Forge, forgers: int
+) -> list[Path]:
+    """The honest run, and the same forgery under several names, on a release that is not prepared
+    here.
+    """
     folders = [on_a_release(honest, out / "honest")]
     for number in range(forgers):
-        forged = on_a_release(rewritten(guessed, out / f"forged-{number}", forge), out / f"submitted-{number}")
+        forged = on_a_release(
+            rewritten(guessed, out / f"forged-{number}", forge), out / f"submitted-{number}"
+        )
         name = f"sock/Puppet-{number}"
-        folders.append(edited(forged, out / str(number), lambda it, name=name: it["model"].update(pretrained=name)))
+        folders.append(
+            edited(
+                forged, out / str(number), lambda it, name=name: it["model"].update(pretrained=name)
+            )
+        )
     return folders
 
 
@@ -93,7 +105,10 @@ def test_a_stripped_task_and_one_of_nobody_switch_no_rescoring_off(tmp_path: Pat
     right = {"scores": {"accuracy": 1.0}, "statistics": {"accuracy": (1.0, 1.0)}}
     samples[EASY] = [one.model_copy(update=right) for one in samples[EASY]]
     forged = write_run(tmp_path / "forged" / folder.name, RunRecord.scored(manifest, samples))
-    assert [one.field for one in check(forged).findings if one.code == "LB405"] == ["scores.accuracy", "statistics"]
+    assert [one.field for one in check(forged).findings if one.code == "LB405"] == [
+        "scores.accuracy",
+        "statistics",
+    ]
     add_strangers(forged, EASY)
     assert {one.code: one.severity for one in check(forged).findings if one.severity != "note"} == {
         "LB207": "warning", "LB405": "error",
@@ -118,7 +133,11 @@ def test_bounds_hold_where_nothing_can_be_scored_again(
     manifest, samples = read_run(guessed)
     bare = every(lambda _: {"prompt": "", "responses": ()})(samples)
     folder = write_run(tmp_path / guessed.name, RunRecord(manifest, bare, {}, {}))
-    edit_json(folder / "samples" / f"{EASY}.jsonl", lambda it: it["statistics"].update(accuracy=[*numbers]), line=0)
+    edit_json(
+        folder / "samples" / f"{EASY}.jsonl",
+        lambda it: it["statistics"].update(accuracy=[*numbers]),
+        line=0,
+    )
     digests, refused = collect([folder])
     assert len(digests) == (not reason)
     assert all(reason in one.reason for one in refused)
@@ -136,7 +155,11 @@ def test_learned_metrics_are_taken_as_submitted_within_their_bounds(tmp_path: Pa
             }
         )
         digests, _ = collect(
-            [write_run(tmp_path / str(number) / folder.name, RunRecord.scored(manifest, forge(samples)))]
+            [
+                write_run(
+                    tmp_path / str(number) / folder.name, RunRecord.scored(manifest, forge(samples))
+                )
+            ]
         )
         assert len(digests) == (number < 1)
     assert "bertscore are taken as submitted" in str(digests[0].public.notes)
@@ -146,7 +169,9 @@ def test_what_cannot_be_scored_again_is_noted_and_looked_at_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write_run_of(tmp_path / "run", CAREFUL, ["mi_cxr_report"])
-    edit_json(folder / "manifest.json", lambda it: it["data"]["mi_cxr"].update(mini=False, records=10**6))
+    edit_json(
+        folder / "manifest.json", lambda it: it["data"]["mi_cxr"].update(mini=False, records=10**6)
+    )
     before = tmp_path / "no-data"
     with monkeypatch.context() as changed:
         changed.setenv("MEDTASKS_DATA", str(before))
@@ -156,8 +181,12 @@ def test_what_cannot_be_scored_again_is_noted_and_looked_at_again(
     assert "taken as submitted" not in str(digest.public.notes)
 
 
-def test_options_that_add_to_a_prompt_do_not_hide_a_changed_one(honest: Path, guessed: Path, tmp_path: Path) -> None:
-    forged = rewritten(guessed, tmp_path, every(lambda one: {"prompt": f"{one.prompt} It is {one.target}."}))
+def test_options_that_add_to_a_prompt_do_not_hide_a_changed_one(
+    honest: Path, guessed: Path, tmp_path: Path
+) -> None:
+    forged = rewritten(
+        guessed, tmp_path, every(lambda one: {"prompt": f"{one.prompt} It is {one.target}."})
+    )
     edit_json(forged / "manifest.json", lambda it: it["settings"].update(apply_chat_template=True))
     assert "LB203" in codes(check(forged))
     found = board(honest, forged)
@@ -171,10 +200,16 @@ clusters_of_one = every(lambda one: {"cluster": one.sample_id})
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("forge", "forgers"), [(target_is_the_response, 1), (target_is_the_response, 3), (clusters_of_one, 3)]
+    ("forge", "forgers"),
+    [(target_is_the_response, 1), (target_is_the_response, 3), (clusters_of_one, 3)],
 )
 def test_without_data_no_forger_displaces_an_honest_run(
-    forge: Forge, forgers: int, honest: Path, guessed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    forge: Forge,
+    forgers: int,
+    honest: Path,
+    guessed: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "no-data"))
     folders = beside_forgers(honest, guessed, tmp_path, forge, forgers)
@@ -187,24 +222,35 @@ def test_without_data_no_forger_displaces_an_honest_run(
 
 
 @pytest.fixture
-def contradicting(honest: Path, guessed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """An honest run, and one that claims the same data with other gold answers, where they are not prepared."""
+def contradicting(
+    honest: Path, guessed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[Path]:
+    """An honest run, and one that claims the same data with other gold answers, where they are not
+    prepared.
+    """
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "no-data"))
     return beside_forgers(honest, guessed, tmp_path, target_is_the_response, 1)
 
 
-def test_runs_that_contradict_each_other_about_their_data_are_not_compared(contradicting: list[Path]) -> None:
+def test_runs_that_contradict_each_other_about_their_data_are_not_compared(
+    contradicting: list[Path],
+) -> None:
     found = board(*contradicting)
     ranking = found.benchmarks[0].rankings[0]
     assert [(pair.items, pair.p_value) for pair in ranking.pairs] == [(0, None)]
     assert {one.letters for one in ranking.ranked} == {("a",)}  # no difference is significant
     notes = {key: " ".join(run.notes) for key, run in found.runs.items()}
     for key, other in permutations(notes):
-        assert f"other questions or gold answers than {other}, which claims the same data, in med_cmr_" in notes[key]
+        assert (
+            f"other questions or gold answers than {other}, which claims the same data, in med_cmr_"
+            in notes[key]
+        )
 
 
 def test_check_points_them_out(contradicting: list[Path]) -> None:
-    found = {Path(one.file).parent: one for one in check(*contradicting).findings if one.code == "LB215"}
+    found = {
+        Path(one.file).parent: one for one in check(*contradicting).findings if one.code == "LB215"
+    }
     assert found.keys() == {*contradicting}
     assert all(one.severity == "warning" for one in found.values())
     assert f"differ from those of {contradicting[1].name}" in found[contradicting[0]].message
@@ -213,8 +259,12 @@ def test_check_points_them_out(contradicting: list[Path]) -> None:
 def test_compare_leaves_out_what_was_asked_otherwise(contradicting: list[Path]) -> None:
     first, second = map(scored_run, contradicting)
     lines = compare_runs(first, second, task=EASY, metric="accuracy").lines
-    assert [(line.pair, line.reason) for line in lines] == [(None, "the runs have no item in common")]
-    assert any("the runs have other questions or gold answers of" in reason for reason in lines[0].unlike)
+    assert [(line.pair, line.reason) for line in lines] == [
+        (None, "the runs have no item in common")
+    ]
+    assert any(
+        "the runs have other questions or gold answers of" in reason for reason in lines[0].unlike
+    )
 
 
 def test_without_data_runs_with_equal_questions_are_compared(
@@ -233,7 +283,9 @@ def test_without_data_an_invented_fingerprint_displaces_nobody(
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "no-data"))
     folders = beside_forgers(honest, guessed, tmp_path, target_is_the_response, 3)
     for folder in folders[1:]:
-        edit_json(folder / "manifest.json", lambda it: it["data"]["med_cmr"].update(fingerprint="b" * 64))
+        edit_json(
+            folder / "manifest.json", lambda it: it["data"]["med_cmr"].update(fingerprint="b" * 64)
+        )
     assert "invented/Careful-7B" in places(board(*folders))
 
 
@@ -251,12 +303,17 @@ def test_published_counts_tell_who_left_samples_out(
 def test_stripped_runs_of_other_tasks_agree_on_clusters(tmp_path: Path) -> None:
     """Their patients are numbered differently, but the same samples are of one patient."""
     whole = write_run_of(tmp_path / "whole", MODELS[2], ["mi_cxr_icr"])
-    some = remove_rows(write_run_of(tmp_path / "a", CAREFUL, ["mi_cxr_icr"]), tmp_path / "some_medtasks")
+    some = remove_rows(
+        write_run_of(tmp_path / "a", CAREFUL, ["mi_cxr_icr"]), tmp_path / "some_medtasks"
+    )
     more = remove_rows(write_run_of(tmp_path / "b", GUESS, ["mi_cxr"]), tmp_path / "more_medtasks")
     clusters = [scored_run(folder).entries["mi_cxr_icr"].clusters for folder in (whole, some, more)]
     assert len(set(clusters)) == 3
     digests = [scored_run(folder) for folder in (some, more)]
-    assert len(ComparabilityGroups(digests, demonstration=True).of("mi_cxr_icr", "accuracy").ranked) == 2
+    assert (
+        len(ComparabilityGroups(digests, demonstration=True).of("mi_cxr_icr", "accuracy").ranked)
+        == 2
+    )
 
 
 def test_the_larger_part_of_a_release_is_usual_and_not_what_most_have(
@@ -266,7 +323,9 @@ def test_the_larger_part_of_a_release_is_usual_and_not_what_most_have(
     whole = on_a_release(honest, tmp_path / "whole")
     _, *parts = beside_forgers(honest, guessed, tmp_path, wrong_ones_left_out, 2)
     for part in parts:
-        edit_json(part / "manifest.json", lambda it: it["data"]["med_cmr"].update(fingerprint="b" * 64))
+        edit_json(
+            part / "manifest.json", lambda it: it["data"]["med_cmr"].update(fingerprint="b" * 64)
+        )
     found = {Path(one.file).parent for one in check(whole, *parts).findings if one.code == "LB209"}
     assert found == {*parts}
 
@@ -281,7 +340,9 @@ def test_check_names_what_build_holds_against_a_run(
     edit: Callable[[Any], None], told: str, honest: Path, guessed: Path, tmp_path: Path
 ) -> None:
     other = edited(guessed, tmp_path, edit)
-    found = [one.message for one in check(other).findings if one.code == "LB203" and one.where == EASY]
+    found = [
+        one.message for one in check(other).findings if one.code == "LB203" and one.where == EASY
+    ]
     assert len(found) == 1
     assert told in found[0]
     table = board(honest, other).benchmarks[0].tables
@@ -293,11 +354,17 @@ def test_times_of_different_offsets_are_ordered_as_times(guessed: Path, tmp_path
     assert scored_run(later).public.created == "2025-11-01T14:00:00+00:00"
 
 
-def test_a_newer_run_under_another_s_name_is_pointed_out(honest: Path, guessed: Path, tmp_path: Path) -> None:
+def test_a_newer_run_under_another_s_name_is_pointed_out(
+    honest: Path, guessed: Path, tmp_path: Path
+) -> None:
     model = json.loads((honest / "manifest.json").read_text(encoding="utf-8"))["model"]
-    forged = edited(guessed, tmp_path, lambda it: it.update(model=model, created="2026-11-02T00:00:00+00:00"))
+    forged = edited(
+        guessed, tmp_path, lambda it: it.update(model=model, created="2026-11-02T00:00:00+00:00")
+    )
     assert scored_run(forged).model == scored_run(honest).model
     (found,) = [one for one in check(honest, forged).findings if one.code == "LB211"]
     assert (found.severity, Path(found.file).parent) == ("warning", forged)
-    assert f"the model of {honest.name} (invented/Careful-7B), which it would replace" in found.message
+    assert (
+        f"the model of {honest.name} (invented/Careful-7B), which it would replace" in found.message
+    )
     assert check(honest, honest).findings == ()

@@ -1,4 +1,6 @@
-"""Samples with forged fields: what pages, exports and tables show is what an honest directory gives, or is marked."""
+"""Samples with forged fields: what pages, exports and tables show is what an honest directory
+gives, or is marked.
+"""
 
 from __future__ import annotations
 
@@ -66,19 +68,30 @@ FORGERIES: dict[str, Any] = {
     "statistics": lambda _: {"statistics": {"accuracy": (1.0, 1.0)}},
     "limits": lambda _: {"limits": {"accuracy": ALL_RIGHT}},
     "pending": lambda _: {"pending": ("accuracy",)},
-    "repeats": lambda _: {"repeats": (Repeat(filtered=FORGED, status="ok", statistics={"accuracy": (1.0, 1.0)}),) * 2},
-    "judged": lambda _: {"judged": {"accuracy": JudgedScore(rubric=OPEN, judge=FORGED, limits=ALL_RIGHT)}},
+    "repeats": lambda _: {
+        "repeats": (Repeat(filtered=FORGED, status="ok", statistics={"accuracy": (1.0, 1.0)}),) * 2
+    },
+    "judged": lambda _: {
+        "judged": {"accuracy": JudgedScore(rubric=OPEN, judge=FORGED, limits=ALL_RIGHT)}
+    },
 }
 """By the field that a check names: a forgery of it in a sample with options."""
 OF_VERDICTS: dict[str, Any] = {
     "verdicts": another_judge,
     "verdicts, undecided": lambda one: verdicts(one, open={"overall": FORGED}),
-    "verdicts, text": lambda one: {"verdicts": {**one.verdicts, FORGED: (JudgedResponse(text=FORGED),)}},
+    "verdicts, text": lambda one: {
+        "verdicts": {**one.verdicts, FORGED: (JudgedResponse(text=FORGED),)}
+    },
     "judged, hash": lambda one: {
-        "judged": {name: score.model_copy(update={"judge": FORGED}) for name, score in one.judged.items()}
+        "judged": {
+            name: score.model_copy(update={"judge": FORGED}) for name, score in one.judged.items()
+        }
     },
     "judged, limits": lambda one: {
-        "judged": {name: score.model_copy(update={"limits": ALL_RIGHT}) for name, score in one.judged.items()}
+        "judged": {
+            name: score.model_copy(update={"limits": ALL_RIGHT})
+            for name, score in one.judged.items()
+        }
     },
 }
 """Forgeries in a judged sample."""
@@ -99,7 +112,12 @@ def forged(runs: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory) -
     folder = runs[GUESS.folder]
     manifest, samples = read_run(folder)
     for group, forgeries in zip(GROUPS, (FORGERIES, OF_VERDICTS), strict=True):
-        places = ((task, place) for task in samples if task.startswith(group) for place in range(len(samples[task])))
+        places = (
+            (task, place)
+            for task in samples
+            if task.startswith(group)
+            for place in range(len(samples[task]))
+        )
         for forge, (task, place) in zip(forgeries.values(), places, strict=False):
             sample = samples[task][place]
             samples[task][place] = sample.model_copy(update=forge(sample))
@@ -116,7 +134,10 @@ def both(runs: Mapping[str, Path], forged: Path) -> tuple[list[Path], list[Path]
 def files(folder: Path) -> dict[str, str]:
     """All files of a directory as text, by path."""
     paths = (path for path in sorted(folder.rglob("*")) if path.is_file())
-    return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8", errors="replace") for path in paths}
+    return {
+        path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8", errors="replace")
+        for path in paths
+    }
 
 
 def viewed(server: Server) -> Iterator[tuple[str, str]]:
@@ -126,7 +147,9 @@ def viewed(server: Server) -> Iterator[tuple[str, str]]:
         run = next(one for one in library.asked[task] if GUESS.folder.casefold() in one.model)
         lines = server.ask(f"samples.jsonl?{urlencode({'task': task, 'run': run.key})}").text
         pages = [("samples.html", {}), ("samples.csv", {}), ("samples.jsonl", {})]
-        pages += [("sample.html", {"id": json.loads(line)["sample_id"]}) for line in lines.splitlines()]
+        pages += [
+            ("sample.html", {"id": json.loads(line)["sample_id"]}) for line in lines.splitlines()
+        ]
         for page, more in pages:
             answer = server.ask(f"{page}?{urlencode({'task': task, 'run': run.key, **more})}")
             assert answer.status == 200
@@ -144,32 +167,55 @@ def logged(results: list[Path], out: Path) -> list[Any]:
     return sorted(samples, key=lambda one: (one["output"]["model"], one["uuid"]))
 
 
-def test_every_field_of_a_sample_is_forged_or_is_what_a_submission_is(runs: Mapping[str, Path], forged: Path) -> None:
+def test_every_field_of_a_sample_is_forged_or_is_what_a_submission_is(
+    runs: Mapping[str, Path], forged: Path
+) -> None:
     fields = {name.partition(".")[0].partition(",")[0] for name in (*FORGERIES, *OF_VERDICTS)}
     assert fields | SUBMITTED | REFUSED == {*Sample.model_fields}
     before, after = (read_run(folder)[1] for folder in (runs[GUESS.folder], forged))
-    pairs = ((one, other) for task in before for one, other in zip(before[task], after[task], strict=True))
+    pairs = (
+        (one, other)
+        for task in before
+        for one, other in zip(before[task], after[task], strict=True)
+    )
     assert sum(one != other for one, other in pairs) == len(FORGERIES) + len(OF_VERDICTS)
 
 
 def test_check_names_every_forged_field(forged: Path) -> None:
-    found = {one.field: one.code for one in check(forged).findings if one.code in ("LB404", "LB405")}
-    of_data = {name for name in FORGERIES if name.startswith(("cluster", "media", "prompt_hash", "target", "document"))}
+    found = {
+        one.field: one.code for one in check(forged).findings if one.code in ("LB404", "LB405")
+    }
+    of_data = {
+        name
+        for name in FORGERIES
+        if name.startswith(("cluster", "media", "prompt_hash", "target", "document"))
+    }
     assert {name for name, code in found.items() if code == "LB404"} == of_data
-    assert {name for name, code in found.items() if code == "LB405"} >= {*FORGERIES, "verdicts"} - of_data
+    assert {name for name, code in found.items() if code == "LB405"} >= {
+        *FORGERIES,
+        "verdicts",
+    } - of_data
 
 
-def test_no_page_export_or_table_shows_a_claim(both: tuple[list[Path], list[Path]], tmp_path: Path) -> None:
+def test_no_page_export_or_table_shows_a_claim(
+    both: tuple[list[Path], list[Path]], tmp_path: Path
+) -> None:
     honest, forged = both
     assert places(board(*forged)) == places(board(*honest)) == [CAREFUL.name, GUESS.name]
-    assert board(*forged).benchmarks[0].tables[0].rows[0].cells == board(*honest).benchmarks[0].tables[0].rows[0].cells
+    assert (
+        board(*forged).benchmarks[0].tables[0].rows[0].cells
+        == board(*honest).benchmarks[0].tables[0].rows[0].cells
+    )
 
     sites = []
     for name, results in (("honest", honest), ("forged", forged)):
         publish(results, tmp_path / name, demonstration=True, cache=tmp_path / "cache")
         sites.append(files(tmp_path / name))
     assert not any(FORGED in text for text in sites[1].values())
-    samples = [{name: text for name, text in site.items() if name.startswith("data/samples/")} for site in sites]
+    samples = [
+        {name: text for name, text in site.items() if name.startswith("data/samples/")}
+        for site in sites
+    ]
     assert samples[1] == samples[0]
 
     tables = []
@@ -187,20 +233,28 @@ def test_no_page_export_or_table_shows_a_claim(both: tuple[list[Path], list[Path
     assert shown[1] == shown[0]
 
 
-def test_logs_for_inspect_show_no_claim(both: tuple[list[Path], list[Path]], tmp_path: Path) -> None:
+def test_logs_for_inspect_show_no_claim(
+    both: tuple[list[Path], list[Path]], tmp_path: Path
+) -> None:
     pytest.importorskip("inspect_ai.log")
-    honest, forged = (logged(results, tmp_path / str(number)) for number, results in enumerate(both))
+    honest, forged = (
+        logged(results, tmp_path / str(number)) for number, results in enumerate(both)
+    )
     assert forged == honest
 
 
 @pytest.fixture
-def without_data(both: tuple[list[Path], list[Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+def without_data(
+    both: tuple[list[Path], list[Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[Path]:
     """The forged results where their data are not prepared."""
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "no-data"))
     return [on_a_release(folder, tmp_path / str(number)) for number, folder in enumerate(both[1])]
 
 
-def test_what_cannot_be_verified_says_so_beside_the_sample(without_data: list[Path], tmp_path: Path) -> None:
+def test_what_cannot_be_verified_says_so_beside_the_sample(
+    without_data: list[Path], tmp_path: Path
+) -> None:
     publish(without_data, tmp_path / "site", demonstration=True, cache=tmp_path / "cache")
     doubt = "are as submitted, because the run's data are not prepared here"
     answers = [text for name, text in files(tmp_path / "site").items() if "/by-" in name]
@@ -211,9 +265,15 @@ def test_what_cannot_be_verified_says_so_beside_the_sample(without_data: list[Pa
     assert (table["filtered"] != FORGED).all()
     with serving(without_data) as server:
         for name, text in viewed(server):
-            assert doubt.replace("'", "&#39;") in text or doubt in text or "<small>not verified</small>" in text, name
+            assert (
+                doubt.replace("'", "&#39;") in text
+                or doubt in text
+                or "<small>not verified</small>" in text
+            ), name
     pytest.importorskip("inspect_ai.log")
-    assert all(doubt in one["metadata"]["unverified"] for one in logged(without_data, tmp_path / "logs"))
+    assert all(
+        doubt in one["metadata"]["unverified"] for one in logged(without_data, tmp_path / "logs")
+    )
 
 
 def test_a_sample_that_the_data_lack_is_marked(runs: Mapping[str, Path], tmp_path: Path) -> None:

@@ -48,7 +48,9 @@ def sample(folder: Path, draw: random.Random) -> None:
 
 
 def directory(folder: Path, draw: random.Random) -> None:
-    """A file that is missing, empty, a directory, a link, a pipe, another file's content, or one more."""
+    """A file that is missing, empty, a directory, a link, a pipe, another file's content, or one
+    more.
+    """
     paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     path, other = draw.sample(paths, 2)
     kind = draw.randrange(7)
@@ -57,7 +59,9 @@ def directory(folder: Path, draw: random.Random) -> None:
     elif kind == 1:
         path.write_bytes(other.read_bytes())
     elif kind == 2:
-        (path.parent / draw.choice(("x.jsonl", "mi_cxr_icr.jsonl", "é\u202e.jsonl"))).write_bytes(path.read_bytes())
+        (path.parent / draw.choice(("x.jsonl", "mi_cxr_icr.jsonl", "é\u202e.jsonl"))).write_bytes(
+            path.read_bytes()
+        )
     else:
         path.unlink()
         if kind == 3:
@@ -75,7 +79,9 @@ def stub() -> Iterator[StubJudge]:
 
 
 def read_by_everything_else(folder: Path, out: Path, judge_address: str) -> None:
-    """Read the directory as every other command does; what is wrong with it is one sentence of ours."""
+    """Read the directory as every other command does; what is wrong with it is one sentence of
+    ours.
+    """
     readers: list[Callable[[], object]] = [
         lambda: read_manifest(folder),
         lambda: read_run(folder),
@@ -83,7 +89,11 @@ def read_by_everything_else(folder: Path, out: Path, judge_address: str) -> None
         lambda: write_inspect_logs([folder], out / "logs"),
         lambda: [(run.samples(), run.scores(), run.items()) for run in medtasks.open(folder)],
         lambda: score(folder, out=out / "scored"),
-        lambda: judge(folder, [f"model={MODEL},base_url={judge_address},api_key_env=NONE"], store=out / "verdicts"),
+        lambda: judge(
+            folder,
+            [f"model={MODEL},base_url={judge_address},api_key_env=NONE"],
+            store=out / "verdicts",
+        ),
     ]
     for read in readers:
         with contextlib.suppress(MedtasksError, OSError):

@@ -1,4 +1,5 @@
-"""The methods section of each benchmark: golden texts on miniature data, every part of every signature, sound LaTeX.
+"""The methods section of each benchmark: golden texts on miniature data, every part of every
+signature, sound LaTeX.
 
 Set MEDTASKS_UPDATE_GOLDEN=1 to write the golden files anew, then read the diff.
 """
@@ -37,7 +38,9 @@ def made() -> Board:
 
 
 def stable(text: str) -> str:
-    """The text without hashes, versions, and METEOR, which needs WordNet: they differ between installations."""
+    """The text without hashes, versions, and METEOR, which needs WordNet: they differ between
+    installations.
+    """
     lines = [line for line in text.splitlines() if not line.startswith("- METEOR")]
     kept = re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
     kept = re.sub(r"; METEOR [\d.]+", "", kept)
@@ -71,7 +74,9 @@ def test_it_names_every_part_of_every_signature(made: Board, benchmark: str) -> 
         missing = {
             key: value
             for key, value in parse_signature(signature).items()
-            if f"`{value}`" not in words and f"`{key}:{value}`" not in words and f"`{key}`" not in words
+            if f"`{value}`" not in words
+            and f"`{key}:{value}`" not in words
+            and f"`{key}`" not in words
         }
         assert missing == {}
 
@@ -79,7 +84,9 @@ def test_it_names_every_part_of_every_signature(made: Board, benchmark: str) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("benchmark", GROUPS)
 def test_latex_says_the_same_and_its_references_are_all_there(made: Board, benchmark: str) -> None:
-    markdown, latex, bibtex = (made.methods(benchmark, form) for form in ("markdown", "latex", "bibtex"))
+    markdown, latex, bibtex = (
+        made.methods(benchmark, form) for form in ("markdown", "latex", "bibtex")
+    )
     check_balanced(latex)
     cited = [*dict.fromkeys(re.findall(r"\\cite\{([^}]*)\}", latex))]
     assert cited == [*dict.fromkeys(re.findall(r"\[@([^\]]*)\]", markdown))]
@@ -90,7 +97,11 @@ def test_latex_says_the_same_and_its_references_are_all_there(made: Board, bench
 
 def plain(text: str) -> str:
     """The letters and digits of a text in either form."""
-    bare = re.sub(r"\\(begin|end)\{(itemize|sloppypar)\}|\\(sub)?section\*?|\\paragraph|\\item|\\raggedright", "", text)
+    bare = re.sub(
+        r"\\(begin|end)\{(itemize|sloppypar)\}|\\(sub)?section\*?|\\paragraph|\\item|\\raggedright",
+        "",
+        text,
+    )
     bare = re.sub(r"\\(texttt|allowbreak|textbar|textasciitilde)", "", bare)
     return re.sub(r"[^A-Za-z0-9]", "", bare)
 
@@ -111,7 +122,9 @@ def check_balanced(latex: str) -> None:
 
 @pytest.mark.slow
 def test_a_board_without_this_benchmark_lists_its_own(made: Board) -> None:
-    with pytest.raises(UsageError, match="benchmark pond_vqa: not on this board, which has kvasir_vqa_x1"):
+    with pytest.raises(
+        UsageError, match="benchmark pond_vqa: not on this board, which has kvasir_vqa_x1"
+    ):
         made.methods("pond_vqa")
     with pytest.raises(UsageError, match="form is 'html', expected one of markdown, latex, bibtex"):
         made.methods("mi_cxr", "html")  # type: ignore[arg-type]
@@ -122,7 +135,9 @@ def test_names_of_others_stay_text() -> None:
     for benchmark in hostile.benchmarks:
         latex = hostile.methods(benchmark.name, "latex")
         check_balanced(latex)
-        assert HOSTILE not in hostile.methods(benchmark.name) + latex + hostile.methods(benchmark.name, "bibtex")
+        assert HOSTILE not in hostile.methods(benchmark.name) + latex + hostile.methods(
+            benchmark.name, "bibtex"
+        )
 
 
 def test_a_benchmark_whose_package_has_no_bibtex_is_cited_by_title_and_number() -> None:
@@ -133,7 +148,9 @@ def test_a_benchmark_whose_package_has_no_bibtex_is_cited_by_title_and_number() 
     assert "title = {{PondVQA}}" in first
 
 
-@pytest.mark.parametrize("content", ["@misc{one, title = {A}}\n@misc{two, title = {B}}", "see the paper", "@misc{a,"])
+@pytest.mark.parametrize(
+    "content", ["@misc{one, title = {A}}\n@misc{two, title = {B}}", "see the paper", "@misc{a,"]
+)
 def test_a_wrong_bibtex_file_is_named_and_costs_only_the_entry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
 ) -> None:
@@ -151,7 +168,10 @@ def test_a_wrong_bibtex_file_is_named_and_costs_only_the_entry(
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ('{"max_new_tokens": "many", "temperature": [1]}', "temperature [1]; at most many new tokens."),
+        (
+            '{"max_new_tokens": "many", "temperature": [1]}',
+            "temperature [1]; at most many new tokens.",
+        ),
         ('{"max_new_tokens": 4096, "top_p": 0.9}', "at most 4,096 new tokens; `top_p=0.9`."),
         ("{}", "the back-end's own settings."),
         ("[1", "\\[1."),
@@ -159,6 +179,9 @@ def test_a_wrong_bibtex_file_is_named_and_costs_only_the_entry(
 )
 def test_settings_of_any_form_are_stated(settings: str, words: str) -> None:
     made = invented_board()
-    runs = {key: run.model_copy(update={"generation": {"t": settings}}) for key, run in made.runs.items()}
+    runs = {
+        key: run.model_copy(update={"generation": {"t": settings}})
+        for key, run in made.runs.items()
+    }
     text = Board(**{**dict(made), "runs": runs}).methods("pond_vqa")
     assert f"Responses were generated with {words}" in text.replace("\\[1\\]", "[1]")

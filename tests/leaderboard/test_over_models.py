@@ -1,4 +1,6 @@
-"""Statements over models: what the media add, correlation with size, means by type; what they leave out."""
+"""Statements over models: what the media add, correlation with size, means by type; what they leave
+out.
+"""
 
 from __future__ import annotations
 
@@ -50,18 +52,29 @@ def test_the_gain_is_the_paired_difference_with_its_interval() -> None:
     assert found["good"].items == 240
     assert found["good"].signature.endswith("|minus:blind")
     # the newest of several blind runs counts
-    old = run("good", [cxr(0.5, 3, blind="yes", protocol="p1")], "old", blind=True, created="2026-10-01T00:00:00+00:00")
+    old = run(
+        "good",
+        [cxr(0.5, 3, blind="yes", protocol="p1")],
+        "old",
+        blind=True,
+        created="2026-10-01T00:00:00+00:00",
+    )
     assert cells(page(GOOD, old, BLIND)) == found
 
 
 def test_a_blind_run_that_was_asked_something_else_is_no_twin() -> None:
     def blind(model: str = "good", entries: Any = None, **changes: Any) -> BenchmarkBoard:
-        return page(GOOD, POOR, run(model, entries or [*BLIND.entries.values()], "b", blind=True, **changes))
+        return page(
+            GOOD, POOR, run(model, entries or [*BLIND.entries.values()], "b", blind=True, **changes)
+        )
 
     assert page(GOOD, POOR).text_only is None
     assert cells(blind())
     asked = ({"prompt": "other"}, {"data": "d1"}, {"filters": "f9"}, {"harness": "h"})
-    others = {str(changes): blind(entries=[cxr(0.3, 7, blind="yes", protocol="p1", **changes)]) for changes in asked}
+    others = {
+        str(changes): blind(entries=[cxr(0.3, 7, blind="yes", protocol="p1", **changes)])
+        for changes in asked
+    }
     others["hotter"] = blind(generation={"mi_cxr_tel_single": "{'temperature': 1}"})
     others["of another model"] = blind("fair")
     others["not complete"] = blind(complete=False)
@@ -72,7 +85,9 @@ def test_a_blind_run_that_was_asked_something_else_is_no_twin() -> None:
 def test_gains_in_groups_of_the_first_breakdown_of_the_layout() -> None:
     groups = {"modality": {"CT": range(100), "MRI": range(100, 240)}}
     seeing = run("good", [entry("med_cmr_mcq", {"accuracy": SEEN}, breakdowns=groups)])
-    unseen = entry("med_cmr_mcq", {"accuracy": UNSEEN}, breakdowns=groups, blind="yes", protocol="p1")
+    unseen = entry(
+        "med_cmr_mcq", {"accuracy": UNSEEN}, breakdowns=groups, blind="yes", protocol="p1"
+    )
     table = table_of(page(seeing, run("good", [unseen], "b", blind=True)))
     difference = (SEEN - UNSEEN)[:, 0]
     assert {one.group: table.rows[0].cells[one.key].value for one in table.columns} == {
@@ -86,7 +101,11 @@ def test_questions_that_every_blind_model_answers() -> None:
     other = run("poor", [cxr(0.4, 8, blind="yes", protocol="p1")], "run-poor-blind", blind=True)
     only = page(GOOD, POOR, BLIND, other).text_only
     assert only is not None
-    both = [item for item, one, two in zip(ITEMS, UNSEEN[:, 0], right(0.4, 8)[:, 0], strict=True) if one and two]
+    both = [
+        item
+        for item, one, two in zip(ITEMS, UNSEEN[:, 0], right(0.4, 8)[:, 0], strict=True)
+        if one and two
+    ]
     assert (only.models, only.items, list(only.answered)) == (("good", "poor"), 240, both)
     assert only.expected == pytest.approx(0.2**2)  # five options
     assert 0 < len(both) < 240
@@ -95,7 +114,12 @@ def test_questions_that_every_blind_model_answers() -> None:
 def test_an_unanswered_item_is_not_known_to_the_text_alone() -> None:
     missing = UNSEEN.copy()
     missing[UNSEEN[:, 0] == 1] = np.nan
-    blind = run("good", [entry("mi_cxr", {"accuracy": missing}, blind="yes", protocol="p1")], "b", blind=True)
+    blind = run(
+        "good",
+        [entry("mi_cxr", {"accuracy": missing}, blind="yes", protocol="p1")],
+        "b",
+        blind=True,
+    )
     only = page(GOOD, POOR, blind).text_only
     assert only is not None
     assert (only.answered, only.items) == ((), 240 - int(UNSEEN[:, 0].sum()))
@@ -121,9 +145,18 @@ def test_the_gain_of_a_judged_class_is_that_of_its_own_part_of_each_answer(tmp_p
     by_run: dict[str, dict[str, Sample]] = {}
     with StubJudge() as stub:
         for name, policy, blind in (("seeing", "noisy_oracle", False), ("blind", "abstain", True)):
-            model = Invented("invented/Careful-7B", policy, seed=1, accuracy=0.7 if policy == "noisy_oracle" else None)
-            made = judged_by_stub(*answered(model, groups, blind=blind), stub.url, tmp_path / "verdicts.sqlite")
-            by_run[name] = {one.sample_id: one for samples in made.samples.values() for one in samples}
+            model = Invented(
+                "invented/Careful-7B",
+                policy,
+                seed=1,
+                accuracy=0.7 if policy == "noisy_oracle" else None,
+            )
+            made = judged_by_stub(
+                *answered(model, groups, blind=blind), stub.url, tmp_path / "verdicts.sqlite"
+            )
+            by_run[name] = {
+                one.sample_id: one for samples in made.samples.values() for one in samples
+            }
             write_run(tmp_path / "runs" / name, made)
     stored = (collect([tmp_path / "runs"], RunStore(tmp_path / "cache"))[0] for _ in range(2))
     boards = [build_board(one, title="", demonstration=True, published=False) for one in stored]
@@ -139,8 +172,14 @@ def test_the_gain_of_a_judged_class_is_that_of_its_own_part_of_each_answer(tmp_p
             for name, sample in by_run["seeing"].items()
             if column.group in sample.judged["judged_accuracy"].parts
         ]
-        partly += sum(len(seeing.parts) > 1 and seeing.parts[column.group] != seeing.limits for _, seeing, _ in pairs)
-        gains = [seeing.parts[column.group][0][0] - blind.parts[column.group][0][0] for _, seeing, blind in pairs]
+        partly += sum(
+            len(seeing.parts) > 1 and seeing.parts[column.group] != seeing.limits
+            for _, seeing, _ in pairs
+        )
+        gains = [
+            seeing.parts[column.group][0][0] - blind.parts[column.group][0][0]
+            for _, seeing, blind in pairs
+        ]
         cell, difference = row.cells[column.key], np.mean(gains)
         assert (cell.value, cell.items) == (pytest.approx(difference), len(gains))
         if len({cluster for cluster, *_ in pairs}) < 6:
@@ -161,11 +200,15 @@ SIZED = [run(name, [cxr(share, seed)]) for seed, (name, share) in enumerate(SHAR
 UNKNOWN = run("unknown", [cxr(0.9, 9)])
 
 
-def test_the_correlation_with_size_and_the_means_by_type_are_of_the_models_of_which_these_are_known() -> None:
+def test_the_correlation_with_size_and_the_means_by_type_are_of_the_models_of_which_these_are_known() -> (
+    None
+):
     found = page(*SIZED, UNKNOWN, models=SIZED_MODELS)
     values = {row.model: row.cells["mi_cxr.accuracy"].value or 0.0 for row in found.tables[0].rows}
     (size,), (means,) = found.size_correlations, found.type_means
-    expected = statistics.correlation([math.log(size) for size in (1, 4, 16, 64)], [values[name] for name in SIZES])
+    expected = statistics.correlation(
+        [math.log(size) for size in (1, 4, 16, 64)], [values[name] for name in SIZES]
+    )
     assert (size.models, size.published, size.column.key) == (4, "", "mi_cxr.accuracy")
     assert size.r == pytest.approx(expected)
     assert means.models == {"general": 2, "medical": 2}
@@ -179,7 +222,9 @@ def test_three_models_of_known_size_are_too_few_and_blind_runs_do_not_count() ->
 
 
 def test_the_rows_of_a_paper_have_a_correlation_of_their_own() -> None:
-    """Med-CMR reports r of 0.77 to 0.85; its printed table, without the swapped columns, gives what the page shows."""
+    """Med-CMR reports r of 0.77 to 0.85; its printed table, without the swapped columns, gives what
+    the page shows.
+    """
     digest = run("one", [entry("med_cmr_mcq", {"accuracy": right(0.3, 1)})])
     made = board(digest, published=True, models=SIZED_MODELS)
     found = {one.column.key: one for one in made.benchmarks[0].size_correlations}

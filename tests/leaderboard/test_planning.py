@@ -1,4 +1,6 @@
-"""Minimum detectable differences from pilot runs and from assumptions, against numbers worked out here."""
+"""Minimum detectable differences from pilot runs and from assumptions, against numbers worked out
+here.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def log_normal_sizes(clusters: int, seed: int = 0) -> Sizes:
 def power_of(population: Population, sizes: Sizes, difference: float, studies: int = 500) -> float:
     """The share of new studies in which the paired test finds the difference."""
     draw = np.random.default_rng(99)
-    found = [sign_flip_p(population.differences(sizes, difference, draw)) <= 0.05 for _ in range(studies)]
+    found = [
+        sign_flip_p(population.differences(sizes, difference, draw)) <= 0.05 for _ in range(studies)
+    ]
     return float(np.mean(found))
 
 
@@ -44,11 +48,15 @@ def power_of(population: Population, sizes: Sizes, difference: float, studies: i
         pytest.param(np.full(20, 1), 0.9, id="one question a cluster"),
         pytest.param(log_normal_sizes(50), 0.6, id="log-normal"),
         pytest.param(np.full(40, 9), 0.6, id="equal", marks=pytest.mark.slow),
-        pytest.param(log_normal_sizes(50, 1), 0.9, id="log-normal, good models", marks=pytest.mark.slow),
+        pytest.param(
+            log_normal_sizes(50, 1), 0.9, id="log-normal, good models", marks=pytest.mark.slow
+        ),
     ],
 )
 @pytest.mark.slow
-def test_the_power_is_80_percent_at_the_difference_that_is_named(sizes: Sizes, score: float) -> None:
+def test_the_power_is_80_percent_at_the_difference_that_is_named(
+    sizes: Sizes, score: float
+) -> None:
     """0.05 is three standard errors of 500 studies."""
     population = RightOrWrong(score, 0.2)
     difference = simulated_difference(population, sizes)
@@ -57,7 +65,9 @@ def test_the_power_is_80_percent_at_the_difference_that_is_named(sizes: Sizes, s
 
 
 def test_a_few_large_clusters_count_by_the_squares_of_their_sizes() -> None:
-    """The variance of a mean of 10 answers in clusters of 6, 2 and 2: of the 100 pairs 44 are in one cluster."""
+    """The variance of a mean of 10 answers in clusters of 6, 2 and 2: of the 100 pairs 44 are in
+    one cluster.
+    """
     sizes = np.array([6, 2, 2])
     variance = 2 * 0.24 / 10 * (1 + (44 / 10 - 1) * 0.3)
     assert RightOrWrong(0.6, 0.3).standard_error(sizes) == pytest.approx(math.sqrt(variance))
@@ -96,12 +106,20 @@ def test_one_pilot_gives_its_score_and_the_correlation_within_clusters() -> None
 def test_the_correlation_of_unequal_clusters_is_estimated(icc: float) -> None:
     sizes = log_normal_sizes(3000)
     draw = np.random.default_rng(4)
-    rates = np.full(3000, 0.7) if icc == 0 else draw.beta(0.7 * (1 / icc - 1), 0.3 * (1 / icc - 1), 3000)
-    assert intraclass_correlation(draw.binomial(sizes, rates).astype(float), sizes) == pytest.approx(icc, abs=0.06)
+    rates = (
+        np.full(3000, 0.7)
+        if icc == 0
+        else draw.beta(0.7 * (1 / icc - 1), 0.3 * (1 / icc - 1), 3000)
+    )
+    assert intraclass_correlation(
+        draw.binomial(sizes, rates).astype(float), sizes
+    ) == pytest.approx(icc, abs=0.06)
 
 
 @pytest.mark.parametrize(("within", "between"), [(1.0, 0.0), (0.5, 0.2), (0.0, 0.3)])
-def test_variances_within_and_between_clusters_are_told_apart(within: float, between: float) -> None:
+def test_variances_within_and_between_clusters_are_told_apart(
+    within: float, between: float
+) -> None:
     sizes = log_normal_sizes(4000)
     spread = np.sqrt(within * sizes + between * sizes.astype(float) ** 2)
     sums = np.random.default_rng(5).normal(0, spread)
@@ -109,7 +127,9 @@ def test_variances_within_and_between_clusters_are_told_apart(within: float, bet
 
 
 def test_pilots_and_scores_without_spread_are_refused_not_planned_with() -> None:
-    """A model that is always right says nothing about how models differ: 0 would detect anything."""
+    """A model that is always right says nothing about how models differ: 0 would detect
+    anything.
+    """
     for task, pilots, said in (
         ("mi_cxr", (GOOD, run("twin", [cxr(0.8, 0)])), "no spread"),
         ("mi_cxr_tel", (GOOD,), "has no mi_cxr_tel"),
@@ -131,7 +151,9 @@ def test_assumptions_without_a_pilot() -> None:
 def test_items_are_counted_by_cluster_once_each() -> None:
     """A streaming item has several documents."""
     documents = [{"sample_id": f"s{number}", "cluster": f"c{number // 5}"} for number in range(12)]
-    documents += [{"sample_id": f"r{number}", "item_id": "stream", "cluster": "c9"} for number in range(3)]
+    documents += [
+        {"sample_id": f"r{number}", "item_id": "stream", "cluster": "c9"} for number in range(3)
+    ]
     assert cluster_sizes(documents).tolist() == [5, 5, 2, 1]
 
 
@@ -155,7 +177,10 @@ def test_sizes_follow_the_subsets_of_each_task() -> None:
 
 
 def test_the_default_metric_is_the_first_headline_score() -> None:
-    found = [default_metric(task) for task in ("mi_cxr", "med_cmr_mcq", "med_cmr_open", "kvasir_vqa_x1_level1")]
+    found = [
+        default_metric(task)
+        for task in ("mi_cxr", "med_cmr_mcq", "med_cmr_open", "kvasir_vqa_x1_level1")
+    ]
     assert found == ["accuracy", "accuracy", "open_total", "judged_accuracy"]
 
 
@@ -164,5 +189,7 @@ def test_the_command_says_what_to_run(tmp_path: Path) -> None:
     assert result.exit_code == 0
     for said in ("MEDTASKS_SUBSET=0.5@0", "A difference of 5 needs about", "the data have 28"):
         assert said in result.stdout
-    assert isinstance(CliRunner().invoke(app, ["plan", "mi_cxr", "--share", "1.5"]).exception, UsageError)
+    assert isinstance(
+        CliRunner().invoke(app, ["plan", "mi_cxr", "--share", "1.5"]).exception, UsageError
+    )
     assert CliRunner().invoke(app, ["plan", "mi_cxr", "--pilot", str(tmp_path)]).exit_code == 1

@@ -1,5 +1,5 @@
-"""Rankings, against hand-worked numbers, scipy and statsmodels, and our own single comparisons; the sentence about one:
-who leads, by how much, who cannot be told apart, who is not above chance.
+"""Rankings, against hand-worked numbers, scipy and statsmodels, and our own single comparisons; the
+sentence about one: who leads, by how much, who cannot be told apart, who is not above chance.
 """
 
 from __future__ import annotations
@@ -19,15 +19,25 @@ from medtasks.metrics.registry import get_metric
 from medtasks.stats.paired import clustered_score, detectable_difference, paired_difference
 
 MODELS = {
-    name: right(share, seed) for seed, (name, share) in enumerate([("a", 0.8), ("b", 0.72), ("c", 0.7), ("d", 0.4)])
+    name: right(share, seed)
+    for seed, (name, share) in enumerate([("a", 0.8), ("b", 0.72), ("c", 0.7), ("d", 0.4)])
 }
 
 
 def column(metric: str = "accuracy", *, higher: bool = True) -> BoardColumn:
-    return BoardColumn(key=metric, task="mi_cxr", metric=metric, label=metric, unit="fraction", higher_is_better=higher)
+    return BoardColumn(
+        key=metric,
+        task="mi_cxr",
+        metric=metric,
+        label=metric,
+        unit="fraction",
+        higher_is_better=higher,
+    )
 
 
-def ranking(tables: dict[str, np.ndarray], metric: str = "accuracy", clusters=CLUSTERS, **more) -> Ranking:  # type: ignore[no-untyped-def]
+def ranking(
+    tables: dict[str, np.ndarray], metric: str = "accuracy", clusters=CLUSTERS, **more
+) -> Ranking:  # type: ignore[no-untyped-def]
     shown = column(metric, higher=get_metric(metric).higher_is_better)
     return rank_models(shown, tables, clusters, signature="s", **{"resamples": 400, **more})
 
@@ -38,7 +48,9 @@ def pair(found: Ranking, first: str, second: str) -> Pair:
 
 def compared(first: np.ndarray, second: np.ndarray, metric: str = "accuracy", clusters=CLUSTERS):  # type: ignore[no-untyped-def]
     score = get_metric(metric).score
-    return paired_difference(*(clustered_score(table, list(clusters), score) for table in (first, second)))
+    return paired_difference(
+        *(clustered_score(table, list(clusters), score) for table in (first, second))
+    )
 
 
 def test_best_first_within_the_interval_of_its_rank() -> None:
@@ -56,7 +68,9 @@ def test_best_first_within_the_interval_of_its_rank() -> None:
 @pytest.mark.parametrize("metric", ["accuracy", "rougeL"])
 def test_every_pair_is_compared_alike_the_better_one_first(metric: str) -> None:
     share = 1.0 if metric == "accuracy" else np.random.default_rng(5).random(240)
-    tables = {name: np.column_stack([table[:, 0] * share, np.ones(240)]) for name, table in MODELS.items()}
+    tables = {
+        name: np.column_stack([table[:, 0] * share, np.ones(240)]) for name, table in MODELS.items()
+    }
     found = ranking(tables, metric)
     assert len(found.pairs) == 6
     expected = [compared(tables[one.first], tables[one.second], metric) for one in found.pairs]
@@ -77,21 +91,33 @@ def test_every_pair_is_compared_alike_the_better_one_first(metric: str) -> None:
 def test_wins_and_losses_are_counted_of_verdicts() -> None:
     found = pair(ranking(MODELS), "a", "d")
     first, second = MODELS["a"][:, 0] == 1, MODELS["d"][:, 0] == 1
-    assert (found.wins, found.losses) == (int((first & ~second).sum()), int((second & ~first).sum()))
+    assert (found.wins, found.losses) == (
+        int((first & ~second).sum()),
+        int((second & ~first).sum()),
+    )
     # ten wins to none; questions that are their own clusters have the exact binomial test
-    tables = {"one": np.ones((30, 2)), "two": np.column_stack([np.arange(30) >= 10, np.ones(30)]).astype(float)}
+    tables = {
+        "one": np.ones((30, 2)),
+        "two": np.column_stack([np.arange(30) >= 10, np.ones(30)]).astype(float),
+    }
     found = ranking(tables, clusters=[f"q{number}" for number in range(30)]).pairs[0]
     assert (found.wins, found.losses, found.difference) == (10, 0, pytest.approx(1 / 3))
     assert found.p_value == pytest.approx(2 / 2**10)
-    thrice = {name: table * [[1, 3]] for name, table in MODELS.items()}  # answers repeated three times are no verdicts
+    thrice = {
+        name: table * [[1, 3]] for name, table in MODELS.items()
+    }  # answers repeated three times are no verdicts
     assert {(one.wins, one.losses) for one in ranking(thrice).pairs} == {(None, None)}
 
 
 def test_a_ranking_counts_the_pairs_that_are_warned_of() -> None:
-    """The best two models share so few errors that they would fill less than 15 of the 60 patients."""
+    """The best two models share so few errors that they would fill less than 15 of the 60
+    patients.
+    """
     found = ranking(MODELS)
     warned = [one for one in found.pairs if one.warning is not None]
-    assert [(one.first, one.second) for one in warned] == [(found.ranked[0].model, found.ranked[1].model)]
+    assert [(one.first, one.second) for one in warned] == [
+        (found.ranked[0].model, found.ranked[1].model)
+    ]
     assert "errors or correct answers are few" in str(warned[0].warning)
     assert found.warning == f"{warned[0].warning} (in 1 of 6 comparisons)"
 
@@ -108,13 +134,18 @@ def test_few_patients_are_told_with_every_pair_and_the_ranking() -> None:
 
 def test_lower_is_better_ranks_the_other_way_and_equal_scores_share_a_rank_and_a_letter() -> None:
     found = ranking({"loud": right(0.8, 1), "quiet": right(0.2, 2)}, "false_alarm_rate")
-    assert [(one.model, one.best, one.worst) for one in found.ranked] == [("quiet", 1, 1), ("loud", 2, 2)]
+    assert [(one.model, one.best, one.worst) for one in found.ranked] == [
+        ("quiet", 1, 1),
+        ("loud", 2, 2),
+    ]
     assert found.pairs[0].difference < 0
     found = ranking({"x": MODELS["a"], "y": MODELS["a"].copy(), "z": MODELS["d"]})
     assert [(one.model, one.rank) for one in found.ranked] == [("x", 1), ("y", 1), ("z", 3)]
     assert found.ranked[0].letters == found.ranked[1].letters != found.ranked[2].letters
     assert pair(found, "x", "y").p_value == 1
-    assert ranking({"x": MODELS["a"], "y": MODELS["a"]}).detectable is None  # models that never differ say nothing
+    assert (
+        ranking({"x": MODELS["a"], "y": MODELS["a"]}).detectable is None
+    )  # models that never differ say nothing
 
 
 def test_an_item_without_a_value_is_left_out_of_its_models_pairs_alone() -> None:
@@ -122,7 +153,9 @@ def test_an_item_without_a_value_is_left_out_of_its_models_pairs_alone() -> None
     held["b"][:10] = np.nan
     found, whole = ranking(held), ranking({name: MODELS[name] for name in held})
     plain = {"p_holm": None}
-    assert pair(found, "a", "c").model_copy(update=plain) == pair(whole, "a", "c").model_copy(update=plain)
+    assert pair(found, "a", "c").model_copy(update=plain) == pair(whole, "a", "c").model_copy(
+        update=plain
+    )
     first, second = sorted(("a", "b"), key=[one.model for one in found.ranked].index)
     without, rows = pair(found, first, second), slice(10, None)
     expected = compared(held[first][rows], held[second][rows], clusters=CLUSTERS[rows])
@@ -131,24 +164,38 @@ def test_an_item_without_a_value_is_left_out_of_its_models_pairs_alone() -> None
 
 
 def test_items_that_do_not_count_for_one_model_are_left_out_of_the_pair() -> None:
-    late = {"early": np.array([[1.0, 1], [2, 1], [0, 0], [3, 1]]), "slow": np.array([[4.0, 1], [4, 1], [4, 1], [0, 0]])}
+    late = {
+        "early": np.array([[1.0, 1], [2, 1], [0, 0], [3, 1]]),
+        "slow": np.array([[4.0, 1], [4, 1], [4, 1], [0, 0]]),
+    }
     found = ranking(late, "signed_delay", clusters=["p", "q", "r", "s"]).pairs[0]
     assert (found.items, found.difference) == (2, pytest.approx(1.5 - 4))
-    apart = {"one": np.array([[1.0, 1], [0, 0]]), "two": np.array([[0.0, 0], [3, 1]])}  # without a common item
+    apart = {
+        "one": np.array([[1.0, 1], [0, 0]]),
+        "two": np.array([[0.0, 0], [3, 1]]),
+    }  # without a common item
     found = ranking(apart, "signed_delay", clusters=["p", "q"]).pairs[0]
     assert (found.items, found.p_value, found.low, found.difference) == (0, None, None, -2)
     assert "no item has a value from both" in (found.reason or "")
 
 
-def test_a_model_of_which_no_item_counts_has_no_rank_and_one_cluster_no_interval_and_no_test() -> None:
+def test_a_model_of_which_no_item_counts_has_no_rank_and_one_cluster_no_interval_and_no_test() -> (
+    None
+):
     found = ranking({**MODELS, "none": np.zeros((240, 2))}, unranked={"late": "awaits a judge"})
     assert found.unranked == {"late": "awaits a judge", "none": "no item counts"}
     assert {one.model for one in found.ranked} == {*MODELS}
     alone = ranking({"a": MODELS["a"]})
-    assert [(one.rank, one.best, one.worst, one.letters) for one in alone.ranked] == [(1, 1, 1, ("a",))]
+    assert [(one.rank, one.best, one.worst, one.letters) for one in alone.ranked] == [
+        (1, 1, 1, ("a",))
+    ]
     assert (alone.pairs, alone.detectable) == ((), None)
-    found = ranking({name: table * [0.5, 1] for name, table in MODELS.items()}, "rougeL", clusters=["p"] * 240)
-    assert [(one.rank, one.best, one.worst) for one in found.ranked] == [(rank, None, None) for rank in (1, 2, 3, 4)]
+    found = ranking(
+        {name: table * [0.5, 1] for name, table in MODELS.items()}, "rougeL", clusters=["p"] * 240
+    )
+    assert [(one.rank, one.best, one.worst) for one in found.ranked] == [
+        (rank, None, None) for rank in (1, 2, 3, 4)
+    ]
     assert {(one.p_value, one.low) for one in found.pairs} == {(None, None)}
     assert "a comparison needs at least 2" in (found.pairs[0].reason or "")
     assert found.detectable is None
@@ -156,7 +203,10 @@ def test_a_model_of_which_no_item_counts_has_no_rank_and_one_cluster_no_interval
 
 def test_neither_order_nor_company_moves_a_number() -> None:
     assert ranking(dict(reversed(MODELS.items()))) == ranking(MODELS)
-    two, all_four = (pair(ranking(models), "a", "d") for models in ({name: MODELS[name] for name in "ad"}, MODELS))
+    two, all_four = (
+        pair(ranking(models), "a", "d")
+        for models in ({name: MODELS[name] for name in "ad"}, MODELS)
+    )
     assert two.model_copy(update={"p_holm": None}) == all_four.model_copy(update={"p_holm": None})
 
 
@@ -164,9 +214,19 @@ NAMES = {"a": "Ada", "b": "Bea", "c": "Cid", "d": "Dan", "e": "Eve", "f": "Fay"}
 NAMED = {slug: BoardModel(slug=slug, name=name, family="none") for slug, name in NAMES.items()}
 
 
-def lettered(letters: dict[str, str], *pairs: tuple[str, str, float, float, float], **more: Any) -> Ranking:
+def lettered(
+    letters: dict[str, str], *pairs: tuple[str, str, float, float, float], **more: Any
+) -> Ranking:
     column = BoardColumn(
-        **{"key": "t.m", "task": "t", "metric": "m", "label": "M", "unit": "fraction", "higher_is_better": True, **more}
+        **{
+            "key": "t.m",
+            "task": "t",
+            "metric": "m",
+            "label": "M",
+            "unit": "fraction",
+            "higher_is_better": True,
+            **more,
+        }
     )
     ranked = [
         Ranked(model=model, rank=place, best=None, worst=None, letters=tuple(shared))
@@ -185,7 +245,8 @@ def lettered(letters: dict[str, str], *pairs: tuple[str, str, float, float, floa
 
 def cells(**values: float) -> dict[str, Cell]:
     return {
-        model: Cell(value=low + 0.1, low=low, high=low + 0.2, items=90, signature="s") for model, low in values.items()
+        model: Cell(value=low + 0.1, low=low, high=low + 0.2, items=90, signature="s")
+        for model, low in values.items()
     }
 
 
@@ -232,8 +293,11 @@ def test_models_not_above_chance_and_few_clusters_are_named() -> None:
     said = finding(constant, models, cells(a=0.3, b=0.22, c=0.25, d=0.1))
     assert said.endswith(" Bea is not above always answering C (22.8 %).")
     # few clusters are named
-    one = lettered({"a": "a", "b": "a"}, ("a", "b", 0.9, 0.8, 1.0)).model_copy(update={"warning": "few", "clusters": 5})
+    one = lettered({"a": "a", "b": "a"}, ("a", "b", 0.9, 0.8, 1.0)).model_copy(
+        update={"warning": "few", "clusters": 5}
+    )
     said = finding(one, NAMED, cells(a=0.9, b=0.0))
     assert (
-        said == "Ada and Bea cannot be told apart. With only 5 clusters, even large differences may not be significant."
+        said
+        == "Ada and Bea cannot be told apart. With only 5 clusters, even large differences may not be significant."
     )

@@ -37,7 +37,11 @@ def test_paths_addresses_and_keys_are_not_shown(text: str, expected: str) -> Non
 def test_values_within_values_are_cut_too_and_those_of_secrets_hidden() -> None:
     text = f'{{"api_key": "{HIDDEN}", "n": 1, "peft": {{"path": "b"}}}}'
     assert shown({"peft": {"path": "/a/b"}, "api_key": "x", "n": 1}) == text
-    assert shown_facts({"b": 2, "a": None, "token": "x", "c": ["/x/y"]}) == {"b": "2", "c": '["y"]', "token": HIDDEN}
+    assert shown_facts({"b": 2, "a": None, "token": "x", "c": ["/x/y"]}) == {
+        "b": "2",
+        "c": '["y"]',
+        "token": HIDDEN,
+    }
     arguments = shown_argument("model=a/b,api_key=abc,base_url=http://h/v1")
     assert arguments == f"model=a/b,api_key={HIDDEN},base_url={HIDDEN}"
     names = ("hf_token", "PASSWORD", "secret-key", "max_new_tokens", "tokenizer")
@@ -47,6 +51,9 @@ def test_values_within_values_are_cut_too_and_those_of_secrets_hidden() -> None:
 NAME = st.text(alphabet="abcdefgh0123-", min_size=1, max_size=12)
 
 
-@given(st.lists(NAME, min_size=2, max_size=4), st.sampled_from(["", "x ", "x=", "(", "'", '{"a": "', "a, "]))
+@given(
+    st.lists(NAME, min_size=2, max_size=4),
+    st.sampled_from(["", "x ", "x=", "(", "'", '{"a": "', "a, "]),
+)
 def test_of_a_path_only_the_last_part_is_left(parts: list[str], before: str) -> None:
     assert shown(f"{before}/{'/'.join(parts)}") == f"{before}{parts[-1]}"

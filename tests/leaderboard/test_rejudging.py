@@ -1,4 +1,6 @@
-"""Submitted verdicts that a judge is asked about again: honest ones agree, invented ones do not, pages say so."""
+"""Submitted verdicts that a judge is asked about again: honest ones agree, invented ones do not,
+pages say so.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def check(medtasks: Command, submitted: Path) -> Command:
 @pytest.fixture
 def build(medtasks: Command, submitted: Path) -> Command:
     """Build the site of the copy."""
-    return partial(medtasks, "leaderboard", "build", str(submitted), "--out", "site", "--demonstration")
+    return partial(
+        medtasks, "leaderboard", "build", str(submitted), "--out", "site", "--demonstration"
+    )
 
 
 def every_verdict(folder: Path, score: int) -> int:
@@ -56,7 +60,9 @@ def every_verdict(folder: Path, score: int) -> int:
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         for sample in lines:
             for responses in sample["verdicts"].values():
-                for verdict in (one for response in responses for one in response.get("judges", {}).values()):
+                for verdict in (
+                    one for response in responses for one in response.get("judges", {}).values()
+                ):
                     changed += len(verdict["scores"])
                     verdict["scores"] = dict.fromkeys(verdict["scores"], score)
         path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
@@ -70,14 +76,22 @@ def test_honest_verdicts_are_given_again_and_the_page_says_so(
     with StubJudge() as stub:
         judge = {"model": MODEL, "base_url": stub.url, "api_key_env": "MEDTASKS_STUB_KEY"}
         store = str(judged.parents[1] / "verdicts.sqlite")  # the submitter's, which is not asked
-        (tmp_path / "judge.yaml").write_text(json.dumps({"judges": [judge], "store": store}), encoding="utf-8")
+        (tmp_path / "judge.yaml").write_text(
+            json.dumps({"judges": [judge], "store": store}), encoding="utf-8"
+        )
         done = check("40%", "--seed", "7", "--judge", "judge.yaml", "--rejudged", str(record))
         asked = len(stub.requests)
     [one] = read_rejudged(record)
-    tasks = {task: len(samples) for task, samples in read_run(submitted)[1].items() if task.startswith("med_cmr")}
+    tasks = {
+        task: len(samples)
+        for task, samples in read_run(submitted)[1].items()
+        if task.startswith("med_cmr")
+    }
     assert one.samples == sum(-(-2 * number // 5) for number in tasks.values()) == asked > 0
     assert (one.equal, one.unanswered, one.same_judge) == (one.scores, 0, True)
-    raw = [measure.value for measure in one.agreement.measures if measure.measure == "raw agreement"]
+    raw = [
+        measure.value for measure in one.agreement.measures if measure.measure == "raw agreement"
+    ]
     assert one.scores == one.samples * len(raw)
     assert {*raw} == {1.0}
     assert done.returncode == 0
@@ -112,19 +126,35 @@ def test_invented_verdicts_and_another_judge_are_reported(
     done = build("--rejudged", str(record))
     assert done.returncode == 0
     assert f"{submitted.name} is not on this board as it was checked; left out" in done.stdout
-    assert "no judge was asked again" in (tmp_path / "site" / "protocol.html").read_text(encoding="utf-8")
+    assert "no judge was asked again" in (tmp_path / "site" / "protocol.html").read_text(
+        encoding="utf-8"
+    )
 
 
-def test_a_response_without_a_verdict_is_not_asked_again(submitted: Path, tmp_path: Path, check: Command) -> None:
-    edit_json(submitted / "samples" / "med_cmr_open_cr.jsonl", lambda sample: sample.update(verdicts={}), line=0)
+def test_a_response_without_a_verdict_is_not_asked_again(
+    submitted: Path, tmp_path: Path, check: Command
+) -> None:
+    edit_json(
+        submitted / "samples" / "med_cmr_open_cr.jsonl",
+        lambda sample: sample.update(verdicts={}),
+        line=0,
+    )
     judged = sum(len(samples) for samples in read_run(submitted)[1].values()) - 1
     with StubJudge() as stub:
-        check("1", "--judge", f"model={MODEL},base_url={stub.url},{KEY}", "--rejudged", "rejudged.json")
+        check(
+            "1",
+            "--judge",
+            f"model={MODEL},base_url={stub.url},{KEY}",
+            "--rejudged",
+            "rejudged.json",
+        )
     [one] = read_rejudged(tmp_path / "rejudged.json")
     assert (one.samples, one.equal) == (judged, one.scores)
 
 
-def test_a_judge_that_cannot_be_asked_costs_no_other_finding(submitted: Path, check: Command) -> None:
+def test_a_judge_that_cannot_be_asked_costs_no_other_finding(
+    submitted: Path, check: Command
+) -> None:
     (submitted / "notes.txt").write_text("x", encoding="utf-8")
     judge = "model=m,base_url=http://127.0.0.1:9/v1,retries=0"
     done = check("5%", "--judge", judge)
@@ -140,7 +170,9 @@ def test_a_judge_that_cannot_be_asked_costs_no_other_finding(submitted: Path, ch
      (("--rejudge", "all", "--judge", "model=m,base_url=http://a/v1"), "5% or 0.05"),
      (("--rejudged", "x.json"), "--rejudge and --judge")],
 )  # fmt: skip
-def test_wrong_options_are_named(options: tuple[str, ...], problem: str, medtasks: Command, submitted: Path) -> None:
+def test_wrong_options_are_named(
+    options: tuple[str, ...], problem: str, medtasks: Command, submitted: Path
+) -> None:
     done = medtasks("leaderboard", "check", str(submitted), *options)
     assert done.returncode == 2
     assert problem in done.stderr

@@ -1,4 +1,6 @@
-"""Digests: the run's own numbers made again, items by metric, timelines as scored, and notes on all that is unusual."""
+"""Digests: the run's own numbers made again, items by metric, timelines as scored, and notes on all
+that is unusual.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def copy(small: Path, tmp_path: Path) -> Path:
 
 
 def test_the_scores_are_the_runs_own(judged: ScoredRun, written: dict[str, Any]) -> None:
-    assert {name: entry.scores.model_dump(mode="json") for name, entry in judged.entries.items()} == written
+    assert {
+        name: entry.scores.model_dump(mode="json") for name, entry in judged.entries.items()
+    } == written
 
 
 def test_a_clock_that_no_archive_can_record_keeps_no_score_from_the_cache(
@@ -74,7 +78,9 @@ def test_statistics_of_the_items_add_up_to_every_score(judged: ScoredRun) -> Non
             assert rows.shape == (len(entry.items), metric.width)
             known = rows[~np.isnan(rows).any(axis=1)]
             if score.value is not None:
-                assert float(metric.score(known.sum(axis=0))) == pytest.approx(score.value, abs=1e-12)
+                assert float(metric.score(known.sum(axis=0))) == pytest.approx(
+                    score.value, abs=1e-12
+                )
                 if score.judged is not None:
                     assert (len(known) == len(rows)) == (score.judged == score.samples)
 
@@ -97,10 +103,14 @@ def test_signatures_of_equal_runs_are_equal_and_tell_the_judge(judged: ScoredRun
     assert "judge" not in parse_signature(judged.entries["med_cmr"].signatures["accuracy"])
 
 
-def test_a_run_that_is_not_judged_is_told_apart_where_a_judge_counts(judged: ScoredRun, small: Path) -> None:
+def test_a_run_that_is_not_judged_is_told_apart_where_a_judge_counts(
+    judged: ScoredRun, small: Path
+) -> None:
     mine, theirs = scored_run(small).entries[SMALL].signatures, judged.entries[SMALL].signatures
     assert mine["rougeL"] == theirs["rougeL"]
-    assert differences(mine["judged_accuracy"], theirs["judged_accuracy"])[0].startswith("no judge instead of ")
+    assert differences(mine["judged_accuracy"], theirs["judged_accuracy"])[0].startswith(
+        "no judge instead of "
+    )
 
 
 def test_timelines_show_what_was_scored(judged: ScoredRun) -> None:
@@ -113,7 +123,8 @@ def test_timelines_show_what_was_scored(judged: ScoredRun) -> None:
         for one in entry.timelines:
             rounds = [by_id[f"{one.item}@{number}"] for number in range(1, len(one.rounds) + 1)]
             assert [(turn.time, turn.said, turn.answerable) for turn in one.rounds] == [
-                (sample.document["time"], sample.filtered, sample.document["answerable"]) for sample in rounds
+                (sample.document["time"], sample.filtered, sample.document["answerable"])
+                for sample in rounds
             ]
             told = [turn.content for turn in one.rounds if turn.content is not None]
             if len(told) == len(one.rounds):
@@ -123,10 +134,14 @@ def test_timelines_show_what_was_scored(judged: ScoredRun) -> None:
 
 
 def test_times_of_a_timeline_by_hand() -> None:
-    """The miniature stream of one operation: query at 6 s, bleeding at 13.5 s, rounds every 2 s from 10 s on."""
+    """The miniature stream of one operation: query at 6 s, bleeding at 13.5 s, rounds every 2 s
+    from 10 s on.
+    """
     (found,) = (
         one
-        for one in scored_run(shared_runs()["Oracle-72B"]).entries["medstreambench_future_streaming"].timelines
+        for one in scored_run(shared_runs()["Oracle-72B"])
+        .entries["medstreambench_future_streaming"]
+        .timelines
         if one.item == "mini_chole04_stream"
     )
     assert (found.query_time, found.expected_time, found.tolerance) == (6.0, 13.5, 1.0)
@@ -151,7 +166,9 @@ def test_what_is_usual_has_one_note(small: Path) -> None:
 
 def test_a_limit_and_a_blind_run_are_noted(tmp_path: Path, small: Path) -> None:
     digest = scored_run(write_run_of(tmp_path, GUESS, [SMALL], limit=5, blind=True))
-    assert {"run with --limit: 5 of 37 documents", "blind: prompts without media"} <= {*digest.public.notes}
+    assert {"run with --limit: 5 of 37 documents", "blind: prompts without media"} <= {
+        *digest.public.notes
+    }
     assert digest.complete == {SMALL: False}
     assert " --limit 5 " in digest.public.commands[-1]
     assert digest.blind
@@ -163,7 +180,10 @@ def test_a_stream_that_a_limit_cut_is_in_no_score_and_no_signature(tmp_path: Pat
     digest = scored_run(write_run_of(tmp_path, GUESS, [task], limit=7))
     entry = digest.entries[task]
     assert len(entry.items) == len(entry.statistics("content")) == entry.scores.items == 1
-    assert "streaming items not scored because not all of their rounds were asked: 1" in digest.public.notes
+    assert (
+        "streaming items not scored because not all of their rounds were asked: 1"
+        in digest.public.notes
+    )
     assert parse_signature(entry.signatures["content"])["items"].startswith("3-")
 
 
@@ -189,10 +209,13 @@ def test_a_rescored_run_says_so(small: Path, tmp_path: Path) -> None:
 def test_unjudged_responses_are_counted(tmp_path: Path) -> None:
     folder = Path(shutil.copytree(shared_runs()["Careful-7B"], tmp_path / "run_medtasks"))
     unjudged = {"timeout at /srv/judge": 2}
-    edit_json(folder / "manifest.json", lambda it: it["judge"]["med_cmr_open"].update(unjudged=unjudged))
+    edit_json(
+        folder / "manifest.json", lambda it: it["judge"]["med_cmr_open"].update(unjudged=unjudged)
+    )
     facts = scored_run(folder).public
     assert any(
-        note.startswith("med_cmr_open: 2 of ") and note.endswith("(timeout at judge: 2)") for note in facts.notes
+        note.startswith("med_cmr_open: 2 of ") and note.endswith("(timeout at judge: 2)")
+        for note in facts.notes
     )
     assert "medtasks judge run_medtasks --rubric med_cmr_open --judge" in "\n".join(facts.commands)
 
@@ -210,13 +233,17 @@ def test_facts_hold_no_path_of_a_machine_and_no_key(tmp_path: Path) -> None:
             },
         }
     )
-    digest = scored_run(write_run(tmp_path / "r_medtasks", RunRecord(manifest, run.samples, run.tasks, run.groups)))
+    digest = scored_run(
+        write_run(tmp_path / "r_medtasks", RunRecord(manifest, run.samples, run.tasks, run.groups))
+    )
     told = digest.public.model_dump_json()
     assert "/srv" not in told
     assert str(tmp_path) not in told
     assert secret not in told
     assert digest.public.model_facts["name"] == "mine"
-    assert "--model_args pretrained=mine,api_key=…,device=cuda" in digest.public.commands[-1].replace("'", "")
+    assert "--model_args pretrained=mine,api_key=…,device=cuda" in digest.public.commands[
+        -1
+    ].replace("'", "")
 
 
 def test_facts_are_those_of_the_manifest(small: Path) -> None:
@@ -236,7 +263,8 @@ def test_facts_are_those_of_the_manifest(small: Path) -> None:
     )
 
 
-# ------------------------------------------------------------------------------------------- folders that do not fit
+# -------------------------------------------------------------------------------------------
+# folders that do not fit
 
 
 MANIFEST, SAMPLES = "manifest.json", f"samples/{SMALL}.jsonl"
@@ -253,24 +281,41 @@ def created(time: str) -> Callable[[Any], None]:
 
 EDITS: list[tuple[str, Callable[[Any], None], str]] = [
     (SAMPLES, lambda it: it.update(responses=[]), "field `responses` has 0 entries, expected 1"),
-    (SAMPLES, lambda it: it.update(responses=[it["target"]] * 25), "field `responses` has 25 entries, expected 1"),
+    (
+        SAMPLES,
+        lambda it: it.update(responses=[it["target"]] * 25),
+        "field `responses` has 25 entries, expected 1",
+    ),
     (SAMPLES, lambda it: it.update(failed=["x", "y"]), "field `failed` has 2 entries, expected 1"),
-    (MANIFEST, on_another_benchmark, f"`tasks.{SMALL}.benchmark` is 'mine', expected 'kvasir_vqa_x1'"),
+    (
+        MANIFEST,
+        on_another_benchmark,
+        f"`tasks.{SMALL}.benchmark` is 'mine', expected 'kvasir_vqa_x1'",
+    ),
     (MANIFEST, lambda it: it.update(tasks={}), "field `tasks` names none"),
     (MANIFEST, lambda it: it["groups"].update(mi_cxr=[]), "field `groups.mi_cxr` names no task"),
-    (MANIFEST, lambda it: it["groups"].update(mi_cxr=["mi_cxr_icr"]), "`groups.mi_cxr` names mi_cxr_icr, which is not"),
+    (
+        MANIFEST,
+        lambda it: it["groups"].update(mi_cxr=["mi_cxr_icr"]),
+        "`groups.mi_cxr` names mi_cxr_icr, which is not",
+    ),
     *(
         (MANIFEST, created(time), f"field `created` is {time!r}, expected a time with its offset")
         for time in ("yesterday", "", "2026-11-01T10:00:00", "0001-01-01T00:00:00+09:00")
     ),
     *(
         (MANIFEST, created(time), f"field `created` is {time!r}, in the future")
-        for time in ("9999-12-31T00:00:00+00:00", (datetime.now(timezone.utc) + timedelta(days=30)).isoformat())
+        for time in (
+            "9999-12-31T00:00:00+00:00",
+            (datetime.now(timezone.utc) + timedelta(days=30)).isoformat(),
+        )
     ),
 ]
 
 
-@pytest.mark.parametrize(("name", "edit", "message"), EDITS, ids=range(len(EDITS)))  # one has the time of today
+@pytest.mark.parametrize(
+    ("name", "edit", "message"), EDITS, ids=range(len(EDITS))
+)  # one has the time of today
 def test_a_directory_that_contradicts_itself_is_refused(
     copy: Path, name: str, edit: Callable[[Any], None], message: str
 ) -> None:
@@ -289,9 +334,15 @@ def without_texts(line: str) -> str:
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
-        (lambda lines: lines[1:], r"36 samples, expected 37, the sum of `answered` and `failed` of"),
+        (
+            lambda lines: lines[1:],
+            r"36 samples, expected 37, the sum of `answered` and `failed` of",
+        ),
         (lambda lines: [*lines[1:], lines[1]], "is duplicated"),
-        (lambda lines: [*lines[:5], *map(without_texts, lines[5:10]), *lines[10:]], "`responses` has 0 entries"),
+        (
+            lambda lines: [*lines[:5], *map(without_texts, lines[5:10]), *lines[10:]],
+            "`responses` has 0 entries",
+        ),
         (None, "missing, although the manifest names the task"),
     ],
 )
@@ -314,13 +365,17 @@ def test_samples_that_do_not_fit_are_refused(
 
 def test_tasks_that_the_manifest_does_not_name_are_refused(copy: Path) -> None:
     (copy / "samples" / "mi_cxr_icr.jsonl").write_text("", encoding="utf-8")
-    with pytest.raises(MedtasksError, match=r"samples/mi_cxr_icr\.jsonl: of no task that the manifest names"):
+    with pytest.raises(
+        MedtasksError, match=r"samples/mi_cxr_icr\.jsonl: of no task that the manifest names"
+    ):
         scored_run(copy)
 
 
 def test_tasks_of_packages_that_are_not_there_are_left_out_and_named(copy: Path) -> None:
     add_strangers(copy, SMALL)
-    edit_json(copy / "manifest.json", lambda held: held["groups"].update(nobodys=["nobodys_task", SMALL]))
+    edit_json(
+        copy / "manifest.json", lambda held: held["groups"].update(nobodys=["nobodys_task", SMALL])
+    )
     digest = scored_run(copy)
     assert list(digest.entries) == [SMALL]
     assert list(digest.public.data) == ["kvasir_vqa_x1"]

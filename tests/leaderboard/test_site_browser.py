@@ -1,4 +1,6 @@
-"""The site in a real browser, from files: what readers do with it, and what strangers' text must not do."""
+"""The site in a real browser, from files: what readers do with it, and what strangers' text must
+not do.
+"""
 
 from __future__ import annotations
 
@@ -71,15 +73,27 @@ def test_heads_sort_by_number_with_missing_values_last(reader: Reader) -> None:
     for direction in ("descending", "ascending"):
         judged.get_by_role("button").click()
         assert judged.get_attribute("aria-sort") == direction
-        assert names(page, "#parts tbody tr:not(.with) th a")[-1] == "Birch Flash"  # it has no value
+        assert (
+            names(page, "#parts tbody tr:not(.with) th a")[-1] == "Birch Flash"
+        )  # it has no value
     assert delay.get_attribute("aria-sort") is None
 
 
 def test_what_models_used_is_a_table_that_sorts(reader: Reader) -> None:
     page = reader.open("benchmark-pond_vqa.html#usage")
-    heads = page.locator("#usage-table thead th").evaluate_all("heads => heads.map(head => head.dataset.k)")
+    heads = page.locator("#usage-table thead th").evaluate_all(
+        "heads => heads.map(head => head.dataset.k)"
+    )
     assert heads == [
-        *("model", "pond_vqa.rougeL", "usage.samples", "usage.rate", "usage.seconds", "usage.first", "usage.tokens"),
+        *(
+            "model",
+            "pond_vqa.rougeL",
+            "usage.samples",
+            "usage.rate",
+            "usage.seconds",
+            "usage.first",
+            "usage.tokens",
+        ),
         *("usage.prompt", "usage.output", "usage.device"),
     ]
     page.locator("#usage-table th[data-k='usage.prompt'] button").click()
@@ -102,14 +116,21 @@ def test_the_keyboard_alone_sorts_and_a_blind_row_stays_with_its_model(reader: R
     assert page.locator("#headline thead th").first.get_attribute("aria-sort")
     rows = page.locator("#headline tbody tr")
     place = rows.evaluate_all("rows => rows.findIndex(row => row.classList.contains('with'))")
-    assert rows.nth(place).get_attribute("data-m") == rows.nth(place - 1).get_attribute("data-m") == "aurora-72b"
+    assert (
+        rows.nth(place).get_attribute("data-m")
+        == rows.nth(place - 1).get_attribute("data-m")
+        == "aurora-72b"
+    )
 
 
 def test_filters_narrow_all_tables_and_say_how_many_are_left(reader: Reader) -> None:
     page = reader.open("benchmark-pond_vqa.html")
     choose(page, family="Aurora")
     assert set(names(page)) == {"Aurora-VL 72B", "Aurora-VL 8B"}
-    assert set(names(page, "#classes tbody tr:not(.with):not([hidden]) th a")) == {"Aurora-VL 72B", "Aurora-VL 8B"}
+    assert set(names(page, "#classes tbody tr:not(.with):not([hidden]) th a")) == {
+        "Aurora-VL 72B",
+        "Aurora-VL 8B",
+    }
     choose(page, size="m")
     assert names(page) == ["Aurora-VL 8B"]
     assert page.locator("#count").inner_text() == "1 of 5 models"
@@ -155,7 +176,9 @@ def test_the_address_holds_the_view(reader: Reader) -> None:
     restored.evaluate("location.hash = 'q=72b'")
     restored.wait_for_function("document.getElementById('count').textContent.startsWith('1 of')")
     assert restored.locator("#headline th[aria-sort], #headline th[hidden]").count() == 0
-    page = reader.open("benchmark-pond_vqa.html#sort=headline:none:up&sort=x&hide=%00&family=nobody&q=")
+    page = reader.open(
+        "benchmark-pond_vqa.html#sort=headline:none:up&sort=x&hide=%00&family=nobody&q="
+    )
     assert len(names(page)) == 5  # nonsense is ignored
 
 
@@ -166,7 +189,9 @@ def test_two_models_are_compared_with_tests_and_samples(reader: Reader) -> None:
     tests = page.get_by_role("region", name="Tests of the headline scores")
     tests.wait_for()
     ranking = board().benchmarks[1].rankings[0]
-    pair = next(one for one in ranking.pairs if {one.first, one.second} == {"aurora-8b", "aurora-72b"})
+    pair = next(
+        one for one in ranking.pairs if {one.first, one.second} == {"aurora-8b", "aurora-72b"}
+    )
     assert pair.first == "aurora-72b"  # stored the other way round, so everything is turned here
     row = tests.get_by_role("row").filter(has_text="Series-MCQ").inner_text()
     assert f"−{100 * pair.difference:.1f}" in row
@@ -182,7 +207,9 @@ def test_two_models_are_compared_with_tests_and_samples(reader: Reader) -> None:
         {one.sample_id: one for one in samples["pond_vqa", "pond_vqa_level1", model]().samples}
         for model in ("aurora-8b", "aurora-72b")
     )
-    better = [name for name in first if second[name].scores["rougeL"] > first[name].scores["rougeL"]]
+    better = [
+        name for name in first if second[name].scores["rougeL"] > first[name].scores["rougeL"]
+    ]
     assert page.locator("#found").inner_text() == f"{len(better)} of 60 samples"
     assert set(page.locator(".sample h3").all_inner_texts()) == set(better[:50])
     assert "A pond, Aurora-VL 8B says." in page.locator(".sample").first.inner_text()
@@ -197,17 +224,22 @@ def test_two_models_are_compared_with_tests_and_samples(reader: Reader) -> None:
     assert again.locator("[name=model]").input_value() == "aurora-8b"
 
 
-def test_a_signed_score_makes_no_model_top_and_a_sample_is_better_nearer_to_zero(browser: Any, tmp_path: Path) -> None:
+def test_a_signed_score_makes_no_model_top_and_a_sample_is_better_nearer_to_zero(
+    browser: Any, tmp_path: Path
+) -> None:
     answers = {"aurora-72b": (-1.0, 2.0, 3.0), "aurora-8b": (-6.0, -1.0, -3.0)}
     held = {
         ("stream_qa", "stream_qa_future", model): [
-            sample("stream_qa_future", f"clip-{place}", "", {"signed_delay": late}) for place, late in enumerate(delays)
+            sample("stream_qa_future", f"clip-{place}", "", {"signed_delay": late})
+            for place, late in enumerate(delays)
         ]
         for model, delays in answers.items()
     }
     write_site(board(), tmp_path / "out", samples=held_samples(held))
     with Reader(browser, tmp_path / "out") as reader:
-        page = reader.open("compare.html#a=aurora-72b&b=aurora-8b&task=samples%2Fstream_qa%2Fstream_qa_future")
+        page = reader.open(
+            "compare.html#a=aurora-72b&b=aurora-8b&task=samples%2Fstream_qa%2Fstream_qa_future"
+        )
         page.locator(".sample").first.wait_for()
         page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
         table = page.get_by_role("region", name="StreamQA: Parts of the score")
@@ -216,21 +248,30 @@ def test_a_signed_score_makes_no_model_top_and_a_sample_is_better_nearer_to_zero
         assert tops["Delay"] == tops["Judged"] == []  # best at 0; incomplete
         assert len(tops["Content"]) == 1
         assert "0 is best" in table.inner_text()
-        for chosen, names_ in (("all", ["clip-0", "clip-1", "clip-2"]), ("first", ["clip-0"]), ("second", ["clip-1"])):
+        for chosen, names_ in (
+            ("all", ["clip-0", "clip-1", "clip-2"]),
+            ("first", ["clip-0"]),
+            ("second", ["clip-1"]),
+        ):
             page.locator("#samples [name=show]").select_option(chosen)
             page.wait_for_function(f"document.querySelectorAll('.sample').length === {len(names_)}")
             assert sorted(page.locator(".sample h3").all_inner_texts()) == names_
 
 
 def test_a_benchmark_that_shows_nothing_shows_letters_and_scores(reader: Reader) -> None:
-    page = reader.open("compare.html#a=aurora-8b&b=uniform&task=samples%2Fseries_mcq%2Fseries_mcq_tel")
+    page = reader.open(
+        "compare.html#a=aurora-8b&b=uniform&task=samples%2Fseries_mcq%2Fseries_mcq_tel"
+    )
     page.locator(".sample").first.wait_for()
     assert "signed agreement" in page.locator("#limits").inner_text()
     assert "Response" not in page.locator("#rows").inner_text()
 
 
 def test_samples_are_filtered_and_read_one_by_one(reader: Reader) -> None:
-    samples = {one.sample_id: one for one in sample_text()["pond_vqa", "pond_vqa_level1", "aurora-8b"]().samples}
+    samples = {
+        one.sample_id: one
+        for one in sample_text()["pond_vqa", "pond_vqa_level1", "aurora-8b"]().samples
+    }
     page = reader.open("samples.html?task=pond_vqa_level1&model=aurora-8b")
     found = page.locator(".list tbody th")
     found.first.wait_for()
@@ -241,12 +282,19 @@ def test_samples_are_filtered_and_read_one_by_one(reader: Reader) -> None:
     assert found.count() == 10
     wrong = sorted(name for name, one in samples.items() if (one.scores["rougeL"] or 0) < 0.5)
     page.locator("[name=outcome]").select_option("wrong")
-    page.wait_for_function(f"document.getElementById('found').textContent.startsWith('{len(wrong)} of')")
+    page.wait_for_function(
+        f"document.getElementById('found').textContent.startsWith('{len(wrong)} of')"
+    )
     assert sorted(found.all_inner_texts()) == wrong[:50]
     order = found.all_inner_texts()
     found.first.get_by_role("link").click()
     assert page.locator("#one-title").inner_text() == order[0]
-    for key, expected in (("n", order[1]), ("w", order[2]), ("p", order[1]), ("ArrowLeft", order[0])):
+    for key, expected in (
+        ("n", order[1]),
+        ("w", order[2]),
+        ("p", order[1]),
+        ("ArrowLeft", order[0]),
+    ):
         page.keyboard.press(key)
         assert page.locator("#one-title").inner_text() == expected
     page.get_by_role("button", name="Show the other models").click()
@@ -259,7 +307,9 @@ def test_samples_are_filtered_and_read_one_by_one(reader: Reader) -> None:
     assert again.locator("#found").inner_text() == f"{len(wrong)} of 60 samples"
 
 
-def test_dark_mode_follows_the_system_until_the_reader_chooses(browser: Any, sites: dict[str, Path]) -> None:
+def test_dark_mode_follows_the_system_until_the_reader_chooses(
+    browser: Any, sites: dict[str, Path]
+) -> None:
     with Reader(browser, sites["board"], dark=True) as reader:
         page = reader.open("index.html")
         paper = "getComputedStyle(document.body).backgroundColor"
@@ -294,14 +344,18 @@ def test_differences_are_drawn_around_zero(reader: Reader) -> None:
     page = reader.open("compare.html#a=aurora-72b&b=birch-flash")
     tests = page.get_by_role("region", name="Tests of the headline scores")
     tests.get_by_text("run `medtasks judge RESULTS`").wait_for()
-    assert tests.evaluate("one => one.scrollWidth <= one.clientWidth")  # a long reason pushes no column off the page
+    assert tests.evaluate(
+        "one => one.scrollWidth <= one.clientWidth"
+    )  # a long reason pushes no column off the page
 
 
 def test_hostile_text_is_text(browser: Any, sites: dict[str, Path]) -> None:
     with Reader(browser, sites["hostile"]) as reader:
         for name in PAGES[:5] + PAGES[6:]:
             page = reader.open(name)
-            page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+            page.evaluate(
+                "document.querySelectorAll('details').forEach(each => { each.open = true; })"
+            )
             assert page.evaluate("window.hacked") is None, name
             assert page.locator("[onerror], [onclick], [href^='javascript']").count() == 0, name
             assert page.locator("body").get_by_text("<img src=x onerror=").count() > 0, name
@@ -322,7 +376,9 @@ def test_hostile_text_is_text(browser: Any, sites: dict[str, Path]) -> None:
         page.locator("#answers article").nth(1).wait_for()
         assert "<script>window.hacked=1</script>" in page.locator("#one").inner_text()
         assert page.locator("main img").count() == 0
-        page = reader.open("compare.html#a=%3Cimg%20src%3Dx%20onerror%3Dhacked%3D1%3E&b=../../x&task=..%2F..%2Fx")
+        page = reader.open(
+            "compare.html#a=%3Cimg%20src%3Dx%20onerror%3Dhacked%3D1%3E&b=../../x&task=..%2F..%2Fx"
+        )
         page.locator("#count").filter(has_text="Choose two models.").wait_for()
         assert page.evaluate("window.hacked") is None
         assert page.locator("main img").count() == 0
@@ -337,7 +393,9 @@ def edge_colours(page: Any) -> list[set[tuple[int, ...]]]:
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_the_navigation_of_a_phone_shows_where_it_scrolls(browser: Any, sites: dict[str, Path], dark: bool) -> None:
+def test_the_navigation_of_a_phone_shows_where_it_scrolls(
+    browser: Any, sites: dict[str, Path], dark: bool
+) -> None:
     with Reader(browser, sites["board"], dark=dark) as reader:
         page = reader.open("index.html")
         left, right = edge_colours(page)
@@ -348,7 +406,9 @@ def test_the_navigation_of_a_phone_shows_where_it_scrolls(browser: Any, sites: d
         assert navigation.evaluate("nav => nav.scrollWidth > nav.clientWidth")
         shaded = {}
         for place in (0, 40, 10_000):
-            navigation.evaluate("(nav, place) => nav.scrollTo({ left: place, behavior: 'instant' })", place)
+            navigation.evaluate(
+                "(nav, place) => nav.scrollTo({ left: place, behavior: 'instant' })", place
+            )
             shaded[place] = [colours != left for colours in edge_colours(page)]
         assert shaded == {0: [False, True], 40: [True, True], 10_000: [True, False]}
 
@@ -359,7 +419,9 @@ def test_a_list_of_samples_keeps_the_response_on_a_phone(reader: Reader) -> None
     check_responses_on_screen(page)
 
 
-@pytest.mark.parametrize("name", [*PAGES, "samples.html?task=pond_vqa_level1"], ids=lambda name: name.split(".")[0])
+@pytest.mark.parametrize(
+    "name", [*PAGES, "samples.html?task=pond_vqa_level1"], ids=lambda name: name.split(".")[0]
+)
 def test_axe_finds_nothing_serious(reader: Reader, name: str) -> None:
     page = reader.open(name)
     if "compare" in name:
@@ -375,7 +437,10 @@ def test_a_hundred_models_stay_usable(browser: Any, sites: dict[str, Path]) -> N
     with Reader(browser, sites["large"]) as reader:
         page = reader.open("index.html")
         assert page.locator("#models tbody tr:not(.with)").count() == 100
-        assert {Path(url).name for url in reader.requests if url.endswith(".js")} == {"parts.js", "site.js"}
+        assert {Path(url).name for url in reader.requests if url.endswith(".js")} == {
+            "parts.js",
+            "site.js",
+        }
         page = reader.open("benchmark-lake_vqa.html")
         choose(page, family="Family 3")
         assert page.locator("#classes tbody tr:not([hidden]):not(.with)").count() == 11

@@ -1,5 +1,7 @@
-"""What small work costs, in operations: what is unchanged is neither computed nor read again, and nothing is drawn
-that nobody asked for. Operations, unlike seconds, are the same on every machine."""
+"""What small work costs, in operations: what is unchanged is neither computed nor read again, and
+nothing is drawn that nobody asked for. Operations, unlike seconds, are the same on every
+machine.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ TASK = "mi_cxr_tel_single"
 
 
 class Operations:
-    """Counts opened files, parsed samples, scored runs and saved figures while it is switched on."""
+    """Counts opened files, parsed samples, scored runs and saved figures while it is switched
+    on.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.on = False
@@ -57,7 +61,9 @@ class Operations:
 
     def below(self, folder: Path) -> Counter[str]:
         """How often each file below ``folder`` was opened for reading."""
-        return Counter({path: count for path, count in self.opened.items() if path.startswith(f"{folder}/")})
+        return Counter(
+            {path: count for path, count in self.opened.items() if path.startswith(f"{folder}/")}
+        )
 
     def __enter__(self) -> Operations:
         self.counts.clear()
@@ -132,11 +138,15 @@ def test_a_run_on_miniature_data_is_scored_on_them_and_kept(
 ) -> None:
     write_run_of(tmp_path / "runs", MODELS[0], ["mi_cxr_report"])
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path / "nothing is prepared here"))
-    board, _ = publish.board_of([tmp_path / "runs"], title="Board", demonstration=True, cache=tmp_path / "cache")
+    board, _ = publish.board_of(
+        [tmp_path / "runs"], title="Board", demonstration=True, cache=tmp_path / "cache"
+    )
     (run,) = board.runs.values()
     assert not [note for note in run.notes if "cannot be computed here" in note]
     with operations:
-        again, _ = publish.board_of([tmp_path / "runs"], title="Board", demonstration=True, cache=tmp_path / "cache")
+        again, _ = publish.board_of(
+            [tmp_path / "runs"], title="Board", demonstration=True, cache=tmp_path / "cache"
+        )
     assert operations.counts["runs read"] == 0
     assert again == board
 
@@ -160,5 +170,14 @@ def test_the_view_makes_a_page_when_it_is_asked_for(
 def test_a_board_needs_no_library_of_figures_nor_of_language() -> None:
     code = "import sys; import medtasks.leaderboard.publish, medtasks.leaderboard.view.server; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    heavy = {"matplotlib", "nltk", "pandas", "sklearn", "torch", "transformers", "datasets", "scipy.stats"}
+    heavy = {
+        "matplotlib",
+        "nltk",
+        "pandas",
+        "sklearn",
+        "torch",
+        "transformers",
+        "datasets",
+        "scipy.stats",
+    }
     assert heavy.isdisjoint(done.stdout.split())

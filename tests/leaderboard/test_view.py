@@ -1,4 +1,6 @@
-"""``medtasks view`` over real HTTP: what it refuses, what its pages say, and where its pictures come from."""
+"""``medtasks view`` over real HTTP: what it refuses, what its pages say, and where its pictures
+come from.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,9 @@ def page(server: Server, name: str, **given: str) -> str:
 
 def listed(server: Server, **given: str) -> list[str]:
     """The ids on a list page, in its order."""
-    found = re.findall(r'<th scope="row"><a href="[^"]*">(.*?)</a>', page(server, "samples.html", **given))
+    found = re.findall(
+        r'<th scope="row"><a href="[^"]*">(.*?)</a>', page(server, "samples.html", **given)
+    )
     return [unescape(one) for one in found]
 
 
@@ -83,14 +87,27 @@ def test_other_hosts_origins_and_methods_are_refused(server: Server) -> None:
     path, port = "index.html", server.host.rpartition(":")[2]
     assert server.host == f"127.0.0.1:{port}"
     assert server.ask(path).status == 200
-    for host in ("evil.example", f"evil.example:{port}", f"127.0.0.1.evil.example:{port}", "127.0.0.1:1", ""):
+    for host in (
+        "evil.example",
+        f"evil.example:{port}",
+        f"127.0.0.1.evil.example:{port}",
+        "127.0.0.1:1",
+        "",
+    ):
         assert server.ask(path, Host=host).status == 403, host
     assert server.ask(path, Host=f"localhost:{port}").status == 200
-    for origin in ("http://evil.example", "null", f"https://127.0.0.1:{port}", f"http://127.0.0.1:{port}.evil.example"):
+    for origin in (
+        "http://evil.example",
+        "null",
+        f"https://127.0.0.1:{port}",
+        f"http://127.0.0.1:{port}.evil.example",
+    ):
         assert server.ask(path, Origin=origin).status == 403, origin
     assert server.ask(path, Origin=f"http://127.0.0.1:{port}").status == 200
     assert server.ask(path, Sec_Fetch_Site="cross-site", Sec_Fetch_Dest="image").status == 403
-    assert server.ask(path, Sec_Fetch_Site="cross-site", Sec_Fetch_Dest="document").status == 200  # a followed link
+    assert (
+        server.ask(path, Sec_Fetch_Site="cross-site", Sec_Fetch_Dest="document").status == 200
+    )  # a followed link
     for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"):
         assert server.ask(path, method).status == 405, method
     head = server.ask(path, "HEAD")
@@ -112,21 +129,37 @@ def test_nothing_is_reachable_without_the_token(server: Server) -> None:
 def test_characters_that_a_page_does_not_show_are_written_out(tmp_path: Path) -> None:
     folder = write_run_of(tmp_path, GUESS, [OPEN])
     invisible = "no polyp\u202e lamron\u2066\x00\x1b[2J"
-    edit_json(folder / "samples" / f"{OPEN}.jsonl", lambda sample: sample.update(responses=[invisible]), line=0)
+    edit_json(
+        folder / "samples" / f"{OPEN}.jsonl",
+        lambda sample: sample.update(responses=[invisible]),
+        line=0,
+    )
     with serving([tmp_path]) as server:
         first = listed(server, task=OPEN)[0]
         text = page(server, "sample.html", task=OPEN, id=first)
         found = page(server, "samples.html", task=OPEN, words="polyp\u202e")
     assert r"no polyp\u{202e} lamron\u{2066}\u{0}\u{1b}[2J" in text
     assert not re.search("[\u202a-\u202e\u2066-\u2069\x00-\x08\x0b-\x1f]", text)
-    assert 'name="words" value="polyp\u202e"' in found  # what a reader wrote into a field is sent back unchanged
+    assert (
+        'name="words" value="polyp\u202e"' in found
+    )  # what a reader wrote into a field is sent back unchanged
 
 
 def test_only_the_sites_files_are_served(server: Server) -> None:
     for path in (
         *("../../../../../../etc/passwd", "..%2f..%2f..%2f..%2fetc/passwd"),
-        *("assets/../../site.json/../../../etc/passwd", "assets/%2e%2e/%2e%2e/%2e%2e/%2e%2e/etc/passwd"),
-        *("assets/..%5c..%5cview.js", "//etc/passwd", "/etc/passwd", "file:///etc/passwd", "assets/", "assets"),
+        *(
+            "assets/../../site.json/../../../etc/passwd",
+            "assets/%2e%2e/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
+        ),
+        *(
+            "assets/..%5c..%5cview.js",
+            "//etc/passwd",
+            "/etc/passwd",
+            "file:///etc/passwd",
+            "assets/",
+            "assets",
+        ),
         *("data/../index.html", "exports/%00", "samples/kvasir_vqa_x1_level3.jsonl"),
     ):
         answer = server.ask(path)
@@ -135,8 +168,19 @@ def test_only_the_sites_files_are_served(server: Server) -> None:
 
 
 def test_every_answer_forbids_scripts_of_others_and_storing(server: Server) -> None:
-    expected = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "same-origin"}
-    for path in ("index.html", "samples.html", "nothing", "assets/site.css", "live-part.html", "data/index.js"):
+    expected = {
+        "X-Content-Type-Options": "nosniff",
+        "Cache-Control": "no-store",
+        "Referrer-Policy": "same-origin",
+    }
+    for path in (
+        "index.html",
+        "samples.html",
+        "nothing",
+        "assets/site.css",
+        "live-part.html",
+        "data/index.js",
+    ):
         headers = server.ask(path).headers
         policy = headers["Content-Security-Policy"]
         assert "default-src 'none'" in policy
@@ -152,7 +196,9 @@ def test_the_command_prints_its_address_and_ends_at_an_interrupt(tmp_path: Path)
     (tmp_path / "files").mkdir()
     environment = {**os.environ, "TMPDIR": str(tmp_path / "files")}
     command = [sys.executable, "-m", "medtasks", "view", str(tmp_path), "--no-browser"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
     assert process.stdout is not None
     address = process.stdout.readline().split()[0]
     pages = []
@@ -168,7 +214,9 @@ def test_the_command_prints_its_address_and_ends_at_an_interrupt(tmp_path: Path)
         other.bind(("127.0.0.1", 0))
         other.listen()
         taken = str(other.getsockname()[1])
-        done = subprocess.run([*command, "--port", taken], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [*command, "--port", taken], capture_output=True, text=True, check=False
+        )
     assert done.returncode == 2
     assert "give another" in done.stderr
     assert "Traceback" not in done.stderr
@@ -201,14 +249,26 @@ def test_pages_say_how_far_reading_is_until_the_results_are_read(
     assert view.first_page == "live.html"
 
 
-def test_the_pages_are_those_of_the_static_site(server: Server, results: Path, tmp_path: Path) -> None:
-    publish([results], tmp_path / "site", title="medtasks results", demonstration=True, figures=("svg",))
-    static = {path.relative_to(tmp_path / "site").as_posix(): path for path in (tmp_path / "site").rglob("*.*")}
+def test_the_pages_are_those_of_the_static_site(
+    server: Server, results: Path, tmp_path: Path
+) -> None:
+    publish(
+        [results], tmp_path / "site", title="medtasks results", demonstration=True, figures=("svg",)
+    )
+    static = {
+        path.relative_to(tmp_path / "site").as_posix(): path
+        for path in (tmp_path / "site").rglob("*.*")
+    }
     links = '<p class="muted small">Download: .*?</p>'  # of figures, in all formats here
     exports = '<ul class="files">.*?</ul>'  # without sizes here
-    own = re.compile(f'<nav aria-label="Pages">.*?</nav>|<footer>.*?</footer>|{links}|{exports}', re.DOTALL)
+    own = re.compile(
+        f'<nav aria-label="Pages">.*?</nav>|<footer>.*?</footer>|{links}|{exports}', re.DOTALL
+    )
     for name, path in static.items():
-        if not path.is_file() or name in ("site.json", "samples.html"):  # a mark, and a page that has more here
+        if not path.is_file() or name in (
+            "site.json",
+            "samples.html",
+        ):  # a mark, and a page that has more here
             continue
         served = server.ask(quote(name))
         assert served.status == 200, name
@@ -228,7 +288,9 @@ def wait_for(reached: Callable[[], bool]) -> None:
 
 
 def test_filters_choose_the_samples_that_the_results_say(server: Server, results: Path) -> None:
-    own, *others = (samples_of(results, name, CHOICE) for name in ("Guess-1B", "Oracle-72B", "Careful-7B"))
+    own, *others = (
+        samples_of(results, name, CHOICE) for name in ("Guess-1B", "Oracle-72B", "Careful-7B")
+    )
     run, first = key_of(server, "Guess-1B"), next(iter(own.values())).document
     words = first["question"][5:40].upper()
 
@@ -244,17 +306,27 @@ def test_filters_choose_the_samples_that_the_results_say(server: Server, results
         ({"outcome": "right"}, right),
         ({"by.qtype": first["qtype"]}, lambda name: own[name].document["qtype"] == first["qtype"]),
         ({"status": "none"}, lambda _: False),
-        ({"words": words}, lambda name: words.casefold() in own[name].document["question"].casefold()),
+        (
+            {"words": words},
+            lambda name: words.casefold() in own[name].document["question"].casefold(),
+        ),
         ({"words": "document"}, lambda _: False),  # a key of the file, but of no text
         ({"disagree": "any"}, lambda name: len({right(name), *also(name)}) == 2),
         ({"disagree": "alone-wrong"}, lambda name: not right(name) and also(name) == {True}),
         ({"disagree": "alone-right"}, lambda name: right(name) and also(name) == {False}),
-        ({"disagree": key_of(server, "Careful-7B")}, lambda name: own[name].filtered != others[1][name].filtered),
+        (
+            {"disagree": key_of(server, "Careful-7B")},
+            lambda name: own[name].filtered != others[1][name].filtered,
+        ),
     ]
     for given, holds in cases:
         expected = [name for name in sorted(own) if holds(name)]
         assert listed(server, task=CHOICE, run=run, **given) == expected, given
-        assert expected or given in ({"status": "none"}, {"words": "document"}, {"disagree": "alone-right"}), given
+        assert expected or given in (
+            {"status": "none"},
+            {"words": "document"},
+            {"disagree": "alone-right"},
+        ), given
     high = [name for name in sorted(own) if right(name)]
     assert listed(server, task=CHOICE, run=run, sort="high")[: len(high)] == high
     decided: dict[str, list[str]] = {}
@@ -272,7 +344,9 @@ def test_long_lists_have_pages(tmp_path: Path) -> None:
     path = folder / "samples" / f"{CHOICE}.jsonl"
     line = json.loads(path.read_text(encoding="utf-8").splitlines()[0])
     names = [f"copy-{number:04}" for number in range(120)]
-    path.write_text("".join(json.dumps({**line, "sample_id": name}) + "\n" for name in names), encoding="utf-8")
+    path.write_text(
+        "".join(json.dumps({**line, "sample_id": name}) + "\n" for name in names), encoding="utf-8"
+    )
     facts = {"asked": 120, "answered": 120, "status": {"ok": 120}}
     edit_json(folder / "manifest.json", lambda manifest: manifest["tasks"][CHOICE].update(facts))
     with serving([tmp_path]) as server:
@@ -284,19 +358,28 @@ def test_long_lists_have_pages(tmp_path: Path) -> None:
 
 
 def test_a_group_lists_the_samples_of_its_tasks(server: Server, results: Path) -> None:
-    tasks = [task for task in leaf_tasks("mi_cxr") if list(results.glob(f"Guess-1B/*_medtasks/samples/{task}.jsonl"))]
+    tasks = [
+        task
+        for task in leaf_tasks("mi_cxr")
+        if list(results.glob(f"Guess-1B/*_medtasks/samples/{task}.jsonl"))
+    ]
     run = key_of(server, "Guess-1B")
     every = {(task, name) for task in tasks for name in samples_of(results, "Guess-1B", task)}
     text = page(server, "samples.html", task="mi_cxr", run=run)
     assert f"of {len(every)} samples" in text
     assert f"mi_cxr, all {len(tasks)} tasks" in text
     assert "all 1 tasks" not in text
-    (last,) = (unescape(one) for one in re.findall(r'<th scope="row"><a href="([^"]*)">', text)[-1:])
+    (last,) = (
+        unescape(one) for one in re.findall(r'<th scope="row"><a href="([^"]*)">', text)[-1:]
+    )
     shown = server.ask(last).text
     assert parse_qs(urlsplit(last).query)["of"][0] in tasks
     assert '<article class="other"' in shown
     assert f"of {len(every)}</span>" in shown
-    assert server.ask(f"sample.html?{urlencode({'task': 'mi_cxr', 'of': OPEN, 'id': 'x'})}").status == 404
+    assert (
+        server.ask(f"sample.html?{urlencode({'task': 'mi_cxr', 'of': OPEN, 'id': 'x'})}").status
+        == 404
+    )
 
 
 def test_the_filtered_list_can_be_saved(server: Server, results: Path) -> None:
@@ -323,7 +406,9 @@ def test_a_bookmark_with_its_note_is_kept_beside_the_run(tmp_path: Path) -> None
         def mark(form: dict[str, str], name: str, **headers: str) -> Answered:
             address = f"bookmark?{urlencode({'task': CHOICE, 'run': run, 'id': name})}"
             kind = "application/x-www-form-urlencoded"
-            return server.ask(address, "POST", body=urlencode(form).encode(), Content_Type=kind, **headers)
+            return server.ask(
+                address, "POST", body=urlencode(form).encode(), Content_Type=kind, **headers
+            )
 
         own = {"Origin": f"http://{server.host}"}
         other = {"Origin": "http://evil.example"}
@@ -336,9 +421,14 @@ def test_a_bookmark_with_its_note_is_kept_beside_the_run(tmp_path: Path) -> None
             assert mark({"note": note}, name, **own).status == 303
         assert listed(server, task=CHOICE, marked="1") == sorted([first, second])
         assert "sides &lt;mixed up&gt;" in page(server, "samples.html", task=CHOICE)
-        assert 'value="sides &lt;mixed up&gt;"' in page(server, "sample.html", task=CHOICE, id=second)
+        assert 'value="sides &lt;mixed up&gt;"' in page(
+            server, "sample.html", task=CHOICE, id=second
+        )
         saved = server.ask(f"samples.csv?{urlencode({'task': CHOICE, 'marked': '1'})}").text
-        assert {row["note"] for row in csv.DictReader(io.StringIO(saved))} == {"", "sides <mixed up>"}
+        assert {row["note"] for row in csv.DictReader(io.StringIO(saved))} == {
+            "",
+            "sides <mixed up>",
+        }
         assert mark({"remove": "1"}, first, **own).headers["Location"].startswith("sample.html?")
     assert RunFolder(folder).content == before  # the run stays as it would be submitted
     with serving([tmp_path]) as server:
@@ -349,29 +439,44 @@ def test_a_bookmark_with_its_note_is_kept_beside_the_run(tmp_path: Path) -> None
         assert "bookmarks.jsonl, line 1: field `task` is missing" in answer.text
 
 
-def test_a_sample_shows_prompt_response_options_and_the_other_runs(server: Server, results: Path) -> None:
+def test_a_sample_shows_prompt_response_options_and_the_other_runs(
+    server: Server, results: Path
+) -> None:
     own, oracle = (samples_of(results, name, CHOICE) for name in ("Guess-1B", "Oracle-72B"))
     name = next(one for one in sorted(own) if own[one].scores["accuracy"] == 0)
-    text = unescape(page(server, "sample.html", task=CHOICE, run=key_of(server, "Guess-1B"), id=name))
+    text = unescape(
+        page(server, "sample.html", task=CHOICE, run=key_of(server, "Guess-1B"), id=name)
+    )
     assert own[name].prompt in text
     assert f"<b>{own[name].target}</b>" in re.search(r'<li class="gold">.*?</li>', text).group()  # type: ignore[union-attr]
-    assert f"<b>{own[name].filtered}</b>" in re.search(r'<li class=" chosen">.*?</li>', text).group()  # type: ignore[union-attr]
-    assert text.count(f"<mark>{own[name].filtered}</mark>") == 1 + (own[name].filtered == oracle[name].filtered)
+    assert (
+        f"<b>{own[name].filtered}</b>" in re.search(r'<li class=" chosen">.*?</li>', text).group()
+    )  # type: ignore[union-attr]
+    assert text.count(f"<mark>{own[name].filtered}</mark>") == 1 + (
+        own[name].filtered == oracle[name].filtered
+    )
     assert '<article class="other"' in text
     for label in ("Careful-7B", "Oracle-72B"):
         assert label in text.partition('id="others"')[2]
     assert "Not to be shared" in text  # its licence lets nothing be published
     assert "PhysioNet" in text
-    shown = unescape(page(server, "sample.html", task=OPEN, id=next(iter(samples_of(results, "Guess-1B", OPEN)))))
+    shown = unescape(
+        page(server, "sample.html", task=OPEN, id=next(iter(samples_of(results, "Guess-1B", OPEN))))
+    )
     assert "Not to be shared" not in shown
 
 
 def test_a_response_that_is_too_long_to_be_scored_whole_says_so(tmp_path: Path) -> None:
     folder = write_run_of(tmp_path, GUESS, [OPEN])
     said = "a polyp " * (LONGEST_SCORED // 8 + 1)
-    edit_json(folder / "samples" / f"{OPEN}.jsonl", lambda sample: sample.update(responses=[said]), line=0)
+    edit_json(
+        folder / "samples" / f"{OPEN}.jsonl", lambda sample: sample.update(responses=[said]), line=0
+    )
     with serving([tmp_path]) as server:
-        shown = [page(server, "sample.html", task=OPEN, id=name) for name in listed(server, task=OPEN)[:2]]
+        shown = [
+            page(server, "sample.html", task=OPEN, id=name)
+            for name in listed(server, task=OPEN)[:2]
+        ]
     assert ["too long to be scored whole" in text for text in shown] == [True, False]
 
 
@@ -390,7 +495,9 @@ def test_a_stream_has_its_rounds_on_a_time_axis(server: Server, results: Path) -
     name = next(one for one in sorted(own) if own[one].document["answerable"])
     document = own[name].document
     rounds = sorted(one for one in own if own[one].document["item_id"] == document["item_id"])
-    text = unescape(page(server, "sample.html", task=STREAM, run=key_of(server, "Oracle-72B"), id=name))
+    text = unescape(
+        page(server, "sample.html", task=STREAM, run=key_of(server, "Oracle-72B"), id=name)
+    )
     assert len(re.findall(r'<g class="mark', text)) == 3 * len(rounds)
     assert f"{document['window_start']:g} to {document['window_end']:g}" in text
     assert len(re.findall(r'<figure><a href="media\?', text)) == len(document["times"])
@@ -423,7 +530,9 @@ def test_pictures_are_those_that_models_get(server: Server, task: str) -> None:
         assert found.format == "PNG"
         assert np.array_equal(np.asarray(found), np.asarray(wanted))
     text = page(server, "samples.html", task=task)
-    thumbs = [unescape(one) for one in re.findall(r'<td class="thumb"><a [^>]*><img src="([^"]*)"', text)]
+    thumbs = [
+        unescape(one) for one in re.findall(r'<td class="thumb"><a [^>]*><img src="([^"]*)"', text)
+    ]
     assert len(thumbs) == len(listed(server, task=task))
     answer = server.ask(thumbs[-1])
     assert (answer.status, answer.headers["Content-Type"]) == (200, "image/jpeg")
@@ -437,18 +546,24 @@ def test_results_cannot_choose_which_file_is_read(tmp_path: Path) -> None:
     folder = write_run_of(tmp_path, GUESS, [OPEN])
     Image.new("RGB", (3, 3)).save(tmp_path / "secret.png")
     edit_json(
-        folder / "samples" / f"{OPEN}.jsonl", lambda sample: sample.update(media=[str(tmp_path / "secret.png")]), line=0
+        folder / "samples" / f"{OPEN}.jsonl",
+        lambda sample: sample.update(media=[str(tmp_path / "secret.png")]),
+        line=0,
     )
     with serving([tmp_path]) as server:
         name = listed(server, task=OPEN)[0]
         assert "secret.png" not in page(server, "sample.html", task=OPEN, id=name)
-        found = picture(server, task=OPEN, id=name)  # the prepared one, for whoever asks nevertheless
+        found = picture(
+            server, task=OPEN, id=name
+        )  # the prepared one, for whoever asks nevertheless
         assert found.size != (3, 3)
 
 
 def test_without_the_runs_data_the_page_names_the_command(tmp_path: Path) -> None:
     folder = write_run_of(tmp_path, GUESS, [CHOICE], mini=False)
-    edit_json(folder / "manifest.json", lambda told: told["data"]["mi_cxr"].update(fingerprint="0" * 64))
+    edit_json(
+        folder / "manifest.json", lambda told: told["data"]["mi_cxr"].update(fingerprint="0" * 64)
+    )
     with serving([tmp_path]) as server:
         name = listed(server, task=CHOICE)[0]
         text = unescape(page(server, "sample.html", task=CHOICE, id=name))
@@ -458,7 +573,10 @@ def test_without_the_runs_data_the_page_names_the_command(tmp_path: Path) -> Non
 
 
 def test_a_run_under_way_is_counted_as_it_will_be_scored(tmp_path: Path) -> None:
-    run, silent = RunUnderWay(tmp_path, CAREFUL, [CHOICE, OPEN]), RunUnderWay(tmp_path / "silent", MODELS[4], [CHOICE])
+    run, silent = (
+        RunUnderWay(tmp_path, CAREFUL, [CHOICE, OPEN]),
+        RunUnderWay(tmp_path / "silent", MODELS[4], [CHOICE]),
+    )
     with serving([tmp_path]) as server:
         assert server.ask("", whole=False).headers["Location"].endswith("/live.html")
         assert "Refused" not in page(server, "index.html")  # there is nothing to rank yet
@@ -473,7 +591,9 @@ def test_a_run_under_way_is_counted_as_it_will_be_scored(tmp_path: Path) -> None
         def told() -> str:
             return page(server, "live-part.html")
 
-        wait_for(lambda: "down" in told() and f"{count} <small>100.0 %</small>" in told())  # one abstains throughout
+        wait_for(
+            lambda: "down" in told() and f"{count} <small>100.0 %</small>" in told()
+        )  # one abstains throughout
         text = told()
         assert f'<progress max="{count}" value="{count - 1}"' in text
         assert f"{count - 2} <small>of {count}</small>" in text
@@ -493,7 +613,10 @@ def test_a_run_under_way_is_counted_as_it_will_be_scored(tmp_path: Path) -> None
         assert expected.interval is not None
         low, high = (f"{100 * end:.1f}" for end in expected.interval)
         wait_for(
-            lambda: f"accuracy <strong>{100 * expected.value:.1f}</strong> % <small>{low}–{high}</small>" in told()
+            lambda: (
+                f"accuracy <strong>{100 * expected.value:.1f}</strong> % <small>{low}–{high}</small>"
+                in told()
+            )
         )
 
         write_run_of(tmp_path, CAREFUL, [CHOICE])
@@ -516,13 +639,21 @@ def test_the_extracted_part_is_marked() -> None:
         found = segments(spec, response, filtered, document)
         assert "".join(text for text, _ in found) == response
         assert [text for text, extracted in found if extracted] in (marked, marked[-1:])
-    found = segments(load_spec(OPEN), "One polyp? Yes:\n one  polyp.", "one polyp", {"benchmark": "kvasir_vqa_x1"})
+    found = segments(
+        load_spec(OPEN),
+        "One polyp? Yes:\n one  polyp.",
+        "one polyp",
+        {"benchmark": "kvasir_vqa_x1"},
+    )
     assert [text for text, extracted in found if extracted] == ["one  polyp"]  # the last one
     assert segments(spec, "nothing to see", "[none]", document) == [("nothing to see", False)]
 
 
 def test_a_stopped_run_says_that_it_stopped_and_how_to_continue(tmp_path: Path) -> None:
-    run, stopped = RunUnderWay(tmp_path / "a", CAREFUL, [CHOICE]), RunUnderWay(tmp_path / "b", GUESS, [CHOICE])
+    run, stopped = (
+        RunUnderWay(tmp_path / "a", CAREFUL, [CHOICE]),
+        RunUnderWay(tmp_path / "b", GUESS, [CHOICE]),
+    )
     for one in (run, stopped):
         one.answer(CHOICE, range(3))
     stopped.stop()
@@ -531,7 +662,12 @@ def test_a_stopped_run_says_that_it_stopped_and_how_to_continue(tmp_path: Path) 
         os.utime(path, (before, before))
     with serving([tmp_path]) as server:
         sections = unescape(page(server, "live-part.html")).split("<section")[1:]
-    by_model = {model.name: section for model in (CAREFUL, GUESS) for section in sections if model.name in section}
+    by_model = {
+        model.name: section
+        for model in (CAREFUL, GUESS)
+        for section in sections
+        if model.name in section
+    }
     assert "This run has stopped" not in by_model[CAREFUL.name]
     assert "This run has stopped" in by_model[GUESS.name]
     assert "Start it again with the same command" in by_model[GUESS.name]

@@ -1,4 +1,6 @@
-"""``medtasks view`` in a real browser: keys, filters, a run under way, text of others, and accessibility."""
+"""``medtasks view`` in a real browser: keys, filters, a run under way, text of others, and
+accessibility.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,12 @@ def test_the_keyboard_walks_through_the_samples_of_a_filter(reader: Reader) -> N
     page.locator(".list tbody th a").first.click()
     page.wait_for_url("**/sample.html*")
     assert current(page) == wrong[0]
-    for key, expected in [("n", wrong[1]), ("ArrowLeft", wrong[0]), ("ArrowRight", wrong[1]), ("p", wrong[0])]:
+    for key, expected in [
+        ("n", wrong[1]),
+        ("ArrowLeft", wrong[0]),
+        ("ArrowRight", wrong[1]),
+        ("p", wrong[0]),
+    ]:
         with page.expect_navigation():
             page.keyboard.press(key)
         assert current(page) == expected, key
@@ -85,7 +92,9 @@ def test_the_keyboard_walks_through_the_samples_of_a_filter(reader: Reader) -> N
     assert current(page) == next(one for one in wrong if one > every[0])
 
 
-def test_keys_typed_into_a_field_are_text_and_another_task_starts_without_filters(reader: Reader) -> None:
+def test_keys_typed_into_a_field_are_text_and_another_task_starts_without_filters(
+    reader: Reader,
+) -> None:
     page = reader.open(address("samples.html", task=CHOICE, outcome="wrong"))
     page.get_by_label("Text contains").fill("n")
     page.keyboard.type("wp")
@@ -100,11 +109,15 @@ def test_keys_typed_into_a_field_are_text_and_another_task_starts_without_filter
     assert len(ids(page)) == 17
 
 
-def test_pictures_are_enlarged_in_place_and_the_question_is_on_a_phones_screen(reader: Reader) -> None:
+def test_pictures_are_enlarged_in_place_and_the_question_is_on_a_phones_screen(
+    reader: Reader,
+) -> None:
     page = reader.open(address("samples.html", task=CHOICE))
     page.locator(".list tbody th a").first.click()
     page.locator(".shots img").nth(1).wait_for()
-    page.wait_for_function("[...document.querySelectorAll('figure img')].some(one => one.naturalWidth > 2)")
+    page.wait_for_function(
+        "[...document.querySelectorAll('figure img')].some(one => one.naturalWidth > 2)"
+    )
     assert page.locator(".shots img").first.bounding_box()["width"] > 200
     before, image = page.url, page.locator("dialog.zoom img")
     page.locator(".shots img").first.click()
@@ -120,7 +133,9 @@ def test_pictures_are_enlarged_in_place_and_the_question_is_on_a_phones_screen(r
     question = page.locator(".question").bounding_box()
     assert question["y"] + question["height"] < 844
     items = page.locator("nav[aria-label=Pages] li").all()
-    assert len({item.bounding_box()["y"] for item in items}) == 1  # one line, however many benchmarks
+    assert (
+        len({item.bounding_box()["y"] for item in items}) == 1
+    )  # one line, however many benchmarks
 
 
 def test_a_sample_is_bookmarked_by_keyboard_and_found_again(reader: Reader) -> None:
@@ -159,7 +174,9 @@ def test_a_run_under_way_updates_by_itself(browser: Any, tmp_path: Path) -> None
         assert page.evaluate("window.hacked") is None
         run.answer(CHOICE, range(3, count))
         page.get_by_text(f"{count - 1} of {count}").wait_for(timeout=60_000)
-        assert page.locator("details").evaluate("one => one.open")  # what the reader opened stays open
+        assert page.locator("details").evaluate(
+            "one => one.open"
+        )  # what the reader opened stays open
         assert "accuracy" in row.inner_text()
         write_run_of(tmp_path, CAREFUL, [CHOICE])
         run.finish()
@@ -185,8 +202,13 @@ def test_text_of_others_is_text(browser: Any, tmp_path: Path) -> None:
             if name:
                 page.goto(f"{started.address}{name}")
             assert page.evaluate("window.hacked") is None, name
-            assert page.locator("[onerror], [onclick], [href^='javascript'], img[src='x']").count() == 0, name
-            assert page.locator("body").get_by_text("<img src=x").count() > 0 or "words" in name, name
+            assert (
+                page.locator("[onerror], [onclick], [href^='javascript'], img[src='x']").count()
+                == 0
+            ), name
+            assert page.locator("body").get_by_text("<img src=x").count() > 0 or "words" in name, (
+                name
+            )
 
 
 @pytest.mark.parametrize("name", ["samples", "choice", "open", "stream", "live"])
@@ -196,7 +218,9 @@ def test_axe_finds_nothing_serious(reader: Reader, root: Path, name: str) -> Non
         run.answer(CHOICE, range(5))
         run.answer(CHOICE, [5], failed="no connection")
     tasks = {"choice": CHOICE, "open": OPEN, "stream": STREAM}
-    page = reader.open("live.html" if run is not None else address("samples.html", task=tasks.get(name, CHOICE)))
+    page = reader.open(
+        "live.html" if run is not None else address("samples.html", task=tasks.get(name, CHOICE))
+    )
     if name in tasks:
         page.locator(".list tbody th a").last.click()
     check_accessibility(page)

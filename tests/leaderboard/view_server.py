@@ -1,4 +1,6 @@
-"""A running `medtasks view`, results to show, and a run under way that a test drives answer by answer."""
+"""A running `medtasks view`, results to show, and a run under way that a test drives answer by
+answer.
+"""
 
 from __future__ import annotations
 
@@ -53,8 +55,12 @@ class Server:
     def token(self) -> str:
         return urlsplit(self.address).path.strip("/")
 
-    def ask(self, path: str, method: str = "GET", whole: bool = False, body: bytes = b"", **headers: str) -> Answered:
-        """The answer for ``path`` below the token, or for the ``whole`` path as it is, which is sent unchanged."""
+    def ask(
+        self, path: str, method: str = "GET", whole: bool = False, body: bytes = b"", **headers: str
+    ) -> Answered:
+        """The answer for ``path`` below the token, or for the ``whole`` path as it is, which is
+        sent unchanged.
+        """
         connection = http.client.HTTPConnection(self.host, timeout=120)
         try:
             target = path if whole else f"/{self.token}/{path}"
@@ -96,11 +102,15 @@ def serving(paths: Sequence[Path]) -> Iterator[Server]:
 
 
 def write_hostile_run(root: Path, model: Invented, tasks: Sequence[str]) -> None:
-    """A run whose model, and whose first sample of the first task, are hostile text wherever text of others can be."""
+    """A run whose model, and whose first sample of the first task, are hostile text wherever text
+    of others can be.
+    """
     folder = write_run_of(root, model, list(tasks))
 
     def hostile(sample: dict[str, Any]) -> None:
-        sample.update(sample_id=f"{HOSTILE}/../x?&#%", responses=[HOSTILE], filtered=HOSTILE, cluster=HOSTILE)
+        sample.update(
+            sample_id=f"{HOSTILE}/../x?&#%", responses=[HOSTILE], filtered=HOSTILE, cluster=HOSTILE
+        )
         sample.update(prompt=HOSTILE, target=HOSTILE)
         sample["document"].update(question=HOSTILE, choices={"A": HOSTILE}, more=[HOSTILE])
 
@@ -110,7 +120,9 @@ def write_hostile_run(root: Path, model: Invented, tasks: Sequence[str]) -> None
 
 
 class RunUnderWay:
-    """The directory of an unfinished run of ``groups``, to which a test adds the model's answers."""
+    """The directory of an unfinished run of ``groups``, to which a test adds the model's
+    answers.
+    """
 
     def __init__(self, root: Path, model: Invented, groups: Sequence[str]) -> None:
         self.manifest, self.samples = answered(model, groups)
@@ -120,12 +132,18 @@ class RunUnderWay:
         numbers = {task: tuple(range(len(found))) for task, found in self.documents.items()}
         self._store.write_plan(Plan(manifest=self.manifest, documents=numbers))
 
-    def answer(self, task: str, numbers: Sequence[int], text: str | None = None, failed: str | None = None) -> None:
+    def answer(
+        self, task: str, numbers: Sequence[int], text: str | None = None, failed: str | None = None
+    ) -> None:
         """Add replies to documents: the model's own, ``text``, or the reason of a failure."""
         samples = {sample.sample_id: sample for sample in self.samples[task]}
         for number in numbers:
             sample = samples[self.documents[task][number]["sample_id"]]
-            reply = Reply(sample.responses[0] if text is None else text) if failed is None else Reply.failure(failed)
+            reply = (
+                Reply(sample.responses[0] if text is None else text)
+                if failed is None
+                else Reply.failure(failed)
+            )
             self._store.add([Answer(Slot(task, number, 0, sample.prompt), reply)])
 
     def stop(self) -> None:

@@ -64,7 +64,9 @@ time.sleep(600)
 
 
 def test_no_child_outlives_a_parent_that_is_killed() -> None:
-    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True) as parent:
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True
+    ) as parent:
         assert parent.stdout is not None
         pid = int(parent.stdout.readline())
         parent.kill()
@@ -77,7 +79,9 @@ def test_no_child_outlives_a_parent_that_is_killed() -> None:
         pytest.fail("the child is still there")
 
 
-def test_a_video_that_crashes_the_decoder_is_named_and_its_records_are_counted(tmp_path: Path) -> None:
+def test_a_video_that_crashes_the_decoder_is_named_and_its_records_are_counted(
+    tmp_path: Path,
+) -> None:
     rows = []
     for name in ("a", "b", "c"):
         write_video(tmp_path / "media" / f"{name}.mp4", list(range(0, 20_000, 500)))
@@ -85,14 +89,22 @@ def test_a_video_that_crashes_the_decoder_is_named_and_its_records_are_counted(t
     (tmp_path / "records").mkdir()
     (tmp_path / "records" / "x.jsonl").write_text("\n".join(map(json.dumps, rows)))
     call_in_child(sys.addaudithook, crash_on_b)  # the one worker takes the child that waits
-    prepared = prepare_medstream(str(tmp_path / "records"), tmp_path / "media", tmp_path / "out", workers=1)
+    prepared = prepare_medstream(
+        str(tmp_path / "records"), tmp_path / "media", tmp_path / "out", workers=1
+    )
     manifest = prepared.manifest
-    assert (manifest.counts.rows, manifest.excluded, manifest.excluded_samples) == (2, {"unreadable_media": 1}, ("b",))
+    assert (manifest.counts.rows, manifest.excluded, manifest.excluded_samples) == (
+        2,
+        {"unreadable_media": 1},
+        ("b",),
+    )
     crash = "crashes the video decoder (Segmentation fault); convert it to MP4, or fetch it again."
     assert manifest.excluded_media == {"b.mp4": crash}
 
 
 def crash_on_b(event: str, arguments: tuple[Any, ...]) -> None:
-    """An audit hook: the process dies when it opens b.mp4. Which files crash a decoder depends on its version."""
+    """An audit hook: the process dies when it opens b.mp4. Which files crash a decoder depends on
+    its version.
+    """
     if event == "open" and str(arguments[0]).endswith("b.mp4"):
         os.kill(os.getpid(), signal.SIGSEGV)

@@ -1,7 +1,8 @@
-"""No future leakage (design, R4): every frame shows its own time, and none is later than the window's end.
+"""No future leakage (design, R4): every frame shows its own time, and none is later than the
+window's end.
 
-The pictures are taken from the messages that an adapter gets, after preparing, expanding rounds and thinning; what they
-show is read from the pixels, so nothing that we wrote down is trusted.
+The pictures are taken from the messages that an adapter gets, after preparing, expanding rounds and
+thinning; what they show is read from the pixels, so nothing that we wrote down is trusted.
 """
 
 from __future__ import annotations
@@ -32,7 +33,12 @@ TEMPLATE = "medstreambench/window.j2"
 VIDEOS = {
     "constant.mp4": list(range(0, 30_000, 40)),
     "slow.mkv": list(range(0, 30_000, 1000)),
-    "variable.mp4": [*range(0, 3000, 700), *range(3000, 3400, 10), *range(9000, 26_000, 333), 29_999],
+    "variable.mp4": [
+        *range(0, 3000, 700),
+        *range(3000, 3400, 10),
+        *range(9000, 26_000, 333),
+        29_999,
+    ],
     "one.mp4": [0],
     "plain.avi": list(range(0, 20_000, 100)),
 }
@@ -52,7 +58,9 @@ def prepared_documents(media: Path, out: Path, rows: list[dict[str, Any]]) -> li
     (out / "records" / "x.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
     prepared = prepare_medstream(str(out / "records"), media, out / "medstreambench")
     records = [record for record in prepared.records() if isinstance(record, MedStreamRecord)]
-    return [{"benchmark": "medstreambench", **doc} for record in records for doc in documents(record)]
+    return [
+        {"benchmark": "medstreambench", **doc} for record in records for doc in documents(record)
+    ]
 
 
 def media_findings(made: list[dict[str, Any]], *, decode: bool) -> list[Finding]:
@@ -91,7 +99,10 @@ def test_no_frame_is_later_than_the_end_of_its_window(
     start, end = window
     times = VIDEOS[video]
     ends = [round(start * 1000) + sum(lengths[: number + 1]) for number in range(len(lengths))]
-    rounds = [{"current_time": time / 1000, "expected_output": "closure", "answerable": True} for time in ends]
+    rounds = [
+        {"current_time": time / 1000, "expected_output": "closure", "answerable": True}
+        for time in ends
+    ]
     rows = [
         single_turn_row(
             sample_id="single",
@@ -101,7 +112,13 @@ def test_no_frame_is_later_than_the_end_of_its_window(
             context_window_sec=None,
         ),
         streaming_row(sample_id="stream", media_path=video, query_time=start, rounds=rounds),
-        single_turn_row(sample_id="always", media_path=video, query_time=0.0, input_range=[0, 0], context_window_sec=0),
+        single_turn_row(
+            sample_id="always",
+            media_path=video,
+            query_time=0.0,
+            input_range=[0, 0],
+            context_window_sec=0,
+        ),
     ]
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path))
     monkeypatch.setenv("MEDTASKS_MAX_FRAMES", "" if cap is None else str(cap))
@@ -115,10 +132,14 @@ def test_no_frame_is_later_than_the_end_of_its_window(
         last = max(time for time in times if time <= milliseconds(document["window_end"]))
         assert seen == sorted(set(seen))
         assert seen[-1] == last  # the end of the window is shown, and nothing after it
-        assert seen[0] >= max(time for time in times if time <= milliseconds(document["window_start"]))
+        assert seen[0] >= max(
+            time for time in times if time <= milliseconds(document["window_start"])
+        )
         assert [part["time"] * 1000 for part in parts] == pytest.approx(seen, abs=1e-6)
         assert cap is None or len(seen) <= cap
-        assert [shown(picture) for picture in doc_to_visual(document)] == seen  # back-ends without chat get the same
+        assert [
+            shown(picture) for picture in doc_to_visual(document)
+        ] == seen  # back-ends without chat get the same
     if cap is None:
         assert media_findings(made, decode=True) == []
 
@@ -132,14 +153,20 @@ def test_the_validator_sees_a_frame_that_was_tampered_with(
     lines = (directory / "records.jsonl").read_text()
     record = json.loads(lines)
     late = record["rounds"][3]["frames"][-1]
-    record["rounds"][0]["frames"][-1] = late  # the last round's last frame, under the first round's last time
+    record["rounds"][0]["frames"][-1] = (
+        late  # the last round's last frame, under the first round's last time
+    )
     (directory / "records.jsonl").write_text(json.dumps(record) + "\n")
     manifest = json.loads((directory / "manifest.json").read_text())
     manifest["fingerprint"] = fingerprint(directory)
     (directory / "manifest.json").write_text(json.dumps(manifest))
     changed = [doc for one in open_prepared("medstreambench").records() for doc in documents(one)]
-    (error,) = media_findings([{"benchmark": "medstreambench", **doc} for doc in changed], decode=False)
-    assert error.message.startswith("1 of 4 documents, first 's1@1': the frame of 10 s is after the window's end (4 s)")
+    (error,) = media_findings(
+        [{"benchmark": "medstreambench", **doc} for doc in changed], decode=False
+    )
+    assert error.message.startswith(
+        "1 of 4 documents, first 's1@1': the frame of 10 s is after the window's end (4 s)"
+    )
 
 
 def test_a_frame_cap_is_recorded_with_the_document(
@@ -147,7 +174,10 @@ def test_a_frame_cap_is_recorded_with_the_document(
 ) -> None:
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path))
     row = single_turn_row(
-        media_path="constant.mp4", query_time=20.0, input_range=[0.001, 20.0], context_window_sec=19.999
+        media_path="constant.mp4",
+        query_time=20.0,
+        input_range=[0.001, 20.0],
+        context_window_sec=19.999,
     )
     whole = prepared_documents(media, tmp_path, [row])[0]
     monkeypatch.setenv("MEDTASKS_MAX_FRAMES", "4")

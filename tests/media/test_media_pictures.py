@@ -1,4 +1,6 @@
-"""How a picture becomes RGB of 8 bits: what its file states is followed, what needs a decision is refused."""
+"""How a picture becomes RGB of 8 bits: what its file states is followed, what needs a decision is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,17 @@ import io
 
 import numpy as np
 import pytest
-from encoded_pictures import COLOUR, COLOUR_ALPHA, GREY_ALPHA, RAMP, jpeg2000, png, ramp, saved, tiff_12_bit
+from encoded_pictures import (
+    COLOUR,
+    COLOUR_ALPHA,
+    GREY_ALPHA,
+    RAMP,
+    jpeg2000,
+    png,
+    ramp,
+    saved,
+    tiff_12_bit,
+)
 from PIL import Image
 
 from medtasks.core.errors import MediaError
@@ -26,13 +38,17 @@ def shows_ramp(data: bytes) -> bool:
     found = decoded(data)
     grey = found[..., 0]
     levels = np.abs(grey - EIGHT).max() <= 1
-    return bool(levels and grey.min() == 0 and grey.max() == 255 and (found == grey[..., None]).all())
+    return bool(
+        levels and grey.min() == 0 and grey.max() == 255 and (found == grey[..., None]).all()
+    )
 
 
 STATED = {
     "PNG, 16 bits in full": png(ramp(FULL)),
     "PNG, 12 bits by sBIT": png(ramp(TWELVE), sBIT=b"\x0c"),
-    "PNG, 12 bits by sBIT, scaled as PNG asks": png(ramp(TWELVE) * 16 + ramp(TWELVE) // 256, sBIT=b"\x0c"),
+    "PNG, 12 bits by sBIT, scaled as PNG asks": png(
+        ramp(TWELVE) * 16 + ramp(TWELVE) // 256, sBIT=b"\x0c"
+    ),
     "PNG, 10 bits by sBIT": png(ramp(1023), sBIT=b"\x0a"),
     "TIFF, 16 bits in full": saved(ramp(FULL), "TIFF"),
     "TIFF, 12 bits": tiff_12_bit(ramp(TWELVE)),
@@ -41,7 +57,8 @@ STATED = {
     "JPEG 2000, 16 bits in full": jpeg2000(ramp(FULL), 16),
     "JPEG 2000, 12 bits": jpeg2000(ramp(TWELVE), 12),
     "PGM, 12 bits": b"P5\n64 16\n4095\n" + ramp(TWELVE).astype(">u2").tobytes(),
-    "PGM, 16 bits in full": b"P5\n# made by hand\n64 16\n65535\n" + ramp(FULL).astype(">u2").tobytes(),
+    "PGM, 16 bits in full": b"P5\n# made by hand\n64 16\n65535\n"
+    + ramp(FULL).astype(">u2").tobytes(),
     "PNG, colours of 16 bits": png(np.dstack([ramp(FULL)] * 3), COLOUR),
     "PNG, grey of 16 bits, opaque": png(np.dstack([ramp(FULL), ramp(FULL) * 0 + FULL]), GREY_ALPHA),
 }
@@ -55,21 +72,45 @@ def test_values_whose_range_is_stated_or_filled_are_scaled_to_it(kind: str) -> N
 UNDECIDED = {
     "PNG, 12 bits in 16": (png(ramp(TWELVE)), "16-bit values run from 0 to 4,095"),
     "PNG, 15 bits in 16": (png(ramp(32767)), "16-bit values run from 0 to 32,767"),
-    "PNG, Hounsfield units with an offset": (png(ramp(3000) + 31768), "16-bit values run from 31,768 to 34,768"),
+    "PNG, Hounsfield units with an offset": (
+        png(ramp(3000) + 31768),
+        "16-bit values run from 31,768 to 34,768",
+    ),
     "PNG, one grey of 12 bits": (png(ramp(0) + 4095), "16-bit values run from 4,095 to 4,095"),
-    "PNG, colours of 12 bits in 16": (png(np.dstack([ramp(TWELVE)] * 3), COLOUR), "16-bit values run from 0 to"),
-    "PNG, 12 bits in 16 with alpha": (png(np.dstack([ramp(TWELVE)] * 4), COLOUR_ALPHA), "16-bit values run from 0"),
+    "PNG, colours of 12 bits in 16": (
+        png(np.dstack([ramp(TWELVE)] * 3), COLOUR),
+        "16-bit values run from 0 to",
+    ),
+    "PNG, 12 bits in 16 with alpha": (
+        png(np.dstack([ramp(TWELVE)] * 4), COLOUR_ALPHA),
+        "16-bit values run from 0",
+    ),
     "TIFF, 12 bits in 16": (saved(ramp(TWELVE), "TIFF"), "16-bit values run from 0 to 4,095"),
     "JPEG 2000, 12 bits in 16": (jpeg2000(ramp(TWELVE), 16), "16-bit values run from 0 to 4,095"),
-    "PGM, 12 bits in 16": (b"P5 64 16 65535\n" + ramp(TWELVE).astype(">u2").tobytes(), "values run from 0 to 4,095"),
+    "PGM, 12 bits in 16": (
+        b"P5 64 16 65535\n" + ramp(TWELVE).astype(">u2").tobytes(),
+        "values run from 0 to 4,095",
+    ),
     "PPM, colours of 12 bits in 16": (
         b"P6 64 16 65535\n" + np.dstack([ramp(TWELVE)] * 3).astype(">u2").tobytes(),
         "16-bit values run from 0 to",
     ),
-    "TIFF, floats from 0 to 1": (saved(RAMP.astype(np.float32), "TIFF"), "floating-point values run from 0.0 to 1.0"),
-    "PFM, floats from 0 to 1": (b"Pf 64 16 -1.0\n" + RAMP.astype("<f4").tobytes(), "floating-point values run from"),
-    "TIFF, Hounsfield units": (saved(ramp(2000).astype(np.int32) - 1000, "TIFF"), "values run from -1,000 to 1,000"),
-    "TIFF, 0 to 255 in 32 bits": (saved(EIGHT.astype(np.int32), "TIFF"), "values run from 0 to 255"),
+    "TIFF, floats from 0 to 1": (
+        saved(RAMP.astype(np.float32), "TIFF"),
+        "floating-point values run from 0.0 to 1.0",
+    ),
+    "PFM, floats from 0 to 1": (
+        b"Pf 64 16 -1.0\n" + RAMP.astype("<f4").tobytes(),
+        "floating-point values run from",
+    ),
+    "TIFF, Hounsfield units": (
+        saved(ramp(2000).astype(np.int32) - 1000, "TIFF"),
+        "values run from -1,000 to 1,000",
+    ),
+    "TIFF, 0 to 255 in 32 bits": (
+        saved(EIGHT.astype(np.int32), "TIFF"),
+        "values run from 0 to 255",
+    ),
 }
 
 
@@ -79,7 +120,10 @@ def test_values_that_need_a_decision_are_refused_with_the_way_to_convert_them(ki
     with pytest.raises(MediaError, match=found) as refusal:
         decode_image(data, "x.png")
     assert str(refusal.value).startswith("x.png: its ")
-    assert "scale the values that should be to 0 and 255, and save it with 8 bits per channel." in str(refusal.value)
+    assert (
+        "scale the values that should be to 0 and 255, and save it with 8 bits per channel."
+        in str(refusal.value)
+    )
 
 
 def test_a_black_picture_of_16_bits_is_black_however_its_values_are_read() -> None:
@@ -95,7 +139,9 @@ def test_a_black_picture_of_16_bits_is_black_however_its_values_are_read() -> No
         (Image.fromarray(RAMP.astype(np.float32)), True),
     ],
 )
-def test_pictures_that_are_no_files_follow_the_same_rule(picture: Image.Image, refused: bool) -> None:
+def test_pictures_that_are_no_files_follow_the_same_rule(
+    picture: Image.Image, refused: bool
+) -> None:
     if refused:
         with pytest.raises(MediaError, match="and nothing says which of them are black and white"):
             as_rgb(picture, "a picture")
@@ -134,10 +180,18 @@ CLEAR = {
     "PNG, grey with alpha": (saved(half_clear("LA"), "PNG"), (0, 0, 0)),
     "PNG, palette": (palette_file("PNG"), RED),
     "GIF, palette": (palette_file("GIF"), RED),
-    "PNG, a transparent colour": (saved(half_clear("RGBA").convert("RGB"), "PNG", transparency=(10, 20, 30)), RED),
-    "PNG, a transparent grey of 16 bits": (png(np.tile([[500] * 4 + [FULL] * 4], (4, 1)), tRNS=b"\x01\xf4"), None),
+    "PNG, a transparent colour": (
+        saved(half_clear("RGBA").convert("RGB"), "PNG", transparency=(10, 20, 30)),
+        RED,
+    ),
+    "PNG, a transparent grey of 16 bits": (
+        png(np.tile([[500] * 4 + [FULL] * 4], (4, 1)), tRNS=b"\x01\xf4"),
+        None,
+    ),
     "PNG, a transparent colour of 16 bits": (
-        png(np.dstack([np.tile([[500] * 4 + [FULL] * 4], (4, 1))] * 3), COLOUR, tRNS=b"\x01\xf4" * 3),
+        png(
+            np.dstack([np.tile([[500] * 4 + [FULL] * 4], (4, 1))] * 3), COLOUR, tRNS=b"\x01\xf4" * 3
+        ),
         None,
     ),
 }
@@ -159,7 +213,11 @@ def test_a_transparent_grey_of_4_bits_is_white_and_its_neighbours_are_not() -> N
 
 
 def test_half_transparency_is_half_white() -> None:
-    assert decoded(saved(Image.new("RGBA", (4, 4), (0, 0, 0, 128)), "PNG"))[0, 0].tolist() == [127, 127, 127]
+    assert decoded(saved(Image.new("RGBA", (4, 4), (0, 0, 0, 128)), "PNG"))[0, 0].tolist() == [
+        127,
+        127,
+        127,
+    ]
 
 
 def test_hidden_colours_do_not_show() -> None:
@@ -173,7 +231,8 @@ def grey_ramp(mode: str) -> Image.Image:
 
 
 @pytest.mark.parametrize(
-    ("mode", "kind"), [("CMYK", "JPEG"), ("CMYK", "TIFF"), ("LAB", "TIFF"), ("YCbCr", "TIFF"), ("YCbCr", "JPEG")]
+    ("mode", "kind"),
+    [("CMYK", "JPEG"), ("CMYK", "TIFF"), ("LAB", "TIFF"), ("YCbCr", "TIFF"), ("YCbCr", "JPEG")],
 )
 def test_other_colour_spaces_become_rgb(mode: str, kind: str) -> None:
     assert np.abs(decoded(saved(grey_ramp(mode), kind)) - EIGHT[..., None]).max() <= 4
@@ -194,7 +253,11 @@ def test_pictures_are_upright_in_every_format(kind: str) -> None:
 
 
 def test_an_unreadable_exif_block_costs_no_picture() -> None:
-    assert decoded(saved(grey_ramp("RGB"), "JPEG", exif=b"Exif\0\0no such thing")).shape == (16, 64, 3)
+    assert decoded(saved(grey_ramp("RGB"), "JPEG", exif=b"Exif\0\0no such thing")).shape == (
+        16,
+        64,
+        3,
+    )
 
 
 FRAMES = [Image.new("RGB", (8, 8), (shade, 0, 0)) for shade in (0, 120, 240)]
@@ -203,7 +266,9 @@ FRAMES = [Image.new("RGB", (8, 8), (shade, 0, 0)) for shade in (0, 120, 240)]
 @pytest.mark.parametrize("kind", ["GIF", "PNG", "WEBP", "TIFF"])
 def test_animations_and_pages_are_refused_with_their_number(kind: str) -> None:
     data = saved(FRAMES[0], kind, save_all=True, append_images=FRAMES[1:])
-    with pytest.raises(MediaError, match=r"x: holds 3 pictures .* not supported; save the one to be shown"):
+    with pytest.raises(
+        MediaError, match=r"x: holds 3 pictures .* not supported; save the one to be shown"
+    ):
         decode_image(data, "x")
 
 
@@ -228,11 +293,20 @@ def test_previews_are_not_pages() -> None:
 
 
 FOREIGN = {
-    "a DICOM file": (bytes(128) + b"DICM" + bytes(100), "export what is to be shown as PNG or JPEG"),
+    "a DICOM file": (
+        bytes(128) + b"DICM" + bytes(100),
+        "export what is to be shown as PNG or JPEG",
+    ),
     "a NIfTI file": (bytes(344) + b"n+1\0" + bytes(100), "export the slice"),
-    "a pointer of Git LFS": (b"version https://git-lfs.github.com/spec/v1\noid sha256:abc\n", "git lfs pull"),
+    "a pointer of Git LFS": (
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:abc\n",
+        "git lfs pull",
+    ),
     "a web page": (b"\n<!DOCTYPE html><html>Access denied</html>", "logged in"),
-    "an SVG drawing": (b'<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg"/>', "convert it to PNG"),
+    "an SVG drawing": (
+        b'<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg"/>',
+        "convert it to PNG",
+    ),
     "a HEIC picture": (b"\0\0\0\x18ftypheic" + bytes(100), "convert it to PNG"),
     "an AVIF picture": (b"\0\0\0\x1cftypavif" + bytes(100), "convert it to PNG"),
     "a video": (b"\0\0\0\x1cftypisom" + bytes(100), "give a picture"),
@@ -250,12 +324,18 @@ def test_files_of_another_kind_are_named_with_what_to_do(name: str) -> None:
 
 def test_a_rare_kind_of_a_known_format_is_named() -> None:
     data = bytearray(saved(RAMP.astype(np.float32), "TIFF"))
-    with pytest.raises(MediaError, match=r"not a complete image \(TIFF whose header is damaged or of a rare kind\)"):
+    with pytest.raises(
+        MediaError, match=r"not a complete image \(TIFF whose header is damaged or of a rare kind\)"
+    ):
         decode_image(bytes(data).replace(b"\x02\x01\x03\x00", b"\x02\x01\x03\x01"), "x")
 
 
-def test_a_picture_of_far_too_many_pixels_is_refused_by_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(MediaError, match="x: has more pixels than the limit of 89,478,485; make it smaller"):
+def test_a_picture_of_far_too_many_pixels_is_refused_by_the_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(
+        MediaError, match="x: has more pixels than the limit of 89,478,485; make it smaller"
+    ):
         decode_image(b"P5 20000 20000 255\n", "x")
     monkeypatch.setattr(pictures, "MAX_PIXELS", 10)
     with pytest.raises(MediaError, match="x: 64 × 16 pixels exceed the limit of 10"):
@@ -263,7 +343,8 @@ def test_a_picture_of_far_too_many_pixels_is_refused_by_the_limit(monkeypatch: p
 
 
 @pytest.mark.parametrize(
-    ("values", "uniform"), [(EIGHT * 0, True), (EIGHT * 0 + 77, True), (EIGHT, False), (np.eye(9) * 255, False)]
+    ("values", "uniform"),
+    [(EIGHT * 0, True), (EIGHT * 0 + 77, True), (EIGHT, False), (np.eye(9) * 255, False)],
 )
 def test_a_picture_of_one_value_is_noticed(values: np.ndarray, uniform: bool) -> None:
     assert is_uniform(Image.fromarray(values.astype(np.uint8)).convert("RGB")) is uniform

@@ -1,4 +1,6 @@
-"""Videos as cameras and editors write them: covers, sound, several streams, mirrored frames, oblong pixels."""
+"""Videos as cameras and editors write them: covers, sound, several streams, mirrored frames, oblong
+pixels.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,11 @@ from medtasks.data.media.video_index import read_index
 
 TIMES = list(range(0, 4000, 100))
 STILL = Clip(
-    [0], codec="mjpeg", pixel_format="yuvj420p", picture=np.full((120, 160, 3), 200, np.uint8), size=(160, 120)
+    [0],
+    codec="mjpeg",
+    pixel_format="yuvj420p",
+    picture=np.full((120, 160, 3), 200, np.uint8),
+    size=(160, 120),
 )
 
 
@@ -43,10 +49,17 @@ def times(path: Path) -> list[Fraction]:
 COVERS = {
     "an attached cover.mp4": Film([Clip(TIMES)], cover=True, sound=2),
     "a picture track first.mkv": Film([STILL, Clip(TIMES)]),
-    "a picture track first that is the default.mkv": Film([Clip([0], "mjpeg", "yuvj420p", default=True), Clip(TIMES)]),
-    "a small preview first.mkv": Film([Clip(TIMES[:30], picture=FOUR[::2, ::2], size=(48, 32)), Clip(TIMES)]),
+    "a picture track first that is the default.mkv": Film(
+        [Clip([0], "mjpeg", "yuvj420p", default=True), Clip(TIMES)]
+    ),
+    "a small preview first.mkv": Film(
+        [Clip(TIMES[:30], picture=FOUR[::2, ::2], size=(48, 32)), Clip(TIMES)]
+    ),
     "a large extra that is not the default.mkv": Film(
-        [Clip(TIMES[:30], picture=np.tile(FOUR, (2, 2, 1)), size=(192, 128)), Clip(TIMES, default=True)]
+        [
+            Clip(TIMES[:30], picture=np.tile(FOUR, (2, 2, 1)), size=(192, 128)),
+            Clip(TIMES, default=True),
+        ]
     ),
 }
 
@@ -65,13 +78,16 @@ def test_the_stream_is_remembered_with_the_prepared_data(tmp_path: Path) -> None
     assert entry.video is not None
     kept = VideoFacts.model_validate_json(entry.video.model_dump_json(exclude_none=True))
     assert kept.stream == 1
-    assert [shown(picture) for picture in FrameStore().load(path, kept, index.pts[5:7])] == TIMES[5:7]
+    assert [shown(picture) for picture in FrameStore().load(path, kept, index.pts[5:7])] == TIMES[
+        5:7
+    ]
     plain = write_film(tmp_path / "plain.mkv", Film([Clip(TIMES)]))
     assert "stream" not in read_index(plain).facts.model_dump(exclude_none=True)
 
 
 @pytest.mark.parametrize(
-    ("film", "held"), [(Film(cover=True, sound=1), "has sound and a cover picture"), (Film(sound=1), "has sound")]
+    ("film", "held"),
+    [(Film(cover=True, sound=1), "has sound and a cover picture"), (Film(sound=1), "has sound")],
 )
 def test_sound_is_said_to_be_sound(film: Film, held: str, tmp_path: Path) -> None:
     path = write_film(tmp_path / "sound.mp4", film)
@@ -83,7 +99,9 @@ LATE = [time + 500 for time in TIMES]
 
 
 @pytest.mark.parametrize("suffix", ["mp4", "mkv"])
-def test_time_0_is_where_sound_begins_that_starts_before_the_pictures(suffix: str, tmp_path: Path) -> None:
+def test_time_0_is_where_sound_begins_that_starts_before_the_pictures(
+    suffix: str, tmp_path: Path
+) -> None:
     path = write_film(tmp_path / f"v.{suffix}", Film([Clip(LATE)], sound=4))
     assert [float(time) * 1000 for time in times(path)] == LATE
     assert [shown(frame) for frame in frames(path)] == LATE
@@ -93,30 +111,40 @@ def test_time_0_of_a_transport_stream_is_where_its_first_stream_begins(tmp_path:
     silent = write_film(tmp_path / "silent.ts", Film([Clip(LATE)], options={"mpegts_copyts": "1"}))
     assert [float(time) * 1000 for time in times(silent)] == TIMES
     with_sound = write_film(tmp_path / "sound.ts", Film([Clip(LATE)], sound=4))
-    # the encoder of sound shifts all streams by its priming samples, of which players play what is there
+    # the encoder of sound shifts all streams by its priming samples, of which players play what is
+    # there
     assert float(times(with_sound)[0]) == pytest.approx(0.5, abs=0.03)
 
 
-def test_time_0_is_the_first_frame_where_sound_begins_later_or_only_primes_the_decoder(tmp_path: Path) -> None:
+def test_time_0_is_the_first_frame_where_sound_begins_later_or_only_primes_the_decoder(
+    tmp_path: Path,
+) -> None:
     early = write_film(tmp_path / "v.mkv", Film([Clip(TIMES)], sound=4))  # sound from -23 ms on
     assert times(early)[0] == 0
 
 
 def test_frames_in_avi_begin_at_0_because_it_has_no_times(tmp_path: Path) -> None:
-    path = write_film(tmp_path / "v.avi", Film([Clip(TIMES)], sound=2))  # FFmpeg dates the first frame one frame late
+    path = write_film(
+        tmp_path / "v.avi", Film([Clip(TIMES)], sound=2)
+    )  # FFmpeg dates the first frame one frame late
     assert times(path)[0] == 0
 
 
 def test_h264_with_b_frames_in_avi_is_refused_by_name(tmp_path: Path) -> None:
     path = write_film(tmp_path / "v.avi", Film([Clip(TIMES, b_frames=2)]))
-    with pytest.raises(MediaError, match=r"v\.avi: its frames have no timestamps of their own \(h264 with B-frames in"):
+    with pytest.raises(
+        MediaError,
+        match=r"v\.avi: its frames have no timestamps of their own \(h264 with B-frames in",
+    ):
         read_index(path)
     same = write_film(tmp_path / "v.mp4", Film([Clip(TIMES, b_frames=2)]))
     assert [shown(frame) for frame in frames(same)] == TIMES
 
 
 @pytest.mark.parametrize(("codec", "b_frames"), [("libx264", 0), ("mpeg4", 0), ("mpeg4", 2)])
-def test_frames_in_avi_whose_order_is_known_show_their_own_time(codec: str, b_frames: int, tmp_path: Path) -> None:
+def test_frames_in_avi_whose_order_is_known_show_their_own_time(
+    codec: str, b_frames: int, tmp_path: Path
+) -> None:
     path = write_film(tmp_path / "v.avi", Film([Clip(TIMES, codec=codec, b_frames=b_frames)]))
     assert [shown(frame) for frame in frames(path)] == TIMES
     assert [float(time) * 1000 for time in times(path)] == TIMES
@@ -152,10 +180,18 @@ def test_a_frame_turned_by_45_degrees_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("suffix", "aspect", "size"),
-    [("mp4", Fraction(2), (192, 64)), ("mkv", Fraction(1, 2), (96, 128)), ("mkv", Fraction(16, 15), (102, 64))],
+    [
+        ("mp4", Fraction(2), (192, 64)),
+        ("mkv", Fraction(1, 2), (96, 128)),
+        ("mkv", Fraction(16, 15), (102, 64)),
+    ],
 )
-def test_oblong_pixels_become_square(suffix: str, aspect: Fraction, size: tuple[int, int], tmp_path: Path) -> None:
-    path = write_film(tmp_path / f"v.{suffix}", Film([Clip(TIMES[:3], picture=FOUR, aspect=aspect)]))
+def test_oblong_pixels_become_square(
+    suffix: str, aspect: Fraction, size: tuple[int, int], tmp_path: Path
+) -> None:
+    path = write_film(
+        tmp_path / f"v.{suffix}", Film([Clip(TIMES[:3], picture=FOUR, aspect=aspect)])
+    )
     index = read_index(path)
     entry = scan_video(path, "v", index, index.pts).entry
     assert first_frame(path).size == (entry.width, entry.height) == size
@@ -165,7 +201,10 @@ def test_oblong_pixels_become_square(suffix: str, aspect: Fraction, size: tuple[
 def test_an_absurd_aspect_ratio_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_film(tmp_path / "v.mkv", Film([Clip(TIMES[:3], aspect=Fraction(9))]))
     monkeypatch.setattr(video, "MAX_PIXELS", 50_000)
-    with pytest.raises(MediaError, match=r"an aspect ratio of 9, which makes frames of 864 × 64 pixels, more than the"):
+    with pytest.raises(
+        MediaError,
+        match=r"an aspect ratio of 9, which makes frames of 864 × 64 pixels, more than the",
+    ):
         first_frame(path)
 
 
@@ -177,21 +216,32 @@ def test_transparent_parts_of_frames_are_white(tmp_path: Path) -> None:
 
 
 def test_frames_of_16_bits_are_refused_and_of_10_bits_are_scaled(tmp_path: Path) -> None:
-    deep = write_film(tmp_path / "deep.mkv", Film([Clip(TIMES[:3], "ffv1", "gray16le", picture=FOUR)]))
+    deep = write_film(
+        tmp_path / "deep.mkv", Film([Clip(TIMES[:3], "ffv1", "gray16le", picture=FOUR)])
+    )
     with pytest.raises(
-        MediaError, match=r"deep\.mkv: its values have 16 bits, and nothing says which of them are black"
+        MediaError,
+        match=r"deep\.mkv: its values have 16 bits, and nothing says which of them are black",
     ):
         read_index(deep)
-    ten = write_film(tmp_path / "ten.mkv", Film([Clip(TIMES[:3], pixel_format="yuv420p10le", picture=FOUR)]))
+    ten = write_film(
+        tmp_path / "ten.mkv", Film([Clip(TIMES[:3], pixel_format="yuv420p10le", picture=FOUR)])
+    )
     assert quarters(first_frame(ten)) == "rgkb"
 
 
 @pytest.mark.parametrize(
-    ("container", "codec", "gap"), [("h264", "libx264", 100), ("m4v", "mpeg4", 100), ("mpeg2video", "mpeg2video", 40)]
+    ("container", "codec", "gap"),
+    [("h264", "libx264", 100), ("m4v", "mpeg4", 100), ("mpeg2video", "mpeg2video", 40)],
 )
-def test_raw_streams_are_not_supported(container: str, codec: str, gap: int, tmp_path: Path) -> None:
+def test_raw_streams_are_not_supported(
+    container: str, codec: str, gap: int, tmp_path: Path
+) -> None:
     write_film(tmp_path / "v.mp4", Film([Clip(range(0, 5 * gap, gap), codec)], container=container))
-    with pytest.raises(MediaError, match=r"v\.mp4: is a raw video stream without timestamps, which is not supported"):
+    with pytest.raises(
+        MediaError,
+        match=r"v\.mp4: is a raw video stream without timestamps, which is not supported",
+    ):
         read_index(tmp_path / "v.mp4")
 
 
@@ -199,7 +249,9 @@ def test_raw_streams_are_not_supported(container: str, codec: str, gap: int, tmp
 def test_animated_and_other_pictures_are_not_supported_as_videos(kind: str, tmp_path: Path) -> None:
     several = {"save_all": True, "append_images": [fromarray(FOUR[::-1])]} if kind != "JPEG" else {}
     (tmp_path / "v.mp4").write_bytes(saved(FOUR, kind, **several))
-    with pytest.raises(MediaError, match=r"v\.mp4: is a picture or an animation, which is not supported as a video"):
+    with pytest.raises(
+        MediaError, match=r"v\.mp4: is a picture or an animation, which is not supported as a video"
+    ):
         read_index(tmp_path / "v.mp4")
 
 

@@ -17,7 +17,23 @@ from medtasks.data.media.video import FrameStore, VideoReader, scan_video
 from medtasks.data.media.video_index import read_index
 
 CONSTANT = [number * 125 for number in range(80)]
-VARIABLE = [0, 40, 80, 500, 1500, 1540, 4000, 4001, 4100, 9000, 9040, 9080, 9120, 9990, *range(10_000, 14_000, 200)]
+VARIABLE = [
+    0,
+    40,
+    80,
+    500,
+    1500,
+    1540,
+    4000,
+    4001,
+    4100,
+    9000,
+    9040,
+    9080,
+    9120,
+    9990,
+    *range(10_000, 14_000, 200),
+]
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +43,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     ("name", "times"),
-    [*((f"a.{suffix}", CONSTANT) for suffix in ("mp4", "mkv", "avi")), ("v.mp4", VARIABLE), ("v.mkv", VARIABLE)],
+    [
+        *((f"a.{suffix}", CONSTANT) for suffix in ("mp4", "mkv", "avi")),
+        ("v.mp4", VARIABLE),
+        ("v.mkv", VARIABLE),
+    ],
 )
-def test_every_frame_is_the_one_of_its_time_at_any_rate(folder: Path, name: str, times: list[int]) -> None:
+def test_every_frame_is_the_one_of_its_time_at_any_rate(
+    folder: Path, name: str, times: list[int]
+) -> None:
     path = write_video(folder / name, times, codec="mpeg4" if name.endswith("avi") else None)
     index = read_index(path)
 
@@ -40,7 +62,9 @@ def test_every_frame_is_the_one_of_its_time_at_any_rate(folder: Path, name: str,
 
 
 @pytest.mark.parametrize("name", ["r.mp4", "r.mkv", "r.avi"])
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(order=st.lists(st.integers(0, len(CONSTANT) - 1), min_size=1, max_size=12))
 def test_frames_are_exact_in_any_order_of_asking(folder: Path, name: str, order: list[int]) -> None:
     path = folder / name
@@ -48,7 +72,9 @@ def test_frames_are_exact_in_any_order_of_asking(folder: Path, name: str, order:
         write_video(path, CONSTANT, codec="mpeg4" if name.endswith("avi") else None)
     index = read_index(path)
     with closing(VideoReader(path, index.keyframes)) as reader:
-        found = [shown(picture) for number in order for _, picture in reader.read([index.pts[number]])]
+        found = [
+            shown(picture) for number in order for _, picture in reader.read([index.pts[number]])
+        ]
 
     assert found == [CONSTANT[number] for number in order]
 
@@ -65,7 +91,9 @@ def test_a_jump_decodes_from_the_keyframe_and_not_from_the_start(folder: Path) -
 
 
 def test_ffmpeg_threads_never_wait_for_python(folder: Path) -> None:
-    """They would if they logged while PyAV passes messages on, as torchvision may ask it to: a deadlock."""
+    """They would if they logged while PyAV passes messages on, as torchvision may ask it to: a
+    deadlock.
+    """
     path = write_video(folder / "l.mp4", CONSTANT)
     av.logging.set_level(av.logging.ERROR)
     read_index(path)
@@ -78,9 +106,13 @@ def test_the_store_decodes_a_shared_frame_once(folder: Path) -> None:
     rounds = [index.pts[0:20:4], index.pts[0:40:4], index.pts[0:80:4]]
     union = sorted({pts for one in rounds for pts in one})
     store = FrameStore()
-    for wanted in reversed(rounds):  # the longest first: what the others want is kept as it comes by
+    for wanted in reversed(
+        rounds
+    ):  # the longest first: what the others want is kept as it comes by
         pictures = store.load(path, index.facts, wanted, also=union)
-        assert [shown(picture) for picture in pictures] == [CONSTANT[index.pts.index(pts)] for pts in wanted]
+        assert [shown(picture) for picture in pictures] == [
+            CONSTANT[index.pts.index(pts)] for pts in wanted
+        ]
 
     assert store.decoded <= index.pts.index(union[-1]) + 1
 

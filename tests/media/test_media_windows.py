@@ -65,10 +65,15 @@ def test_thinning_keeps_first_and_last_and_spreads_evenly(total: int, most: int)
 
 
 def test_image_sequences_are_numbered_by_their_names() -> None:
-    assert frame_numbers(["f_10.jpg", "f_9.jpg", "f_0011.jpg"]) == (["f_9.jpg", "f_10.jpg", "f_0011.jpg"], [9, 10, 11])
+    assert frame_numbers(["f_10.jpg", "f_9.jpg", "f_0011.jpg"]) == (
+        ["f_9.jpg", "f_10.jpg", "f_0011.jpg"],
+        [9, 10, 11],
+    )
 
 
-@pytest.mark.parametrize("names", [["a.jpg", "b2.jpg"], ["x1_1.png", "y2_1.png"], ["b10.jpg", "b9.jpg", "b.jpg"]])
+@pytest.mark.parametrize(
+    "names", [["a.jpg", "b2.jpg"], ["x1_1.png", "y2_1.png"], ["b10.jpg", "b9.jpg", "b.jpg"]]
+)
 def test_names_without_numbers_of_their_own_are_counted(names: list[str]) -> None:
     ordered, numbers = frame_numbers(names)
 

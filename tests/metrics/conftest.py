@@ -15,7 +15,9 @@ from medtasks.metrics.meteor import Meteor, find_nltk_data
 
 @pytest.fixture(scope="session")
 def real_wordnet(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """WordNet 3.0 of this machine, for NLTK too; skips without it, or fails if MEDTASKS_REQUIRE_WORDNET=1."""
+    """WordNet 3.0 of this machine, for NLTK too; skips without it, or fails if
+    MEDTASKS_REQUIRE_WORDNET=1.
+    """
     reason = Meteor().unavailable()
     if reason is None:
         if find_nltk_data("corpora/wordnet") is None:

@@ -1,4 +1,6 @@
-"""Texts for property tests: answers as models write them, and the odd ones that break tokenizers."""
+"""Texts for property tests: answers as models write them, and the odd ones that break
+tokenizers.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,18 @@ odd = st.one_of(
     st.text(max_size=25),
     st.text(alphabet="ab .,-'\"\n\t&;<>`$%0é漢🩺\u00a0\u2028", max_size=25),
     st.sampled_from(
-        ["", " ", "\n", ".", "abc-\n", "a-\n b", "&quot;x&amp;", "<skipped>", "can't cannot gonna", "\ud800"]
+        [
+            "",
+            " ",
+            "\n",
+            ".",
+            "abc-\n",
+            "a-\n b",
+            "&quot;x&amp;",
+            "<skipped>",
+            "can't cannot gonna",
+            "\ud800",
+        ]
     ),
 )
 texts = st.one_of(answers, odd)

@@ -108,7 +108,9 @@ def test_a_reply_is_the_answer_or_not(reply: str) -> None:
     ],
     ids=repr,
 )  # fmt: skip
-def test_letters_texts_numbers_and_no_choices(reply: str, answer: str, choices: tuple[str, ...], matches: bool) -> None:
+def test_letters_texts_numbers_and_no_choices(
+    reply: str, answer: str, choices: tuple[str, ...], matches: bool
+) -> None:
     assert closed_answer_matches(reply, [answer], choices) == matches
 
 
@@ -153,7 +155,9 @@ def test_letters_texts_numbers_and_no_choices(reply: str, answer: str, choices: 
     ],
     ids=repr,
 )  # fmt: skip
-def test_several_answers_are_a_set(reply: str, answers: list[str], choices: tuple[str, ...], matches: bool) -> None:
+def test_several_answers_are_a_set(
+    reply: str, answers: list[str], choices: tuple[str, ...], matches: bool
+) -> None:
     assert closed_answer_matches(reply, answers, choices, multi_select=True) == matches
 
 
@@ -194,7 +198,9 @@ def test_normalising_twice_changes_nothing_more(text: str) -> None:
     st.sampled_from(("text", "letter", "both")),
     CASES,
 )
-def test_only_the_right_choice_matches(chosen: str, answer: str, envelope: str, form: str, case: type[str]) -> None:
+def test_only_the_right_choice_matches(
+    chosen: str, answer: str, envelope: str, form: str, case: type[str]
+) -> None:
     letter = "ABCD"[TOOLS.index(chosen)]
     reply = {"text": case(chosen), "letter": letter, "both": f"{letter}. {case(chosen)}"}[form]
     assert closed_answer_matches(envelope.format(reply), [answer], TOOLS) == (chosen == answer)
@@ -217,15 +223,25 @@ def test_sets_do_not_depend_on_order(
     assert closed_answer_matches(reply, answers, TOOLS, multi_select=True) == (chosen == right)
 
 
-@given(st.lists(st.one_of(st.text(min_size=1, max_size=8), MESSY.filter(len)), min_size=1, max_size=6), st.data())
+@given(
+    st.lists(st.one_of(st.text(min_size=1, max_size=8), MESSY.filter(len)), min_size=1, max_size=6),
+    st.data(),
+)
 def test_any_choices_match_their_own_letter(choices: list[str], data: st.DataObject) -> None:
     index = data.draw(st.integers(0, len(choices) - 1))
     if not any(len(normalise(choice)) == 1 for choice in choices):
         assert closed_answer_matches("ABCDEF"[index], [choices[index]], choices)
 
 
-@given(st.one_of(st.text(), MESSY), st.lists(MESSY, max_size=3), st.lists(MESSY, max_size=4), st.booleans())
-def test_any_text_is_judged(reply: str, answers: list[str], choices: list[str], multi_select: bool) -> None:
+@given(
+    st.one_of(st.text(), MESSY),
+    st.lists(MESSY, max_size=3),
+    st.lists(MESSY, max_size=4),
+    st.booleans(),
+)
+def test_any_text_is_judged(
+    reply: str, answers: list[str], choices: list[str], multi_select: bool
+) -> None:
     assert closed_answer_matches(reply, answers, choices, multi_select) in (True, False)
 
 

@@ -33,7 +33,11 @@ def plain_ece(answers: Answers) -> float:
     """Guo et al. 2017: bins (m-1)/M < p <= m/M; the weighted mean of |accuracy - confidence|."""
     total = 0.0
     for m in range(1, 16):
-        inside = [one for one in answers if 100 * (m - 1) < 15 * one[0] <= 100 * m or (m == 1 and one[0] == 0)]
+        inside = [
+            one
+            for one in answers
+            if 100 * (m - 1) < 15 * one[0] <= 100 * m or (m == 1 and one[0] == 0)
+        ]
         if inside:
             accuracy = sum(right for _, right in inside) / len(inside)
             stated = sum(percent for percent, _ in inside) / 100 / len(inside)
@@ -68,9 +72,13 @@ def test_scores_are_those_of_plain_loops(answers: Answers, coverage: float) -> N
     assert found == pytest.approx(plain_accuracy_at(answers, coverage), abs=1e-9)
     assert score("ece", answers) == pytest.approx(plain_ece(answers), abs=1e-12)
     assert score("aurc", answers) == pytest.approx(plain_aurc(answers), abs=1e-12)
-    assert score("accuracy_at_80", answers) == pytest.approx(plain_accuracy_at(answers, 0.8), abs=1e-12)
+    assert score("accuracy_at_80", answers) == pytest.approx(
+        plain_accuracy_at(answers, 0.8), abs=1e-12
+    )
     right, stated = [one for _, one in answers], [percent / 100 for percent, _ in answers]
-    assert brier(answers) == pytest.approx(brier_score_loss(right, stated, labels=[False, True], scale_by_half=True))
+    assert brier(answers) == pytest.approx(
+        brier_score_loss(right, stated, labels=[False, True], scale_by_half=True)
+    )
 
 
 def test_without_an_answer_there_is_no_score_and_a_confidence_beyond_its_range_is_refused() -> None:
@@ -84,7 +92,9 @@ def test_without_an_answer_there_is_no_score_and_a_confidence_beyond_its_range_i
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["ece", "aurc", "accuracy_at_80", "brier"])
 def test_intervals_cover(name: str) -> None:
-    """Over-confident for the calibration error (99 % sure, 70 % right), calibrated for the others."""
+    """Over-confident for the calibration error (99 % sure, 70 % right), calibrated for the
+    others.
+    """
     levels = (55, 65, 75, 85, 95)
     truth = {
         "ece": 0.99 - 0.70,

@@ -1,4 +1,6 @@
-"""The lexical metrics: the reference libraries' own numbers for single pairs, batches and corpora, and work by hand."""
+"""The lexical metrics: the reference libraries' own numbers for single pairs, batches and corpora,
+and work by hand.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,10 @@ def columns(rows: Rows) -> tuple[list[str], list[str]]:
 def library_row(name: str, prediction: str, reference: str) -> list[float]:
     """The statistics of one pair, by the package that defines the metric."""
     if name.startswith("rouge"):
-        return [RougeScorer([name], use_stemmer=False).score(reference, prediction)[name].fmeasure, 1.0]
+        return [
+            RougeScorer([name], use_stemmer=False).score(reference, prediction)[name].fmeasure,
+            1.0,
+        ]
     if name == "bleu":
         cut = Tokenizer13a()
         found = BLEU(tokenize="none", smooth_method="none", force=True)._extract_corpus_statistics(
@@ -63,7 +68,9 @@ def library_row(name: str, prediction: str, reference: str) -> list[float]:
         )
         return list(map(float, found[0]))
     if name.startswith("chrf"):
-        found = CHRF(word_order=2 * (name == "chrf++"))._extract_corpus_statistics([prediction], [[reference]])
+        found = CHRF(word_order=2 * (name == "chrf++"))._extract_corpus_statistics(
+            [prediction], [[reference]]
+        )
         return list(map(float, found[0]))
     return [float(prediction.strip().lower() == reference.strip().lower()), 1.0]
 
@@ -88,7 +95,9 @@ def test_neighbours_do_not_matter(rows: Rows) -> None:
 
 
 def test_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [(f"polyp {i % 17} in the lower-left", f"polyp {i % 13} in the left") for i in range(300)]
+    rows = [
+        (f"polyp {i % 17} in the lower-left", f"polyp {i % 13} in the left") for i in range(300)
+    ]
     whole = lexical_statistics(rows, WITHOUT_DATA)
     monkeypatch.setattr(registry, "CHUNK", 7)
     for name, table in lexical_statistics(rows, WITHOUT_DATA).items():
@@ -98,7 +107,11 @@ def test_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
 def slow_matches(left: str, right: str, order: int) -> list[int]:
     ours = [left[i : i + order] for i in range(len(left) - order + 1)]
     theirs = [right[i : i + order] for i in range(len(right) - order + 1)]
-    return [len(ours), len(theirs), sum(min(ours.count(gram), theirs.count(gram)) for gram in set(ours))]
+    return [
+        len(ours),
+        len(theirs),
+        sum(min(ours.count(gram), theirs.count(gram)) for gram in set(ours)),
+    ]
 
 
 def test_ngram_kernel_renumbers_where_integers_would_overflow() -> None:

@@ -34,7 +34,9 @@ def nltk_meteor(prediction: str, reference: str) -> float:
 def test_single_and_batch_are_nltk(prediction: str, reference: str) -> None:
     expected = [nltk_meteor(prediction, reference), 1]
     assert Meteor().statistics(prediction, reference).tolist() == expected
-    assert lexical_statistics([(prediction, reference)], ["meteor"])["meteor"].tolist() == [expected]
+    assert lexical_statistics([(prediction, reference)], ["meteor"])["meteor"].tolist() == [
+        expected
+    ]
 
 
 @settings(max_examples=300)
@@ -45,20 +47,26 @@ def test_tokens_are_nltks_for_plain_and_other_text(text: str) -> None:
 
 def test_hand_worked_with_a_stem_and_a_synonym_and_empty_texts() -> None:
     # "autos"/"car" by a synonym of the stem, "polyps"/"polyp" by stem: 3 of 3 words, in one chunk
-    assert Meteor().statistics("autos red polyps", "car red polyp").tolist() == pytest.approx([1 - 0.5 / 27, 1])
+    assert Meteor().statistics("autos red polyps", "car red polyp").tolist() == pytest.approx(
+        [1 - 0.5 / 27, 1]
+    )
     for empty in (("", "a polyp"), ("a polyp", ""), ("", "")):
         assert Meteor().statistics(*empty).tolist() == [0.0, 1.0]
 
 
 @pytest.mark.slow
 def test_threads_agree_with_one_thread() -> None:
-    words = [name for name in islice(nltk_wordnet.all_lemma_names(), 0, None, 300) if name.isalpha()]
+    words = [
+        name for name in islice(nltk_wordnet.all_lemma_names(), 0, None, 300) if name.isalpha()
+    ]
     script = (
         "from concurrent.futures import ThreadPoolExecutor; from medtasks.metrics import meteor\n"
         f"import sys; sys.setswitchinterval(1e-6); words = {words!r}\n"
         "with ThreadPoolExecutor(8) as pool: print(list(map(sorted, pool.map(meteor.synonyms, words))))"
     )
-    fresh = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    fresh = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert fresh.stdout.strip() == str([sorted(meteor.synonyms(word)) for word in words])
 
 

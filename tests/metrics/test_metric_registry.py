@@ -1,4 +1,6 @@
-"""The public surface of the metrics, and pooled scores: those of the pooled samples, in any order, never of nothing."""
+"""The public surface of the metrics, and pooled scores: those of the pooled samples, in any order,
+never of nothing.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,16 @@ def test_every_metric_keeps_the_protocol_and_nothing_measured_is_no_score() -> N
 
 
 def test_unknown_metric_lists_the_known_in_table_order() -> None:
-    assert LEXICAL == ("rouge1", "rouge2", "rougeL", "meteor", "chrf", "chrf++", "bleu", "exact_match")
+    assert LEXICAL == (
+        "rouge1",
+        "rouge2",
+        "rougeL",
+        "meteor",
+        "chrf",
+        "chrf++",
+        "bleu",
+        "exact_match",
+    )
     with pytest.raises(UsageError, match=r"'blue' is unknown.*, expected one of rouge1"):
         get_metric("blue")
 
@@ -54,15 +65,23 @@ def test_unknown_metric_lists_the_known_in_table_order() -> None:
 def test_import_loads_no_heavy_library() -> None:
     heavy = {"torch", "nltk", "datasets"}
     script = f"import medtasks.metrics.registry, medtasks.stats.paired, sys; print(sorted({heavy} & set(sys.modules)))"
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert found.stdout.strip() == "[]"
 
 
 def with_examples() -> list[str]:
     """Modules of filters, metrics and statistics whose docstrings have examples."""
     root = Path(metrics.__file__).parent.parent
-    files = sorted(path for folder in ("answers", "metrics", "stats") for path in (root / folder).glob("*.py"))
-    return [f"medtasks.{path.parent.name}.{path.stem}" for path in files if ">>> " in path.read_text("utf-8")]
+    files = sorted(
+        path for folder in ("answers", "metrics", "stats") for path in (root / folder).glob("*.py")
+    )
+    return [
+        f"medtasks.{path.parent.name}.{path.stem}"
+        for path in files
+        if ">>> " in path.read_text("utf-8")
+    ]
 
 
 @pytest.mark.parametrize("module", with_examples())

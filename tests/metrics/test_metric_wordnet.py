@@ -1,4 +1,6 @@
-"""Finding WordNet and NLTK's data, reading a dictionary directory, and a clear reason when there is none."""
+"""Finding WordNet and NLTK's data, reading a dictionary directory, and a clear reason when there is
+none.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def search_anew() -> None:
 
 
 @pytest.fixture(autouse=True)
-def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[None]:
+def bare(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[None]:
     """A machine without any WordNet, unless the test takes this machine's."""
     if "real_wordnet" not in request.fixturenames:
         monkeypatch.setattr(nltk.data, "path", [])
@@ -52,7 +56,9 @@ def test_a_dictionary_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert meteor.synonyms("saw") == {"see", "observe"}
     assert meteor.synonyms("unheard") == frozenset()
     # one chunk of three matched words: two synonyms and one exact
-    assert Meteor().statistics("crimson growth here", "red polyp here").tolist() == pytest.approx([1 - 0.5 / 27, 1])
+    assert Meteor().statistics("crimson growth here", "red polyp here").tolist() == pytest.approx(
+        [1 - 0.5 / 27, 1]
+    )
 
 
 @pytest.mark.usefixtures("real_wordnet")
@@ -80,7 +86,9 @@ def test_without_wordnet_meteor_is_left_out_with_the_commands_that_fix_it() -> N
     assert set(lexical_statistics([("a polyp", "a polyp")])) == set(LEXICAL) - {"meteor"}
 
 
-def test_an_nltk_folder_is_used_before_debians_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_nltk_folder_is_used_before_debians_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(meteor, "DEBIAN_DIRECTORY", write_tiny_wordnet(tmp_path / "debian"))
     assert meteor.corpus() == tmp_path / "debian"
     assert meteor.synonyms("polyps") == {"polyp", "growth"}
@@ -99,7 +107,9 @@ def test_an_incomplete_dictionary_or_another_version_is_refused(
     assert "contains WordNet 3.1, expected 3.0" in str(Meteor().unavailable())
 
 
-def test_the_fingerprint_follows_the_words_not_the_glosses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fingerprint_follows_the_words_not_the_glosses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def changed(name: str, old: str = "", new: str = "") -> str:
         data = install(tmp_path / name, monkeypatch) / "data.noun"
         data.write_text(data.read_text().replace(old, new))
@@ -122,7 +132,9 @@ def test_the_directories_are_nltks(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert str(tmp_path / "a") in anew.path
 
 
-def test_an_archive_is_read_like_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_is_read_like_a_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = install(tmp_path, monkeypatch)
     unpacked = meteor.fingerprint()
     shutil.make_archive(str(folder), "zip", folder.parent, "wordnet")

@@ -1,4 +1,6 @@
-"""The source of a small package of another lab: one open question per drawn picture, its own filter, metric, rubric."""
+"""The source of a small package of another lab: one open question per drawn picture, its own
+filter, metric, rubric.
+"""
 
 from __future__ import annotations
 
@@ -170,13 +172,18 @@ def write_package(folder: Path) -> Path:
     return folder
 
 
-def write_site(folder: Path, old: str = "", new: str = "", *, module: str = "otherlab_bench", **more: str) -> Path:
+def write_site(
+    folder: Path, old: str = "", new: str = "", *, module: str = "otherlab_bench", **more: str
+) -> Path:
     """The package as if installed into ``folder``, without the seconds that an installer takes.
 
-    ``old``, which one of its files has, is ``new`` there; ``more`` are further task files, by path with ``__`` for
-    ``/``. With another ``module`` it is another package with the same tasks.
+    ``old``, which one of its files has, is ``new`` there; ``more`` are further task files, by path
+    with ``__`` for ``/``. With another ``module`` it is another package with the same tasks.
     """
-    files = {name: dedent(text).replace(old, new) if old else dedent(text) for name, text in FILES.items()}
+    files = {
+        name: dedent(text).replace(old, new) if old else dedent(text)
+        for name, text in FILES.items()
+    }
     assert not old or files != {name: dedent(text) for name, text in FILES.items()}, old
     files |= {f"otherlab_bench/{name.replace('__', '/')}.yaml": text for name, text in more.items()}
     for name, text in files.items():

@@ -55,8 +55,14 @@ def test_the_page_shows_files_of_the_package() -> None:
 
 @pytest.mark.slow
 def test_the_page_can_be_followed(tmp_path: Path) -> None:
-    """Every command of the page's block, but that pip installs into a directory of the test's own."""
-    block = PAGE.read_text(encoding="utf-8").split("<!-- tutorial commands -->\n```bash\n")[1].split("```")[0]
+    """Every command of the page's block, but that pip installs into a directory of the test's
+    own.
+    """
+    block = (
+        PAGE.read_text(encoding="utf-8")
+        .split("<!-- tutorial commands -->\n```bash\n")[1]
+        .split("```")[0]
+    )
     script = f"""
         set -euo pipefail
         pip() {{ "$PYTHON" {" ".join(PIP)} "$PYTHONPATH" "{sources(tmp_path)}"; }}
@@ -65,7 +71,12 @@ def test_the_page_can_be_followed(tmp_path: Path) -> None:
         {block}"""
     site = {"PYTHON": sys.executable, "PYTHONPATH": str(tmp_path / "site")}
     done = subprocess.run(
-        ["bash", "-c", script], cwd=tmp_path, env={**os.environ, **site}, capture_output=True, text=True, check=False
+        ["bash", "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, **site},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
     assert scores(tmp_path / "results" / "oracle", "vqa_rad")["exact_match"] == 1
@@ -83,21 +94,33 @@ def test_it_is_listed_tested_and_run(python: Any, new_python: Any, tmp_path: Pat
 
     listed = python("-m", "medtasks", "list", "--json", **site)
     assert listed.stderr == ""
-    brought = {one["name"] for one in json.loads(listed.stdout) if one["package"] == "medtasks-classics"}
+    brought = {
+        one["name"] for one in json.loads(listed.stdout) if one["package"] == "medtasks-classics"
+    }
     assert brought == TASKS
 
-    tested = new_python("-m", "pytest", "-q", "-p", "no:cacheprovider", str(EXAMPLE / "tests"), **site)
+    tested = new_python(
+        "-m", "pytest", "-q", "-p", "no:cacheprovider", str(EXAMPLE / "tests"), **site
+    )
     assert tested.returncode == 0, tested.stdout + tested.stderr
 
     with StubJudge() as stub:
         judge = f"model=stub-judge,base_url={stub.url}"
         done = python("-c", RUNS, str(tmp_path), *sorted(TASKS), **site, MEDTASKS_JUDGE=judge)
     assert done.returncode == 0, done.stderr[-2000:]
-    judged = [scores(tmp_path / "oracle", name)["medtasks_classics_judged"] for name in TASKS if name.endswith("_open")]
+    judged = [
+        scores(tmp_path / "oracle", name)["medtasks_classics_judged"]
+        for name in TASKS
+        if name.endswith("_open")
+    ]
     assert judged == [1.0] * 4
     first = {name: next(iter(scores(tmp_path / "oracle", name).values())) for name in TASKS}
     assert set(first.values()) <= {1.0, 100.0}
-    guessed = {name: scores(tmp_path / "uniform", name)["accuracy"] for name in TASKS if name.endswith("_circular")}
+    guessed = {
+        name: scores(tmp_path / "uniform", name)["accuracy"]
+        for name in TASKS
+        if name.endswith("_circular")
+    }
     assert all(0.1 < value < 0.45 for value in guessed.values()), guessed
 
 

@@ -1,4 +1,6 @@
-"""Kinds of error that a task file of another lab declares: counted by hand, on the board, refused if they clash."""
+"""Kinds of error that a task file of another lab declares: counted by hand, on the board, refused
+if they clash.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ for replies in REPLIES:
 """.replace("ENDS", "('_missed', '_other', '_right')")
 
 
-def test_cases_and_errors_are_counted_by_the_texts_of_gold_and_answer(python: Any, tmp_path: Path) -> None:
+def test_cases_and_errors_are_counted_by_the_texts_of_gold_and_answer(
+    python: Any, tmp_path: Path
+) -> None:
     site = write_site(tmp_path / "site", TITLE, DECLARED)
     answers = ("No dots.", "There are 1 dots.", "There are 3 dots", "", "nothing", "no dots")
     failed = (None, "no dots", *["There are 3 dots."] * 4)
@@ -55,8 +59,14 @@ def test_cases_and_errors_are_counted_by_the_texts_of_gold_and_answer(python: An
     assert done.returncode == 0, done.stderr
     found, of_failed = map(json.loads, done.stdout.splitlines())
     assert {name: (one["value"], one["samples"]) for name, one in found.items()} == {
-        "otherlab_bench_missed": (1 / 2, 2),  # rows 1 and 2; only the first says that there are none
-        "otherlab_bench_other": (2 / 4, 5),  # all but row 6: "1 dots" and "nothing"; an empty response leaves it open
+        "otherlab_bench_missed": (
+            1 / 2,
+            2,
+        ),  # rows 1 and 2; only the first says that there are none
+        "otherlab_bench_other": (
+            2 / 4,
+            5,
+        ),  # all but row 6: "1 dots" and "nothing"; an empty response leaves it open
         "otherlab_bench_right": (1.0, 1),
     }
     assert found["otherlab_bench_missed"]["signature"] == (
@@ -65,7 +75,12 @@ def test_cases_and_errors_are_counted_by_the_texts_of_gold_and_answer(python: An
     )
     assert found["otherlab_bench_missed"]["interval"] is not None
     missed = of_failed["otherlab_bench_missed"]  # row 1 has no response: neither an error nor none
-    assert (missed["value"], missed["samples"], missed["answered"], missed["bounds"]) == (1.0, 2, 1, [0.5, 1.0])
+    assert (missed["value"], missed["samples"], missed["answered"], missed["bounds"]) == (
+        1.0,
+        2,
+        1,
+        [0.5, 1.0],
+    )
 
 
 OF_OPTIONS = """
@@ -111,7 +126,10 @@ def test_a_layout_of_the_package_gets_table_and_figure(python: Any, tmp_path: Pa
 
 
 WRONG = {
-    "otherlab_bench_missed": ("dots_missed", "its name must start with that of the package; call it otherlab_bench_do"),
+    "otherlab_bench_missed": (
+        "dots_missed",
+        "its name must start with that of the package; call it otherlab_bench_do",
+    ),
     "otherlab_bench_other": ("otherlab_bench_brevity", "another metric has that name; rename it"),
     "otherlab_bench_right": (
         "otherlab_bench_null",
@@ -122,29 +140,41 @@ WRONG = {
 
 
 @pytest.mark.slow
-def test_names_that_cannot_be_used_are_refused_by_validation_and_scoring(python: Any, tmp_path: Path) -> None:
+def test_names_that_cannot_be_used_are_refused_by_validation_and_scoring(
+    python: Any, tmp_path: Path
+) -> None:
     text = DECLARED
     for name, (wrong, _) in WRONG.items():
         text = text.replace(name, wrong)
-    base = (Path(mi_cxr.__file__).parent / "tasks" / "mi_cxr" / "_base.yaml").read_text(encoding="utf-8")
+    base = (Path(mi_cxr.__file__).parent / "tasks" / "mi_cxr" / "_base.yaml").read_text(
+        encoding="utf-8"
+    )
     tasks = {"tasks__tel__otherlab_tel": OF_OPTIONS, "tasks__tel___base": base}
     site = write_site(tmp_path / "site", TITLE, text, **tasks)
     checked = python("-m", "medtasks", "validate", "otherlab_dots", "--json", PYTHONPATH=str(site))
     found = [one for one in json.loads(checked.stdout)["tasks"] if one["code"] == "MT145"]
-    assert [one["field"] for one in found] == [f"metadata.errors[{number}].name" for number in range(3)]
+    assert [one["field"] for one in found] == [
+        f"metadata.errors[{number}].name" for number in range(3)
+    ]
     for one, (wrong, why) in zip(found, WRONG.values(), strict=True):
         assert wrong in Path(one["file"]).read_text(encoding="utf-8").splitlines()[one["line"] - 1]
         assert why in one["message"]
     done = python("-c", SCORES.replace("REPLIES", repr([["no dots"] * 6])), PYTHONPATH=str(site))
     wrong, why = WRONG["otherlab_bench_missed"]
-    assert f"MedtasksError: task otherlab_dots: error {wrong} is declared in metadata.errors, but {why}" in done.stderr
+    assert (
+        f"MedtasksError: task otherlab_dots: error {wrong} is declared in metadata.errors, but {why}"
+        in done.stderr
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        (DECLARED.replace("otherlab_bench_missed", "dots_missed"), "error dots_missed is declared in metadata.errors"),
+        (
+            DECLARED.replace("otherlab_bench_missed", "dots_missed"),
+            "error dots_missed is declared in metadata.errors",
+        ),
         (
             f"{TITLE}\n  pooled: [by_dots]",
             "otherlab_dots: metadata.pooled names 'by_dots', but otherlab_dots has none; correct ",

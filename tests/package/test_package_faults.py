@@ -1,4 +1,6 @@
-"""Another lab's package with a fault: one finding or sentence that names file and line, and everything else works."""
+"""Another lab's package with a fault: one finding or sentence that names file and line, and
+everything else works.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,16 @@ HERE = "# here"
 
 PLUGIN = "PLUGIN = Plugin("
 READ = "yield Dots("
-RUN = ["-m", "lmms_eval", "--model", "medtasks_baseline", "--model_args", "policy=oracle", "--tasks", "otherlab_dots"]
+RUN = [
+    "-m",
+    "lmms_eval",
+    "--model",
+    "medtasks_baseline",
+    "--model_args",
+    "policy=oracle",
+    "--tasks",
+    "otherlab_dots",
+]
 PREPARE = ["-m", "medtasks", "prepare", "package", "otherlab_dots", "--source"]
 LIST = ("-m", "medtasks", "list", "--json")
 
@@ -51,19 +62,26 @@ OTHER = Plugin("""
             f"raise SystemExit(3)  {HERE}\n{PLUGIN}",
             "is left out: otherlab_bench cannot be imported: SystemExit: 3; fix or uninstall it. (PLACE)",
         ),
-        ("PLUGIN = 3\nOTHER = Plugin(", "otherlab_bench.PLUGIN is a int, expected medtasks.api.Plugin"),
+        (
+            "PLUGIN = 3\nOTHER = Plugin(",
+            "otherlab_bench.PLUGIN is a int, expected medtasks.api.Plugin",
+        ),
         (EXITS, "medtasks: otherlab-bench 2.1 is left out: SystemExit: 0 (PLACE)"),
     ],
     ids=["ends its import", "no plugin", "exits after its import"],
 )
-def test_code_that_cannot_be_used_is_one_sentence(python: Any, tmp_path: Path, new: str, said: str) -> None:
+def test_code_that_cannot_be_used_is_one_sentence(
+    python: Any, tmp_path: Path, new: str, said: str
+) -> None:
     site = write_site(tmp_path / "site", PLUGIN, new)
     place = "{}, line {}".format(*marked(site)) if HERE in new else ""
     assert said.replace("PLACE", place) in without_it(python, site)
 
 
 @pytest.mark.parametrize("text", ["task: [", "include: otherlab_dots.yaml"])
-def test_a_task_file_that_cannot_be_read_is_left_out(python: Any, tmp_path: Path, text: str) -> None:
+def test_a_task_file_that_cannot_be_read_is_left_out(
+    python: Any, tmp_path: Path, text: str
+) -> None:
     site = write_site(tmp_path / "site")
     (site / "otherlab_bench/tasks/dots/otherlab_dots.yaml").write_text(f"{text}\n")
     without_it(python, site)
@@ -71,7 +89,9 @@ def test_a_task_file_that_cannot_be_read_is_left_out(python: Any, tmp_path: Path
 
 def test_a_name_that_is_taken_is_one_sentence_with_both_owners(python: Any, tmp_path: Path) -> None:
     site = write_site(tmp_path / "site", tasks__dots__mi_cxr_tel_single="task: mi_cxr_tel_single\n")
-    taken = "otherlab-bench 2.1 is left out: its task mi_cxr_tel_single is already defined by medtasks"
+    taken = (
+        "otherlab-bench 2.1 is left out: its task mi_cxr_tel_single is already defined by medtasks"
+    )
     assert taken in without_it(python, site)
 
 
@@ -85,7 +105,10 @@ def test_a_rubric_that_cannot_be_read_is_left_out(python: Any, tmp_path: Path) -
 
 
 def test_its_data_are_prepared_as_ours_are(python: Any, tmp_path: Path) -> None:
-    site = {"PYTHONPATH": str(write_site(tmp_path / "site")), "MEDTASKS_DATA": str(tmp_path / "data")}
+    site = {
+        "PYTHONPATH": str(write_site(tmp_path / "site")),
+        "MEDTASKS_DATA": str(tmp_path / "data"),
+    }
     missing = python("-m", "medtasks", "show", "otherlab_dots", **site)
     assert "otherlab_dots is not prepared" in missing.stderr
     assert "medtasks prepare package otherlab_dots" in missing.stderr
@@ -98,24 +121,38 @@ def test_its_data_are_prepared_as_ours_are(python: Any, tmp_path: Path) -> None:
 def test_an_exit_with_0_in_its_functions_is_no_success(python: Any, tmp_path: Path) -> None:
     site = write_site(tmp_path / "site", READ, f"exit(0)  {HERE}\n        {READ}")
     (tmp_path / "source").mkdir()
-    done = python(*PREPARE, str(tmp_path / "source"), PYTHONPATH=str(site), MEDTASKS_DATA=str(tmp_path / "data"))
+    done = python(
+        *PREPARE,
+        str(tmp_path / "source"),
+        PYTHONPATH=str(site),
+        MEDTASKS_DATA=str(tmp_path / "data"),
+    )
     place = "{}, line {}".format(*marked(site))
     assert done.returncode == 1
-    assert done.stderr == f"medtasks: {place}: the package ended the program (SystemExit(0)); fix or uninstall it.\n"
+    assert (
+        done.stderr
+        == f"medtasks: {place}: the package ended the program (SystemExit(0)); fix or uninstall it.\n"
+    )
 
 
 def test_a_run_of_it_is_one_sentence_and_fails(python: Any, tmp_path: Path) -> None:
-    site = write_site(tmp_path / "site", PLUGIN, f"raise SystemExit('no licence')  {HERE}\n{PLUGIN}")
+    site = write_site(
+        tmp_path / "site", PLUGIN, f"raise SystemExit('no licence')  {HERE}\n{PLUGIN}"
+    )
     done = python(*RUN, PYTHONPATH=str(site))
     file, line = marked(site)
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("medtasks: task 'otherlab_dots' cannot be used, because otherlab-bench 2.1 is left out: ")
+    assert last.startswith(
+        "medtasks: task 'otherlab_dots' cannot be used, because otherlab-bench 2.1 is left out: "
+    )
     assert "otherlab_bench cannot be imported: SystemExit: no licence; fix or" in last
     assert f"({file}, line {line})" in last
 
 
-def test_what_it_prints_while_it_is_imported_does_not_reach_standard_output(python: Any, tmp_path: Path) -> None:
+def test_what_it_prints_while_it_is_imported_does_not_reach_standard_output(
+    python: Any, tmp_path: Path
+) -> None:
     loud = "print('welcome to our bench')"
     site = write_site(tmp_path / "site", PLUGIN, f"{loud}\n{PLUGIN}")
     done = python(*LIST, PYTHONPATH=str(site))
@@ -124,7 +161,9 @@ def test_what_it_prints_while_it_is_imported_does_not_reach_standard_output(pyth
 
 
 @pytest.mark.parametrize("later", ["aaa_bench", "otherlab_bench"])
-def test_the_package_that_came_first_keeps_its_task(python: Any, tmp_path: Path, later: str) -> None:
+def test_the_package_that_came_first_keeps_its_task(
+    python: Any, tmp_path: Path, later: str
+) -> None:
     site = write_site(tmp_path / "site")
     write_site(site, "otherlab_bench", "aaa_bench", module="aaa_bench")
     os.utime(site / f"{later}-2.1.dist-info", (2e9, 2e9))
@@ -139,7 +178,9 @@ def test_the_package_that_came_first_keeps_its_task(python: Any, tmp_path: Path,
 def marked(site: Path) -> tuple[str, int]:
     """File and line of the mark."""
     for path in sorted(site.rglob("*.*")):
-        for number, line in enumerate(path.read_text("utf-8").splitlines() if path.is_file() else (), start=1):
+        for number, line in enumerate(
+            path.read_text("utf-8").splitlines() if path.is_file() else (), start=1
+        ):
             if HERE in line:
                 return str(path), number
     raise AssertionError("nothing is marked")
@@ -151,8 +192,18 @@ TARGET = "Reference answer: {{ target }}"
 @pytest.mark.parametrize(
     ("old", "new", "code", "said"),
     [
-        ("sees: [target]", "sees: [target, caption]", "MT218", "6 of 6 documents, first 'dots-1': "),
-        (TARGET, "{{ 1 / (target | length - 17) }} {{ target }}", "MT218", "6 of 6 documents, first 'dots-1': "),
+        (
+            "sees: [target]",
+            "sees: [target, caption]",
+            "MT218",
+            "6 of 6 documents, first 'dots-1': ",
+        ),
+        (
+            TARGET,
+            "{{ 1 / (target | length - 17) }} {{ target }}",
+            "MT218",
+            "6 of 6 documents, first 'dots-1': ",
+        ),
         (
             'name = "otherlab_bench_brevity"',
             'name = "rougeL"',
@@ -161,7 +212,9 @@ TARGET = "Reference answer: {{ target }}"
         ),
     ],
 )
-def test_validate_finds_it_once(python: Any, tmp_path: Path, old: str, new: str, code: str, said: str) -> None:
+def test_validate_finds_it_once(
+    python: Any, tmp_path: Path, old: str, new: str, code: str, said: str
+) -> None:
     site = write_site(tmp_path / "site", old, new)
     findings = validated(python, site, "--quick")
     (found,) = (one for one in findings if one["code"] == code)
@@ -175,8 +228,12 @@ def test_validate_finds_it_once(python: Any, tmp_path: Path, old: str, new: str,
         ("return [[one.strip()", "the filter otherlab_bench.FirstLineFilter fails on the response"),
     ],
 )
-def test_a_metric_or_filter_that_fails_is_named_with_its_line(python: Any, tmp_path: Path, old: str, said: str) -> None:
-    site = write_site(tmp_path / "site", old, f"raise ValueError('a bad day')  {HERE}\n        {old}")
+def test_a_metric_or_filter_that_fails_is_named_with_its_line(
+    python: Any, tmp_path: Path, old: str, said: str
+) -> None:
+    site = write_site(
+        tmp_path / "site", old, f"raise ValueError('a bad day')  {HERE}\n        {old}"
+    )
     (found,) = (one for one in validated(python, site) if one["code"] == "MT507")
     assert said in found["message"]
     assert "ValueError: a bad day" in found["message"]
@@ -193,11 +250,31 @@ STATISTICS, APPLY, PROCESS = (
 @pytest.mark.parametrize(
     ("function", "returned", "said"),
     [
-        (STATISTICS, "0.5", "`statistics` of metric otherlab_bench_brevity (PLACE) returned 0.5, expected a numpy"),
-        (STATISTICS, "['1', '1']", "returned ['1', '1'], expected a numpy array of 2 numbers, its `width`"),
-        (APPLY, "None", "filter otherlab_bench.FirstLineFilter (PLACE) returned None, expected a list with one entry"),
-        (APPLY, "[None for _ in docs]", "(PLACE) returned None, expected a filtered response, or a list of them"),
-        (PROCESS, "0.5", "`process_results` (PLACE) returned 0.5, expected a mapping of metrics to what"),
+        (
+            STATISTICS,
+            "0.5",
+            "`statistics` of metric otherlab_bench_brevity (PLACE) returned 0.5, expected a numpy",
+        ),
+        (
+            STATISTICS,
+            "['1', '1']",
+            "returned ['1', '1'], expected a numpy array of 2 numbers, its `width`",
+        ),
+        (
+            APPLY,
+            "None",
+            "filter otherlab_bench.FirstLineFilter (PLACE) returned None, expected a list with one entry",
+        ),
+        (
+            APPLY,
+            "[None for _ in docs]",
+            "(PLACE) returned None, expected a filtered response, or a list of them",
+        ),
+        (
+            PROCESS,
+            "0.5",
+            "`process_results` (PLACE) returned 0.5, expected a mapping of metrics to what",
+        ),
     ],
 )
 def test_a_wrong_return_value_names_function_line_and_what_came_back(

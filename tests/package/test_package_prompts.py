@@ -1,4 +1,6 @@
-"""Another lab's open question with paraphrased prompts: a YAML file of a few lines and one more template."""
+"""Another lab's open question with paraphrased prompts: a YAML file of a few lines and one more
+template.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,16 @@ def test_it_is_validated_and_run(python: Any, tmp_path: Path) -> None:
     shown = python("-m", "medtasks", "show", TASK, "--doc", "1", **site)
     assert "Please count. How many dots are there? Use one sentence." in shown.stdout
     assert "otherlab_bench/dots.j2 (prompt hash" in shown.stdout.replace(str(tmp_path), "")
-    run = ["-m", "lmms_eval", "--model", "medtasks_baseline", "--model_args", "policy=oracle", "--tasks", TASK]
+    run = [
+        "-m",
+        "lmms_eval",
+        "--model",
+        "medtasks_baseline",
+        "--model_args",
+        "policy=oracle",
+        "--tasks",
+        TASK,
+    ]
     done = python(*run, "--output_path", str(tmp_path / "out"), **site)
     assert done.returncode == 0, done.stderr[-2000:]
     (folder,) = (tmp_path / "out").rglob("*_medtasks")

@@ -26,17 +26,28 @@ TOP = {
     "acme_streaming": {"exact_match": 1.0, "acme_streaming_on_time": 1.0},
     "beta_streaming": {"exact_match": 1.0, "beta_streaming_on_time": 1.0},
 }
-"""Of two labs that use the same variants, and so give the same names to their filters, metrics, rubrics, templates."""
+"""Of two labs that use the same variants, and so give the same names to their filters, metrics,
+rubrics, templates.
+"""
 TASKS = {
     f"{lab}_{name}": f"{lab.capitalize()}-{name.partition('_')[0].capitalize()}"
     for lab in LABS
-    for name in ("open", "open_finding", "open_place", "streaming", "streaming_appears", "streaming_vanishes")
+    for name in (
+        "open",
+        "open_finding",
+        "open_place",
+        "streaming",
+        "streaming_appears",
+        "streaming_vanishes",
+    )
 }
 PIP = ["-m", "pip", "install", "-q", "--no-deps", "--no-index", "--no-build-isolation", "--target"]
 
 
 def test_the_tutorial_can_be_followed(tmp_path: Path) -> None:
-    """Every command of the tutorial's block, but that pip installs into a folder of the test's own."""
+    """Every command of the tutorial's block, but that pip installs into a folder of the test's
+    own.
+    """
     text = (DOCS / "third-parties.md").read_text(encoding="utf-8")
     block = text.split("<!-- tutorial commands -->\n```bash\n")[1].split("```")[0]
     script = f"""
@@ -47,7 +58,12 @@ def test_the_tutorial_can_be_followed(tmp_path: Path) -> None:
         {block}"""
     site = {"PYTHON": sys.executable, "PYTHONPATH": str(tmp_path / "site")}
     done = subprocess.run(
-        ["bash", "-c", script], cwd=tmp_path, env={**os.environ, **site}, capture_output=True, text=True, check=False
+        ["bash", "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, **site},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
     assert "no score has changed" in done.stdout
@@ -60,26 +76,43 @@ def test_the_tutorial_can_be_followed(tmp_path: Path) -> None:
     }
     (path,) = (tmp_path / "results" / "uniform").rglob("samples/acme_dots_shape.jsonl")
     samples = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    texts = [[one["document"]["choices"][letter] for letter in (one["target"], one["filtered"])] for one in samples]
-    of_bars, of_others = ([said for gold, said in texts if (gold == "bar") is bar] for bar in (True, False))
+    texts = [
+        [one["document"]["choices"][letter] for letter in (one["target"], one["filtered"])]
+        for one in samples
+    ]
+    of_bars, of_others = (
+        [said for gold, said in texts if (gold == "bar") is bar] for bar in (True, False)
+    )
     uniform = group_scores(tmp_path / "results" / "uniform", "acme_dots")
-    assert uniform["acme_bench_missed_bar"] == pytest.approx(1 - of_bars.count("bar") / len(of_bars))
-    assert uniform["acme_bench_invented_bar"] == pytest.approx(of_others.count("bar") / len(of_others))
-    latex = (tmp_path / "board" / "exports" / "acme_dots" / "acme-dots-errors.tex").read_text(encoding="utf-8")
+    assert uniform["acme_bench_missed_bar"] == pytest.approx(
+        1 - of_bars.count("bar") / len(of_bars)
+    )
+    assert uniform["acme_bench_invented_bar"] == pytest.approx(
+        of_others.count("bar") / len(of_others)
+    )
+    latex = (tmp_path / "board" / "exports" / "acme_dots" / "acme-dots-errors.tex").read_text(
+        encoding="utf-8"
+    )
     assert "count too low, missed bar, invented bar" in latex
     page = (tmp_path / "board" / "benchmark-acme_dots.html").read_text(encoding="utf-8")
-    assert page.index(">oracle<") < page.index(">uniform (seed 0)<")  # two rows, the better one first
+    assert page.index(">oracle<") < page.index(
+        ">uniform (seed 0)<"
+    )  # two rows, the better one first
     assert "sign-flip" in done.stdout  # of the comparison
 
 
 def group_scores(folder: Path, group: str) -> dict[str, float | None]:
     """The scores of a group in the one run below ``folder``."""
     (run,) = folder.rglob("*_medtasks")
-    scores = json.loads((run / "scores.json").read_text(encoding="utf-8"))["groups"][group]["metrics"]
+    scores = json.loads((run / "scores.json").read_text(encoding="utf-8"))["groups"][group][
+        "metrics"
+    ]
     return {name: score["value"] for name, score in scores.items()}
 
 
-def test_two_packages_work_as_generated_side_by_side(python: Any, new_python: Any, tmp_path: Path) -> None:
+def test_two_packages_work_as_generated_side_by_side(
+    python: Any, new_python: Any, tmp_path: Path
+) -> None:
     alone: dict[str, str] = {}
     for lab in LABS:
         names = [name for name in TOP if name.startswith(lab)]
@@ -92,12 +125,23 @@ def test_two_packages_work_as_generated_side_by_side(python: Any, new_python: An
 
     listed = python("-m", "medtasks", "list", "--json", **site)
     assert listed.stderr == ""
-    brought = {one["name"]: one["package"] for one in json.loads(listed.stdout) if one["package"] != "medtasks"}
+    brought = {
+        one["name"]: one["package"]
+        for one in json.loads(listed.stdout)
+        if one["package"] != "medtasks"
+    }
     assert brought == TASKS
     shown = python("-c", "from medtasks.cli.demo import groups; print(*sorted(groups()))", **site)
-    assert shown.stdout.split() == ["kvasir_vqa_x1", "med_cmr", "medstreambench", "mi_cxr"]  # no guest's
+    assert shown.stdout.split() == [
+        "kvasir_vqa_x1",
+        "med_cmr",
+        "medstreambench",
+        "mi_cxr",
+    ]  # no guest's
     both = hashes(python, tmp_path / "site")
-    assert {name: both.get(name) for name in alone} == alone  # the second lab's change nothing of the first's
+    assert {
+        name: both.get(name) for name in alone
+    } == alone  # the second lab's change nothing of the first's
 
     checked = python("-m", "medtasks", "validate", *TOP, "--strict", "--json", **site)
     assert checked.returncode == 0, checked.stdout + checked.stderr
@@ -106,23 +150,42 @@ def test_two_packages_work_as_generated_side_by_side(python: Any, new_python: An
     assert [one for one in findings if one["severity"] != "note"] == []
 
     for name in ("acme_open", "beta_streaming"):
-        tested = new_python("-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path / name), **site)
+        tested = new_python(
+            "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path / name), **site
+        )
         assert tested.returncode == 0, tested.stdout + tested.stderr
 
     with StubJudge() as stub:
-        done = python("-c", RUNS, *TOP, **site, MEDTASKS_JUDGE=f"model=stub-judge,base_url={stub.url}")
+        done = python(
+            "-c", RUNS, *TOP, **site, MEDTASKS_JUDGE=f"model=stub-judge,base_url={stub.url}"
+        )
     assert done.returncode == 0, done.stderr[-2000:]
     for name, scores in TOP.items():
         assert group_scores(tmp_path / "out", name) == scores
         own = [metric for metric in scores if metric.startswith(name)]
-        assert all(f"{metric} 1.000" in done.stdout for metric in own)  # they are in the summary, too
+        assert all(
+            f"{metric} 1.000" in done.stdout for metric in own
+        )  # they are in the summary, too
 
-    build = ["leaderboard", "build", str(tmp_path / "out"), "--demonstration", "--out", str(tmp_path / "page")]
+    build = [
+        "leaderboard",
+        "build",
+        str(tmp_path / "out"),
+        "--demonstration",
+        "--out",
+        str(tmp_path / "page"),
+    ]
     built = python("-m", "medtasks", *build, **site)
     assert built.returncode == 0, built.stderr
     assert all((tmp_path / "page" / f"benchmark-{name}.html").is_file() for name in TOP)
 
-    strip = ["leaderboard", "strip", str(tmp_path / "guessed"), "--out", str(tmp_path / "stripped/20261124_medtasks")]
+    strip = [
+        "leaderboard",
+        "strip",
+        str(tmp_path / "guessed"),
+        "--out",
+        str(tmp_path / "stripped/20261124_medtasks"),
+    ]
     stripped = python("-m", "medtasks", *strip, **site)
     assert stripped.stdout.startswith("written:"), stripped.stdout + stripped.stderr
     guessed = group_scores(tmp_path / "guessed", "beta_streaming")
@@ -157,8 +220,12 @@ def hashes(python: Any, site: Path) -> dict[str, str]:
     return dict(json.loads(done.stdout))
 
 
-def test_an_editable_installation_is_found_from_the_directory_above(python: Any, tmp_path: Path) -> None:
-    """There, with ``python -m``, a directory named like the module would hide one that only an import hook can find."""
+def test_an_editable_installation_is_found_from_the_directory_above(
+    python: Any, tmp_path: Path
+) -> None:
+    """There, with ``python -m``, a directory named like the module would hide one that only an
+    import hook can find.
+    """
     write_package(tmp_path / "acme", "acme")
     build = "import os; os.chdir('acme'); from setuptools import build_meta; build_meta.build_editable('..')"
     built = python("-c", build)
@@ -174,11 +241,16 @@ def test_it_is_linted_as_generated(new_python: Any, tmp_path: Path, variant: str
     write_package(tmp_path, "a-lab-with-a-name.that_is_as-long-as-can", variant)
     checked = new_python("-m", "ruff", "check", "--no-cache", ".")
     assert checked.returncode == 0, checked.stdout
-    assert not [path for path in tmp_path.rglob("*") if "__module__" in path.name or path.name.endswith(".j2.j2")]
+    assert not [
+        path
+        for path in tmp_path.rglob("*")
+        if "__module__" in path.name or path.name.endswith(".j2.j2")
+    ]
 
 
 @pytest.mark.parametrize(
-    ("package", "module"), [("acme-bench", "acme_bench"), ("Acme.Bench", "acme_bench"), ("a__b", "a_b"), ("x1", "x1")]
+    ("package", "module"),
+    [("acme-bench", "acme_bench"), ("Acme.Bench", "acme_bench"), ("a__b", "a_b"), ("x1", "x1")],
 )
 def test_the_module_is_named_after_the_package(package: str, module: str) -> None:
     assert names_of(package) == (module, module)
@@ -199,7 +271,9 @@ def test_the_module_is_named_after_the_package(package: str, module: str) -> Non
         ("mmbench-en", None, "'mmbench_en' is taken by lmms-eval"),
     ],
 )
-def test_a_name_that_cannot_be_used_is_refused(tmp_path: Path, package: str, benchmark: str | None, said: str) -> None:
+def test_a_name_that_cannot_be_used_is_refused(
+    tmp_path: Path, package: str, benchmark: str | None, said: str
+) -> None:
     with pytest.raises(UsageError, match=said):
         write_package(tmp_path / "new", package, benchmark=benchmark)
     assert not (tmp_path / "new").exists()
@@ -228,5 +302,9 @@ def test_the_reference_names_every_key() -> None:
 
     text = (DOCS / "yaml-reference.md").read_text(encoding="utf-8")
     models = (TaskFile, GroupFile, Metadata, MetricEntry, Generation, Rubric, Aspect)
-    known = [key for model in models for key in model.model_fields] + ["include", "stage1_template", "system_template"]
+    known = [key for model in models for key in model.model_fields] + [
+        "include",
+        "stage1_template",
+        "system_template",
+    ]
     assert [key for key in known if f"`{key}`" not in text] == []

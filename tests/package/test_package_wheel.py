@@ -1,4 +1,6 @@
-"""The wheel in a fresh environment: it works without the checkout, and another lab's package comes and goes there."""
+"""The wheel in a fresh environment: it works without the checkout, and another lab's package comes
+and goes there.
+"""
 
 from __future__ import annotations
 
@@ -41,10 +43,19 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_wheel_holds_every_file_of_the_packages_under_one_import_name(wheel: Path) -> None:
     held = set(zipfile.ZipFile(wheel).namelist())
-    assert {name.split("/")[0] for name in held} <= {"medtasks", f"{wheel.name.split('-py3')[0]}.dist-info"}
+    assert {name.split("/")[0] for name in held} <= {
+        "medtasks",
+        f"{wheel.name.split('-py3')[0]}.dist-info",
+    }
     for name in ("medtasks", "adapters", "leaderboard", "templates"):
-        files = [path for path in (REPOSITORY / name).rglob("*") if path.is_file() and path.suffix != ".pyc"]
-        files = [path for path in files if "tests" not in path.parts]  # the copy that the wheel is built from has none
+        files = [
+            path
+            for path in (REPOSITORY / name).rglob("*")
+            if path.is_file() and path.suffix != ".pyc"
+        ]
+        files = [
+            path for path in files if "tests" not in path.parts
+        ]  # the copy that the wheel is built from has none
         target = Path("medtasks") if name == "medtasks" else Path("medtasks", name)
         expected = {(target / path.relative_to(REPOSITORY / name)).as_posix() for path in files}
         assert len(expected) > 20
@@ -53,7 +64,9 @@ def test_the_wheel_holds_every_file_of_the_packages_under_one_import_name(wheel:
 
 @dataclass(frozen=True)
 class Environment:
-    """A virtual environment with packages of its own; ``run`` starts its interpreter outside the checkout."""
+    """A virtual environment with packages of its own; ``run`` starts its interpreter outside the
+    checkout.
+    """
 
     folder: Path
 
@@ -85,12 +98,16 @@ class Environment:
         done = self.run("-m", "medtasks", "list", "--json")
         assert done.returncode == 0, done.stderr
         assert done.stderr == ""
-        return {one["name"]: (one["package"], one["package_version"]) for one in json.loads(done.stdout)}
+        return {
+            one["name"]: (one["package"], one["package_version"]) for one in json.loads(done.stdout)
+        }
 
 
 @pytest.fixture(scope="module")
 def fresh(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """A new environment into which pip has put the wheel; only the dependencies are those of this environment."""
+    """A new environment into which pip has put the wheel; only the dependencies are those of this
+    environment.
+    """
     folder = tmp_path_factory.mktemp("fresh") / "venv"
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, capture_output=True)
     environment = Environment(folder)
@@ -107,7 +124,15 @@ def test_another_labs_package_is_built_installed_run_judged_validated_and_gone(
     assert imported == str(fresh.site / "medtasks" / "__init__.py")  # not the checkout's
     before, ours = fresh.files(), fresh.listed()
     source = write_package(tmp_path / "source")
-    build = ["build", "--wheel", "--no-isolation", "-x", "--outdir", str(tmp_path / "dist"), str(source)]
+    build = [
+        "build",
+        "--wheel",
+        "--no-isolation",
+        "-x",
+        "--outdir",
+        str(tmp_path / "dist"),
+        str(source),
+    ]
     subprocess.run([sys.executable, "-m", *build], check=True, capture_output=True)
     (wheel,) = (tmp_path / "dist").glob("*.whl")
     fresh.pip("install", "--no-deps", "--no-index", str(wheel))
@@ -120,8 +145,20 @@ def test_another_labs_package_is_built_installed_run_judged_validated_and_gone(
 
     with StubJudge() as stub:
         judge = f"model=stub-judge,base_url={stub.url}"
-        command = ["-m", "lmms_eval", "--model", "medtasks_baseline", "--model_args", "policy=oracle"]
-        command += ["--tasks", "otherlab_dots,kvasir_vqa_x1_level3", "--output_path", str(tmp_path / "out")]
+        command = [
+            "-m",
+            "lmms_eval",
+            "--model",
+            "medtasks_baseline",
+            "--model_args",
+            "policy=oracle",
+        ]
+        command += [
+            "--tasks",
+            "otherlab_dots,kvasir_vqa_x1_level3",
+            "--output_path",
+            str(tmp_path / "out"),
+        ]
         done = fresh.run(*command, MEDTASKS_JUDGE=judge)
         assert done.returncode == 0, done.stderr[-2000:]
         (folder,) = (tmp_path / "out").rglob("*_medtasks")
@@ -133,11 +170,24 @@ def test_another_labs_package_is_built_installed_run_judged_validated_and_gone(
         manifest = json.loads((folder / "manifest.json").read_text())
         assert manifest["judge"]["otherlab_bench_count"]["tasks"] == ["otherlab_dots"]
         # its rubric may judge our tasks, too, since it says so
-        again = fresh.run("-m", "medtasks", "judge", str(folder), "--judge", judge, "--rubric", "otherlab_bench_count")
+        again = fresh.run(
+            "-m",
+            "medtasks",
+            "judge",
+            str(folder),
+            "--judge",
+            judge,
+            "--rubric",
+            "otherlab_bench_count",
+        )
         assert again.returncode == 0, again.stderr
     assert values(folder, "kvasir_vqa_x1_level3")["otherlab_bench_judged"] == 1.0
     site = tmp_path / "board"
-    built = fresh.run(*("-m", "medtasks", "leaderboard", "build", str(folder), "--demonstration"), "--out", str(site))
+    built = fresh.run(
+        *("-m", "medtasks", "leaderboard", "build", str(folder), "--demonstration"),
+        "--out",
+        str(site),
+    )
     assert built.returncode == 0, built.stderr
     assert "Shortness" in (site / "benchmark-otherlab_dots.html").read_text()  # as its card says
     scored = fresh.run("-m", "medtasks", "score", str(folder))

@@ -1,4 +1,6 @@
-"""Every subtask's prompt, pinned; set MEDTASKS_UPDATE_GOLDEN=1 to write the files anew, then read the diff."""
+"""Every subtask's prompt, pinned; set MEDTASKS_UPDATE_GOLDEN=1 to write the files anew, then read
+the diff.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,13 @@ from typing import Any
 import pytest
 from PIL.Image import Image
 
-from medtasks.benchmarks.documents import doc_to_messages, doc_to_text, doc_to_visual, stage_messages, task_documents
+from medtasks.benchmarks.documents import (
+    doc_to_messages,
+    doc_to_text,
+    doc_to_visual,
+    stage_messages,
+    task_documents,
+)
 from medtasks.catalog.prompts import render
 from medtasks.catalog.registry import all_benchmarks, get_benchmark
 from medtasks.catalog.spec import TaskSpec, load_specs
@@ -28,22 +36,30 @@ def described(messages: list[dict[str, Any]]) -> str:
         for part in message["content"]:
             if part["type"] == "image":
                 taken = f" at {part['time']} s" if "time" in part else ""
-                lines.append(f"<image {part['url'].size[0]}x{part['url'].size[1]} {part['url'].mode}{taken}>")
+                lines.append(
+                    f"<image {part['url'].size[0]}x{part['url'].size[1]} {part['url'].mode}{taken}>"
+                )
             else:
                 lines.append(part["text"])
     return "\n".join(lines) + "\n"
 
 
 def prompt_of(spec: TaskSpec) -> str:
-    """The first document's messages; of both stages, or of every prompt, where there are several."""
+    """The first document's messages; of both stages, or of every prompt, where there are
+    several.
+    """
     document, *rest = task_documents(spec.name)
     if spec.metadata.prompts:
         asked = [document, *rest[: len(spec.metadata.prompts) - 1]]
-        return "=== next prompt\n".join(described(doc_to_messages(one, {"template": spec.template})) for one in asked)
+        return "=== next prompt\n".join(
+            described(doc_to_messages(one, {"template": spec.template})) for one in asked
+        )
     if not spec.stage1_template:
         return described(doc_to_messages(document, spec.resolved["lmms_eval_specific_kwargs"]))
     settings = spec.resolved["lmms_eval_specific_kwargs"]
-    second, *_ = stage_messages(document, settings, round_idx=1, previous_output=["(what stage 1 said)"])
+    second, *_ = stage_messages(
+        document, settings, round_idx=1, previous_output=["(what stage 1 said)"]
+    )
     return described(stage_messages(document, settings)) + "=== stage 2\n" + described(second)
 
 
@@ -75,7 +91,15 @@ VISIBLE = {
     "med_cmr": {"question", "choices"},
     "medstreambench": {
         *("question", "options", "multi_select", "allowed_responses"),
-        *("task_mode", "temporal_mode", "medium", "query_time", "window_start", "window_end", "times"),
+        *(
+            "task_mode",
+            "temporal_mode",
+            "medium",
+            "query_time",
+            "window_start",
+            "window_end",
+            "times",
+        ),
     },
 }
 """Every field that a prompt may see; all others are hidden."""
@@ -98,12 +122,16 @@ def test_no_hidden_field_changes_a_prompt(spec: TaskSpec) -> None:
     settings = {"template": spec.template}
     known = VISIBLE[spec.metadata.benchmark] | {"benchmark", "prompt_template"}
     for document in task_documents(spec.name):
-        other = {field: value if field in known else planted(value) for field, value in document.items()}
+        other = {
+            field: value if field in known else planted(value) for field, value in document.items()
+        }
         assert doc_to_text(other, settings) == doc_to_text(document, settings)
 
 
 @pytest.mark.parametrize("field", ["target", "sample_id", "abstention"])
-def test_a_template_cannot_reach_a_hidden_field(field: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_template_cannot_reach_a_hidden_field(
+    field: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "leak.j2").write_text("{{ question }} {{ " + field + " }}")
     monkeypatch.setenv("MEDTASKS_TEMPLATES", str(tmp_path))
     for task in ("mi_cxr_icr", "kvasir_vqa_x1_level1"):

@@ -1,4 +1,6 @@
-"""The prompts of MedStreamBench state what section 5.4 of arXiv 2607.01751 lists, for videos and pictures alike."""
+"""The prompts of MedStreamBench state what section 5.4 of arXiv 2607.01751 lists, for videos and
+pictures alike.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,17 @@ SEQUENCE, PICTURE, VIDEO = "mini_seq07_before", "mini_612_polyp", "a video"
 
 
 def documents() -> dict[str, dict[str, Any]]:
-    """A closed question about a sequence, one picture and a video; the sequence's window is before the question."""
-    asked = {document["sample_id"]: document for document in task_documents("medstreambench_present")}
-    video = next(document for document in asked.values() if document["medium"] == "video" and document["options"])
+    """A closed question about a sequence, one picture and a video; the sequence's window is before
+    the question.
+    """
+    asked = {
+        document["sample_id"]: document for document in task_documents("medstreambench_present")
+    }
+    video = next(
+        document
+        for document in asked.values()
+        if document["medium"] == "video" and document["options"]
+    )
     return {SEQUENCE: asked[SEQUENCE], PICTURE: asked[PICTURE], VIDEO: video}
 
 
@@ -35,4 +45,6 @@ def test_the_prompt_states_modes_query_time_and_input_range(kind: str, template:
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_the_frame_number_of_a_single_picture_is_stated(template: str) -> None:
     document = {**documents()[SEQUENCE], "times": [4.0]}
-    assert "frame number is 4" in prompt_text(document, template) or "frame number 4" in prompt_text(document, template)
+    assert "frame number is 4" in prompt_text(
+        document, template
+    ) or "frame number 4" in prompt_text(document, template)

@@ -1,4 +1,6 @@
-"""Authors' wording in place of ours: the files that docs/judging.md names, and that hashes show them."""
+"""Authors' wording in place of ours: the files that docs/judging.md names, and that hashes show
+them.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +16,30 @@ from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import UsageError
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
-FILES = re.findall(r"^\| `mine/(\S+\.j2)`", (DOCS / "judging.md").read_text(encoding="utf-8"), re.MULTILINE)
+FILES = re.findall(
+    r"^\| `mine/(\S+\.j2)`", (DOCS / "judging.md").read_text(encoding="utf-8"), re.MULTILINE
+)
 SYSTEM, PLAIN, RUBRIC = "kvasir_vqa_x1_level2_system", "kvasir_vqa_x1_level2", "kvasir_aspects"
 
 
 def hashes() -> tuple[str | None, str | None, str]:
-    return load_spec(SYSTEM).prompt_hash, load_spec(PLAIN).prompt_hash, rubric_hash(load_rubric(RUBRIC))
+    return (
+        load_spec(SYSTEM).prompt_hash,
+        load_spec(PLAIN).prompt_hash,
+        rubric_hash(load_rubric(RUBRIC)),
+    )
 
 
 def shown(task: str) -> list[str]:
-    turns = doc_to_messages(task_documents(task)[0], load_spec(task).resolved["lmms_eval_specific_kwargs"])
+    turns = doc_to_messages(
+        task_documents(task)[0], load_spec(task).resolved["lmms_eval_specific_kwargs"]
+    )
     return [turn["content"][-1]["text"] for turn in turns]
 
 
-def test_every_file_replaces_ours_and_every_hash_shows_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_file_replaces_ours_and_every_hash_shows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = hashes()
     question = str(task_documents(PLAIN)[0]["question"])
     assert len(FILES) == 4

@@ -1,4 +1,6 @@
-"""Limits: of the numbers, text and memory of templates that anybody may have written, and of our tasks' responses."""
+"""Limits: of the numbers, text and memory of templates that anybody may have written, and of our
+tasks' responses.
+"""
 
 from __future__ import annotations
 
@@ -40,4 +42,6 @@ def test_a_task_leaves_room_to_reason_and_has_no_stop_strings() -> None:
     for spec in load_specs().values():
         if spec.kind == "task":
             assert owner_of(spec.path).ours
-            assert (spec.generation["max_new_tokens"], spec.generation["until"]) == (4096, []), spec.name
+            assert (spec.generation["max_new_tokens"], spec.generation["until"]) == (4096, []), (
+                spec.name
+            )

@@ -33,5 +33,9 @@ def made_sample(task: str, number: int, right: bool, **fields: Any) -> Sample:
 
 def made_manifest(**fields: Any) -> RunManifest:
     """The manifest of a run of nothing; ``fields`` replace fields of it."""
-    empty: dict[str, Any] = {name: {} for name in ("versions", "model", "settings", "tasks", "groups", "data")}
-    return RunManifest(**{"created": "2026-11-01T00:00:00+00:00", "processes": 1, **empty, **fields})
+    empty: dict[str, Any] = {
+        name: {} for name in ("versions", "model", "settings", "tasks", "groups", "data")
+    }
+    return RunManifest(
+        **{"created": "2026-11-01T00:00:00+00:00", "processes": 1, **empty, **fields}
+    )

@@ -1,4 +1,6 @@
-"""Directories are replaced whole; hidden ones of killed processes are removed by the next one, those in use are not."""
+"""Directories are replaced whole; hidden ones of killed processes are removed by the next one,
+those in use are not.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,9 @@ for number in range(150):
 @contextmanager
 def working(target: Path, code: str = _WORK) -> Iterator[subprocess.Popen[str]]:
     """Another process that makes ``target``."""
-    with subprocess.Popen([sys.executable, "-c", code, str(target)], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(target)], stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "working\n"
         try:
@@ -84,11 +88,17 @@ def write(target: Path) -> None:
         folder.rename(target)
 
 
-@pytest.mark.parametrize("start", [remove_abandoned, lambda directory: write(directory / "other_medtasks")])
-def test_what_a_killed_process_left_is_removed_by_the_next_one(start: Callable[[Path], None], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "start", [remove_abandoned, lambda directory: write(directory / "other_medtasks")]
+)
+def test_what_a_killed_process_left_is_removed_by_the_next_one(
+    start: Callable[[Path], None], tmp_path: Path
+) -> None:
     with working(tmp_path / "run_medtasks") as process:
         (left,) = hidden(tmp_path)
-        assert (tmp_path / left).stat().st_mode & 0o777 == 0o700  # it may hold rows that must not be shared
+        assert (
+            tmp_path / left
+        ).stat().st_mode & 0o777 == 0o700  # it may hold rows that must not be shared
         start(tmp_path)
         assert hidden(tmp_path) == [left]  # it is at work
         process.send_signal(signal.SIGKILL)
@@ -98,7 +108,9 @@ def test_what_a_killed_process_left_is_removed_by_the_next_one(start: Callable[[
     assert hidden(tmp_path) == []
 
 
-def test_what_a_process_left_that_was_killed_before_it_had_locked_it_is_removed(tmp_path: Path) -> None:
+def test_what_a_process_left_that_was_killed_before_it_had_locked_it_is_removed(
+    tmp_path: Path,
+) -> None:
     with working(tmp_path / "run_medtasks", _STOP_BEFORE_THE_LOCK) as process:
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -108,9 +120,13 @@ def test_what_a_process_left_that_was_killed_before_it_had_locked_it_is_removed(
 
 
 def test_processes_that_write_side_by_side_remove_nothing_of_each_other(tmp_path: Path) -> None:
-    writers = [subprocess.Popen([sys.executable, "-c", _MANY, str(tmp_path), name]) for name in "abc"]
+    writers = [
+        subprocess.Popen([sys.executable, "-c", _MANY, str(tmp_path), name]) for name in "abc"
+    ]
     assert [process.wait() for process in writers] == [0, 0, 0]
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(f"{a}-{n}" for a in "abc" for n in range(150))
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        f"{a}-{n}" for a in "abc" for n in range(150)
+    )
 
 
 def test_a_cache_that_is_only_read_is_rid_of_what_a_killed_process_left(tmp_path: Path) -> None:
@@ -171,8 +187,12 @@ def directory(path: Path, text: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("platform", [sys.platform, "other"])  # another kernel cannot exchange directories
-def test_a_directory_is_replaced_whole(platform: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "platform", [sys.platform, "other"]
+)  # another kernel cannot exchange directories
+def test_a_directory_is_replaced_whole(
+    platform: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sys.platform", platform)
     target = tmp_path / "run"
     for text in ("1", "2", "3"):
@@ -190,7 +210,9 @@ def test_a_directory_left_aside_by_a_crash_comes_back(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [kept]
 
 
-def test_a_directory_that_cannot_be_replaced_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_that_cannot_be_replaced_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sys.platform", "other")
     kept = directory(tmp_path / "run", "1")
     with pytest.raises(OSError, match="missing"):

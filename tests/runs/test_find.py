@@ -33,7 +33,9 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["leaderboard", "strip", "{}", "--out", "stripped"], 2),
     ],
 )
-def test_a_run_and_its_parents_are_the_same(medtasks: Any, command: list[str], above: int, output: Path) -> None:
+def test_a_run_and_its_parents_are_the_same(
+    medtasks: Any, command: list[str], above: int, output: Path
+) -> None:
     (run,) = output.rglob("*_medtasks")
     given = [run, *run.parents][above]
     assert medtasks(*(part.format(given) for part in command)).returncode == 0
@@ -42,7 +44,10 @@ def test_a_run_and_its_parents_are_the_same(medtasks: Any, command: list[str], a
 def test_several_runs_are_named_and_none_is_chosen(tmp_path: Path) -> None:
     for name in ("b", "a"):
         (tmp_path / name / "1_medtasks").mkdir(parents=True)
-    with pytest.raises(UsageError, match=r"contains 2 result directories \(a/1_medtasks, b/1_medtasks\), expected one"):
+    with pytest.raises(
+        UsageError,
+        match=r"contains 2 result directories \(a/1_medtasks, b/1_medtasks\), expected one",
+    ):
         one_run(tmp_path)
 
 

@@ -1,4 +1,6 @@
-"""Predictions made elsewhere: each layout and its oddities, and the join with a task's documents."""
+"""Predictions made elsewhere: each layout and its oddities, and the join with a task's
+documents.
+"""
 
 from __future__ import annotations
 
@@ -43,11 +45,16 @@ def lines(path: Path, rows: Sequence[object]) -> Path:
 
 
 def write_swift(folder: Path, documents: Sequence[dict[str, Any]]) -> Path:
-    return lines(folder / "p.jsonl", [swift(one["img_id"], one["question"], said(one)) for one in documents])
+    return lines(
+        folder / "p.jsonl", [swift(one["img_id"], one["question"], said(one)) for one in documents]
+    )
 
 
 def write_jsonl(folder: Path, documents: Sequence[dict[str, Any]]) -> Path:
-    return lines(folder / "p.jsonl", [{"sample_id": one["sample_id"], "response": said(one)} for one in documents])
+    return lines(
+        folder / "p.jsonl",
+        [{"sample_id": one["sample_id"], "response": said(one)} for one in documents],
+    )
 
 
 def write_csv(folder: Path, documents: Sequence[dict[str, Any]]) -> Path:
@@ -86,19 +93,27 @@ def write_harness(folder: Path, documents: Sequence[dict[str, Any]]) -> Path:
 
 def write_json(folder: Path, documents: Sequence[dict[str, Any]]) -> Path:
     """As the authors of Kvasir-VQA-x1 publish judged predictions."""
-    (folder / "p_eval.json").write_text(json.dumps([judged(one) for one in documents]), encoding="utf-8")
+    (folder / "p_eval.json").write_text(
+        json.dumps([judged(one) for one in documents]), encoding="utf-8"
+    )
     return folder / "p_eval.json"
 
 
 def judged(document: Mapping[str, Any], score: int = 1, **changes: Any) -> dict[str, Any]:
     fields = ("img_id", "question", "complexity", "answer", "question_class")
-    verdict = {name: {"score": score, "reason": f"About {name}."} for name in document["question_class"]}
-    told = {name: document[name] for name in fields} | {"original": json.dumps(document["original"])}
+    verdict = {
+        name: {"score": score, "reason": f"About {name}."} for name in document["question_class"]
+    }
+    told = {name: document[name] for name in fields} | {
+        "original": json.dumps(document["original"])
+    }
     return {"response": said(document), **told, "eval_json": verdict, **changes}
 
 
 def test_cells_beyond_the_header_cost_no_memory(tmp_path: Path) -> None:
-    """A cell in the last column makes every row 16,384 wide: kept whole, a small workbook takes gigabytes."""
+    """A cell in the last column makes every row 16,384 wide: kept whole, a small workbook takes
+    gigabytes.
+    """
     from openpyxl import Workbook
 
     book = Workbook()
@@ -129,7 +144,10 @@ def write_vlmevalkit(folder: Path, documents: Sequence[dict[str, Any]]) -> Path:
 
 
 def inspect_sample(document: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
-    content = [{"type": "text", "text": document["question"]}, {"type": "image", "image": "data:image/png;base64,"}]
+    content = [
+        {"type": "text", "text": document["question"]},
+        {"type": "image", "image": "data:image/png;base64,"},
+    ]
     message = {"role": "assistant", "content": said(document)}
     return {
         "id": document["sample_id"],
@@ -143,7 +161,12 @@ def inspect_sample(document: Mapping[str, Any], **changes: Any) -> dict[str, Any
 
 
 def write_inspect(folder: Path, documents: Sequence[dict[str, Any]]) -> Path:
-    log = {"version": 2, "status": "success", "eval": {"model": "m"}, "samples": list(map(inspect_sample, documents))}
+    log = {
+        "version": 2,
+        "status": "success",
+        "eval": {"model": "m"},
+        "samples": list(map(inspect_sample, documents)),
+    }
     (folder / "log.json").write_text(json.dumps(log, indent=2), encoding="utf-8")
     return folder / "log.json"
 
@@ -161,7 +184,10 @@ def write_inspect_zstandard(folder: Path, documents: Sequence[dict[str, Any]]) -
     import pyarrow as pa
 
     path = folder / "log.eval"
-    packed = {f"samples/{one['id']}_epoch_1.json": json.dumps(one).encode() for one in map(inspect_sample, documents)}
+    packed = {
+        f"samples/{one['id']}_epoch_1.json": json.dumps(one).encode()
+        for one in map(inspect_sample, documents)
+    }
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         for name, data in packed.items():
             archive.writestr(name, pa.compress(data, "zstd", asbytes=True))
@@ -193,7 +219,9 @@ def read(path: Path, layout: Any, **columns: str) -> list[Prediction]:
 
 
 def responses(joined: Joined) -> dict[str, str]:
-    return {sample_id: predictions[0].response for sample_id, predictions in joined.answered.items()}
+    return {
+        sample_id: predictions[0].response for sample_id, predictions in joined.answered.items()
+    }
 
 
 def one_line(folder: Path, layout: str, row: object, **columns: str) -> Prediction:
@@ -202,7 +230,9 @@ def one_line(folder: Path, layout: str, row: object, **columns: str) -> Predicti
 
 
 @pytest.mark.parametrize("written", WRITERS)
-def test_each_layout_is_recognised_and_joins_completely_in_any_order(written: str, tmp_path: Path) -> None:
+def test_each_layout_is_recognised_and_joins_completely_in_any_order(
+    written: str, tmp_path: Path
+) -> None:
     documents = task_documents(TASK)
     path = WRITERS[written](tmp_path, documents[::-1])
     layout = recognise(path)
@@ -214,10 +244,14 @@ def test_each_layout_is_recognised_and_joins_completely_in_any_order(written: st
 
 def test_ms_swift_gives_image_question_and_response_in_several_forms(tmp_path: Path) -> None:
     found = one_line(tmp_path, "ms-swift", swift("img.7", " Is it?\n", "Yes."))
-    assert found == Prediction(Where("p.jsonl", 1), {"img_id": "img.7", "question": "Is it?"}, "Yes.")
+    assert found == Prediction(
+        Where("p.jsonl", 1), {"img_id": "img.7", "question": "Is it?"}, "Yes."
+    )
     for image in ("a.jpg", {"path": "C:\\x\\a.png"}, {"bytes": None, "path": "/y/a.jpg"}):
         assert one_line(tmp_path, "ms-swift", {**swift(), "images": [image]}).keys["img_id"] == "a"
-    assert one_line(tmp_path, "ms-swift", {**swift(), "response": "", "labels": "So."}).response == ""
+    assert (
+        one_line(tmp_path, "ms-swift", {**swift(), "response": "", "labels": "So."}).response == ""
+    )
     row = swift()
     row["messages"].insert(0, {"role": "system", "content": "Be brief."})
     assert one_line(tmp_path, "ms-swift", row).keys["question"] == "Why?"
@@ -227,15 +261,21 @@ def test_columns_can_have_other_names_and_must_be_there_and_known(tmp_path: Path
     row = {"image": "a", "q": "Why?", "out": ["So."], "sample_id": None, "score": 0.5}
     found = one_line(tmp_path, "jsonl", row, img_id="image", question="q", response="out")
     assert found == Prediction(Where("p.jsonl", 1), {"img_id": "a", "question": "Why?"}, "So.")
-    with pytest.raises(DataError, match="`part` is missing, expected it among 'response', 'sample_id'"):
+    with pytest.raises(
+        DataError, match="`part` is missing, expected it among 'response', 'sample_id'"
+    ):
         one_line(tmp_path, "jsonl", {"sample_id": "s", "response": "x"}, task="part")
-    with pytest.raises(DataError, match=r"--column task=NAME \(in Python: columns=\{'task': 'NAME'\}\)"):
+    with pytest.raises(
+        DataError, match=r"--column task=NAME \(in Python: columns=\{'task': 'NAME'\}\)"
+    ):
         one_line(tmp_path, "jsonl", {"sample_id": "s", "response": "x"}, task="part")
     with pytest.raises(DataError, match=r"`sample_id` is missing, .* with --column sample_id=id "):
         one_line(tmp_path, "jsonl", {"id": "s", "response": "x"})
     with pytest.raises(DataError, match=r"`image` is missing, .* with --column img_id=NAME "):
         one_line(tmp_path, "jsonl", {"id": "s", "picture": "p", "response": "x"}, img_id="image")
-    with pytest.raises(UsageError, match=r"column 'sampleid' is unknown \(did you mean 'sample_id'\?\)"):
+    with pytest.raises(
+        UsageError, match=r"column 'sampleid' is unknown \(did you mean 'sample_id'\?\)"
+    ):
         read(tmp_path, "csv", sampleid="x")
     with pytest.raises(UsageError, match="column 'answer' is unknown"):
         read(tmp_path, "csv", answer="x")
@@ -250,28 +290,62 @@ def test_columns_can_have_other_names_and_must_be_there_and_known(tmp_path: Path
         ("ms-swift", {"images": ["a.jpg", "b.jpg"]}, "list of one image"),
         ("ms-swift", {"images": [{"path": None}]}, r"`images\[0\]`"),
         ("ms-swift", {"messages": None}, "`messages` is null, expected a list"),
-        ("ms-swift", {"messages": [{"role": "user", "content": "Why?"}]}, "assistant's message at the end"),
-        ("ms-swift", {"messages": [{"role": "user", "content": "<image> "}]}, "user's message with a question"),
-        ("ms-swift", {"messages": [{"role": "bot", "content": "x"}]}, r"`messages\[0\].role` is 'bot'"),
+        (
+            "ms-swift",
+            {"messages": [{"role": "user", "content": "Why?"}]},
+            "assistant's message at the end",
+        ),
+        (
+            "ms-swift",
+            {"messages": [{"role": "user", "content": "<image> "}]},
+            "user's message with a question",
+        ),
+        (
+            "ms-swift",
+            {"messages": [{"role": "bot", "content": "x"}]},
+            r"`messages\[0\].role` is 'bot'",
+        ),
         ("ms-swift", {"messages": ["Why?"]}, r"`messages\[0\]` is 'Why\?'"),
         ("ms-swift", {"response": 7}, "`response` is 7, expected the text of a response"),
-        ("ms-swift", {"messages": [{"role": "user", "content": 7}]}, r"`messages\[0\].content` is 7"),
+        (
+            "ms-swift",
+            {"messages": [{"role": "user", "content": 7}]},
+            r"`messages\[0\].content` is 7",
+        ),
         ("ms-swift", {"images": [{"path": "\ud800.jpg"}]}, r"`images\[0\]`"),
         ("jsonl", {"sample_id": "s"}, "`response` is missing"),
-        ("jsonl", {"sample_id": None, "response": "x"}, "`sample_id` is null, expected a sample id, or both"),
+        (
+            "jsonl",
+            {"sample_id": None, "response": "x"},
+            "`sample_id` is null, expected a sample id, or both",
+        ),
         ("jsonl", {"sample_id": "s", "response": ["a", "b"]}, "one response for the sample, not 2"),
         ("jsonl", {"sample_id": 7, "response": "x"}, "`sample_id` is 7"),
         ("jsonl", {"sample_id": " ", "response": "x"}, "`sample_id` is ' '"),
-        ("jsonl", {"img_id": "a", "response": "x"}, "expected it, or both `img_id` and `question`, among 'img_id'"),
+        (
+            "jsonl",
+            {"img_id": "a", "response": "x"},
+            "expected it, or both `img_id` and `question`, among 'img_id'",
+        ),
         ("jsonl", {"sample_id": "s", "response": "x", "task": 3}, "`task` is 3"),
         ("lmms-eval", {"doc_id": 0, "target": "B"}, "`filtered_resps` is missing"),
-        ("lmms-eval", {"doc_id": 0, "target": "B", "resps": [[7]]}, "`resps` is 7, expected the text of a response"),
+        (
+            "lmms-eval",
+            {"doc_id": 0, "target": "B", "resps": [[7]]},
+            "`resps` is 7, expected the text of a response",
+        ),
         ("lmms-eval", {"doc_id": True, "target": "B", "resps": "a"}, "`doc_id` is True"),
         ("lmms-eval", {"doc_id": 0, "resps": "a"}, "`target` is missing"),
-        ("lmms-eval", {"doc_id": 0, "target": "B", "resps": "a", "input_media": "x"}, "`input_media` is 'x'"),
+        (
+            "lmms-eval",
+            {"doc_id": 0, "target": "B", "resps": "a", "input_media": "x"},
+            "`input_media` is 'x'",
+        ),
     ],
 )
-def test_errors_name_line_and_field(layout: str, row: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_errors_name_line_and_field(
+    layout: str, row: dict[str, Any], message: str, tmp_path: Path
+) -> None:
     with pytest.raises(DataError, match=f"p.jsonl, line 1: .*{message}"):
         one_line(tmp_path, layout, {**swift(), **row} if layout == "ms-swift" else row)
 
@@ -283,7 +357,10 @@ def table(folder: Path, text: str | bytes) -> Path:
 
 def test_csv_rows_keep_their_first_line_and_empty_and_very_long_responses(tmp_path: Path) -> None:
     long, before = "x" * 200_000, csv.field_size_limit()
-    path = table(tmp_path, f'sample_id,response,task\r\ns1,"two\r\nlines, ""quoted""",\r\n\r\ns2,,t\r\ns3,{long},\r\n')
+    path = table(
+        tmp_path,
+        f'sample_id,response,task\r\ns1,"two\r\nlines, ""quoted""",\r\n\r\ns2,,t\r\ns3,{long},\r\n',
+    )
     assert read(path, "csv") == [
         Prediction(Where("p.csv", 2), {"sample_id": "s1"}, 'two\r\nlines, "quoted"'),
         Prediction(Where("p.csv", 5), {"sample_id": "s2", "task": "t"}, ""),
@@ -299,19 +376,39 @@ def test_csv_rows_keep_their_first_line_and_empty_and_very_long_responses(tmp_pa
     [
         ("p.csv", "csv", "", "p.csv: the file is empty"),
         ("p.csv", "csv", "sample_id,response\n", "only a header"),
-        ("p.csv", "csv", "sample_id|response\ns|x\n", "`response` is missing, expected it among 'sample_id|response'"),
-        ("p.csv", "csv", "response,response\n", "line 1: column 'response' is duplicated in the header"),
+        (
+            "p.csv",
+            "csv",
+            "sample_id|response\ns|x\n",
+            "`response` is missing, expected it among 'sample_id|response'",
+        ),
+        (
+            "p.csv",
+            "csv",
+            "response,response\n",
+            "line 1: column 'response' is duplicated in the header",
+        ),
         ("p.csv", "csv", "sample_id,response\ns,x\ns,x,y\n", "line 3: found 3 cells, expected 2"),
         ("p.csv", "csv", 'sample_id,response\ns,"x\ny', "line 2: not CSV"),
         ("p.csv", "csv", b"sample_id,response\ns,\xff\n", "line 2: byte 0xff is not UTF-8"),
-        ("p.csv", "csv", "sample_id,response\n,x\n", "line 2: field `sample_id` is '', expected a sample id, or both"),
+        (
+            "p.csv",
+            "csv",
+            "sample_id,response\n,x\n",
+            "line 2: field `sample_id` is '', expected a sample id, or both",
+        ),
         (
             "p.tsv",
             "vlmevalkit",
             "index\tquestion\n1\tWhy?",
             "line 2: .*`prediction` is missing, .* 'index', 'question'",
         ),
-        ("p.tsv", "vlmevalkit", "prediction\tcategory\nx\ty", "line 2: .*`index` is missing, .* or `sample_id`"),
+        (
+            "p.tsv",
+            "vlmevalkit",
+            "prediction\tcategory\nx\ty",
+            "line 2: .*`index` is missing, .* or `sample_id`",
+        ),
     ],
 )
 def test_errors_of_whole_files_name_the_place(
@@ -328,18 +425,33 @@ def test_a_harness_line_gives_the_raw_response_and_the_document_s_place(tmp_path
     assert one_line(tmp_path, "lmms-eval", row).response == "(A)"
     row = {"doc_id": 10**9, "target": "B", "filtered_resps": "A", "input_media": ["x.jpg", "y.jpg"]}
     found = one_line(tmp_path, "lmms-eval", row)
-    assert (found.keys, found.response) == ({"doc_id": str(10**9), "target": "B", "input_media": "x.jpg"}, "A")
+    assert (found.keys, found.response) == (
+        {"doc_id": str(10**9), "target": "B", "input_media": "x.jpg"},
+        "A",
+    )
     assert join([found], task_documents(TASK)).unmatched == [found]
 
 
-@pytest.mark.parametrize(("field", "value"), [("target", "Another."), ("input_media", ["other.jpg"])])
-def test_a_harness_line_of_other_documents_is_refused(field: str, value: object, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("field", "value"), [("target", "Another."), ("input_media", ["other.jpg"])]
+)
+def test_a_harness_line_of_other_documents_is_refused(
+    field: str, value: object, tmp_path: Path
+) -> None:
     documents = task_documents(TASK)
     first = documents[0]
-    row = {"doc_id": 0, "target": first["target"], "filtered_resps": "x", "input_media": first["media"]}
-    assert list(responses(join([one_line(tmp_path, "lmms-eval", row)], documents))) == [first["sample_id"]]
+    row = {
+        "doc_id": 0,
+        "target": first["target"],
+        "filtered_resps": "x",
+        "input_media": first["media"],
+    }
+    assert list(responses(join([one_line(tmp_path, "lmms-eval", row)], documents))) == [
+        first["sample_id"]
+    ]
     with pytest.raises(
-        DataError, match=f"line 1: field `{field}` is .* of document 0 .* another task or to other data"
+        DataError,
+        match=f"line 1: field `{field}` is .* of document 0 .* another task or to other data",
     ):
         join([one_line(tmp_path, "lmms-eval", {**row, field: value})], documents)
 
@@ -350,8 +462,14 @@ def eval_json(folder: Path, rows: Sequence[object]) -> list[Prediction]:
 
 
 def test_rows_of_the_authors_merge_are_told_apart_by_their_reference(tmp_path: Path) -> None:
-    one, other = ({**task_documents(TASK)[0], "sample_id": name, "target": name, "answer": name} for name in "ab")
-    rows = [judged(document, response=f"to {document['target']}") for document in (one, one, other, other)]
+    one, other = (
+        {**task_documents(TASK)[0], "sample_id": name, "target": name, "answer": name}
+        for name in "ab"
+    )
+    rows = [
+        judged(document, response=f"to {document['target']}")
+        for document in (one, one, other, other)
+    ]
     joined = join(eval_json(tmp_path, rows), [one, other])
     assert responses(joined) == {"a": "to a", "b": "to b"}
     assert [one.where.line for one in joined.duplicates] == [2, 4]
@@ -372,13 +490,21 @@ def test_a_failed_request_of_vlmevalkit_is_no_answer(tmp_path: Path) -> None:
     rows = [f"{one['img_id']}\t{one['question']}\t{one['answer']}" for one in documents[:-1]]
     rows.append(f"{documents[-1]['img_id']}\t{documents[-1]['question']}\t{failed}")
     (tmp_path / "p.tsv").write_text("\n".join(["img_id\tquestion\tprediction", *rows]))
-    scored = score_predictions(PredictionFile(tmp_path / "p.tsv", recognise(tmp_path / "p.tsv"), TASK))
+    scored = score_predictions(
+        PredictionFile(tmp_path / "p.tsv", recognise(tmp_path / "p.tsv"), TASK)
+    )
     facts = scored.manifest.tasks[TASK]
-    assert (facts.asked, facts.answered, facts.failed) == (len(documents), len(documents) - 1, {failed: 1})
+    assert (facts.asked, facts.answered, facts.failed) == (
+        len(documents),
+        len(documents) - 1,
+        {failed: 1},
+    )
 
 
 def test_a_sample_that_ended_in_an_error_has_failed(tmp_path: Path) -> None:
-    sample = inspect_sample(task_documents(TASK)[0], error={"message": "Timed out."}, output={"choices": []})
+    sample = inspect_sample(
+        task_documents(TASK)[0], error={"message": "Timed out."}, output={"choices": []}
+    )
     (tmp_path / "log.json").write_text(json.dumps({"eval": {}, "samples": [sample]}))
     (found,) = read(tmp_path / "log.json", "inspect")
     assert (found.response, found.failed) == ("", "Timed out.")
@@ -405,14 +531,22 @@ def imported(folder: Path, rows: Sequence[object], judge: str = "Qwen3-30B-A3B")
 
 def test_verdicts_are_taken_over_under_the_judges_own_identity(tmp_path: Path) -> None:
     documents = task_documents(TASK)
-    run = imported(tmp_path, [judged(one, score=number % 2) for number, one in enumerate(documents)])
+    run = imported(
+        tmp_path, [judged(one, score=number % 2) for number, one in enumerate(documents)]
+    )
     (facts,) = run.manifest.judge.values()
     assert facts.judges == {"Qwen3-30B-A3B": {"model": "Qwen3-30B-A3B", "imported": "json"}}
-    assert (facts.asked, facts.judged, facts.rubric_hash) == (len(documents), len(documents), "imported")
+    assert (facts.asked, facts.judged, facts.rubric_hash) == (
+        len(documents),
+        len(documents),
+        "imported",
+    )
     right = sum(number % 2 for number in range(len(documents)))
     metric = next(name for name, key in facts.rubric.metrics.items() if key == "strict")
     assert run.tasks[TASK].metrics[metric].value == pytest.approx(right / len(documents))
-    (other,) = imported(tmp_path, [judged(one) for one in documents], "Another judge").manifest.judge.values()
+    (other,) = imported(
+        tmp_path, [judged(one) for one in documents], "Another judge"
+    ).manifest.judge.values()
     assert other.judge_hash != facts.judge_hash
     assert scored_record(run.manifest, run.samples, own=True, whole=True).changes == ()
     lines = commands(run.manifest, "folder")
@@ -443,9 +577,16 @@ def test_a_file_without_verdicts_or_a_task_without_a_judge_is_wrong_usage(tmp_pa
 
 
 def test_a_file_of_no_layout_is_one_sentence(tmp_path: Path) -> None:
-    for name, data in {"a": b"hello", "b": b"\x89PNG", "c.xml": b"<a/>", "d.csv": b"sample_id|response"}.items():
+    for name, data in {
+        "a": b"hello",
+        "b": b"\x89PNG",
+        "c.xml": b"<a/>",
+        "d.csv": b"sample_id|response",
+    }.items():
         (tmp_path / name).write_bytes(data)
-        with pytest.raises(UsageError, match=r"JSONL, CSV, .* name its layout with --from \(ms-swift, "):
+        with pytest.raises(
+            UsageError, match=r"JSONL, CSV, .* name its layout with --from \(ms-swift, "
+        ):
             recognise(tmp_path / name)
     (tmp_path / "empty").write_bytes(b"\n\n")
     with pytest.raises(DataError, match="the file is empty"):
@@ -453,8 +594,12 @@ def test_a_file_of_no_layout_is_one_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("content", [None, b"", b"\n\n", b"\xff\xfe", b"{", b"[1]", b"[" * 100_000, b"9" * 5000, b"\0"])
-def test_a_file_that_holds_no_predictions_is_one_error(layout: str, content: bytes | None, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "content", [None, b"", b"\n\n", b"\xff\xfe", b"{", b"[1]", b"[" * 100_000, b"9" * 5000, b"\0"]
+)
+def test_a_file_that_holds_no_predictions_is_one_error(
+    layout: str, content: bytes | None, tmp_path: Path
+) -> None:
     path = tmp_path / "p"
     if content is not None:
         path.write_bytes(content)
@@ -463,7 +608,13 @@ def test_a_file_that_holds_no_predictions_is_one_error(layout: str, content: byt
 
 
 def document(sample_id: str, img_id: str = "a", question: str = "Why?") -> dict[str, Any]:
-    return {"sample_id": sample_id, "img_id": img_id, "question": question, "media": [], "target": "So."}
+    return {
+        "sample_id": sample_id,
+        "img_id": img_id,
+        "question": question,
+        "media": [],
+        "target": "So.",
+    }
 
 
 def named(line: int, sample_id: str, response: str = "x", **keys: str) -> Prediction:
@@ -535,8 +686,15 @@ def test_predictions_for_a_group_score_the_groups_within_it(tmp_path: Path) -> N
     path = tmp_path / "all.jsonl"
     documents = [document for task in leaf_tasks("mi_cxr") for document in task_documents(task)]
     path.write_text(
-        "".join(json.dumps({"sample_id": one["sample_id"], "response": one["target"]}) + "\n" for one in documents)
+        "".join(
+            json.dumps({"sample_id": one["sample_id"], "response": one["target"]}) + "\n"
+            for one in documents
+        )
     )
     scored = score_predictions(PredictionFile(path, "jsonl", "mi_cxr"))
-    assert list(scored.groups) == list(scored.manifest.groups) == ["mi_cxr", "mi_cxr_tel", "mi_cxr_gts"]
+    assert (
+        list(scored.groups)
+        == list(scored.manifest.groups)
+        == ["mi_cxr", "mi_cxr_tel", "mi_cxr_gts"]
+    )
     assert scored.groups["mi_cxr_tel"].items == 33

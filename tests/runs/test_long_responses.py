@@ -1,4 +1,6 @@
-"""A response that is too long to be scored whole is stored whole, scored in part, counted and named."""
+"""A response that is too long to be scored whole is stored whole, scored in part, counted and
+named.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def long_text(characters: int) -> str:
 
 def scored(folder: Path, task: str, first: str) -> RunRecord:
     """A run of right answers, but the first."""
-    rows = [{"sample_id": one["sample_id"], "response": one["target"]} for one in task_documents(task)]
+    rows = [
+        {"sample_id": one["sample_id"], "response": one["target"]} for one in task_documents(task)
+    ]
     rows[0]["response"] = first
     (folder / "p.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return score_predictions(PredictionFile(folder / "p.jsonl", "jsonl", task))

@@ -39,7 +39,9 @@ def scored(folder: Path, task: str, rows: list[dict[str, Any]]) -> RunRecord:
 
 
 def prepare_two_dimensions(folder: Path) -> list[dict[str, Any]]:
-    """Prepare Med-CMR with rows of two dimensions, all multiple choice; predictions for them, half of them right."""
+    """Prepare Med-CMR with rows of two dimensions, all multiple choice; predictions for them, half
+    of them right.
+    """
     rows = [
         med_cmr_row(index=number, task=task, question=f"Which is number {number}?")
         for number, task in enumerate(["Small-object Detection"] * 3 + ["Causal Reasoning"] * 3)
@@ -49,10 +51,15 @@ def prepare_two_dimensions(folder: Path) -> list[dict[str, Any]]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(json.dumps(content))
     prepare_med_cmr(str(folder), references_only=True)
-    return [{"sample_id": f"mcq-{number}", "response": "B" if number % 2 else "A"} for number in range(6)]
+    return [
+        {"sample_id": f"mcq-{number}", "response": "B" if number % 2 else "A"}
+        for number in range(6)
+    ]
 
 
-def test_a_group_is_scored_without_the_tasks_that_the_release_has_no_rows_for(tmp_path: Path) -> None:
+def test_a_group_is_scored_without_the_tasks_that_the_release_has_no_rows_for(
+    tmp_path: Path,
+) -> None:
     run = scored(tmp_path, "med_cmr_mcq", prepare_two_dimensions(tmp_path / "release"))
     assert sorted(run.tasks) == ["med_cmr_mcq_cr", "med_cmr_mcq_sod"]
     group = run.groups["med_cmr_mcq"]
@@ -60,7 +67,9 @@ def test_a_group_is_scored_without_the_tasks_that_the_release_has_no_rows_for(tm
     lacking = tuple(f"med_cmr_mcq_{name}" for name in ("fdd", "su", "tp", "ltg", "msi"))
     assert group.without == lacking
     (problem,) = run.manifest.problems
-    assert problem.startswith(f"not scored: {', '.join(lacking)}, because the prepared data of med_cmr have no rows")
+    assert problem.startswith(
+        f"not scored: {', '.join(lacking)}, because the prepared data of med_cmr have no rows"
+    )
     assert run.results["groups"]["med_cmr_mcq"]["without"] == [*lacking]
 
 
@@ -69,7 +78,10 @@ def test_the_command_says_what_a_group_s_score_leaves_out(tmp_path: Path) -> Non
     options = ["score", str(file), "--task", "med_cmr_mcq", "--out", str(tmp_path / "run")]
     done = CliRunner().invoke(app, options, env={"COLUMNS": "120"})
     assert done.exit_code == 0, done.output
-    assert "(without med_cmr_mcq_fdd, med_cmr_mcq_su, med_cmr_mcq_tp, med_cmr_mcq_ltg and 1 more)" in done.output
+    assert (
+        "(without med_cmr_mcq_fdd, med_cmr_mcq_su, med_cmr_mcq_tp, med_cmr_mcq_ltg and 1 more)"
+        in done.output
+    )
     again = scored_run(tmp_path / "run")
     assert "med_cmr_mcq_msi" in again.scores["med_cmr_mcq"].without
     notes = [*run_notes(again.manifest, again.scores)]
@@ -90,7 +102,9 @@ def test_a_complete_group_leaves_nothing_out(tmp_path: Path) -> None:
 
 def test_a_task_without_rows_is_refused_alone(tmp_path: Path) -> None:
     rows = prepare_two_dimensions(tmp_path / "release")
-    with pytest.raises(NoRowsError, match="the prepared data of med_cmr have no rows for this task"):
+    with pytest.raises(
+        NoRowsError, match="the prepared data of med_cmr have no rows for this task"
+    ):
         scored(tmp_path, "med_cmr_mcq_msi", rows)
 
 
@@ -115,7 +129,13 @@ def test_a_release_without_present_items_is_scored(tmp_path: Path) -> None:
     assert run.groups["medstreambench"].without[0] == "medstreambench_present"
 
 
-CHOICES = {"A": "Edema worsens.", "B": "Edema improves.", "C": "Opacity resolves.", "D": "No change.", "E": "None."}
+CHOICES = {
+    "A": "Edema worsens.",
+    "B": "Edema improves.",
+    "C": "Opacity resolves.",
+    "D": "No change.",
+    "E": "None.",
+}
 
 
 def mi_cxr_row(number: int) -> dict[str, Any]:
@@ -145,7 +165,9 @@ def prepare_summaries(folder: Path) -> None:
 
 def test_summaries_are_scored_without_pictures(tmp_path: Path) -> None:
     prepare_summaries(tmp_path)
-    answers = [{"sample_id": f"gts-{number}", "response": CHOICES["ABCD"[number]]} for number in range(4)]
+    answers = [
+        {"sample_id": f"gts-{number}", "response": CHOICES["ABCD"[number]]} for number in range(4)
+    ]
     run = scored(tmp_path, "mi_cxr_report", answers)
     metrics = run.tasks["mi_cxr_report"].metrics
     assert metrics["rougeL"].value == 1.0
@@ -158,7 +180,13 @@ PAIR = {"q": "What color is the abnormality? If more than one separate with ;", 
 
 def kvasir_row(img_id: str, answer: str = "pink", **changes: Any) -> dict[str, Any]:
     original = json.dumps(changes.pop("original", [PAIR]))
-    row = {"img_id": img_id, "complexity": 1, "question": "Color?", "answer": answer, "original": original}
+    row = {
+        "img_id": img_id,
+        "complexity": 1,
+        "question": "Color?",
+        "answer": answer,
+        "original": original,
+    }
     return {**row, **changes}
 
 
@@ -180,7 +208,10 @@ def answer(img_id: str, response: str = "pink") -> dict[str, str]:
         [answer("b"), answer("c")],
         [answer("b"), answer("c"), answer("b")],
         [answer("b"), answer("b"), answer("b"), answer("c")],
-        [{"sample_id": "b-35a94818", "response": "pink"}, {"sample_id": "c-35a94818", "response": "pink"}],
+        [
+            {"sample_id": "b-35a94818", "response": "pink"},
+            {"sample_id": "c-35a94818", "response": "pink"},
+        ],
     ],
     ids=["one", "two", "three", "by id"],
 )
@@ -210,7 +241,9 @@ def test_two_equal_rows_may_have_two_predictions(tmp_path: Path) -> None:
 
 def test_rows_of_one_question_with_two_references_need_two_predictions(tmp_path: Path) -> None:
     kvasir(tmp_path, [kvasir_row("a"), kvasir_row("a", "red")])
-    with pytest.raises(DataError, match=r"1 prediction\(s\) for img_id 'a' and question 'Color\?', expected 2"):
+    with pytest.raises(
+        DataError, match=r"1 prediction\(s\) for img_id 'a' and question 'Color\?', expected 2"
+    ):
         scored(tmp_path, "kvasir_vqa_x1_level1", [answer("a")])
 
 

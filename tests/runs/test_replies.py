@@ -31,7 +31,9 @@ def test_a_lone_surrogate_becomes_the_replacement_character_and_nothing_else_cha
     assert Reply("résumé → 日本").text == "résumé → 日本"
 
 
-def test_a_run_with_a_lone_surrogate_in_a_response_and_in_an_error_is_written(tmp_path: Path) -> None:
+def test_a_run_with_a_lone_surrogate_in_a_response_and_in_an_error_is_written(
+    tmp_path: Path,
+) -> None:
     answers = [f"The arrow {HALF} is here.\nB", ValueError(f"boom {HALF}")]
 
     def answer(_: object) -> str:
@@ -45,7 +47,14 @@ def test_a_run_with_a_lone_surrogate_in_a_response_and_in_an_error_is_written(tm
     assert [sample["response"] for sample in samples if sample["response"] not in ("B", "")] == [
         "The arrow \ufffd is here.\nB"
     ]
-    assert sorted(sample["status"] for sample in samples) == ["failed", "ok", "ok", "ok", "ok", "ok"]
+    assert sorted(sample["status"] for sample in samples) == [
+        "failed",
+        "ok",
+        "ok",
+        "ok",
+        "ok",
+        "ok",
+    ]
 
 
 def test_an_unfinished_run_whose_replies_have_a_lone_surrogate_is_scored(tmp_path: Path) -> None:

@@ -29,7 +29,9 @@ def sample(number: int, groups: int) -> Sample:
     return made_sample("mi_cxr_tel_single", number, number % 3 == 0, document=document)
 
 
-def test_a_metric_is_called_a_few_times_per_group_whatever_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_metric_is_called_a_few_times_per_group_whatever_its_size(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     metric = get_metric("accuracy")
     score, calls = metric.score, list[int]()
 
@@ -40,14 +42,20 @@ def test_a_metric_is_called_a_few_times_per_group_whatever_its_size(monkeypatch:
     monkeypatch.setattr(metric, "score", counted)
     for groups, members in ((2, 4), (2, 80), (40, 80)):
         calls.clear()
-        found = score_samples([sample(number, groups) for number in range(members)], get_benchmark("mi_cxr"), ["qtype"])
+        found = score_samples(
+            [sample(number, groups) for number in range(members)],
+            get_benchmark("mi_cxr"),
+            ["qtype"],
+        )
         assert len(found.breakdowns["qtype"]) == groups
         # for the whole and each group: the value twice, and the scores without each cluster at once
         assert len(calls) == 3 * (groups + 1)
         assert sum(calls) == 2 * (groups + 1) + 2 * members
 
 
-def test_few_samples_are_in_memory_while_a_run_is_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_samples_are_in_memory_while_a_run_is_scored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = run_tasks("medtasks_baseline", "policy=oracle", ["kvasir_vqa_x1_level1"], tmp_path)
     alive, add = list[int](), RunTables.add
 
@@ -61,11 +69,15 @@ def test_few_samples_are_in_memory_while_a_run_is_scored(tmp_path: Path, monkeyp
     before = sum(type(one) is Sample for one in gc.get_objects())
     scored_record(*RunFolder(folder).read(), own=True, whole=True)
     assert len(alive) > 10
-    assert max(alive) - before <= 4 * 3  # as read, with its document, and as scored, and a part before
+    assert (
+        max(alive) - before <= 4 * 3
+    )  # as read, with its document, and as scored, and a part before
 
 
 def test_a_copy_of_a_sample_has_no_names_of_fields() -> None:
-    assert sample(1, 1).model_copy(update={"status": "none", "filtered": ""}).model_fields_set == set()
+    assert (
+        sample(1, 1).model_copy(update={"status": "none", "filtered": ""}).model_fields_set == set()
+    )
 
 
 SCORED = """

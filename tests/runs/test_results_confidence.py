@@ -34,7 +34,9 @@ def letter(at: int, name: str, share: float, mass: float = 1.0) -> Letter:
 
 
 def samples_of(reply: Callable[[dict[str, Any]], Reply], task: str = TASK) -> list[Sample]:
-    return scored_samples(load_spec(task), [Sample.answered(task, one, (reply(one),)) for one in task_documents(task)])
+    return scored_samples(
+        load_spec(task), [Sample.answered(task, one, (reply(one),)) for one in task_documents(task)]
+    )
 
 
 def scores_of(samples: list[Sample]) -> Scores:
@@ -68,7 +70,9 @@ def read(text: str) -> str:
         ("<think>The answer is B. Or C?</think>B", "B", 37),
     ],
 )
-def test_the_letter_that_named_the_option_for_good_counts(response: str, chosen: str, place: int) -> None:
+def test_the_letter_that_named_the_option_for_good_counts(
+    response: str, chosen: str, place: int
+) -> None:
     assert read(response) == chosen
     letters = [
         letter(at, one, 0.5)
@@ -90,7 +94,9 @@ def test_an_option_named_by_other_tokens_has_no_probability() -> None:
     [("Cardiomegaly is gone, so the answer is (c).", "C"), ("A small effusion. Answer: (a)", "A")],
 )
 def test_a_letter_that_did_not_name_the_option_has_no_say(response: str, chosen: str) -> None:
-    """A token can be a letter and begin a word, or be a word, while other tokens name the option."""
+    """A token can be a letter and begin a word, or be a word, while other tokens name the
+    option.
+    """
     assert read(response) == chosen
     assert deciding_letter([letter(0, chosen, 0.9)], chosen, response, read) is None
 
@@ -100,7 +106,9 @@ def test_without_probabilities_there_are_no_columns(tmp_path: Path) -> None:
     assert not set(CONFIDENCE_NAMES) & scores.metrics.keys()
     assert scores.reliability is None
     assert "reliability" not in scores.model_dump(mode="json")
-    SampleLines(samples_of(lambda document: Reply(document["target"]))).write(tmp_path / "samples.jsonl")
+    SampleLines(samples_of(lambda document: Reply(document["target"]))).write(
+        tmp_path / "samples.jsonl"
+    )
     assert "probabilities" not in (tmp_path / "samples.jsonl").read_text()
 
 
@@ -126,7 +134,9 @@ def test_the_bins_add_up_to_the_answers_and_the_curve_ends_at_the_accuracy() -> 
     assert sum(one.answers for one in found.bins) == scores.items == scores.metrics["ece"].samples
     assert {round(one.confidence, 2) for one in found.bins} <= {0.55, 0.65, 0.75, 0.85, 0.95}
     assert found.curve[-1] == pytest.approx(scores.metrics["accuracy"].value)
-    gaps = sum(one.answers * abs(one.accuracy - one.confidence) for one in found.bins) / scores.items
+    gaps = (
+        sum(one.answers * abs(one.accuracy - one.confidence) for one in found.bins) / scores.items
+    )
     assert scores.metrics["ece"].value == pytest.approx(gaps)
 
 
@@ -140,7 +150,11 @@ def test_answers_without_a_confidence_are_counted_by_reason() -> None:
     rest = by_policy("calibrated")
     scores = scores_of(samples_of(lambda one: named.get(one["sample_id"]) or rest(one)))
     assert scores.reliability is not None
-    assert scores.reliability.without == {"no_probabilities": 1, "no_answer": 1, "no_letter_token": 1}
+    assert scores.reliability.without == {
+        "no_probabilities": 1,
+        "no_answer": 1,
+        "no_letter_token": 1,
+    }
     assert scores.metrics["confidence_given"].value == pytest.approx(1 - 3 / len(documents))
     assert scores.metrics["ece"].samples == len(documents) - 3
 
@@ -148,7 +162,9 @@ def test_answers_without_a_confidence_are_counted_by_reason() -> None:
 def test_a_failed_request_leaves_the_scores_open() -> None:
     lost = task_documents(TASK)[0]["sample_id"]
     rest = by_policy("calibrated")
-    samples = samples_of(lambda one: Reply.failure("gone") if one["sample_id"] == lost else rest(one))
+    samples = samples_of(
+        lambda one: Reply.failure("gone") if one["sample_id"] == lost else rest(one)
+    )
     for name in CONFIDENCE_NAMES:
         score = scores_of(samples).metrics[name]
         assert (score.samples - 1, score.answered) == (score.answered, score.samples - 1)
@@ -165,15 +181,29 @@ def test_stated_confidences_need_no_probabilities() -> None:
     for name in CONFIDENCE_NAMES:
         assert spoken.metrics[name] == recorded.metrics[name]
     documents = task_documents(TASK)
-    said = ["B", "B\nConfidence: 110%", "B\nConfidence: 50%\nConfidence: 60%", "hm\nConfidence: 50%"]
+    said = [
+        "B",
+        "B\nConfidence: 110%",
+        "B\nConfidence: 50%\nConfidence: 60%",
+        "hm\nConfidence: 50%",
+    ]
     named = {one["sample_id"]: Reply(text) for one, text in zip(documents, said, strict=False)}
-    mixed = scores_of(samples_of(lambda one: named.get(one["sample_id"]) or reply(one), f"{TASK}_verbalised"))
+    mixed = scores_of(
+        samples_of(lambda one: named.get(one["sample_id"]) or reply(one), f"{TASK}_verbalised")
+    )
     assert mixed.reliability is not None
-    assert mixed.reliability.without == {"no_answer": 1, "missing": 1, "several": 1, "out_of_range": 1}
+    assert mixed.reliability.without == {
+        "no_answer": 1,
+        "missing": 1,
+        "several": 1,
+        "out_of_range": 1,
+    }
 
 
 def test_stated_confidences_of_options_without_letters() -> None:
-    """MedStreamBench: the answer is one option, several, or ``unanswerable``; each with a second line."""
+    """MedStreamBench: the answer is one option, several, or ``unanswerable``; each with a second
+    line.
+    """
     task = "medstreambench_retrospective_verbalised"
     documents = task_documents(task)
     assert all(one["options"] for one in documents)
@@ -190,15 +220,17 @@ def test_stated_confidences_of_options_without_letters() -> None:
     count = len(documents)
     assert scores.metrics["content"].value == pytest.approx(1 - 1 / count)
     assert scores.metrics["confidence_given"].value == 1.0
-    assert scores.metrics["brier"].value == pytest.approx((0.8**2 + 0.6**2 + (count - 2) * 0.2**2) / count)
+    assert scores.metrics["brier"].value == pytest.approx(
+        (0.8**2 + 0.6**2 + (count - 2) * 0.2**2) / count
+    )
 
 
 def test_probabilities_survive_rescoring_and_an_interrupted_run(tmp_path: Path) -> None:
     samples = samples_of(by_policy("calibrated"))
     spec = load_spec(TASK)
-    assert scored_samples(spec, [SampleLines(samples)[place] for place in range(len(samples))]) == sorted(
-        samples, key=lambda one: one.sample_id
-    )
+    assert scored_samples(
+        spec, [SampleLines(samples)[place] for place in range(len(samples))]
+    ) == sorted(samples, key=lambda one: one.sample_id)
     reply = Reply("B", probabilities=Probabilities(0.5, (letter(0, "B", 0.9, 0.8),)))
     store = AnswerStore(tmp_path / "run")
     store.add([Answer(Slot(TASK, 0, 0, "prompt"), reply)])
@@ -213,7 +245,8 @@ def test_open_answers_are_right_by_the_declared_metric() -> None:
     def reply(document: dict[str, Any]) -> Reply:
         right = document["sample_id"] == documents[0]["sample_id"]
         return Reply(
-            document["target"] if right else "something else", probabilities=Probabilities(0.9 if right else 0.2)
+            document["target"] if right else "something else",
+            probabilities=Probabilities(0.9 if right else 0.2),
         )
 
     samples = samples_of(reply, task)

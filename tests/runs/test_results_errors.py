@@ -1,4 +1,6 @@
-"""Kinds of error: closed forms of policies, counts by hand, and what is never counted as an answer."""
+"""Kinds of error: closed forms of policies, counts by hand, and what is never counted as an
+answer.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +35,17 @@ TEL = "mi_cxr_tel_single"
 LETTERS = "ABCDE"
 
 
-def scores_of(task: str, documents: Sequence[Document], replies: Sequence[str | Reply], *by: str) -> Scores:
+def scores_of(
+    task: str, documents: Sequence[Document], replies: Sequence[str | Reply], *by: str
+) -> Scores:
     benchmark = get_benchmark(load_spec(task).metadata.benchmark)
     assert benchmark.errors is not None
-    pairs = zip(documents, [one if isinstance(one, Reply) else Reply(one) for one in replies], strict=True)
-    samples = scored_samples(load_spec(task), [Sample.answered(task, document, (one,)) for document, one in pairs])
+    pairs = zip(
+        documents, [one if isinstance(one, Reply) else Reply(one) for one in replies], strict=True
+    )
+    samples = scored_samples(
+        load_spec(task), [Sample.answered(task, document, (one,)) for document, one in pairs]
+    )
     names = [rate.name for rate in benchmark.errors.rates]
     return score_samples(samples, benchmark, by, names)
 
@@ -47,7 +55,9 @@ def rates(scores: Scores) -> dict[str, float | None]:
 
 
 def asked(task: str, changes: Sequence[Mapping[str, Any]]) -> list[Document]:
-    """The task's first document, changed in several ways; each is the question of another patient."""
+    """The task's first document, changed in several ways; each is the question of another
+    patient.
+    """
     first = task_documents(task)[0]
     return [
         {**first, "sample_id": f"q-{number}", "cluster": f"c-{number}", **change}
@@ -69,13 +79,19 @@ def tel(pairs: Sequence[tuple[str, str]]) -> dict[str, float | None]:
 @pytest.mark.parametrize(
     ("task", "expected"),
     [
-        # of 25 answers 5 are right, 4 the null option and 4 other ones where it is right; 12 are a third option
+        # of 25 answers 5 are right, 4 the null option and 4 other ones where it is right; 12 are a
+        # third option
         (TEL, {"abstention": 4, "forced_choice": 4, "exclusivity": 12, "integration": 0}),
         ("mi_cxr_icr", {"abstention": 4, "forced_choice": 16, "exclusivity": 0, "integration": 0}),
-        ("mi_cxr_gts_single", {"abstention": 4, "forced_choice": 4, "exclusivity": 0, "integration": 12}),
+        (
+            "mi_cxr_gts_single",
+            {"abstention": 4, "forced_choice": 4, "exclusivity": 0, "integration": 12},
+        ),
     ],
 )
-def test_every_wrong_option_is_one_of_the_paper_s_failures(task: str, expected: dict[str, int]) -> None:
+def test_every_wrong_option_is_one_of_the_paper_s_failures(
+    task: str, expected: dict[str, int]
+) -> None:
     """arXiv 2605.15574, appendix G: uniform guessing over every right letter."""
     documents = asked(task, [{"target": gold} for gold, _ in GRID])
     found = rates(scores_of(task, documents, [answer for _, answer in GRID]))
@@ -84,20 +100,31 @@ def test_every_wrong_option_is_one_of_the_paper_s_failures(task: str, expected: 
     }
 
 
-def test_uniform_guessing_constant_letters_and_an_oracle_have_the_rates_of_their_closed_forms() -> None:
+def test_uniform_guessing_constant_letters_and_an_oracle_have_the_rates_of_their_closed_forms() -> (
+    None
+):
     found = tel(GRID)
     assert found["missed_change_rate"] == pytest.approx(1 / 5)
     assert found["invented_change_rate"] == pytest.approx(4 / 5)
     # of four intervals, 3 pairs are neighbours and 3 are not; each counts twice among 4 x 5 answers
-    assert found["interval_off_by_one_rate"] == found["interval_off_by_more_rate"] == pytest.approx(6 / 20)
+    assert (
+        found["interval_off_by_one_rate"]
+        == found["interval_off_by_more_rate"]
+        == pytest.approx(6 / 20)
+    )
     for letter in LETTERS:
         found, null = tel([(gold, letter) for gold in LETTERS]), letter == "E"
         far = [0 if null else abs(ord(gold) - ord(letter)) for gold in "ABCD"]
-        assert (found["missed_change_rate"], found["invented_change_rate"]) == (float(null), float(not null))
+        assert (found["missed_change_rate"], found["invented_change_rate"]) == (
+            float(null),
+            float(not null),
+        )
         assert found["interval_off_by_one_rate"] == far.count(1) / 4
         assert found["interval_off_by_more_rate"] == sum(one > 1 for one in far) / 4
     found = tel([(letter, letter) for letter in LETTERS])
-    assert {found[name] for name in found if name.endswith("_rate") and name != "wrong_change_rate"} == {0.0}
+    assert {
+        found[name] for name in found if name.endswith("_rate") and name != "wrong_change_rate"
+    } == {0.0}
     assert found["wrong_change_rate"] is None  # all options of these questions are intervals
 
 
@@ -107,7 +134,9 @@ def test_no_option_is_neither_missed_nor_invented() -> None:
     assert found.pop("no_option_rate") == 1.0
     assert {name for name, value in found.items() if value is not None} == {"accuracy", *FAILURES}
     documents = asked(TEL, [{"target": gold} for gold in "ABCD"])
-    missed = scores_of(TEL, documents, ["A", "E", "I cannot tell.", ""]).metrics["missed_change_rate"]
+    missed = scores_of(TEL, documents, ["A", "E", "I cannot tell.", ""]).metrics[
+        "missed_change_rate"
+    ]
     assert (missed.value, missed.samples, missed.answered, missed.incomplete) == (0.5, 4, 2, True)
     assert missed.bounds == (0.25, 0.75)
     assert format_score(missed).endswith("(incomplete: 0.250 to 0.750, 2 of 4 answered)")
@@ -115,14 +144,24 @@ def test_no_option_is_neither_missed_nor_invented() -> None:
 
 def test_a_failed_response_bounds_the_rates_and_is_no_error() -> None:
     documents = asked(TEL, [{"target": gold} for gold in ("A", "B", "C", "D")])
-    score = scores_of(TEL, documents, ["A", "E", "C", Reply.failure("gone")]).metrics["missed_change_rate"]
+    score = scores_of(TEL, documents, ["A", "E", "C", Reply.failure("gone")]).metrics[
+        "missed_change_rate"
+    ]
     assert (score.value, score.samples, score.answered) == (pytest.approx(1 / 3), 4, 3)
     assert score.bounds == (pytest.approx(1 / 4), pytest.approx(2 / 4))
-    (failed,) = scored_samples(load_spec(TEL), [Sample.answered(TEL, documents[0], (Reply.failure("gone"),))])
-    assert (failed.scores, failed.statistics, failed.limits["accuracy"]) == ({"accuracy": None}, {}, ((0, 1), (1, 1)))
+    (failed,) = scored_samples(
+        load_spec(TEL), [Sample.answered(TEL, documents[0], (Reply.failure("gone"),))]
+    )
+    assert (failed.scores, failed.statistics, failed.limits["accuracy"]) == (
+        {"accuracy": None},
+        {},
+        ((0, 1), (1, 1)),
+    )
 
 
-def test_ordered_events_are_off_by_the_visit_that_is_further_away_and_texts_have_no_distance() -> None:
+def test_ordered_events_are_off_by_the_visit_that_is_further_away_and_texts_have_no_distance() -> (
+    None
+):
     options = [[2, 3], [2, 4], [3, 4], [2, 5]]
     documents = asked("mi_cxr_tel_ordered", [{"intervals": options, "target": "A"}] * 4)
     found = rates(scores_of("mi_cxr_tel_ordered", documents, list("ABCD")))
@@ -135,11 +174,21 @@ def test_ordered_events_are_off_by_the_visit_that_is_further_away_and_texts_have
 
 @pytest.mark.parametrize(
     ("option", "visits"),
-    [("T1 → T2", (1, 2)), ("T4->T5", (4, 5)), ("T2 to T3", (2, 3)), ("T2, T4", (2, 4)), ("Between T1 and T2", None)],
+    [
+        ("T1 → T2", (1, 2)),
+        ("T4->T5", (4, 5)),
+        ("T2 to T3", (2, 3)),
+        ("T2, T4", (2, 4)),
+        ("Between T1 and T2", None),
+    ],
 )
-def test_only_options_that_are_nothing_but_visits_are_intervals(option: str, visits: tuple[int, int] | None) -> None:
+def test_only_options_that_are_nothing_but_visits_are_intervals(
+    option: str, visits: tuple[int, int] | None
+) -> None:
     record = next(iter(open_prepared("mi_cxr").records()))
-    (document,) = mi_cxr.documents(record.model_copy(update={"choices": dict.fromkeys(LETTERS, option)}))
+    (document,) = mi_cxr.documents(
+        record.model_copy(update={"choices": dict.fromkeys(LETTERS, option)})
+    )
     assert document["intervals"] == ([list(visits)] * 4 if visits else [])
     assert all(one["intervals"] == [[1, 2], [2, 3], [3, 4], [4, 5]] for one in task_documents(TEL))
 
@@ -165,7 +214,10 @@ def kvasir(*rows: tuple[dict[str, str], str]) -> Scores:
         for gold, _ in rows
     ]
     return scores_of(
-        "kvasir_vqa_x1_level1", asked("kvasir_vqa_x1_level1", made), [said for _, said in rows], "question_class"
+        "kvasir_vqa_x1_level1",
+        asked("kvasir_vqa_x1_level1", made),
+        [said for _, said in rows],
+        "question_class",
     )
 
 
@@ -173,11 +225,17 @@ def test_the_reference_answers_of_the_release_contain_no_error() -> None:
     for level in (1, 2, 3):
         documents = task_documents(f"kvasir_vqa_x1_level{level}")
         oracle = make_policy("oracle")
-        replies = [oracle(Question.of(document, document["sample_id"], ())) for document in documents]
+        replies = [
+            oracle(Question.of(document, document["sample_id"], ())) for document in documents
+        ]
         found = rates(scores_of(f"kvasir_vqa_x1_level{level}", documents, replies))
         harmful = ("missed_finding_rate", "hallucination_rate", "overcount_rate", "undercount_rate")
         assert [found[name] for name in harmful] == [0.0] * 4
-        assert (found["sensitivity"], found["specificity"], found["exact_count_rate"]) == (1.0, 1.0, 1.0)
+        assert (found["sensitivity"], found["specificity"], found["exact_count_rate"]) == (
+            1.0,
+            1.0,
+            1.0,
+        )
 
 
 def test_findings_by_hand() -> None:
@@ -193,7 +251,10 @@ def test_findings_by_hand() -> None:
         ({"instrument_presence": "none"}, "A metal clip."),
         ({"instrument_presence": "none"}, "The mucosa is pink."),
         # two classes in one question
-        ({"text_presence": "yes", "abnormality_presence": "polyp"}, "There is no text, and a polyp is seen."),
+        (
+            {"text_presence": "yes", "abnormality_presence": "polyp"},
+            "There is no text, and a polyp is seen.",
+        ),
         ({"text_presence": "no"}, "Yes."),
     )
     values = rates(found)
@@ -211,7 +272,11 @@ def test_findings_by_hand() -> None:
     # to deny a finding that is there says nothing of the others
     denials = ("No polyps are visible.", "The polyp is absent.")
     values = rates(kvasir(*(({"abnormality_presence": "polyp"}, answer) for answer in denials)))
-    assert (values["missed_finding_rate"], values["sensitivity"], values["unread_presence_rate"]) == (1.0, 0.0, 0.5)
+    assert (
+        values["missed_finding_rate"],
+        values["sensitivity"],
+        values["unread_presence_rate"],
+    ) == (1.0, 0.0, 0.5)
     assert (values["specificity"], values["hallucination_rate"]) == (0.0, 0.0)
 
 
@@ -221,13 +286,21 @@ def test_counts_by_hand() -> None:
     assert found["exact_count_rate"] == pytest.approx(1 / 6)
     assert found["undercount_rate"] == pytest.approx(3 / 6)
     assert found["overcount_rate"] == found["unread_count_rate"] == pytest.approx(1 / 6)
-    assert (found["sensitivity"], found["missed_finding_rate"]) == (pytest.approx(5 / 6), pytest.approx(1 / 6))
+    assert (found["sensitivity"], found["missed_finding_rate"]) == (
+        pytest.approx(5 / 6),
+        pytest.approx(1 / 6),
+    )
     assert found["hallucination_rate"] is None  # there is no polyp too few of
 
 
 # --- Med-CMR: where the options show which is more abnormal ---
 
-SEVERITY = {"A": "No stenosis", "B": "Mild stenosis", "C": "Moderate stenosis", "D": "Severe stenosis"}
+SEVERITY = {
+    "A": "No stenosis",
+    "B": "Mild stenosis",
+    "C": "Moderate stenosis",
+    "D": "Severe stenosis",
+}
 MCQ = "med_cmr_mcq_sod"
 
 
@@ -240,7 +313,9 @@ def test_over_and_under_calls_of_uniform_guessing() -> None:
     assert found["direction_known_rate"] == 1.0
 
 
-def test_normal_against_abnormal_has_a_direction_and_errors_among_abnormal_options_have_none() -> None:
+def test_normal_against_abnormal_has_a_direction_and_errors_among_abnormal_options_have_none() -> (
+    None
+):
     choices = {"A": "Normal study", "B": "Pneumonia", "C": "Pneumothorax"}
     changes = [{"choices": choices, "target": gold} for gold in "ABBB"]
     found = rates(scores_of(MCQ, asked(MCQ, changes), ["B", "A", "C", "neither"]))
@@ -278,7 +353,9 @@ def test_what_shows_a_direction(question: str, options: list[str], ranks: list[i
 def test_a_case_of_an_undeclared_rate_is_an_error() -> None:
     benchmark = replace(
         get_benchmark("mi_cxr"),
-        errors=Errors((ErrorRate("declared", "Declared", cases="all"),), lambda _: [Case("other", False)]),
+        errors=Errors(
+            (ErrorRate("declared", "Declared", cases="all"),), lambda _: [Case("other", False)]
+        ),
     )
     view = SampleView("q", "c", {}, "A", "ok")
     item = Item("q", "c", (view,), {})

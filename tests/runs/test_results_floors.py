@@ -46,8 +46,13 @@ def test_of_equally_frequent_options_the_first_in_the_alphabet_is_named() -> Non
 def test_each_group_has_the_constant_answer_of_its_own_questions() -> None:
     samples = [answered(number, target) for number, target in enumerate("EEEEBBA")]
     scores = score_samples(samples, MI_CXR, ["null_option"])
-    groups = {name: group.metrics["accuracy"] for name, group in scores.breakdowns["null_option"].items()}
-    assert (groups["null option right"].constant_answer, groups["null option right"].constant) == ("E", 1.0)
+    groups = {
+        name: group.metrics["accuracy"] for name, group in scores.breakdowns["null_option"].items()
+    }
+    assert (groups["null option right"].constant_answer, groups["null option right"].constant) == (
+        "E",
+        1.0,
+    )
     assert groups["another option right"].constant_answer == "B"
     assert groups["another option right"].constant == 2 / 3
     assert scores.metrics["accuracy"].constant_answer == "E"

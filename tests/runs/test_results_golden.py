@@ -1,4 +1,6 @@
-"""Scores of a seeded baseline, pinned; set MEDTASKS_UPDATE_GOLDEN=1 to write the file anew, then read the diff."""
+"""Scores of a seeded baseline, pinned; set MEDTASKS_UPDATE_GOLDEN=1 to write the file anew, then
+read the diff.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,11 @@ def pinned(scores: dict[str, Any]) -> dict[str, Any]:
         name: {
             "samples": entry["samples"],
             "status": entry["status"],
-            **{metric: _value(score) for metric, score in entry["metrics"].items() if metric not in ELSEWHERE},
+            **{
+                metric: _value(score)
+                for metric, score in entry["metrics"].items()
+                if metric not in ELSEWHERE
+            },
         }
         for name, entry in {**scores["tasks"], **scores["groups"]}.items()
     }
@@ -42,11 +48,18 @@ def _value(score: dict[str, Any]) -> float | list[float] | None:
 
 
 def test_a_seeded_noisy_oracle_scores_what_it_scored_before(tmp_path: Path) -> None:
-    folder = run_tasks("medtasks_baseline", "policy=noisy_oracle,accuracy=0.6,seed=5", list(all_benchmarks()), tmp_path)
+    folder = run_tasks(
+        "medtasks_baseline",
+        "policy=noisy_oracle,accuracy=0.6,seed=5",
+        list(all_benchmarks()),
+        tmp_path,
+    )
     check(pinned(json.loads((folder / "scores.json").read_text(encoding="utf-8"))))
 
 
-def test_rotations_prompts_confidences_and_failures_score_what_they_scored_before(tmp_path: Path) -> None:
+def test_rotations_prompts_confidences_and_failures_score_what_they_scored_before(
+    tmp_path: Path,
+) -> None:
     calibrated = policy("calibrated", seed=3)
 
     def reply(document: dict[str, Any]) -> str | Reply:
@@ -75,7 +88,9 @@ def check(found: dict[str, Any]) -> None:
 
 def test_a_simple_back_end_of_the_harness_runs_our_tasks(tmp_path: Path) -> None:
     folder = run_tasks("dummy", "response=(A)", ["mi_cxr_tel"], tmp_path)
-    scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))["tasks"]["mi_cxr_tel_single"]
+    scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))["tasks"][
+        "mi_cxr_tel_single"
+    ]
     gold = [document["target"] for document in task_documents("mi_cxr_tel_single")]
     assert scores["metrics"]["accuracy"]["value"] == pytest.approx(gold.count("A") / len(gold))
     assert scores["letters"]["chosen"]["A"] == len(gold)

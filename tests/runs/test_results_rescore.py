@@ -1,4 +1,6 @@
-"""Scoring without a model: a folder again, and predictions made elsewhere; both give what the run gave."""
+"""Scoring without a model: a folder again, and predictions made elsewhere; both give what the run
+gave.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ def scored(folder: Path, out: Path) -> Path:
 
 
 def files(folder: Path, *left_out: str) -> dict[str, bytes]:
-    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in left_out)
+    paths = sorted(
+        path for path in folder.rglob("*") if path.is_file() and path.name not in left_out
+    )
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
@@ -79,18 +83,25 @@ def test_a_run_scored_in_parts_is_the_run_scored_at_once(
     if sure:  # only the last answer has a probability, so all others lack theirs
         manifest, samples = read_run(folder)
         *others, last = samples["mi_cxr_icr"]
-        samples["mi_cxr_icr"] = [*others, last.model_copy(update={"probabilities": (Probabilities(0.9),)})]
+        samples["mi_cxr_icr"] = [
+            *others,
+            last.model_copy(update={"probabilities": (Probabilities(0.9),)}),
+        ]
         folder = write_run(tmp_path / "run", RunRecord.scored(manifest, samples))
     record = scored_record(*RunFolder(folder).read(), own=True, whole=True)
     monkeypatch.setattr(table, "PART", 4)
     parts = scored_record(*RunFolder(folder).read(), own=True, whole=True)
     assert parts == record
-    assert {name: [*of] for name, of in parts.samples.items()} == {name: [*of] for name, of in record.samples.items()}
+    assert {name: [*of] for name, of in parts.samples.items()} == {
+        name: [*of] for name, of in record.samples.items()
+    }
     assert len(record.samples["mi_cxr_icr"]) > 4
     assert ("confidence" in str(record.tasks["mi_cxr_icr"].metrics.keys())) is sure
 
 
-def test_samples_whose_data_are_not_here_are_freed_without_a_search_for_cycles(folder: Path) -> None:
+def test_samples_whose_data_are_not_here_are_freed_without_a_search_for_cycles(
+    folder: Path,
+) -> None:
     manifest, samples = read_run(folder)
     other = {"fingerprint": "a" * 64, "mini": False, "records": 10**6}
     data = {name: facts.model_copy(update=other) for name, facts in manifest.data.items()}
@@ -112,7 +123,9 @@ def test_a_folder_is_scored_once_until_it_changes(folder: Path, tmp_path: Path) 
     cold = scored_run(folder, store, own=True)
     with without_scoring():
         warm = scored_run(folder, store, own=True)
-        (shown,), _ = collect([folder], store)  # a board does not score again what `medtasks score` has scored
+        (shown,), _ = collect(
+            [folder], store
+        )  # a board does not score again what `medtasks score` has scored
     assert not cold.samples
     assert warm == cold
     assert shown == cold
@@ -131,7 +144,9 @@ def test_a_folder_is_scored_once_until_it_changes(folder: Path, tmp_path: Path) 
     right["responses"] = ["none of them"]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     changed = scored_run(copy, store, own=True)
-    assert [(one.task, one.sample_id, one.what, one.before, one.after) for one in changed.changes] == [
+    assert [
+        (one.task, one.sample_id, one.what, one.before, one.after) for one in changed.changes
+    ] == [
         ("mi_cxr_icr", right["sample_id"], "filtered", right["target"], "[none]"),
         ("mi_cxr_icr", right["sample_id"], "status", "ok", "none"),
         ("mi_cxr_icr", right["sample_id"], "accuracy", 1.0, 0.0),
@@ -158,7 +173,9 @@ def test_what_a_run_has_scored_serves_the_board(tasks: list[str], tmp_path: Path
 
 def test_a_run_that_is_not_verified_is_not_kept_at_its_end(folder: Path, tmp_path: Path) -> None:
     other = {"fingerprint": "a" * 64, "mini": False, "records": 10**6}
-    copy = edited(folder, tmp_path / "run", "manifest.json", lambda it: it["data"]["mi_cxr"].update(other))
+    copy = edited(
+        folder, tmp_path / "run", "manifest.json", lambda it: it["data"]["mi_cxr"].update(other)
+    )
     keep_finished(copy, RunRecord.scored(*read_run(copy)), RunStore(tmp_path / "kept"))
     assert not (tmp_path / "kept").exists()
 
@@ -187,7 +204,9 @@ def without_scoring() -> Iterator[None]:
 
 def edited(folder: Path, copy: Path, name: str, change: Callable[[dict[str, Any]], object]) -> Path:
     shutil.copytree(folder, copy)
-    first, *rest = (copy / name).read_text(encoding="utf-8").split("\n", 0 if name == "manifest.json" else 1)
+    first, *rest = (
+        (copy / name).read_text(encoding="utf-8").split("\n", 0 if name == "manifest.json" else 1)
+    )
     fields = json.loads(first)
     change(fields)
     (copy / name).write_text("\n".join([json.dumps(fields), *rest]), encoding="utf-8")
@@ -209,7 +228,9 @@ def test_an_edited_document_is_that_of_the_data(folder: Path, tmp_path: Path) ->
 
 def test_a_run_with_numbers_that_json_lacks_is_not_stripped(folder: Path, tmp_path: Path) -> None:
     nan = {"version": float("nan")}
-    copy = edited(folder, tmp_path / "run", "manifest.json", lambda it: it["tasks"]["mi_cxr_icr"].update(nan))
+    copy = edited(
+        folder, tmp_path / "run", "manifest.json", lambda it: it["tasks"]["mi_cxr_icr"].update(nan)
+    )
     with pytest.raises(DataError, match=r"run: its samples and manifest do not fit .*: nan"):
         remove_rows(copy, tmp_path / "stripped")
     assert not (tmp_path / "stripped").exists()
@@ -247,12 +268,17 @@ def as_jsonl(lines: list[dict[str, Any]]) -> str:
 
 def by_question(lines: list[dict[str, Any]]) -> str:
     names = ("img_id", "question")
-    rows = [{**{name: line["document"][name] for name in names}, "response": line["responses"][0]} for line in lines]
+    rows = [
+        {**{name: line["document"][name] for name in names}, "response": line["responses"][0]}
+        for line in lines
+    ]
     return "\n".join(json.dumps(row) for row in rows)
 
 
 @pytest.mark.parametrize(("task", "write"), [("kvasir_vqa_x1", by_question), (STREAM, as_jsonl)])
-def test_predictions_of_our_own_run_give_its_own_numbers(folder: Path, tmp_path: Path, task: str, write: Any) -> None:
+def test_predictions_of_our_own_run_give_its_own_numbers(
+    folder: Path, tmp_path: Path, task: str, write: Any
+) -> None:
     path = tmp_path / "predictions.jsonl"
     path.write_text(write(predictions(folder, task)), encoding="utf-8")
     made = score_predictions(PredictionFile(path, "jsonl", task))
@@ -265,7 +291,9 @@ def test_predictions_of_our_own_run_give_its_own_numbers(folder: Path, tmp_path:
     assert scored_record(*read_run(out), own=True, whole=True).changes == ()
 
 
-def test_predictions_are_scored_once_until_they_or_their_data_change(folder: Path, tmp_path: Path) -> None:
+def test_predictions_are_scored_once_until_they_or_their_data_change(
+    folder: Path, tmp_path: Path
+) -> None:
     store, task = RunStore(tmp_path / "kept"), "kvasir_vqa_x1_level1"
     path, lines = tmp_path / "predictions.jsonl", predictions(folder, task)
     path.write_text(as_jsonl(lines), encoding="utf-8")
@@ -276,13 +304,17 @@ def test_predictions_are_scored_once_until_they_or_their_data_change(folder: Pat
     assert scored_predictions(file, store) == cold
     assert entry.stat().st_mtime_ns == written  # else it was scored and written again
     assert cold.results == score_predictions(file).results
-    assert scored_predictions(replace(file, model="other"), store).manifest.model["model"] == "other"
+    assert (
+        scored_predictions(replace(file, model="other"), store).manifest.model["model"] == "other"
+    )
 
     path.write_text(as_jsonl(lines[:20]), encoding="utf-8")
     fewer = scored_predictions(file, store)
     assert (fewer.predictions["answered"], fewer.predictions["missing"]) == (20, len(lines) - 20)
     out = tmp_path / "out"
-    assert scored_predictions(file, store, out).tasks == fewer.tasks  # with its samples, which are not kept
+    assert (
+        scored_predictions(file, store, out).tasks == fewer.tasks
+    )  # with its samples, which are not kept
     assert len(read_run(out)[1][task]) == 20
 
 
@@ -305,13 +337,17 @@ def test_missing_predictions_are_in_no_score_and_are_counted(folder: Path, tmp_p
 def test_a_file_that_fits_nothing_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "predictions.jsonl"
     path.write_text(json.dumps({"sample_id": "stranger", "response": "?"}))
-    with pytest.raises(DataError, match="none of its 1 predictions matches a document of mi_cxr_icr"):
+    with pytest.raises(
+        DataError, match="none of its 1 predictions matches a document of mi_cxr_icr"
+    ):
         score_predictions(PredictionFile(path, "jsonl", "mi_cxr_icr"))
     with pytest.raises(UsageError, match="the harness logs each task in a file of its own"):
         score_predictions(PredictionFile(path, "lmms-eval", "mi_cxr"))
 
 
-def test_replies_of_an_unfinished_subset_go_to_the_documents_that_were_asked(tmp_path: Path) -> None:
+def test_replies_of_an_unfinished_subset_go_to_the_documents_that_were_asked(
+    tmp_path: Path,
+) -> None:
     """Whoever scores them later need not set ``MEDTASKS_SUBSET``."""
     task = "mi_cxr_icr"
     with using(subset=read_subset("0.5@1")):
@@ -323,6 +359,9 @@ def test_replies_of_an_unfinished_subset_go_to_the_documents_that_were_asked(tmp
     ]
     store = AnswerStore(tmp_path)
     store.write_plan(Plan(manifest=manifest, documents={task: tuple(range(len(documents)))}))
-    store.add(Answer(Slot(task, number, 0, ""), Reply(one["target"])) for number, one in enumerate(documents))
+    store.add(
+        Answer(Slot(task, number, 0, ""), Reply(one["target"]))
+        for number, one in enumerate(documents)
+    )
     store.close()
     assert score_unfinished(tmp_path, created=now()).tasks[task].metrics["accuracy"].value == 1.0

@@ -57,14 +57,19 @@ def test_accuracy_counts_unextracted_answers_as_wrong() -> None:
 
 
 def test_chance_is_that_of_the_options_of_the_items_scored() -> None:
-    own = [one.model_copy(update={"document": {**one.document, "choices": dict.fromkeys("ABC", "?")}}) for one in FOUR]
+    own = [
+        one.model_copy(update={"document": {**one.document, "choices": dict.fromkeys("ABC", "?")}})
+        for one in FOUR
+    ]
     score = score_samples(own, MI_CXR).metrics["accuracy"]
     assert (score.chance, score.margin_over_chance) == (1 / 3, pytest.approx(0.25 - 1 / 3))
     mixed = score_samples([*own[:2], *FOUR[2:]], MI_CXR, ["null_option"])
     assert mixed.metrics["accuracy"].chance == pytest.approx((2 / 3 + 2 / 5) / 4)
     assert mixed.breakdowns["null_option"]["null option right"].metrics["accuracy"].chance == 0.2
     several = FOUR[3].model_copy(update={"document": {**FOUR[3].document, "multi_select": True}})
-    assert score_samples([*FOUR[:3], several], MI_CXR).metrics["accuracy"].chance is None  # cannot be guessed
+    assert (
+        score_samples([*FOUR[:3], several], MI_CXR).metrics["accuracy"].chance is None
+    )  # cannot be guessed
 
 
 def test_letters_abstention_and_commitment() -> None:
@@ -105,7 +110,13 @@ def accuracy(samples: list[Sample], threshold: float = 0.99) -> MetricScore:
 def test_requests_without_response_are_counted_and_bound_the_score() -> None:
     scores = score_samples([*FOUR, unanswered(4)], MI_CXR)
     found = scores.metrics["accuracy"]
-    assert (found.value, found.samples, found.answered, found.known, found.judged) == (0.25, 5, 4, 4, None)
+    assert (found.value, found.samples, found.answered, found.known, found.judged) == (
+        0.25,
+        5,
+        4,
+        4,
+        None,
+    )
     assert found.bounds == (0.2, 0.4)
     assert found.incomplete
     assert scores.status == {"failed": 1, "none": 1, "ok": 3}
@@ -121,12 +132,19 @@ def test_as_many_responses_as_the_threshold_asks_for_make_a_complete_score() -> 
 
 def test_no_response_at_all_has_no_score() -> None:
     found = accuracy([unanswered(0), unanswered(1)])
-    assert (found.value, found.interval, found.reason) == (None, None, "none of 2 items is answered")
+    assert (found.value, found.interval, found.reason) == (
+        None,
+        None,
+        "none of 2 items is answered",
+    )
     assert (found.answered, found.bounds, found.incomplete) == (0, (0.0, 1.0), False)
 
 
 def test_the_score_of_decided_answers_and_what_the_others_could_make_of_it() -> None:
-    found = accuracy([judged(0, 1, 1), judged(1, 0.5, 0.5), judged(2, 0, 1), judged(3, 0.25, 0.75)], threshold=0.5)
+    found = accuracy(
+        [judged(0, 1, 1), judged(1, 0.5, 0.5), judged(2, 0, 1), judged(3, 0.25, 0.75)],
+        threshold=0.5,
+    )
     assert (found.value, found.samples, found.judged, found.answered) == (0.75, 4, 2, None)
     assert found.bounds == (1.75 / 4, 3.25 / 4)
     assert found.signature.endswith("|judge:panel")
@@ -152,18 +170,27 @@ def test_a_score_that_some_samples_lack_is_named() -> None:
     lacking = sample(4, "A", "A").model_copy(update={"statistics": {}})
     found = accuracy([*FOUR, lacking])
     assert found.value is None
-    assert found.reason == "1 of 5 samples lack it: the run that made these samples could not compute it"
+    assert (
+        found.reason
+        == "1 of 5 samples lack it: the run that made these samples could not compute it"
+    )
     assert accuracy([lacking]).reason == "the run that made these samples could not compute it"
 
 
 def test_repeats_have_a_score_each_and_a_spread() -> None:
-    """Three runs of two questions score 1, 0.5 and 0: mean 0.5, deviation 0.5, t of two degrees of freedom 4.3027."""
+    """Three runs of two questions score 1, 0.5 and 0: mean 0.5, deviation 0.5, t of two degrees of
+    freedom 4.3027.
+    """
     runs = [("A", "A", "B"), ("A", "B", "B")]
     samples = [
         sample(number, "A", "A", f"p{number}").model_copy(
             update={
                 "repeats": tuple(
-                    Repeat(filtered=letter, status="ok", statistics={"accuracy": (float(letter == "A"), 1.0)})
+                    Repeat(
+                        filtered=letter,
+                        status="ok",
+                        statistics={"accuracy": (float(letter == "A"), 1.0)},
+                    )
                     for letter in letters
                 ),
                 "statistics": {"accuracy": (float(letters.count("A")), 3.0)},
@@ -183,7 +210,10 @@ def test_repeats_have_a_score_each_and_a_spread() -> None:
 
 def test_intervals_are_clustered_by_patient() -> None:
     """Overall and by breakdown: each as if it were computed alone."""
-    samples = [sample(n, "A" if n % 3 else "B", "E" if n % 7 == 0 else "A", f"p{n % 11}") for n in range(60)]
+    samples = [
+        sample(n, "A" if n % 3 else "B", "E" if n % 7 == 0 else "A", f"p{n % 11}")
+        for n in range(60)
+    ]
     table = item_table(samples, MI_CXR, ["null_option"])
     whole = score_table(table)
     for scores, rows in (
@@ -229,19 +259,26 @@ def test_whatever_a_model_says_can_be_read_again(tmp_path: Path) -> None:
     said = "one\u2028two\u2029three\x85four\x0bfive\x1c\r\nsix"
     samples = [FOUR[0].model_copy(update={"responses": (said,)}), *FOUR[1:]]
     SampleLines(samples[::-1]).write(tmp_path / "x.jsonl")
-    assert [one for *_, one in sample_lines(tmp_path / "x.jsonl")] == sorted(samples, key=lambda one: one.sample_id)
+    assert [one for *_, one in sample_lines(tmp_path / "x.jsonl")] == sorted(
+        samples, key=lambda one: one.sample_id
+    )
 
 
 def test_a_line_that_is_no_sample_is_named(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
-    with pytest.raises(DataError, match=r"x\.jsonl: cannot be read \(No such file or directory\); restore it"):
+    with pytest.raises(
+        DataError, match=r"x\.jsonl: cannot be read \(No such file or directory\); restore it"
+    ):
         list(sample_lines(path))
     SampleLines(FOUR).write(path)
     first, second, *rest = path.read_bytes().splitlines(keepends=True)
     for broken, message in (
         (b"\xff\xfe", r"line 1: not valid JSON (.*); restore it\.$"),
         (b"\n{", r"line 2: not valid JSON (.*); restore it\.$"),
-        (first + second.replace(b'"cluster": "p1"', b'"cluster": 7') + b"".join(rest), "line 2: field `cluster`"),
+        (
+            first + second.replace(b'"cluster": "p1"', b'"cluster": 7') + b"".join(rest),
+            "line 2: field `cluster`",
+        ),
     ):
         path.write_bytes(broken)
         with pytest.raises(DataError, match=rf"x\.jsonl, {message}"):
@@ -249,7 +286,9 @@ def test_a_line_that_is_no_sample_is_named(tmp_path: Path) -> None:
 
 
 def test_finished_results_are_never_overwritten(tmp_path: Path) -> None:
-    run = RunRecord(NO_RUN, samples={TASK: FOUR}, tasks={TASK: score_samples(FOUR, MI_CXR)}, groups={})
+    run = RunRecord(
+        NO_RUN, samples={TASK: FOUR}, tasks={TASK: score_samples(FOUR, MI_CXR)}, groups={}
+    )
     write_run(tmp_path / "run", run)
     with pytest.raises(UsageError, match="never overwritten"):
         write_run(tmp_path / "run", run)

@@ -39,7 +39,10 @@ from medtasks.verify.store import TableStore, code_hash
 
 MI_CXR = get_benchmark("mi_cxr")
 TASKS = ("mi_cxr_tel_single", "mi_cxr_icr")
-KNOWN, OPEN = Value(statistics=(1.0, 2.0), judge="b"), Value(low=(0.0, 1.0), high=(1.0, 1.0), judge="a")
+KNOWN, OPEN = (
+    Value(statistics=(1.0, 2.0), judge="b"),
+    Value(low=(0.0, 1.0), high=(1.0, 1.0), judge="a"),
+)
 VALUES = [
     Value(statistics=(0.1, 1.0), parts={"x": Value(statistics=(0.3, 1.0))}),
     Value(low=(0.0, 2.0), high=(2.0, 2.0), parts={"y": OPEN}, failed=True),
@@ -62,19 +65,29 @@ def sample(task: str, number: int) -> Sample:
         sample_id=f"s{number:02d}",
         cluster=f"p{number % 4}",
         scores={"accuracy": float(right), **({"rougeL": 0.1 * number} if rouge else {})},
-        statistics={"accuracy": (float(right), 1.0), **({"rougeL": (0.1 * number, 1.0)} if rouge else {})},
+        statistics={
+            "accuracy": (float(right), 1.0),
+            **({"rougeL": (0.1 * number, 1.0)} if rouge else {}),
+        },
     )
 
 
 @pytest.fixture(scope="module")
 def samples() -> dict[str, list[Sample]]:
-    return {task: [sample(task, number) for number in range(start, 20)] for start, task in enumerate(TASKS)}
+    return {
+        task: [sample(task, number) for number in range(start, 20)]
+        for start, task in enumerate(TASKS)
+    }
 
 
-def test_a_groups_table_gives_the_scores_of_all_its_samples(samples: dict[str, list[Sample]]) -> None:
+def test_a_groups_table_gives_the_scores_of_all_its_samples(
+    samples: dict[str, list[Sample]],
+) -> None:
     tables = [item_table(members, MI_CXR, ["family"]) for members in samples.values()]
     pooled = score_table(pooled_table(tables, ("family",)))
-    assert pooled == score_samples([one for members in samples.values() for one in members], MI_CXR, ["family"])
+    assert pooled == score_samples(
+        [one for members in samples.values() for one in members], MI_CXR, ["family"]
+    )
     assert pooled.items == 39
     assert list(pooled.metrics) == ["accuracy", "rougeL"]
     assert pooled.metrics["rougeL"].samples == 19
@@ -83,13 +96,16 @@ def test_a_groups_table_gives_the_scores_of_all_its_samples(samples: dict[str, l
 def with_parts(table: ItemTable, part: str, share: float) -> ItemTable:
     """The table, of whose items every third counts ``share`` in a part."""
     values = [
-        Value((1.0, 1.0), parts={} if row % 3 else {part: Value((share + row, 1.0))}) for row in range(len(table.items))
+        Value((1.0, 1.0), parts={} if row % 3 else {part: Value((share + row, 1.0))})
+        for row in range(len(table.items))
     ]
     reduced = reduced_columns({"accuracy": values})
     return replace(table, columns={"accuracy": column_of("accuracy", values)}, reduced=reduced)
 
 
-def test_an_item_counts_in_a_part_of_a_group_as_in_its_task(samples: dict[str, list[Sample]]) -> None:
+def test_an_item_counts_in_a_part_of_a_group_as_in_its_task(
+    samples: dict[str, list[Sample]],
+) -> None:
     tables = [
         with_parts(item_table(samples[task], MI_CXR), "x", share)
         for task, share in zip(TASKS, (0.25, 0.5), strict=True)
@@ -97,7 +113,9 @@ def test_an_item_counts_in_a_part_of_a_group_as_in_its_task(samples: dict[str, l
     expected = {
         (task, item): row
         for table in tables
-        for task, item, row in zip(table.tasks, table.items, table.column("accuracy", "x").statistics, strict=True)
+        for task, item, row in zip(
+            table.tasks, table.items, table.column("accuracy", "x").statistics, strict=True
+        )
     }
     pooled = pooled_table(tables)
     found = pooled.column("accuracy", "x").statistics
@@ -106,11 +124,19 @@ def test_an_item_counts_in_a_part_of_a_group_as_in_its_task(samples: dict[str, l
     assert len(np.unique(found)) > 10
 
 
-def test_runs_are_compared_in_a_part_by_what_their_items_count_in_it(samples: dict[str, list[Sample]]) -> None:
-    made = replace(item_table(samples[TASKS[0]], MI_CXR, ["family"]), benchmark=replace(MI_CXR, parts="family"))
-    found = compare_tables(("one", with_parts(made, "TEL", 0.5)), ("other", with_parts(made, "TEL", 0.25)))
+def test_runs_are_compared_in_a_part_by_what_their_items_count_in_it(
+    samples: dict[str, list[Sample]],
+) -> None:
+    made = replace(
+        item_table(samples[TASKS[0]], MI_CXR, ["family"]), benchmark=replace(MI_CXR, parts="family")
+    )
+    found = compare_tables(
+        ("one", with_parts(made, "TEL", 0.5)), ("other", with_parts(made, "TEL", 0.25))
+    )
     assert found.metrics["accuracy"].difference == 0
-    assert found.breakdowns["family"]["TEL"].metrics["accuracy"].difference == pytest.approx(0.25 * 7 / 20)
+    assert found.breakdowns["family"]["TEL"].metrics["accuracy"].difference == pytest.approx(
+        0.25 * 7 / 20
+    )
 
 
 def test_a_question_that_two_tasks_ask_has_two_ids(samples: dict[str, list[Sample]]) -> None:
@@ -124,7 +150,16 @@ def test_what_is_known_of_each_item() -> None:
     column = column_of("accuracy", [*VALUES, OPEN, waiting, Value(statistics=(0.0, 0.0)), Value()])
     assert column.present.tolist() == [True, True, True, False, True, True, True, True]
     assert column.known.tolist() == [True, False, True, False, False, False, True, False]
-    assert column.state.tolist() == [PRESENT, FAILED, PRESENT, ABSENT, PENDING, AWAITING, PRESENT, PRESENT]
+    assert column.state.tolist() == [
+        PRESENT,
+        FAILED,
+        PRESENT,
+        ABSENT,
+        PENDING,
+        AWAITING,
+        PRESENT,
+        PRESENT,
+    ]
     assert column.applies.tolist() == [True, True, True, False, True, True, False, True]
     assert column.judges_of(np.arange(8)) == ["a", "b"]
     assert column.judges_of(np.array([0, 1])) == []
@@ -143,7 +178,11 @@ def test_repeats_count_where_every_item_has_as_many_and_more_than_one() -> None:
 
 
 def test_a_part_keeps_limits_and_judges_apart_from_the_whole() -> None:
-    whole = Value(statistics=(1.0, 1.0), judge="w", parts={"p": Value(low=(0.0, 1.0), high=(1.0, 1.0), judge="p")})
+    whole = Value(
+        statistics=(1.0, 1.0),
+        judge="w",
+        parts={"p": Value(low=(0.0, 1.0), high=(1.0, 1.0), judge="p")},
+    )
     part = part_of([whole, KNOWN, None], "p")
     assert part.judges_of(np.array([0])) == ["p"]
     assert part.judges_of(np.array([0, 1, 2])) == ["b", "p"]
@@ -155,14 +194,21 @@ def test_a_part_keeps_limits_and_judges_apart_from_the_whole() -> None:
 
 def test_the_rows_of_a_breakdowns_groups(samples: dict[str, list[Sample]]) -> None:
     table = item_table(samples[TASKS[0]], MI_CXR, ["family"])
-    assert {key: rows.tolist() for key, rows in table.rows_by_group("family").items()} == {"TEL": list(range(20))}
-    with pytest.raises(MedtasksError, match=r"^mi_cxr: breakdown 'mood' is unknown; choose from \w+, .*\.$"):
+    assert {key: rows.tolist() for key, rows in table.rows_by_group("family").items()} == {
+        "TEL": list(range(20))
+    }
+    with pytest.raises(
+        MedtasksError, match=r"^mi_cxr: breakdown 'mood' is unknown; choose from \w+, .*\.$"
+    ):
         item_table(samples[TASKS[0]], MI_CXR, ["mood"])
 
 
 def test_samples_of_one_task_have_the_same_metrics(samples: dict[str, list[Sample]]) -> None:
     odd = samples[TASKS[0]][3].model_copy(update={"scores": {}})
-    with pytest.raises(MedtasksError, match=r"sample s03 of mi_cxr_tel_single has the metrics \[\], expected \['acc"):
+    with pytest.raises(
+        MedtasksError,
+        match=r"sample s03 of mi_cxr_tel_single has the metrics \[\], expected \['acc",
+    ):
         item_table([*samples[TASKS[0]][:3], odd], MI_CXR)
 
 
@@ -173,20 +219,31 @@ def check_same(one: ItemTable, other: ItemTable, arrays: Sequence[str]) -> None:
         if name == "columns":
             assert list(made) == list(expected)
             for key, part in itertools.product(made, arrays):
-                np.testing.assert_array_equal(getattr(made[key], part), getattr(expected[key], part))
+                np.testing.assert_array_equal(
+                    getattr(made[key], part), getattr(expected[key], part)
+                )
         elif name == "reduced":
             assert list(made) == list(expected)
             for key, part in itertools.product(made, arrays):
                 np.testing.assert_array_equal(made[key][0], expected[key][0])
-                np.testing.assert_array_equal(getattr(made[key][1], part), getattr(expected[key][1], part))
+                np.testing.assert_array_equal(
+                    getattr(made[key][1], part), getattr(expected[key][1], part)
+                )
         else:
             np.testing.assert_equal(made, expected)
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_a_table_made_in_parts_is_that_of_all_samples(samples: dict[str, list[Sample]], order: int) -> None:
+def test_a_table_made_in_parts_is_that_of_all_samples(
+    samples: dict[str, list[Sample]], order: int
+) -> None:
     task = TASKS[1]
-    lost = {"status": "failed", "failed": ("gone",), "statistics": {}, "limits": {"accuracy": ((0.0, 1.0), (1.0, 1.0))}}
+    lost = {
+        "status": "failed",
+        "failed": ("gone",),
+        "statistics": {},
+        "limits": {"accuracy": ((0.0, 1.0), (1.0, 1.0))},
+    }
     members = [*samples[task][:-1], samples[task][-1].model_copy(update=lost)]
     tables = RunTables({task: ()})
     for begin in range(0, len(members), 7)[::order]:
@@ -200,11 +257,15 @@ def test_all_parts_of_a_task_have_the_same_metrics(samples: dict[str, list[Sampl
     tables = RunTables({})
     tables.add(TASKS[0], samples[TASKS[0]][:3])
     tables.add(TASKS[0], [samples[TASKS[0]][3].model_copy(update={"scores": {}})])
-    with pytest.raises(MedtasksError, match=r"sample s03 of mi_cxr_tel_single has the metrics \[.*expected \['acc"):
+    with pytest.raises(
+        MedtasksError, match=r"sample s03 of mi_cxr_tel_single has the metrics \[.*expected \['acc"
+    ):
         tables.of(TASKS[0])
 
 
-def test_samples_are_scored_in_parts_unless_their_items_need_all_of_them(samples: dict[str, list[Sample]]) -> None:
+def test_samples_are_scored_in_parts_unless_their_items_need_all_of_them(
+    samples: dict[str, list[Sample]],
+) -> None:
     plain = samples[TASKS[0]][0]
     sure = plain.model_copy(update={"probabilities": (Probabilities(0.9),)})
 
@@ -218,7 +279,9 @@ def test_samples_are_scored_in_parts_unless_their_items_need_all_of_them(samples
     assert sizes(TASKS[0], []) == [0]
 
 
-def test_a_run_without_its_samples_has_the_tables_that_were_made(samples: dict[str, list[Sample]]) -> None:
+def test_a_run_without_its_samples_has_the_tables_that_were_made(
+    samples: dict[str, list[Sample]],
+) -> None:
     tables = RunTables(samples)
     first = tables.of(TASKS[0])
     assert tables.of(TASKS[0]) is first

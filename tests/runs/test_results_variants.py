@@ -1,5 +1,6 @@
-"""Questions asked several times, with rotated options or paraphrased prompts: every document, closed forms of every
-score, and what is never scored."""
+"""Questions asked several times, with rotated options or paraphrased prompts: every document,
+closed forms of every score, and what is never scored.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ MI_CXR = get_benchmark("mi_cxr")
 ROTATED, ASKED = "mi_cxr_icr_circular", "mi_cxr_icr_prompts"
 FAMILIES = ("mi_cxr", "mi_cxr_icr_variant", "med_cmr_mcq", "medstreambench")
 ROTATIONS = [leaf for family in FAMILIES for leaf in leaf_tasks(f"{family}_circular")]
-PROMPTS = [leaf for family in (*FAMILIES, "kvasir_vqa_x1") for leaf in leaf_tasks(f"{family}_prompts")]
+PROMPTS = [
+    leaf for family in (*FAMILIES, "kvasir_vqa_x1") for leaf in leaf_tasks(f"{family}_prompts")
+]
 OVER = ("worst_prompt", "best_prompt", "prompt_spread")
 HALVES = (0, 1)
 
@@ -68,15 +71,23 @@ def test_every_option_is_shown_once_at_every_letter(task: str) -> None:
     for document in documents:
         original, order = originals[document["rotation_of"]], document["option_order"]
         assert document["rotations"] == len(order)
-        assert order == sorted(order)[document["rotation"] :] + sorted(order)[: document["rotation"]]
+        assert (
+            order == sorted(order)[document["rotation"] :] + sorted(order)[: document["rotation"]]
+        )
         assert (document["media"], document["cluster"]) == (original["media"], original["cluster"])
         shown = dict(zip(sorted(order), order, strict=True))
         if "choices" in document:
-            assert document["choices"] == {letter: original["choices"][shown[letter]] for letter in shown}
-            assert document["choices"][document["target"]] == original["choices"][original["target"]]
+            assert document["choices"] == {
+                letter: original["choices"][shown[letter]] for letter in shown
+            }
+            assert (
+                document["choices"][document["target"]] == original["choices"][original["target"]]
+            )
         else:
             assert document["target"] == original["target"]
-            assert document["options"] == [original["options"][sorted(order).index(letter)] for letter in order]
+            assert document["options"] == [
+                original["options"][sorted(order).index(letter)] for letter in order
+            ]
     asked = by_question(documents)
     assert all(len(group) == len(options(originals[name])) for name, group in asked.items())
     for name in originals.keys() - asked:
@@ -121,16 +132,24 @@ def test_what_cannot_be_asked_so_is_left_out_with_its_reason(
 
 
 def test_a_subset_is_drawn_by_question_and_seed_and_every_rotation_is_equally_likely() -> None:
-    """A model that always picks one option, whatever its letter, prefers no letter over many draws."""
+    """A model that always picks one option, whatever its letter, prefers no letter over many
+    draws.
+    """
     assert rotated(3) == rotated(3)
     drawn, orders, differences = Counter[int](), set(), []
     for seed in range(30):
         documents = rotated(3, seed)
-        shifts = [tuple(one["rotation"] for one in group) for group in by_question(documents).values()]
+        shifts = [
+            tuple(one["rotation"] for one in group) for group in by_question(documents).values()
+        ]
         assert {len({*group}) for group in shifts} == {3} == {one["rotations"] for one in documents}
         drawn.update(itertools.chain(*shifts))
         orders.add(tuple(shifts))
-        scores = scores_of(ROTATED, lambda one: sorted(one["option_order"])[one["option_order"].index("B")], documents)
+        scores = scores_of(
+            ROTATED,
+            lambda one: sorted(one["option_order"])[one["option_order"].index("B")],
+            documents,
+        )
         assert scores.letters is not None
         assert scores.letters.preference is not None
         assert scores.metrics["rotation_consistency"].value == 1.0
@@ -154,10 +173,20 @@ def test_every_question_is_asked_once_with_every_template(task: str) -> None:
     templates, before = spec.metadata.prompts, load_spec(str(spec.metadata.compare_with))
     asked = [name for name in originals if name in by_question(documents)]
     assert [(one["prompt_of"], one["prompt_template"]) for one in documents] == [
-        *itertools.product(asked, templates)  # the prompts of a question are neighbours, so that they share its media
+        *itertools.product(
+            asked, templates
+        )  # the prompts of a question are neighbours, so that they share its media
     ]
     assert len(originals) - len(asked) == sum(task_rows(task).excluded().values())
-    facts = {"prompt_of", "prompt", "prompts", "prompt_template", "prompt_metric", "prompt_half", "sample_id"}
+    facts = {
+        "prompt_of",
+        "prompt",
+        "prompts",
+        "prompt_template",
+        "prompt_metric",
+        "prompt_half",
+        "sample_id",
+    }
     for document in documents:
         original = originals[document["prompt_of"]]
         assert {name: one for name, one in document.items() if name not in facts} == {
@@ -168,7 +197,11 @@ def test_every_question_is_asked_once_with_every_template(task: str) -> None:
         assert document["prompt_half"] == half_of(original["cluster"])
     assert len({one["sample_id"] for one in documents}) == len(documents)
     # the first prompt is the plain one, the others differ
-    assert (spec.filters, spec.generation, spec.metrics) == (before.filters, before.generation, before.metrics)
+    assert (spec.filters, spec.generation, spec.metrics) == (
+        before.filters,
+        before.generation,
+        before.metrics,
+    )
     for name, group in by_question(documents).items():
         prompts = [prompt_text(one, str(spec.template)) for one in group]
         assert prompts[0] == prompt_text(originals[name], str(before.template))
@@ -197,11 +230,16 @@ def test_the_hash_covers_every_template_and_no_plain_hash_changes(
             {"prompts": ("mi_cxr/mcq_2.j2", "mi_cxr/mcq.j2")},
             r"prompts\[0\] is 'mi_cxr/mcq_2\.j2', expected 'mi_cxr/mcq",
         ),
-        ({"compare_with": "mi_cxr"}, r"compare_with is 'mi_cxr', expected a task that asks each question once"),
+        (
+            {"compare_with": "mi_cxr"},
+            r"compare_with is 'mi_cxr', expected a task that asks each question once",
+        ),
         ({"compare_with": ROTATED}, r"expected a task that asks each question once"),
     ],
 )
-def test_what_cannot_be_paraphrased_is_refused_in_one_sentence(change: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_paraphrased_is_refused_in_one_sentence(
+    change: dict[str, Any], message: str
+) -> None:
     with pytest.raises(UsageError, match=message):
         varied_rows(ASKED, load_spec(ASKED).metadata.model_copy(update=change))
 
@@ -217,7 +255,10 @@ def test_an_oracle_is_right_in_every_rotation_and_a_constant_letter_once(task: s
     assert found["letter_preference"] == pytest.approx(0.0, abs=1e-12)
 
     scores = scores_of(task, lambda document: "B" if options(document) else "")
-    found, counts = values(scores), [len(group) for group in by_question(task_documents(task)).values()]
+    found, counts = (
+        values(scores),
+        [len(group) for group in by_question(task_documents(task)).values()],
+    )
     assert found[main] == pytest.approx(np.mean([1 / count for count in counts]))
     assert found["circular_accuracy"] == found["rotation_consistency"] == 0.0
     assert found["letter_preference"] == pytest.approx(1 - len(counts) / sum(counts))
@@ -227,10 +268,14 @@ def test_an_oracle_is_right_in_every_rotation_and_a_constant_letter_once(task: s
         preference = {name: one[0] for name, one in scores.letters.preference.items()}
         assert preference == pytest.approx({"A": -0.2, "B": 0.8, "C": -0.2, "D": -0.2, "E": -0.2})
         assert scores.letters.chosen["B"] == scores.samples == 5 * scores.items
-        assert scores.metrics["accuracy"].constant is None  # in all rotations no letter is right more often
+        assert (
+            scores.metrics["accuracy"].constant is None
+        )  # in all rotations no letter is right more often
 
 
-def views(facts: Mapping[str, Any], number: str, answers: Sequence[tuple[str, Document]]) -> list[SampleView]:
+def views(
+    facts: Mapping[str, Any], number: str, answers: Sequence[tuple[str, Document]]
+) -> list[SampleView]:
     """One question's variants: the answer to each, and what the document has of its own."""
     found = []
     for place, (answer, own) in enumerate(answers):
@@ -239,12 +284,25 @@ def views(facts: Mapping[str, Any], number: str, answers: Sequence[tuple[str, Do
         if answer == "[failed]":
             value = Value(low=(0.0, 1.0), high=(1.0, 1.0), failed=True)
         status = answer.strip("[]") if answer.startswith("[") else "ok"
-        found.append(SampleView(f"{question_of(document)}~{place}", "p", document, answer, status, {"accuracy": value}))
+        found.append(
+            SampleView(
+                f"{question_of(document)}~{place}",
+                "p",
+                document,
+                answer,
+                status,
+                {"accuracy": value},
+            )
+        )
     return found
 
 
-def rotations(answers: Sequence[str], target: str = "A", letters: str = "ABCD", name: str = "q") -> list[SampleView]:
-    """One question's rotations, answered with these letters as shown; ``target`` is the original letter."""
+def rotations(
+    answers: Sequence[str], target: str = "A", letters: str = "ABCD", name: str = "q"
+) -> list[SampleView]:
+    """One question's rotations, answered with these letters as shown; ``target`` is the original
+    letter.
+    """
     shown = [[*letters[shift:], *letters[:shift]] for shift in range(len(answers))]
     own = [{"option_order": order, "target": letters[order.index(target)]} for order in shown]
     facts = {"rotation_of": name, "rotations": len(answers)}
@@ -253,7 +311,12 @@ def rotations(answers: Sequence[str], target: str = "A", letters: str = "ABCD", 
 
 def prompts(answers: Sequence[str], name: str = "q", half: int = 0) -> list[SampleView]:
     """One question's answers under each prompt; the right one is A."""
-    facts = {"prompt_of": name, "prompts": len(answers), "prompt_metric": "accuracy", "prompt_half": half}
+    facts = {
+        "prompt_of": name,
+        "prompts": len(answers),
+        "prompt_metric": "accuracy",
+        "prompt_half": half,
+    }
     return views({**facts, "target": "A"}, "prompt", [(answer, {}) for answer in answers])
 
 
@@ -264,19 +327,31 @@ def summed(name: str, samples: Sequence[SampleView]) -> float:
 
 @pytest.mark.parametrize("letters", ["AB", "ABC", "ABCD"])
 def test_uniform_guessing_over_all_possible_answers(letters: str) -> None:
-    """Each of the k^n possible rows of answers once (in each half), so the expected scores are exact."""
+    """Each of the k^n possible rows of answers once (in each half), so the expected scores are
+    exact.
+    """
     count = len(letters)
     asked = itertools.product(letters, repeat=count)
-    samples = [one for row, answers in enumerate(asked) for one in rotations(answers, "A", letters, f"q{row}")]
+    samples = [
+        one
+        for row, answers in enumerate(asked)
+        for one in rotations(answers, "A", letters, f"q{row}")
+    ]
     assert summed("accuracy", samples) == pytest.approx(1 / count)
     assert summed("circular_accuracy", samples) == pytest.approx(count**-count)
     assert summed("rotation_consistency", samples) == pytest.approx(count ** (1 - count))
     assert summed("letter_preference", samples) == pytest.approx(0.0, abs=1e-12)
 
     each = itertools.product(HALVES, itertools.product(letters, repeat=3))
-    samples = [one for row, (half, answers) in enumerate(each) for one in prompts(answers, str(row), half)]
+    samples = [
+        one for row, (half, answers) in enumerate(each) for one in prompts(answers, str(row), half)
+    ]
     assert summed("accuracy", samples) == pytest.approx(1 / count)
-    assert summed("worst_prompt", samples) == summed("best_prompt", samples) == pytest.approx(1 / count)
+    assert (
+        summed("worst_prompt", samples)
+        == summed("best_prompt", samples)
+        == pytest.approx(1 / count)
+    )
     assert summed("prompt_spread", samples) == pytest.approx(0.0, abs=1e-9)
     assert summed("prompt_agreement", samples) == pytest.approx(count**-2)
 
@@ -298,18 +373,26 @@ def test_a_policy_that_reads_only_the_first_options(seen: int) -> None:
 
 @given(st.integers(2, 26), st.data())
 @settings(max_examples=40)
-def test_a_model_that_reads_options_is_consistent_and_prefers_no_letter(count: int, data: st.DataObject) -> None:
+def test_a_model_that_reads_options_is_consistent_and_prefers_no_letter(
+    count: int, data: st.DataObject
+) -> None:
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[:count]
     target, believed = (data.draw(st.sampled_from(letters)) for _ in range(2))
     answers = [letters[(letters.index(believed) - shift) % count] for shift in range(count)]
-    (item,) = joined_items(replace(MI_CXR, options=tuple(letters)), rotations(answers, target, letters)).items
+    (item,) = joined_items(
+        replace(MI_CXR, options=tuple(letters)), rotations(answers, target, letters)
+    ).items
     assert item.values["rotation_consistency"].statistics == (1.0, 1.0)
     assert item.values["circular_accuracy"].statistics == (float(believed == target), 1.0)
     assert item.values["accuracy"].statistics == (float(believed == target), 1.0)
-    preference = get_metric("letter_preference").score(np.array(item.values["letter_preference"].statistics))
+    preference = get_metric("letter_preference").score(
+        np.array(item.values["letter_preference"].statistics)
+    )
     assert float(preference) == pytest.approx(0.0, abs=1e-12)
     plainly = {(view.document["target"], view.filtered) for view in item.samples}
-    assert plainly == {(target, believed)}  # as breakdowns see them, whichever rotation is the first
+    assert plainly == {
+        (target, believed)
+    }  # as breakdowns see them, whichever rotation is the first
 
 
 # --- closed forms of prompts ---
@@ -323,14 +406,19 @@ def test_the_oracle_does_not_depend_on_the_prompt(task: str) -> None:
     assert [found[name] for name in each] == [1.0] * (count + 1)
     assert found["prompt_agreement"] == (None if task.startswith("kvasir") else 1.0)
     assert set(prompt_metrics(count)) <= set(found)
-    assert {found[name] for name in OVER[:2]} <= {1.0, None}  # None: the miniature data have too few clusters
+    assert {found[name] for name in OVER[:2]} <= {
+        1.0,
+        None,
+    }  # None: the miniature data have too few clusters
     assert found["prompt_spread"] in (0.0, None)
 
 
 @pytest.mark.parametrize("right", [1, 2, 3, 4])
 def test_a_policy_that_is_right_only_under_one_prompt(right: int) -> None:
     """Scores 1, 0, 0, 0: mean 1/4, and a standard deviation of 1/2."""
-    found = values(scores_of(ASKED, lambda one: str(one["target"]) if one["prompt"] == right else ""))
+    found = values(
+        scores_of(ASKED, lambda one: str(one["target"]) if one["prompt"] == right else "")
+    )
     assert found == {
         "accuracy": 0.25,
         "worst_prompt": 0.0,
@@ -343,8 +431,14 @@ def test_a_policy_that_is_right_only_under_one_prompt(right: int) -> None:
 
 def test_scores_worked_out_by_hand() -> None:
     """One half scores 1, 1/2, 0 under the three prompts, the other 1/2, 1/2, 0."""
-    samples = [*prompts("AAB", "1"), *prompts("ABB", "2"), *prompts("ABB", "3", 1), *prompts("BAB", "4", 1)]
-    # best: prompt 1 on the first half, 1/2 on the second; prompts 1 and 2 on the second, (1 + 1/2) / 2 on the first
+    samples = [
+        *prompts("AAB", "1"),
+        *prompts("ABB", "2"),
+        *prompts("ABB", "3", 1),
+        *prompts("BAB", "4", 1),
+    ]
+    # best: prompt 1 on the first half, 1/2 on the second; prompts 1 and 2 on the second, (1 + 1/2)
+    # / 2 on the first
     assert summed("best_prompt", samples) == pytest.approx((1 / 2 + 3 / 4) / 2)
     assert summed("worst_prompt", samples) == 0.0
     # deviations 1/2, 0, -1/2 and 1/6, 1/6, -1/3: covariance (1/12 + 0 + 1/6) / 2
@@ -356,7 +450,11 @@ def test_scores_worked_out_by_hand() -> None:
 
 def test_a_model_that_does_not_depend_on_the_prompt_has_one_score_whatever_the_halves() -> None:
     answers = [("A", 0), ("B", 1), ("B", 1), ("A", 1), ("B", 1)]
-    samples = [one for row, (answer, half) in enumerate(answers) for one in prompts(answer * 3, str(row), half)]
+    samples = [
+        one
+        for row, (answer, half) in enumerate(answers)
+        for one in prompts(answer * 3, str(row), half)
+    ]
     names = ("accuracy", "worst_prompt", "best_prompt", "prompt_1", "prompt_2", "prompt_3")
     assert [summed(name, samples) for name in names] == pytest.approx([2 / 5] * 6)
     assert summed("prompt_spread", samples) == 0.0
@@ -365,7 +463,9 @@ def test_a_model_that_does_not_depend_on_the_prompt_has_one_score_whatever_the_h
 def halves_of(first: Sequence[float], second: Sequence[float]) -> Array:
     """Totals with these scores of the prompts in the two halves."""
     sides = zip((first, second), HALVES, strict=True)
-    return np.sum([prompt_statistics([(one, 1) for one in side], half) for side, half in sides], axis=0)
+    return np.sum(
+        [prompt_statistics([(one, 1) for one in side], half) for side, half in sides], axis=0
+    )
 
 
 SCORES = st.lists(st.tuples(*[st.floats(0, 1, width=16)] * 2), min_size=2, max_size=MOST_PROMPTS)
@@ -373,11 +473,15 @@ SCORES = st.lists(st.tuples(*[st.floats(0, 1, width=16)] * 2), min_size=2, max_s
 
 @given(SCORES, st.randoms(use_true_random=False))
 @settings(max_examples=60, derandomize=True)
-def test_scores_agree_with_an_independent_computation(pairs: list[tuple[float, float]], order: Any) -> None:
+def test_scores_agree_with_an_independent_computation(
+    pairs: list[tuple[float, float]], order: Any
+) -> None:
     first, second = ([*side] for side in zip(*pairs, strict=True))
     totals = halves_of(first, second)
     covariance = float(np.cov(first, second, ddof=1)[0, 1])
-    assert float(get_metric("prompt_spread").score(totals)) == pytest.approx(max(0.0, covariance) ** 0.5, abs=1e-7)
+    assert float(get_metric("prompt_spread").score(totals)) == pytest.approx(
+        max(0.0, covariance) ** 0.5, abs=1e-7
+    )
     for name, chosen in (("best_prompt", max), ("worst_prompt", min)):
         sides = [
             np.mean([there for here, there in zip(one, other, strict=True) if here == chosen(one)])
@@ -391,8 +495,9 @@ def test_scores_agree_with_an_independent_computation(pairs: list[tuple[float, f
 
 
 def test_the_variance_is_unbiased_where_the_plain_one_is_not() -> None:
-    """Four equal prompts, two questions of one difficulty in each cluster: the plain standard deviation of the prompts'
-    scores is far from 0, the estimate is not."""
+    """Four equal prompts, two questions of one difficulty in each cluster: the plain standard
+    deviation of the prompts' scores is far from 0, the estimate is not.
+    """
     draw = np.random.default_rng(0)
     plain_variances, estimates = [], []
     for _ in range(300):
@@ -400,7 +505,11 @@ def test_the_variance_is_unbiased_where_the_plain_one_is_not() -> None:
         for cluster in range(40):
             shift = draw.uniform(-0.25, 0.25)
             for right in draw.random((2, 4)) < 0.5 + shift:
-                rows.append(prompt_statistics([(float(one), 1) for one in right], half_of(f"patient {cluster}")))
+                rows.append(
+                    prompt_statistics(
+                        [(float(one), 1) for one in right], half_of(f"patient {cluster}")
+                    )
+                )
         sums = np.sum(rows, axis=0).reshape(2, MOST_PROMPTS, 2)[:, :4]
         estimates.append(np.cov(*(sums[..., 0] / sums[..., 1]))[0, 1])
         plain_variances.append(np.var(sums[..., 0].sum(axis=0) / sums[..., 1].sum(axis=0), ddof=1))
@@ -413,9 +522,15 @@ def test_the_variance_is_unbiased_where_the_plain_one_is_not() -> None:
 
 
 def test_a_response_without_one_option_is_wrong_and_inconsistent_and_counted() -> None:
-    scores = scores_of(ROTATED, lambda document: document["target"] if document["rotation"] else "I cannot tell.")
-    gold = Counter(one["target"] for one in plain(ROTATED).values())  # at the letters that no right answer has now
-    distance = sum(abs(gold.total() / 5 - gold[letter]) for letter in "ABCDE") / 2 / (4 * gold.total())
+    scores = scores_of(
+        ROTATED, lambda document: document["target"] if document["rotation"] else "I cannot tell."
+    )
+    gold = Counter(
+        one["target"] for one in plain(ROTATED).values()
+    )  # at the letters that no right answer has now
+    distance = (
+        sum(abs(gold.total() / 5 - gold[letter]) for letter in "ABCDE") / 2 / (4 * gold.total())
+    )
     assert values(scores) == {
         "accuracy": pytest.approx(4 / 5),
         "circular_accuracy": 0.0,
@@ -425,7 +540,9 @@ def test_a_response_without_one_option_is_wrong_and_inconsistent_and_counted() -
     assert scores.status == {"none": scores.items, "ok": 4 * scores.items}
     assert scores.letters is not None
     assert scores.letters.chosen["[none]"] == scores.items
-    scores = scores_of(ASKED, lambda one: "I cannot tell." if one["prompt"] == 1 else str(one["target"]))
+    scores = scores_of(
+        ASKED, lambda one: "I cannot tell." if one["prompt"] == 1 else str(one["target"])
+    )
     assert (values(scores)["accuracy"], values(scores)["prompt_agreement"]) == (0.75, 0.0)
     assert scores.status == {"none": scores.items, "ok": 3 * scores.items}
 
@@ -437,9 +554,13 @@ def test_without_any_selected_option_there_is_no_preference_and_no_agreement() -
     assert scores.letters is not None
     assert (scores.letters.gold, scores.letters.chosen) == ({}, {"[empty]": scores.samples})
     assert values(scores)["circular_accuracy"] == values(scores)["rotation_consistency"] == 0.0
-    assert values(scores_of(ASKED, lambda _: ""))["prompt_agreement"] == 0.0  # the same status is not the same option
+    assert (
+        values(scores_of(ASKED, lambda _: ""))["prompt_agreement"] == 0.0
+    )  # the same status is not the same option
     first = next(iter(plain(ROTATED)))
-    scores = scores_of(ROTATED, lambda one: "I cannot tell." if one["rotation_of"] == first else one["target"])
+    scores = scores_of(
+        ROTATED, lambda one: "I cannot tell." if one["rotation_of"] == first else one["target"]
+    )
     assert scores.letters is not None
     assert scores.letters.chosen["[none]"] == scores.status["none"] == 5
 
@@ -458,7 +579,13 @@ def test_variants_of_a_question_are_one_item_of_its_cluster(task: str, times: in
 @pytest.mark.parametrize(
     ("task", "number", "times", "whole", "without"),
     [
-        (ROTATED, "rotation", 5, ("circular_accuracy", "rotation_consistency"), ("letter_preference",)),
+        (
+            ROTATED,
+            "rotation",
+            5,
+            ("circular_accuracy", "rotation_consistency"),
+            ("letter_preference",),
+        ),
         (ASKED, "prompt", 4, ("prompt_3", "prompt_agreement", *OVER[:2]), OVER),
     ],
 )
@@ -466,16 +593,26 @@ def test_a_question_with_a_failed_variant_is_not_scored(
     task: str, number: str, times: int, whole: Sequence[str], without: Sequence[str]
 ) -> None:
     first = question_of(task_documents(task)[0])
-    scores = scores_of(task, lambda one: FAILURE if (question_of(one), one[number]) == (first, 3) else one["target"])
+    scores = scores_of(
+        task,
+        lambda one: FAILURE if (question_of(one), one[number]) == (first, 3) else one["target"],
+    )
     for name in {"accuracy", *whole, *without}:
         score = scores.metrics[name]
-        assert (score.samples, score.answered, score.incomplete) == (scores.items, scores.items - 1, True)
+        assert (score.samples, score.answered, score.incomplete) == (
+            scores.items,
+            scores.items - 1,
+            True,
+        )
         assert score.value == (0.0 if name in ("letter_preference", "prompt_spread") else 1.0)
     assert scores.metrics["accuracy"].bounds == pytest.approx((1 - 1 / times / scores.items, 1.0))
     assert scores.metrics[whole[0]].bounds == pytest.approx((1 - 1 / scores.items, 1.0))
     assert all(scores.metrics[name].bounds is None for name in without)
     if task == ASKED:  # the other prompts are scored
-        assert (scores.metrics["prompt_2"].answered, scores.metrics["prompt_2"].value) == (None, 1.0)
+        assert (scores.metrics["prompt_2"].answered, scores.metrics["prompt_2"].value) == (
+            None,
+            1.0,
+        )
 
 
 def test_a_failed_rotation_leaves_open_only_what_the_others_do() -> None:
@@ -498,9 +635,17 @@ OPEN_ANSWERS = pytest.param(("kvasir_vqa_x1_prompts",), marks=pytest.mark.slow)
 
 
 @pytest.mark.parametrize(
-    "groups", [("mi_cxr", "mi_cxr_circular"), ("mi_cxr", "mi_cxr_prompts"), ("medstreambench_prompts",), OPEN_ANSWERS]
+    "groups",
+    [
+        ("mi_cxr", "mi_cxr_circular"),
+        ("mi_cxr", "mi_cxr_prompts"),
+        ("medstreambench_prompts",),
+        OPEN_ANSWERS,
+    ],
 )
-def test_a_run_is_pooled_compared_rescored_and_stripped(groups: Sequence[str], tmp_path: Path) -> None:
+def test_a_run_is_pooled_compared_rescored_and_stripped(
+    groups: Sequence[str], tmp_path: Path
+) -> None:
     record = run_of(tmp_path / "run", policy("noisy_oracle", seed=3), groups)
     group, tasks = record.groups[groups[-1]], leaf_tasks(groups[-1])
     first = load_spec(tasks[0]).metrics[0]
@@ -511,8 +656,12 @@ def test_a_run_is_pooled_compared_rescored_and_stripped(groups: Sequence[str], t
         asked: dict[str, list[bool]] = {}
         for one in itertools.chain.from_iterable(record.samples[task] for task in tasks):
             asked.setdefault(one.document["rotation_of"], []).append(one.filtered == one.target)
-        assert group.metrics["circular_accuracy"].value == pytest.approx(np.mean([all(one) for one in asked.values()]))
-        plainly = record.groups["mi_cxr"].breakdowns["gold_option"]  # by the letter of the plain order
+        assert group.metrics["circular_accuracy"].value == pytest.approx(
+            np.mean([all(one) for one in asked.values()])
+        )
+        plainly = record.groups["mi_cxr"].breakdowns[
+            "gold_option"
+        ]  # by the letter of the plain order
         assert {letter: part.items for letter, part in group.breakdowns["gold_option"].items()} == {
             letter: part.items for letter, part in plainly.items()
         }

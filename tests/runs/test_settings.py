@@ -1,4 +1,6 @@
-"""Settings: read from the environment, refused in one sentence, changed for a block, the environment untouched."""
+"""Settings: read from the environment, refused in one sentence, changed for a block, the
+environment untouched.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from medtasks.core.settings import current_settings, using
 
 
 @pytest.mark.parametrize(("given", "cap"), [("", None), (" 8 ", 8), ("1", 1)])
-def test_the_number_of_frames_is_limited(monkeypatch: pytest.MonkeyPatch, given: str, cap: int | None) -> None:
+def test_the_number_of_frames_is_limited(
+    monkeypatch: pytest.MonkeyPatch, given: str, cap: int | None
+) -> None:
     monkeypatch.setenv("MEDTASKS_MAX_FRAMES", given)
     assert current_settings().max_frames == cap
 

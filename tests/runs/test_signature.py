@@ -28,7 +28,13 @@ from medtasks.runs.replies import Reply
 from medtasks.runs.run import data_facts
 from medtasks.runs.samples import Sample
 from medtasks.runs.scored import scored_samples
-from medtasks.runs.signature import differences, format_signature, has_unknown_prompts, parse_signature, signatures
+from medtasks.runs.signature import (
+    differences,
+    format_signature,
+    has_unknown_prompts,
+    parse_signature,
+    signatures,
+)
 from medtasks.runs.verdicts import with_judged_scores
 
 TASK = "kvasir_vqa_x1_level1"
@@ -39,8 +45,12 @@ ROUGE = "rougeL|f1|stem:no|rouge-score:0.1.2"
 IDS = [f"s{number}" for number in range(30)]
 
 
-def manifest(*tasks: str, spec: dict[str, Any] | None = None, generation: dict[str, Any] | None = None) -> RunManifest:
-    """The manifest of a run of ``tasks`` (both levels), whose first task's file says something else in ``spec``."""
+def manifest(
+    *tasks: str, spec: dict[str, Any] | None = None, generation: dict[str, Any] | None = None
+) -> RunManifest:
+    """The manifest of a run of ``tasks`` (both levels), whose first task's file says something else
+    in ``spec``.
+    """
     facts = {}
     for name in tasks or (TASK, OTHER):
         read = load_spec(name)
@@ -78,7 +88,9 @@ def overlay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Run
         template = load_spec(TASK).template or ""
         file = tmp_path / template
         file.parent.mkdir(parents=True)
-        file.write_text(template_path(template).read_text(encoding="utf-8") + "\nThink.", encoding="utf-8")
+        file.write_text(
+            template_path(template).read_text(encoding="utf-8") + "\nThink.", encoding="utf-8"
+        )
         monkeypatch.setenv("MEDTASKS_TEMPLATES", str(tmp_path))
         return manifest()
 
@@ -87,7 +99,9 @@ def overlay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Run
 
 def with_facts(**changes: Any) -> RunManifest:
     run = plain()
-    return run.model_copy(update={"tasks": {**run.tasks, TASK: run.tasks[TASK].model_copy(update=changes)}})
+    return run.model_copy(
+        update={"tasks": {**run.tasks, TASK: run.tasks[TASK].model_copy(update=changes)}}
+    )
 
 
 def with_settings(**changes: Any) -> RunManifest:
@@ -109,7 +123,10 @@ def other_data() -> RunManifest:
 
 
 MOVED: dict[str, tuple[Callable[[], RunManifest], str]] = {
-    "YAML": (lambda: manifest(spec={"resolved": {**load_spec(TASK).resolved, "target_delimiter": "x"}}), "protocol"),
+    "YAML": (
+        lambda: manifest(spec={"resolved": {**load_spec(TASK).resolved, "target_delimiter": "x"}}),
+        "protocol",
+    ),
     "generation": (lambda: manifest(generation={"temperature": 0.7}), "protocol"),
     "task version": (lambda: with_facts(version=2.0), "version"),
     "blind": (blind, "blind"),
@@ -142,7 +159,9 @@ def test_another_version_of_a_filter_changes_it(name: str, monkeypatch: pytest.M
     before = sign(plain(), name)
     changed = "medtasks.runs.manifest.get_filter"
     monkeypatch.setattr(changed, lambda name: replace(get_filter(name), version="99"))
-    assert differences(sign(manifest(), name), before)[0].startswith("filters AnswerTextFilter=99 instead of ")
+    assert differences(sign(manifest(), name), before)[0].startswith(
+        "filters AnswerTextFilter=99 instead of "
+    )
 
 
 def test_other_frames_change_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,7 +181,9 @@ def test_other_settings_of_the_metric_change_it() -> None:
 def test_other_samples_change_it() -> None:
     every = sign(plain())
     assert differences(sign(plain(), ids=IDS[:10]), every) == ["10 samples instead of 30"]
-    assert differences(sign(plain(), ids=[*IDS[1:], "s30"]), every) == ["other samples (30 in both)"]
+    assert differences(sign(plain(), ids=[*IDS[1:], "s30"]), every) == [
+        "other samples (30 in both)"
+    ]
 
 
 def test_a_group_of_other_tasks_is_another_group() -> None:
@@ -184,13 +205,29 @@ def test_an_unknown_prompt_equals_other_unknown_prompts_only() -> None:
     [
         {"created": "2027-01-01T00:00:00+00:00"},
         {"processes": 8},
-        {"settings": {"random_seed": 5, "batch_size": 64, "device": "cuda:3", "repeats": 1, "num_fewshot": 0}},
+        {
+            "settings": {
+                "random_seed": 5,
+                "batch_size": 64,
+                "device": "cuda:3",
+                "repeats": 1,
+                "num_fewshot": 0,
+            }
+        },
         {"model": {"model": "medtasks_vlm", "pretrained": "c/d"}},
         {"versions": dict(reversed(versions().items()))},
         {"versions": {**versions(), "pillow": "1.0", "torch": "1.0"}},
         {"groups": {GROUP: (OTHER, TASK)}},
     ],
-    ids=["created", "processes", "settings", "model", "package order", "packages that score nothing", "task order"],
+    ids=[
+        "created",
+        "processes",
+        "settings",
+        "model",
+        "package order",
+        "packages that score nothing",
+        "task order",
+    ],
 )
 @pytest.mark.parametrize("name", [TASK, GROUP])
 def test_what_moves_no_score_changes_nothing(change: dict[str, Any], name: str) -> None:
@@ -206,7 +243,9 @@ def test_the_order_of_samples_changes_nothing(ids: list[str]) -> None:
 def test_a_manifest_that_was_read_signs_like_the_run() -> None:
     """Its keys are sorted; a task may name its filters in another order."""
     run = with_facts(filters={"ThinkingFilter": "1", "AnswerTextFilter": "2"})
-    assert sign(RunManifest.model_validate_json(canonical_json(run.model_dump(mode="json")))) == sign(run)
+    assert sign(
+        RunManifest.model_validate_json(canonical_json(run.model_dump(mode="json")))
+    ) == sign(run)
 
 
 def test_package_versions_are_the_runs_not_the_readers() -> None:
@@ -216,7 +255,8 @@ def test_package_versions_are_the_runs_not_the_readers() -> None:
     assert parse_signature(sign(rescored))["rouge-score"] == "0.2.0"
 
 
-# -------------------------------------------------------------------------------------------------------- judges
+# --------------------------------------------------------------------------------------------------------
+# judges
 
 JUDGED = "med_cmr_open_cr"
 TOTAL = "open_total|scale:0-100|unjudged:left-out"
@@ -225,7 +265,9 @@ TOTAL = "open_total|scale:0-100|unjudged:left-out"
 def judged(stub: StubJudge, store: Path, **settings: Any) -> RunManifest:
     spec = load_spec(JUDGED)
     answered = [
-        scored_samples(spec, [Sample.answered(spec.name, one, (Reply("No."),), "?", spec.prompt_hash or "")])[0]
+        scored_samples(
+            spec, [Sample.answered(spec.name, one, (Reply("No."),), "?", spec.prompt_hash or "")]
+        )[0]
         for one in task_documents(JUDGED)[:2]
     ]
     judge = JudgeSettings(**{"base_url": stub.url, "model": "stub-judge", **settings})
@@ -240,8 +282,14 @@ def test_what_moves_a_verdict_changes_the_signature_of_judged_metrics_alone(tmp_
         first = judged(stub, tmp_path / "a")
         same = judged(stub, tmp_path / "b", timeout=9.0, concurrency=3)
         other = judged(stub, tmp_path / "c", temperature=0.5)
-    total = [signature(run, JUDGED, "open_total", TOTAL, IDS) for run in (first, same, other, manifest(JUDGED))]
-    rouge = [signature(run, JUDGED, "rougeL", ROUGE, IDS) for run in (first, same, other, manifest(JUDGED))]
+    total = [
+        signature(run, JUDGED, "open_total", TOTAL, IDS)
+        for run in (first, same, other, manifest(JUDGED))
+    ]
+    rouge = [
+        signature(run, JUDGED, "rougeL", ROUGE, IDS)
+        for run in (first, same, other, manifest(JUDGED))
+    ]
     assert total[0] == total[1]
     assert differences(total[2], total[0])[0].startswith("judge ")
     assert differences(total[3], total[0])[0].startswith("no judge instead of ")
@@ -249,7 +297,9 @@ def test_what_moves_a_verdict_changes_the_signature_of_judged_metrics_alone(tmp_
 
 
 def test_a_judge_counts_where_no_response_needed_one(tmp_path: Path) -> None:
-    """A model all of whose answers a rule decides has no judge in its score, and is compared with the others."""
+    """A model all of whose answers a rule decides has no judge in its score, and is compared with
+    the others.
+    """
     with StubJudge() as stub:
         run = judged(stub, tmp_path / "a")
     (judge,) = (facts.judge_hash for facts in run.judge.values())
@@ -258,7 +308,8 @@ def test_a_judge_counts_where_no_response_needed_one(tmp_path: Path) -> None:
     assert parse_signature(asked)["judge"] == judge
 
 
-# -------------------------------------------------------------------------------------------------------- text
+# --------------------------------------------------------------------------------------------------------
+# text
 
 TEXT = st.text() | st.sampled_from(["|", ":", "a:b|c", "%7C", "\n", "\ud800", "é", " ", "", "<b>"])
 
@@ -285,9 +336,13 @@ def test_any_metric_and_any_samples_have_a_signature(scored: str, ids: list[str]
 def test_it_begins_with_the_metric_and_shows_the_manifests_hashes() -> None:
     run = plain()
     text = sign(run)
-    assert text.startswith("rougeL|f1|stem:no|rouge-score:0.1.2|task:kvasir_vqa_x1_level1|version:1|filters:")
+    assert text.startswith(
+        "rougeL|f1|stem:no|rouge-score:0.1.2|task:kvasir_vqa_x1_level1|version:1|filters:"
+    )
     assert parse_signature(text)["protocol"] == run.tasks[TASK].protocol_hash
-    assert protocol_hash(load_spec(TASK), load_spec(TASK).generation) == run.tasks[TASK].protocol_hash
+    assert (
+        protocol_hash(load_spec(TASK), load_spec(TASK).generation) == run.tasks[TASK].protocol_hash
+    )
 
 
 @pytest.mark.parametrize("text", ["a||b", "a|k:1|k:2", "a|metric:b"])
@@ -306,6 +361,10 @@ def test_what_is_no_signature_is_refused(text: str) -> None:
         ("content", None),
     ],
 )
-def test_scores_of_streams_name_the_timing_that_the_task_declares(metric: str, timing: str | None) -> None:
-    parts = parse_signature(signature(manifest(STREAM), STREAM, metric, get_metric(metric).signature, IDS))
+def test_scores_of_streams_name_the_timing_that_the_task_declares(
+    metric: str, timing: str | None
+) -> None:
+    parts = parse_signature(
+        signature(manifest(STREAM), STREAM, metric, get_metric(metric).signature, IDS)
+    )
     assert parts.get("timing") == timing

@@ -27,17 +27,27 @@ FAILURE = Reply.failure("the server is gone")
 
 def plain(task: str) -> dict[str, dict[str, Any]]:
     """The documents of the task whose questions ``task`` asks several times."""
-    return {one["sample_id"]: one for one in task_documents(str(load_spec(task).metadata.compare_with))}
+    return {
+        one["sample_id"]: one for one in task_documents(str(load_spec(task).metadata.compare_with))
+    }
 
 
-def samples_of(task: str, reply: Callable[[dict[str, Any]], str | Reply], documents: Any = None) -> list[Sample]:
+def samples_of(
+    task: str, reply: Callable[[dict[str, Any]], str | Reply], documents: Any = None
+) -> list[Sample]:
     made = task_documents(task) if documents is None else documents
-    replies = [one if isinstance(one := reply(document), Reply) else Reply(one) for document in made]
+    replies = [
+        one if isinstance(one := reply(document), Reply) else Reply(one) for document in made
+    ]
     pairs = zip(made, replies, strict=True)
-    return scored_samples(load_spec(task), [Sample.answered(task, document, (one,)) for document, one in pairs])
+    return scored_samples(
+        load_spec(task), [Sample.answered(task, document, (one,)) for document, one in pairs]
+    )
 
 
-def scores_of(task: str, reply: Callable[[dict[str, Any]], str | Reply], documents: Any = None) -> Scores:
+def scores_of(
+    task: str, reply: Callable[[dict[str, Any]], str | Reply], documents: Any = None
+) -> Scores:
     benchmark = get_benchmark(load_spec(task).metadata.benchmark)
     return score_samples(samples_of(task, reply, documents), benchmark)
 
@@ -51,21 +61,30 @@ def policy(name: str, **options: Any) -> Callable[[dict[str, Any]], str]:
     return lambda document: asked(Question.of(document, document["sample_id"], ("no", "yes")))
 
 
-def run_of(folder: Path, reply: Callable[[dict[str, Any]], str | Reply], groups: Sequence[str]) -> Any:
+def run_of(
+    folder: Path, reply: Callable[[dict[str, Any]], str | Reply], groups: Sequence[str]
+) -> Any:
     """A run of the groups' tasks, written to ``folder``."""
     members = {group: leaf_tasks(group) for group in groups}
     tasks = {}
     for task in itertools.chain.from_iterable(members.values()):
         documents = task_documents(task)
-        replies = [given if isinstance(given := reply(one), Reply) else Reply(given) for one in documents]
+        replies = [
+            given if isinstance(given := reply(one), Reply) else Reply(given) for one in documents
+        ]
         pairs = zip(documents, replies, strict=True)
         tasks[task] = [(one, "?", (given,)) for one, given in pairs]
     planned = made_manifest(
         versions=versions(),
         model={"model": "m"},
-        tasks={task: task_facts(load_spec(task), {}, len(answered)) for task, answered in tasks.items()},
+        tasks={
+            task: task_facts(load_spec(task), {}, len(answered)) for task, answered in tasks.items()
+        },
         groups=members,
-        data={name: data_facts(name) for name in sorted({load_spec(task).metadata.benchmark for task in tasks})},
+        data={
+            name: data_facts(name)
+            for name in sorted({load_spec(task).metadata.benchmark for task in tasks})
+        },
     )
     record = collect_run(planned, tasks.items())
     write_run(folder, record)

@@ -1,7 +1,8 @@
-"""Studies in which the truth is known: two models' answers to questions in clusters of unequal sizes.
+"""Studies in which the truth is known: two models' answers to questions in clusters of unequal
+sizes.
 
-Answers about one image (patient, video) are alike: each model has a rate of its own on each cluster, drawn from a beta
-distribution whose intraclass correlation is 0.3.
+Answers about one image (patient, video) are alike: each model has a rate of its own on each
+cluster, drawn from a beta distribution whose intraclass correlation is 0.3.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ Rates = Callable[[Draw, Array], tuple[Array, Array]]
 
 
 class Study(NamedTuple):
-    """What was found of one comparison, and both models' statistics side by side, ``(clusters, 2 · width)``."""
+    """What was found of one comparison, and both models' statistics side by side, ``(clusters, 2 ·
+    width)``.
+    """
 
     found: PairedDifference
     sums: Array
@@ -42,7 +45,13 @@ class Study(NamedTuple):
 
 
 def studies(
-    count: int, clusters: int, *, metric: str = "accuracy", sizes: str = UNEQUAL, rates: Rates, seed: int = 0
+    count: int,
+    clusters: int,
+    *,
+    metric: str = "accuracy",
+    sizes: str = UNEQUAL,
+    rates: Rates,
+    seed: int = 0,
 ) -> Iterator[Study]:
     """So many studies of so many clusters."""
     draw = np.random.default_rng([seed, clusters])
@@ -56,7 +65,9 @@ def studies(
 
 
 def _sizes(draw: Draw, clusters: int, kind: str) -> Array:
-    """Questions per cluster: 8 each; 9 on average, mostly fewer; log-normal, some hundred; or one each."""
+    """Questions per cluster: 8 each; 9 on average, mostly fewer; log-normal, some hundred; or one
+    each.
+    """
     if kind == EVEN:
         return np.full(clusters, 8)
     if kind == UNEQUAL:
@@ -77,14 +88,17 @@ def apart(first: float, second: float) -> Rates:
 
 
 def skewed(draw: Draw, sizes: Array) -> tuple[Array, Array]:
-    """Equal on average: the first is far better on one cluster in seven, and a little worse on the others."""
+    """Equal on average: the first is far better on one cluster in seven, and a little worse on the
+    others.
+    """
     rare = draw.random(len(sizes)) < 0.15
     return 0.6 + np.where(rare, 0.35, -0.35 * 0.15 / 0.85), np.full(len(sizes), 0.6)
 
 
 def by_size(draw: Draw, sizes: Array) -> tuple[Array, Array]:  # noqa: ARG001
-    """Equal on average over the questions: the first is better on clusters of 16 and more questions, if sizes are
-    `UNEQUAL`, and worse on the others."""
+    """Equal on average over the questions: the first is better on clusters of 16 and more
+    questions, if sizes are `UNEQUAL`, and worse on the others.
+    """
     chance = (7 / 8) ** 14  # of 1 + geometric(1/8) to be 16 or more
     inside = chance * (15 + 8)  # questions in such clusters, of 9 questions per cluster
     return 0.6 + np.where(sizes >= 16, 0.2, -0.2 * inside / (9 - inside)), np.full(len(sizes), 0.6)
@@ -117,7 +131,11 @@ def _chrf(draw: Draw, questions: Array, rates: Array) -> Array:
     columns = []
     for order in range(6):
         one, two = lengths - order
-        columns += [one, two, draw.binomial(np.minimum(one, two), rates[cluster] ** (0.5 + 0.3 * order))]
+        columns += [
+            one,
+            two,
+            draw.binomial(np.minimum(one, two), rates[cluster] ** (0.5 + 0.3 * order)),
+        ]
     return _summed(np.column_stack(columns), cluster, len(questions))
 
 
@@ -127,4 +145,8 @@ def _summed(rows: Array, cluster: Array, clusters: int) -> Array:
     return found
 
 
-_STATISTICS: dict[str, Callable[[Draw, Array, Array], Array]] = {"accuracy": _accuracy, "bleu": _bleu, "chrf": _chrf}
+_STATISTICS: dict[str, Callable[[Draw, Array, Array], Array]] = {
+    "accuracy": _accuracy,
+    "bleu": _bleu,
+    "chrf": _chrf,
+}

@@ -1,4 +1,6 @@
-"""Agreement coefficients against sklearn, scipy and worked examples, and what no rearrangement may change."""
+"""Agreement coefficients against sklearn, scipy and worked examples, and what no rearrangement may
+change.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ from medtasks.stats.agreement import (
     spearman,
 )
 
-# Krippendorff 2011, section C: 4 raters, 12 units, 7 ratings missing; the last unit, with one rating, is left out
+# Krippendorff 2011, section C: 4 raters, 12 units, 7 ratings missing; the last unit, with one
+# rating, is left out
 PUBLISHED: list[list[float | None]] = [
     [1, 2, 3, 3, 2, 1, 4, 1, 2, None, None],
     [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, None],
@@ -58,7 +61,9 @@ def simulated(clusters: int, each: int, seed: int) -> tuple[list[list[int]], lis
     """Two raters on a scale of 1 to 5 who differ from a shared score by at most one step."""
     draw = np.random.default_rng(seed)
     score = draw.integers(1, 6, size=clusters * each)
-    ratings = [np.clip(score + draw.integers(-1, 2, size=len(score)), 1, 5).tolist() for _ in range(2)]
+    ratings = [
+        np.clip(score + draw.integers(-1, 2, size=len(score)), 1, 5).tolist() for _ in range(2)
+    ]
     return ratings, [f"image{item // each:02d}" for item in range(len(score))]
 
 
@@ -82,7 +87,9 @@ def test_fleiss_by_hand() -> None:
     # agreeing pairs of 3: 3, 1, 3, 1, so P = (1 + 1/3 + 1 + 1/3) / 4 = 2/3
     # shares of 12 ratings: 5/12, 5/12, 2/12, so P_e = (25 + 25 + 4) / 144 = 3/8
     # kappa = (2/3 - 3/8) / (1 - 3/8) = (7/24) / (15/24) = 7/15
-    assert value("fleiss", [[1, 1, 2, 3], [1, 1, 2, 3], [1, 2, 2, 2]]) == pytest.approx(7 / 15, abs=1e-15)
+    assert value("fleiss", [[1, 1, 2, 3], [1, 1, 2, 3], [1, 2, 2, 2]]) == pytest.approx(
+        7 / 15, abs=1e-15
+    )
 
 
 def test_alpha_of_the_published_example() -> None:
@@ -94,20 +101,30 @@ def test_alpha_of_the_published_example() -> None:
 def test_alpha_is_fleiss_with_chance_drawn_without_replacement(ratings: Pair) -> None:
     fleiss, alpha = value("fleiss", ratings), value("alpha nominal", ratings)
     total = 2 * len(ratings[0])
-    assert alpha == (fleiss if isinstance(fleiss, str) else pytest.approx(1 - (1 - fleiss) * (total - 1) / total))
+    assert alpha == (
+        fleiss if isinstance(fleiss, str) else pytest.approx(1 - (1 - fleiss) * (total - 1) / total)
+    )
 
 
-@given(row=st.lists(st.integers(1, 5), min_size=2, max_size=12).filter(lambda row: len(set(row)) > 1))
+@given(
+    row=st.lists(st.integers(1, 5), min_size=2, max_size=12).filter(lambda row: len(set(row)) > 1)
+)
 @settings(max_examples=30)
 def test_perfect_agreement_is_exactly_one(row: list[int]) -> None:
     assert {value(name, [row, row]) for name in STATISTICS} == {1.0}
 
 
 @given(ratings=pairs, names=st.permutations([1, 2, 30, 40, 5]), data=st.data())
-def test_order_counting_and_nominal_names_change_nothing(ratings: Pair, names: list[int], data: st.DataObject) -> None:
-    """Raters and items may come in any order, equal items may be counted together, nominal scores may be renamed."""
+def test_order_counting_and_nominal_names_change_nothing(
+    ratings: Pair, names: list[int], data: st.DataObject
+) -> None:
+    """Raters and items may come in any order, equal items may be counted together, nominal scores
+    may be renamed.
+    """
     order = data.draw(st.permutations(range(len(ratings[0]))))
-    counts = data.draw(st.lists(st.integers(0, 3), min_size=len(order), max_size=len(order)).filter(any))
+    counts = data.draw(
+        st.lists(st.integers(0, 3), min_size=len(order), max_size=len(order)).filter(any)
+    )
     repeated = [np.repeat(row, counts).tolist() for row in ratings]
     for name, statistic in STATISTICS.items():
         expected = value(name, ratings)
@@ -115,15 +132,22 @@ def test_order_counting_and_nominal_names_change_nothing(ratings: Pair, names: l
         assert value(name, ratings[::-1]) == expected
         if name in NOMINAL:
             assert value(name, [[names[score - 1] for score in row] for row in ratings]) == expected
-        found, expected = statistic(replace(Ratings.of(ratings), counts=np.array(counts))), value(name, repeated)
-        assert found == (expected if isinstance(expected, str) else pytest.approx(expected, abs=1e-12))
+        found, expected = (
+            statistic(replace(Ratings.of(ratings), counts=np.array(counts))),
+            value(name, repeated),
+        )
+        assert found == (
+            expected if isinstance(expected, str) else pytest.approx(expected, abs=1e-12)
+        )
 
 
 @pytest.mark.parametrize("name", ["alpha nominal", "alpha ordinal"])
 @given(raters=st.permutations(range(4)), items=st.permutations(range(11)))
 @settings(max_examples=20)
 def test_order_with_missing_ratings(name: str, raters: list[int], items: list[int]) -> None:
-    assert value(name, [[PUBLISHED[rater][item] for item in items] for rater in raters]) == value(name, PUBLISHED)
+    assert value(name, [[PUBLISHED[rater][item] for item in items] for rater in raters]) == value(
+        name, PUBLISHED
+    )
 
 
 @pytest.mark.parametrize("name", [name for name in STATISTICS if name != "raw"])
@@ -139,8 +163,12 @@ def test_interval_equals_resampling_the_rows() -> None:
     generator, scores = np.random.Generator(np.random.PCG64(7)), []
     for drawn in generator.multinomial(12, [1 / 12] * 12, size=40):
         rows = np.arange(48).repeat(drawn.repeat(4))
-        scores.append(cohen_kappa_score(*(np.array(row)[rows] for row in ratings), weights="quadratic"))
-    found = agreement_interval(Ratings.of(ratings), STATISTICS["cohen quadratic"], clusters, resamples=40, seed=7)
+        scores.append(
+            cohen_kappa_score(*(np.array(row)[rows] for row in ratings), weights="quadratic")
+        )
+    found = agreement_interval(
+        Ratings.of(ratings), STATISTICS["cohen quadratic"], clusters, resamples=40, seed=7
+    )
     assert [found.low, found.high] == pytest.approx(np.quantile(scores, [0.025, 0.975]), abs=1e-12)
 
 
@@ -155,17 +183,26 @@ def test_interval_contains_the_value_and_is_seeded(name: str, seed: int) -> None
     assert found.low < found.value < found.high  # type: ignore[operator]
     order = np.random.default_rng(seed).permutation(90)
     moved = Ratings.of([[row[item] for item in order] for row in ratings])
-    again = agreement_interval(moved, statistic, [clusters[item] for item in order], resamples=100, seed=seed)
+    again = agreement_interval(
+        moved, statistic, [clusters[item] for item in order], resamples=100, seed=seed
+    )
     assert repr(again) == repr(found)
-    assert agreement_interval(Ratings.of(ratings), statistic, clusters, resamples=100, seed=seed + 1) != found
+    assert (
+        agreement_interval(Ratings.of(ratings), statistic, clusters, resamples=100, seed=seed + 1)
+        != found
+    )
 
 
 def test_too_few_clusters_and_undefined_resamples() -> None:
-    found = agreement_interval(Ratings.of(PUBLISHED), STATISTICS["alpha ordinal"], list("abcdefghijk"), resamples=200)
+    found = agreement_interval(
+        Ratings.of(PUBLISHED), STATISTICS["alpha ordinal"], list("abcdefghijk"), resamples=200
+    )
     assert found.low < found.value < found.high  # type: ignore[operator]  # with missing ratings and four raters
     two = Ratings.of([[1, 2], [1, 2]])
     found = agreement_interval(two, fleiss_kappa, ["only", "only"])
-    assert found == Coefficient(value=1.0, units=2, reason="found 1 cluster, an interval needs at least 2")
+    assert found == Coefficient(
+        value=1.0, units=2, reason="found 1 cluster, an interval needs at least 2"
+    )
     found = agreement_interval(two, fleiss_kappa, ["a", "b"])  # half the draws have one category
     assert (found.value, found.low, found.high) == (1.0, None, None)
     assert "undefined in" in str(found.reason)

@@ -1,4 +1,6 @@
-"""When a comparison is warned of beyond few clusters; the simulations are in benchmarks/coverage_tests.py."""
+"""When a comparison is warned of beyond few clusters; the simulations are in
+benchmarks/coverage_tests.py.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def compared(first: Array, second: Array, metric: str = "accuracy") -> PairedDif
     ],
     ids=["usual", "good", "few errors", "few correct answers", "many clusters", "a giant cluster"],
 )
-def test_few_or_unevenly_spread_errors_are_warned_of(rate: float, sizes: list[int], warned: bool) -> None:
+def test_few_or_unevenly_spread_errors_are_warned_of(
+    rate: float, sizes: list[int], warned: bool
+) -> None:
     found = compared(answers(rate, sizes, 1), answers(rate, sizes, 2))
     assert (UNEVEN in (found.warning or "")) is warned
 
@@ -53,7 +57,9 @@ def test_models_with_the_same_answers_are_not_warned_of() -> None:
 
 @pytest.mark.parametrize(("answered", "warned"), [(0.95, False), (0.8, False), (0.4, True)])
 @pytest.mark.parametrize("swapped", [False, True])
-def test_a_score_over_far_fewer_answers_is_warned_of(answered: float, warned: bool, swapped: bool) -> None:
+def test_a_score_over_far_fewer_answers_is_warned_of(
+    answered: float, warned: bool, swapped: bool
+) -> None:
     """A rate among answered questions, of which one model answers 95 %."""
     draw = np.random.default_rng(3)
     counts = [draw.binomial(40, share, 60) for share in (0.95, answered)]

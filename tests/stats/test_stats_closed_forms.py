@@ -1,4 +1,6 @@
-"""Repeated runs, detectable differences and Holm's correction against scipy, statsmodels and numbers worked by hand."""
+"""Repeated runs, detectable differences and Holm's correction against scipy, statsmodels and
+numbers worked by hand.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ def test_the_interval_of_runs_is_students(values: list[float]) -> None:
 
 
 def test_the_interval_of_a_few_runs() -> None:
-    assert student_interval([1.0, 2.0, 3.0])["interval"] == pytest.approx((-0.4841, 4.4841), abs=1e-4)
+    assert student_interval([1.0, 2.0, 3.0])["interval"] == pytest.approx(
+        (-0.4841, 4.4841), abs=1e-4
+    )
     assert student_interval([0.2] * 4)["interval"] == pytest.approx((0.2, 0.2))
 
 
@@ -37,7 +41,9 @@ def test_textbook_multiples_of_the_standard_error() -> None:
 
 @pytest.mark.parametrize("clusters", [8, 15, 30, 100])
 def test_four_in_five_comparisons_find_it(clusters: int) -> None:
-    """Differences of clusters with standard deviation 1: their mean has the standard error ``1 / sqrt(clusters)``."""
+    """Differences of clusters with standard deviation 1: their mean has the standard error ``1 /
+    sqrt(clusters)``.
+    """
     lead = detectable(clusters**-0.5, clusters)
     draw = np.random.default_rng(5)
     found = np.mean([sign_flip_p(draw.normal(lead, 1, clusters)) <= 0.05 for _ in range(500)])

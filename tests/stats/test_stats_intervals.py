@@ -1,4 +1,6 @@
-"""Intervals of single scores: against statsmodels, SciPy and a computation by hand; what holds for all of them."""
+"""Intervals of single scores: against statsmodels, SciPy and a computation by hand; what holds for
+all of them.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,11 @@ MEAN = get_metric("accuracy").score
 
 def answers(right: list[int], sizes: list[int]) -> tuple[Array, list[str]]:
     """The statistics of right and wrong answers, and their clusters."""
-    values = [float(place < count) for count, size in zip(right, sizes, strict=True) for place in range(size)]
+    values = [
+        float(place < count)
+        for count, size in zip(right, sizes, strict=True)
+        for place in range(size)
+    ]
     clusters = [f"image{number:04d}" for number, size in enumerate(sizes) for _ in range(size)]
     return np.column_stack([values, np.ones(len(values))]), clusters
 
@@ -45,18 +51,21 @@ def ends(interval: Interval) -> tuple[float, float]:
 def test_with_one_question_per_cluster_and_many_of_them_it_is_wilsons_interval(right: int) -> None:
     """Student's t is then the normal distribution; the jackknife divides by n - 1."""
     found = interval_of(*answers([1] * right + [0] * (5000 - right), [1] * 5000), MEAN)
-    assert ends(found) == pytest.approx(proportion_confint(right, 5000, method="wilson"), rel=1e-3, abs=1e-6)
+    assert ends(found) == pytest.approx(
+        proportion_confint(right, 5000, method="wilson"), rel=1e-3, abs=1e-6
+    )
     assert found.method == WILSON
 
 
 def test_by_hand() -> None:
     """Four images with 2 of 2, 1 of 2, 1 of 2 and 0 of 2 right.
 
-    p = 1/2; 2 clusters' worth of the rarer kind: the assumed correlation has a weight of 1 / (1 + (2/3)²) = 9/13.
-    Variance between images (2 + 1/2 + 1/2 - 2) / 3 = 1/3, within (4 - 3) / 4 = 1/4: icc = (1/12) / (7/12) = 1/7.
-    Design effect 1 + (2 - 1) · (9/13 · 0.3 + 4/13 · 1/7) = 1.2516. By the jackknife, with the scores 1/3, 1/2, 1/2 and
-    2/3 without each image, it is 3/4 · 1/18 · 8 / (1/4) = 4/3; the greater one counts, so 8 / (4/3) = 6 items.
-    t(3) = 3.182446: ½ ± ½ · √(z / (1 + z)) with z = 3.182446² / 6.
+    p = 1/2; 2 clusters' worth of the rarer kind: the assumed correlation has a weight of 1 / (1 +
+    (2/3)²) = 9/13. Variance between images (2 + 1/2 + 1/2 - 2) / 3 = 1/3, within (4 - 3) / 4 = 1/4:
+    icc = (1/12) / (7/12) = 1/7. Design effect 1 + (2 - 1) · (9/13 · 0.3 + 4/13 · 1/7) = 1.2516. By
+    the jackknife, with the scores 1/3, 1/2, 1/2 and 2/3 without each image, it is 3/4 · 1/18 · 8 /
+    (1/4) = 4/3; the greater one counts, so 8 / (4/3) = 6 items. t(3) = 3.182446: ½ ± ½ · √(z / (1 +
+    z)) with z = 3.182446² / 6.
     """
     found = interval_of(*answers([2, 1, 1, 0], [2, 2, 2, 2]), MEAN)
     added = 3.182446**2 / 6
@@ -65,7 +74,9 @@ def test_by_hand() -> None:
 
 
 def test_without_an_error_the_correlation_is_assumed() -> None:
-    """Thirty right answers to ten images: n = 30 / (1 + 2 · 0.3), and the lower end is n / (n + t²)."""
+    """Thirty right answers to ten images: n = 30 / (1 + 2 · 0.3), and the lower end is n / (n +
+    t²).
+    """
     found = interval_of(*answers([3] * 10, [3] * 10), MEAN)
     count, quantile = 30 / 1.6, float(scipy_stats.t.ppf(0.975, 9))
     assert ends(found) == pytest.approx((count / (count + quantile**2), 1.0))
@@ -85,7 +96,9 @@ def test_the_correlation_is_that_of_the_analysis_of_variance() -> None:
     groups = [draw.normal(centre, 1, 6) for centre in draw.normal(0, 1, 15)]
     f_value = scipy_stats.f_oneway(*groups).statistic
     found = intraclass_correlation(
-        np.array([group.sum() for group in groups]), np.full(15, 6.0), np.array(np.square(groups).sum())
+        np.array([group.sum() for group in groups]),
+        np.full(15, 6.0),
+        np.array(np.square(groups).sum()),
     )
     assert float(found) == pytest.approx((f_value - 1) / (f_value + 5))
 
@@ -109,7 +122,23 @@ def test_a_score_beyond_its_bounds_counts_as_one_without() -> None:
 @pytest.mark.parametrize("name", ["bleu", "chrf", "rougeL"])
 def test_with_many_clusters_it_is_as_wide_as_four_standard_errors(name: str) -> None:
     draw = np.random.default_rng(5)
-    words = np.array(["a", "flat", "polyp", "in", "the", "upper", "left", "of", "an", "image", "near", "two", "clips"])
+    words = np.array(
+        [
+            "a",
+            "flat",
+            "polyp",
+            "in",
+            "the",
+            "upper",
+            "left",
+            "of",
+            "an",
+            "image",
+            "near",
+            "two",
+            "clips",
+        ]
+    )
     references = [" ".join(draw.choice(words, 8)) for _ in range(900)]
     texts = [
         " ".join(word if draw.random() < 0.8 else draw.choice(words) for word in reference.split())
@@ -166,7 +195,9 @@ def test_fewer_than_two_clusters_have_no_interval(count: int) -> None:
 def test_items_without_observations_do_not_count() -> None:
     statistics, clusters = answers([2, 0, 1], [3, 2, 2])
     more = np.vstack([statistics, np.zeros((4, 2))])
-    assert interval_of(more, [*clusters, "x", "y", "image0000", "z"], MEAN) == interval_of(statistics, clusters, MEAN)
+    assert interval_of(more, [*clusters, "x", "y", "image0000", "z"], MEAN) == interval_of(
+        statistics, clusters, MEAN
+    )
 
 
 def test_a_score_that_needs_every_cluster_has_no_interval() -> None:
@@ -179,13 +210,17 @@ def test_a_score_that_needs_every_cluster_has_no_interval() -> None:
 
 
 STUDIES = st.lists(
-    st.integers(1, 12).flatmap(lambda size: st.tuples(st.integers(0, size), st.just(size))), min_size=2, max_size=30
+    st.integers(1, 12).flatmap(lambda size: st.tuples(st.integers(0, size), st.just(size))),
+    min_size=2,
+    max_size=30,
 )
 
 
 @given(STUDIES)
 @settings(deadline=None)
-def test_it_holds_the_score_has_a_width_and_keeps_within_bounds(study: list[tuple[int, int]]) -> None:
+def test_it_holds_the_score_has_a_width_and_keeps_within_bounds(
+    study: list[tuple[int, int]],
+) -> None:
     right, sizes = map(list, zip(*study, strict=True))
     low, high = ends(interval_of(*answers(right, sizes), MEAN))
     value = sum(right) / sum(sizes)
@@ -199,12 +234,16 @@ def test_right_and_wrong_may_change_places(study: list[tuple[int, int]]) -> None
     right, sizes = map(list, zip(*study, strict=True))
     low, high = ends(interval_of(*answers(right, sizes), MEAN))
     wrong = [size - count for count, size in study]
-    assert ends(interval_of(*answers(wrong, sizes), MEAN)) == pytest.approx((1 - high, 1 - low), abs=1e-9)
+    assert ends(interval_of(*answers(wrong, sizes), MEAN)) == pytest.approx(
+        (1 - high, 1 - low), abs=1e-9
+    )
 
 
 @given(STUDIES, st.randoms(use_true_random=False))
 @settings(deadline=None)
-def test_neither_the_order_of_items_nor_the_names_of_clusters_matter(study: list[tuple[int, int]], draw) -> None:  # type: ignore[no-untyped-def]
+def test_neither_the_order_of_items_nor_the_names_of_clusters_matter(
+    study: list[tuple[int, int]], draw
+) -> None:  # type: ignore[no-untyped-def]
     right, sizes = map(list, zip(*study, strict=True))
     statistics, clusters = answers(right, sizes)
     order = [*range(len(clusters))]

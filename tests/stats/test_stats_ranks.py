@@ -22,10 +22,19 @@ from medtasks.stats.sign_flips import sign_flip_p
         ([[1.0, 2.0], [1.0, 2.0], [0.0, 0.0]], [(1, 2), (1, 2), (3, 3)]),
         ([[1.0, np.nan], [0.5, 0.7]], [None, (1, 1)]),
     ],
-    ids=["follow the resamples", "held in few resamples", "equal models share their places", "undefined"],
+    ids=[
+        "follow the resamples",
+        "held in few resamples",
+        "equal models share their places",
+        "undefined",
+    ],
 )
 def test_rank_intervals(scores: list[list[float]], expected: list[tuple[int, int] | None]) -> None:
-    assert rank_intervals(np.array(scores)) == rank_intervals(-np.array(scores), higher_is_better=False) == expected
+    assert (
+        rank_intervals(np.array(scores))
+        == rank_intervals(-np.array(scores), higher_is_better=False)
+        == expected
+    )
 
 
 def test_models_that_cannot_be_told_apart_share_their_ranks() -> None:
@@ -37,11 +46,17 @@ def test_models_that_cannot_be_told_apart_share_their_ranks() -> None:
     every = list(combinations("abcd", 2))
     assert with_tied_ranks(bounds, list("abcd"), every) == bounds
     # intervals are never made shorter, and what has no rank keeps none
-    assert with_tied_ranks([(1, 2), None, (1, 2)], list("axb"), [("a", "b")]) == [(1, 2), None, (1, 2)]
+    assert with_tied_ranks([(1, 2), None, (1, 2)], list("axb"), [("a", "b")]) == [
+        (1, 2),
+        None,
+        (1, 2),
+    ]
 
 
 def test_ranges_of_ranks_hold_together_for_equal_models() -> None:
-    """In few studies of six equal models some model's range excludes a rank; 0.08 is 5 % and two standard errors."""
+    """In few studies of six equal models some model's range excludes a rank; 0.08 is 5 % and two
+    standard errors.
+    """
     draw = np.random.default_rng(1)
     names, lone_places = list("abcdef"), [(place, place) for place in range(1, 7)]
     excluded = 0
@@ -50,7 +65,9 @@ def test_ranges_of_ranks_hold_together_for_equal_models() -> None:
         order = sorted(names, key=lambda name: -float(right[name].sum()))
         pairs = list(combinations(order, 2))
         adjusted = holm([sign_flip_p(right[ahead] - right[behind]) for ahead, behind in pairs])
-        differ = [pair for pair, p in zip(pairs, adjusted, strict=True) if p is not None and p <= 0.05]
+        differ = [
+            pair for pair, p in zip(pairs, adjusted, strict=True) if p is not None and p <= 0.05
+        ]
         excluded += with_tied_ranks(lone_places, order, differ) != [(1, 6)] * 6
     assert excluded / 200 <= 0.08
 
@@ -84,12 +101,16 @@ def test_models_share_a_letter_if_and_only_if_they_do_not_differ(different, orde
     for pair in PAIRS:
         assert bool({*found[pair[0]]} & {*found[pair[1]]}) is (pair not in different)
     assert all(found.values())
-    for gone in {letter for letters in found.values() for letter in letters}:  # none could be left out
+    for gone in {
+        letter for letters in found.values() for letter in letters
+    }:  # none could be left out
         left = {name: {*letters} - {gone} for name, letters in found.items()}
         lost = any(not left[a] & left[b] for a, b in PAIRS if (a, b) not in different)
         assert lost or not all(left.values())
     seen = [letter for name in order for letter in found[name]]
-    assert sorted(set(seen), key=seen.index) == sorted(set(seen))  # letters begin in the order of the models
+    assert sorted(set(seen), key=seen.index) == sorted(
+        set(seen)
+    )  # letters begin in the order of the models
     turned = [pair[::-1] for pair in different]
     shuffle.shuffle(turned)
     assert compact_letters(turned, order) == found

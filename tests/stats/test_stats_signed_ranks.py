@@ -41,7 +41,9 @@ def counted_p(differences: list[float]) -> float:
 
 
 def test_two_equal_differences_do_not_make_the_test_approximate() -> None:
-    """SciPy's default is the normal distribution here (0.0019), three times the exact value (10 of 16,384)."""
+    """SciPy's default is the normal distribution here (0.0019), three times the exact value (10 of
+    16,384).
+    """
     assert signed_rank_p(np.array(DIMENSIONS)) == 10 / 2**14
     assert wilcoxon(DIMENSIONS, method="approx").pvalue > 0.0018
 
@@ -52,8 +54,12 @@ def test_ties_and_zeros_are_counted_as_by_hand(differences: list[float]) -> None
 
 
 @given(st.lists(st.integers(1, 9), min_size=20, max_size=25), st.integers(0, 2**25))
-def test_up_to_25_tied_differences_agree_with_an_exact_recursion(sizes: list[int], signs: int) -> None:
-    """The distribution of the positive rank sum, one difference after the other, in doubled ranks."""
+def test_up_to_25_tied_differences_agree_with_an_exact_recursion(
+    sizes: list[int], signs: int
+) -> None:
+    """The distribution of the positive rank sum, one difference after the other, in doubled
+    ranks.
+    """
     values = np.array([size if signs >> place & 1 else -size for place, size in enumerate(sizes)])
     ranks = (2 * rankdata(np.abs(values))).astype(int)
     ways = np.zeros(ranks.sum() + 1)
@@ -74,7 +80,9 @@ def test_without_ties_it_is_scipys_exact_test() -> None:
 def test_with_ties_it_is_scipys_permutation_test() -> None:
     differences = np.array([1, 1, 2, -1, 3, 3, -2, 4, 1, 2], dtype=np.float64)
     every_sign = PermutationMethod(n_resamples=2**11)
-    assert signed_rank_p(differences) == pytest.approx(wilcoxon(differences, method=every_sign).pvalue)
+    assert signed_rank_p(differences) == pytest.approx(
+        wilcoxon(differences, method=every_sign).pvalue
+    )
 
 
 def test_differences_that_differ_in_rounding_only_are_tied() -> None:

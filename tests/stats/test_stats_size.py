@@ -1,5 +1,6 @@
-"""Does the one test keep its level with few clusters, and find what is there? Simulated studies; the whole table is
-printed by ``benchmarks/paired_test.py`` and stands in docs/statistics.md."""
+"""Does the one test keep its level with few clusters, and find what is there? Simulated studies;
+the whole table is printed by ``benchmarks/paired_test.py`` and stands in docs/statistics.md.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +28,12 @@ def rejected(found: list[Study]) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("clusters", CLUSTERS)
-def test_equal_models_are_told_apart_in_no_more_than_5_of_100_studies(metric: str, clusters: int) -> None:
-    """Unequal clusters of like answers. 0.065 is 5 % and twice the standard error of so many studies."""
+def test_equal_models_are_told_apart_in_no_more_than_5_of_100_studies(
+    metric: str, clusters: int
+) -> None:
+    """Unequal clusters of like answers. 0.065 is 5 % and twice the standard error of so many
+    studies.
+    """
     size = rejected(equal_models(metric, clusters))
     assert size <= 0.065
     assert size >= {4: 0.0, 8: 0.015}.get(clusters, 0.025)
@@ -44,16 +49,22 @@ def test_a_lead_of_a_quarter_is_found(metric: str, clusters: int, least: float) 
 
 
 @pytest.mark.parametrize(
-    ("clusters", "sizes", "rates"), [(8, HEAVY, alike()), (200, UNEQUAL, skewed)], ids=["one large cluster", "skewed"]
+    ("clusters", "sizes", "rates"),
+    [(8, HEAVY, alike()), (200, UNEQUAL, skewed)],
+    ids=["one large cluster", "skewed"],
 )
-def test_models_that_are_equal_on_average_are_told_apart_no_more_often(clusters: int, sizes: str, rates: Rates) -> None:
+def test_models_that_are_equal_on_average_are_told_apart_no_more_often(
+    clusters: int, sizes: str, rates: Rates
+) -> None:
     assert rejected(list(studies(STUDIES, clusters, sizes=sizes, rates=rates, seed=2))) <= 0.065
 
 
 @pytest.mark.parametrize(
     ("metric", "clusters"),
     [
-        pytest.param(metric, clusters, marks=() if (metric, clusters) in QUICK else pytest.mark.slow)
+        pytest.param(
+            metric, clusters, marks=() if (metric, clusters) in QUICK else pytest.mark.slow
+        )
         for metric in METRICS
         for clusters in CLUSTERS[1:]
     ],

@@ -1,9 +1,10 @@
 """Copies of our tasks, templates and prepared records, and the defects that are planted in them.
 
-Defects are text, each with what is printed of it: ``defects.txt`` and ``breaks.txt``. A section has the name of the
-defect, the file (after ``>`` what is validated, if it is not the file itself), the lines that are replaced (``-``) and
-what replaces them (``+``), and after an empty line what is printed. To write what is printed again after a change of
-the wording: ``MEDTASKS_WRITE_DEFECTS=1 pytest tests/validate``, then read the diff.
+Defects are text, each with what is printed of it: ``defects.txt`` and ``breaks.txt``. A section has
+the name of the defect, the file (after ``>`` what is validated, if it is not the file itself), the
+lines that are replaced (``-``) and what replaces them (``+``), and after an empty line what is
+printed. To write what is printed again after a change of the wording: ``MEDTASKS_WRITE_DEFECTS=1
+pytest tests/validate``, then read the diff.
 """
 
 from __future__ import annotations
@@ -50,13 +51,20 @@ def copy_template(target: Path, name: str) -> Path:
 
 
 def copy_records(target: Path, benchmark: str, change: Change) -> None:
-    """Prepared data of ``benchmark`` with changed records, and the fingerprint that belongs to them."""
+    """Prepared data of ``benchmark`` with changed records, and the fingerprint that belongs to
+    them.
+    """
     prepared = open_prepared(benchmark)
     folder = target / benchmark
     shutil.copytree(prepared.directory, folder)
-    rows = [json.loads(line) for line in (folder / "records.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = [
+        json.loads(line)
+        for line in (folder / "records.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     rows = change(rows) or rows
-    (folder / "records.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    (folder / "records.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
+    )
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     manifest["media_root"] = str((prepared.directory / prepared.manifest.media_root).resolve())
     manifest["fingerprint"] = fingerprint(folder)
@@ -77,7 +85,13 @@ def of_documents(task: str, change: Change) -> list[Finding]:
     documents = change(documents) or documents
     report = TaskReport(TaskSource(Path(task)), len(documents))
     media = MediaCheck(open_prepared(spec.benchmark.name), decode=False)
-    check_rows(documents, get_benchmark(spec.metadata.benchmark), {"template": str(spec.template)}, report, media)
+    check_rows(
+        documents,
+        get_benchmark(spec.metadata.benchmark),
+        {"template": str(spec.template)},
+        report,
+        media,
+    )
     return report.findings()
 
 
@@ -86,7 +100,9 @@ def codes(findings: Sequence[Finding]) -> set[str]:
 
 
 class Defect(NamedTuple):
-    """A defect; ``where`` are the file and what is validated, ``old`` and ``new`` the lines that differ."""
+    """A defect; ``where`` are the file and what is validated, ``old`` and ``new`` the lines that
+    differ.
+    """
 
     name: str
     where: str
@@ -114,13 +130,18 @@ class Defect(NamedTuple):
     def check(self, path: Path, printed: str) -> None:
         """Compare what is printed with the section in ``path``."""
         if os.environ.get("MEDTASKS_WRITE_DEFECTS") and printed != self.printed:
-            everything = [one if one.name != self.name else self._replace(printed=printed) for one in read(path)]
+            everything = [
+                one if one.name != self.name else self._replace(printed=printed)
+                for one in read(path)
+            ]
             path.write_text("\n\n".join(map(str, everything)) + "\n", encoding="utf-8")
         assert printed == self.printed
 
     def __str__(self) -> str:
         change = [*(f"-{line}" for line in self.old), *(f"+{line}" for line in self.new)]
-        return "\n".join([f"## {self.name}", *([self.where] if self.where else []), *change, "", self.printed])
+        return "\n".join(
+            [f"## {self.name}", *([self.where] if self.where else []), *change, "", self.printed]
+        )
 
 
 def read(path: Path) -> list[Defect]:

@@ -1,5 +1,6 @@
-"""Planted defects of scoring, also by another package's metrics and filters: each is found under its own code, and
-nothing is found where none is planted."""
+"""Planted defects of scoring, also by another package's metrics and filters: each is found under
+its own code, and nothing is found where none is planted.
+"""
 
 from __future__ import annotations
 
@@ -50,21 +51,27 @@ def checked(
     metrics: tuple[str, ...] = (),
     **resolved: Any,
 ) -> list[Finding]:
-    """What is found of ``task``, with a dozen documents, if these, the benchmark or the task file are changed."""
+    """What is found of ``task``, with a dozen documents, if these, the benchmark or the task file
+    are changed.
+    """
     spec = load_spec(task)
     update: dict[str, Any] = {"resolved": {**spec.resolved, **resolved}}
     update |= {"filters": filters} if filters else {}
     update |= {"metrics": metrics} if metrics else {}
     documents = copy.deepcopy(task_documents(task)[:12])
     change(documents)
-    return check_behaviour(spec.model_copy(update=update), benchmark(get_benchmark(spec.metadata.benchmark)), documents)
+    return check_behaviour(
+        spec.model_copy(update=update), benchmark(get_benchmark(spec.metadata.benchmark)), documents
+    )
 
 
 def said(findings: Sequence[Finding]) -> set[tuple[str, str]]:
     return {(one.code, one.severity) for one in findings}
 
 
-def accuracy(doc: Mapping[str, Any], *statistics: float, score: float | None = None) -> dict[str, dict[str, Any]]:
+def accuracy(
+    doc: Mapping[str, Any], *statistics: float, score: float | None = None
+) -> dict[str, dict[str, Any]]:
     own = statistics[0] if score is None else score
     return {"accuracy": {"cluster": doc["cluster"], "statistics": list(statistics), "score": own}}
 
@@ -75,7 +82,9 @@ def right(doc: Mapping[str, Any], results: Sequence[str]) -> float:
 
 def with_its_metrics(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
     """All metrics that the document asks for."""
-    return {name: sample_value(name, results, doc["target"], doc["cluster"]) for name in doc["metrics"]}
+    return {
+        name: sample_value(name, results, doc["target"], doc["cluster"]) for name in doc["metrics"]
+    }
 
 
 def every(field: str, value: Any) -> Callable[[Documents], None]:
@@ -89,7 +98,9 @@ def every(field: str, value: Any) -> Callable[[Documents], None]:
 # --- what a package's process_results may do wrong ---
 
 
-def correct(doc: Mapping[str, Any], results: Sequence[str], *, twice: float = 1.0) -> dict[str, Any]:
+def correct(
+    doc: Mapping[str, Any], results: Sequence[str], *, twice: float = 1.0
+) -> dict[str, Any]:
     return accuracy(doc, twice * right(doc, results), 1.0)
 
 
@@ -108,9 +119,15 @@ def letters(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
 
 IN_PROCESS_RESULTS: dict[str, tuple[Callable[..., Any], set[str]]] = {
     "always_right": (lambda doc, _: accuracy(doc, 1.0, 1.0), {"MT502", "MT503"}),
-    "another_field": (lambda doc, results: accuracy(doc, float(results[0] == doc["question"]), 1.0), {"MT501"}),
+    "another_field": (
+        lambda doc, results: accuracy(doc, float(results[0] == doc["question"]), 1.0),
+        {"MT501"},
+    ),
     "twice_as_good": (lambda doc, results: correct(doc, results, twice=2.0), {"MT504"}),
-    "not_a_number": (lambda doc, results: accuracy(doc, right(doc, results) or float("nan"), 1.0), {"MT504"}),
+    "not_a_number": (
+        lambda doc, results: accuracy(doc, right(doc, results) or float("nan"), 1.0),
+        {"MT504"},
+    ),
     "three_wide": (lambda doc, results: accuracy(doc, right(doc, results), 1.0, 0.0), {"MT508"}),
     "without_statistics": (without_statistics, {"MT508"}),
     "without_the_metric": (
@@ -135,11 +152,15 @@ def __getattr__(name: str) -> Any:
 def test_defects_of_process_results(name: str) -> None:
     found = said(checked(MCQ, process_results=f"{__name__}.{name}"))
     assert {(code, "error") for code in IN_PROCESS_RESULTS[name][1]} <= found
-    assert name != "failing_without_a_letter" or found == {("MT509", "error")}  # once, not for each trial
+    assert name != "failing_without_a_letter" or found == {
+        ("MT509", "error")
+    }  # once, not for each trial
 
 
 def test_the_message_names_sample_step_and_sentence() -> None:
-    (found,) = (one for one in checked(MCQ, process_results=f"{__name__}.failing") if one.code == "MT507")
+    (found,) = (
+        one for one in checked(MCQ, process_results=f"{__name__}.failing") if one.code == "MT507"
+    )
     first = task_documents(MCQ)[0]["sample_id"]
     assert f"first {first!r}" in found.message
     assert "`process_results` fails on the response" in found.message
@@ -164,7 +185,12 @@ IN_DOCUMENTS: list[tuple[str, str, Callable[[Documents], None], str]] = [
     ("a reference that ROUGE cannot read", TEXT, _first("target", "所见正常"), "MT501"),
     ("always the same letter", MCQ, every("target", "A"), "MT502"),
     ("always the same answer", TEXT, every("target", "There is one polyp."), "MT502"),
-    ("abstaining is always right", TEXT, every("target", "This cannot be told from the image."), "MT502"),
+    (
+        "abstaining is always right",
+        TEXT,
+        every("target", "This cannot be told from the image."),
+        "MT502",
+    ),
     ("a stream's answer in no allowed form", STREAM, every("target", "perhaps"), "MT501"),
     ("no field to score by", STREAM, lambda documents: documents[0].pop("answerable"), "MT507"),
 ]
@@ -176,8 +202,12 @@ IN_DOCUMENTS: list[tuple[str, str, Callable[[Documents], None], str]] = [
 def test_defects_of_documents(task: str, change: Callable[[Documents], None], code: str) -> None:
     findings = checked(task, change)
     assert (code, "error") in said(findings)
-    if task == MCQ and code == "MT501":  # the message names the first such response and what became of it
-        assert re.search(r"; in sample '\S+' '.+' was filtered to '.+'; check filter", findings[0].message)
+    if (
+        task == MCQ and code == "MT501"
+    ):  # the message names the first such response and what became of it
+        assert re.search(
+            r"; in sample '\S+' '.+' was filtered to '.+'; check filter", findings[0].message
+        )
 
 
 def test_an_answer_that_comes_too_late_by_the_records_own_times_is_a_warning() -> None:
@@ -191,7 +221,9 @@ def test_an_answer_that_comes_too_late_by_the_records_own_times_is_a_warning() -
 
 
 def test_documents_without_a_target_are_a_note() -> None:
-    assert said(checked(MCQ, lambda documents: [one.pop("target") for one in documents])) == {("MT500", "note")}
+    assert said(checked(MCQ, lambda documents: [one.pop("target") for one in documents])) == {
+        ("MT500", "note")
+    }
 
 
 def test_of_four_documents_a_constant_may_be_lucky() -> None:
@@ -206,7 +238,9 @@ def test_a_join_that_fails() -> None:
     def join(views: Sequence[Any]) -> Joined:
         raise RuntimeError(f"{len(views)} are too many")
 
-    assert ("MT507", "error") in said(checked(MCQ, benchmark=lambda found: replace(found, join=join)))
+    assert ("MT507", "error") in said(
+        checked(MCQ, benchmark=lambda found: replace(found, join=join))
+    )
 
 
 def test_errors_whose_cases_depend_on_the_response() -> None:
@@ -220,9 +254,14 @@ def test_errors_whose_cases_depend_on_the_response() -> None:
 
 
 def test_errors_that_fail_or_are_not_declared() -> None:
-    for cases in (lambda _: [Case("other", True)], lambda item: [item.view.document["no such field"]]):
+    for cases in (
+        lambda _: [Case("other", True)],
+        lambda item: [item.view.document["no such field"]],
+    ):
         errors = Errors((NO_OPTION,), cases)
-        assert ("MT507", "error") in said(checked(MCQ, benchmark=lambda one, it=errors: replace(one, errors=it)))
+        assert ("MT507", "error") in said(
+            checked(MCQ, benchmark=lambda one, it=errors: replace(one, errors=it))
+        )
 
 
 # --- where nothing is planted ---
@@ -231,7 +270,9 @@ def test_errors_that_fail_or_are_not_declared() -> None:
 @pytest.mark.slow
 def test_nothing_is_found_in_our_own_tasks() -> None:
     seen: list[tuple[int, int]] = []
-    everything = [name for name in task_files() if name not in all_benchmarks()] + list(all_benchmarks())
+    everything = [name for name in task_files() if name not in all_benchmarks()] + list(
+        all_benchmarks()
+    )
     found = validate(everything, progress=lambda done, of: seen.append((done, of)))
     assert {one.severity for one in found.all} == {"note"}
     assert found.tasks == []
@@ -246,7 +287,9 @@ def test_tasks_without_data_are_one_note(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_loader_that_fails_is_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("medtasks.benchmarks.mi_cxr.icr", Rows("mi_cxr", lambda row: row["no such field"]))
+    monkeypatch.setattr(
+        "medtasks.benchmarks.mi_cxr.icr", Rows("mi_cxr", lambda row: row["no such field"])
+    )
     (found,) = validate(["mi_cxr_icr"]).tasks
     assert found.code == "MT301"
     assert "`keep` of rows of mi_cxr fails" in found.message
@@ -254,13 +297,19 @@ def test_a_loader_that_fails_is_one_error(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_shuffling_gives_every_document_another_answer_unless_all_are_equal() -> None:
     for answers in ("ABCDE", "AAABBB", "ABABABCC", "AB"):
-        perfect, others = policy_answers([{"sample_id": str(n), "target": one} for n, one in enumerate(answers)])
+        perfect, others = policy_answers(
+            [{"sample_id": str(n), "target": one} for n, one in enumerate(answers)]
+        )
         assert sorted(others["shuffled"]) == sorted(perfect) == sorted(answers)
         assert all(one != other for one, other in zip(others["shuffled"], perfect, strict=True))
-    assert "shuffled" not in policy_answers([{"sample_id": str(n), "target": "A"} for n in range(2)])[1]
+    assert (
+        "shuffled"
+        not in policy_answers([{"sample_id": str(n), "target": "A"} for n in range(2)])[1]
+    )
 
 
-# --- what the metrics and filters of another package, registered as any package registers its own, may do wrong ---
+# --- what the metrics and filters of another package, registered as any package registers its own,
+# may do wrong ---
 
 
 class Exact(MeanMetric):
@@ -295,18 +344,25 @@ def wrong(name: str, statistics: Callable[[str, str], Any] | None = None, **chan
 
 
 IN_METRICS: dict[Exact, set[tuple[str, str]]] = {
-    wrong("doubled", lambda said, gold: np.array([2.0 * (said == gold), 1.0])): {("MT504", "error")},
-    wrong("percent", lambda said, gold: np.array([100.0 * (said == gold), 1.0]), bounds=None): {("MT504", "warning")},
-    wrong("infinite", lambda said, gold: np.array([float(said == gold) if said else float("inf"), 1.0])): {
+    wrong("doubled", lambda said, gold: np.array([2.0 * (said == gold), 1.0])): {
         ("MT504", "error")
     },
+    wrong("percent", lambda said, gold: np.array([100.0 * (said == gold), 1.0]), bounds=None): {
+        ("MT504", "warning")
+    },
+    wrong(
+        "infinite",
+        lambda said, gold: np.array([float(said == gold) if said else float("inf"), 1.0]),
+    ): {("MT504", "error")},
     wrong("wide", width=3): {("MT508", "error")},
     # one number, whatever it is asked
-    wrong("flat", score=lambda _, totals: np.float64(np.ravel(totals)[0] / np.ravel(totals)[1])): {("MT507", "error")},
-    # something that cannot be summed, which the score does not even need
-    wrong("overflowing", lambda said, gold: np.array([float(said == gold), 1.0, np.inf]), width=3): {
-        ("MT504", "error")
+    wrong("flat", score=lambda _, totals: np.float64(np.ravel(totals)[0] / np.ravel(totals)[1])): {
+        ("MT507", "error")
     },
+    # something that cannot be summed, which the score does not even need
+    wrong(
+        "overflowing", lambda said, gold: np.array([float(said == gold), 1.0, np.inf]), width=3
+    ): {("MT504", "error")},
     wrong("polite", lambda _, __: np.array([1.0, 1.0])): {("MT502", "error"), ("MT503", "error")},
     wrong("brittle", unreadable): {("MT509", "error")},
     wrong("unscored", score=divided): {("MT507", "error")},
@@ -335,7 +391,9 @@ class Lossy(Plain):
     """Leaves out what it has seen."""
 
     def apply(self, responses: list[list[str]], documents: Any) -> list[list[str]]:
-        return [list(said) for said in dict.fromkeys(map(tuple, super().apply(responses, documents)))]
+        return [
+            list(said) for said in dict.fromkeys(map(tuple, super().apply(responses, documents)))
+        ]
 
 
 class Mute(Plain):
@@ -347,7 +405,9 @@ FILTERS = (Plain, FirstWord, Lossy, Latin, Mute)
 
 PLUGIN = Plugin(
     metrics=(Exact(), *IN_METRICS),
-    filters=tuple(FilterInfo(kind, "1", lambda text: "ok" if text else "empty") for kind in FILTERS),
+    filters=tuple(
+        FilterInfo(kind, "1", lambda text: "ok" if text else "empty") for kind in FILTERS
+    ),
 )
 
 
@@ -369,7 +429,10 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def with_metrics(*names: str) -> list[Finding]:
-    listed = [{"metric": name, "aggregation": f"medtasks.benchmarks.aggregations.{name}"} for name in names]
+    listed = [
+        {"metric": name, "aggregation": f"medtasks.benchmarks.aggregations.{name}"}
+        for name in names
+    ]
     return checked(
         TEXT,
         every("metrics", names),

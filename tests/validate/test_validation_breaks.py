@@ -1,6 +1,8 @@
-"""A scaffolded package, broken in many ways: what `medtasks validate` prints of each is in `breaks.txt`.
+"""A scaffolded package, broken in many ways: what `medtasks validate` prints of each is in
+`breaks.txt`.
 
-One cause is at most two lines of errors, the first with file, line, what was found and how to fix it.
+One cause is at most two lines of errors, the first with file, line, what was found and how to fix
+it.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def site(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The package as if installed, with a cache of its own; what was imported of it is forgotten."""
+    """The package as if installed, with a cache of its own; what was imported of it is
+    forgotten.
+    """
     site = tmp_path / "site"
     shutil.copytree(package, site)
     info = site / "acme_bench-1.0.dist-info"
@@ -50,7 +54,11 @@ def site(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 @pytest.mark.parametrize("defect", read(GOLDEN), ids=lambda defect: defect.name)
 def test_a_broken_package(
-    defect: Defect, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    defect: Defect,
+    site: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """How scores behave is checked for breaks of scores alone: it takes most of the time."""
     if defect.file:
@@ -62,7 +70,9 @@ def test_a_broken_package(
     output = capsys.readouterr()
     assert "Traceback" not in output.err
     text = (
-        re.sub(" {3,}", "  ", output.out).replace(f"{site}/", "").replace(medtasks.templates.__path__[0], "templates")
+        re.sub(" {3,}", "  ", output.out)
+        .replace(f"{site}/", "")
+        .replace(medtasks.templates.__path__[0], "templates")
     )
     defect.check(GOLDEN, text.strip())
     assert str(tmp_path) not in text

@@ -1,4 +1,6 @@
-"""Option letters in prompts: every usual way to show a letter is accepted, and options without one are found."""
+"""Option letters in prompts: every usual way to show a letter is accepted, and options without one
+are found.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Whatever stands in a file, validating ends with findings, in rows that can be printed, and never with a traceback."""
+"""Whatever stands in a file, validating ends with findings, in rows that can be printed, and never
+with a traceback.
+"""
 
 from __future__ import annotations
 
@@ -16,22 +18,54 @@ from medtasks.validate.rendered import read_template
 from medtasks.validate.run import validate
 
 TASK = Path("task.yaml")
-RELAXED = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+RELAXED = settings(
+    deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
-KEYS = ("task", "group", "include", "metadata", "metric_list", "filter_list", "generation_kwargs", "process_docs")
+KEYS = (
+    "task",
+    "group",
+    "include",
+    "metadata",
+    "metric_list",
+    "filter_list",
+    "generation_kwargs",
+    "process_docs",
+)
 WORDS = st.sampled_from(
-    [*KEYS, "benchmark", "version", "mi_cxr", "!function os.path", "{", "}", "[", "]", "&a", "*a", "<<"]
+    [
+        *KEYS,
+        "benchmark",
+        "version",
+        "mi_cxr",
+        "!function os.path",
+        "{",
+        "}",
+        "[",
+        "]",
+        "&a",
+        "*a",
+        "<<",
+    ]
 )
-YAML_LIKE = st.lists(WORDS | st.sampled_from([": ", "\n", "  ", "- ", "'", '"', "|", "!!int ", "? ", "---"])).map(
-    "".join
-)
+YAML_LIKE = st.lists(
+    WORDS | st.sampled_from([": ", "\n", "  ", "- ", "'", '"', "|", "!!int ", "? ", "---"])
+).map("".join)
 
 SCALARS = (
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.sampled_from(["mi_cxr", "x"])
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(["mi_cxr", "x"])
 )
 VALUES = st.recursive(
     SCALARS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=4), inner),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=4), inner)
+    ),
 )
 
 PIECES = "{{ }} {% %} {# #} if for in endif endfor question include a . | ( ) [ ] is 1e999 macro set = ~ extends as x"
@@ -82,7 +116,9 @@ def test_odd_template_names(name: str) -> None:
 
 
 def test_control_characters_are_one_defect() -> None:
-    assert [(one.code, one.line) for one in parse_yaml("task: new\nmetadata: \x01", TASK)[2]] == [("MT101", 2)]
+    assert [(one.code, one.line) for one in parse_yaml("task: new\nmetadata: \x01", TASK)[2]] == [
+        ("MT101", 2)
+    ]
 
 
 def test_deeply_nested_yaml_and_templates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +168,9 @@ def test_rows_and_summary_name_the_worst_first_and_files_from_here(
     place = Place(tmp_path / "tasks" / "a b.yaml", 7)
     warning = finding("MT313", "my_task", "options A and B are nearly equal", None, "choices")
     error = finding("MT107", "my_task", "the key 'tsak' is unknown", place, "tsak")
-    note = finding("MT404", "my_task", "12 rows, published are 13", Place(Path("/elsewhere/x.yaml"), 1))
+    note = finding(
+        "MT404", "my_task", "12 rows, published are 13", Place(Path("/elsewhere/x.yaml"), 1)
+    )
     text = "the key 'tsak' is unknown; correct or remove it."
     assert (error.check, error.file, error.line) == (RULES["MT107"].title, str(place.file), 7)
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,6 @@
-"""Planted defects: each is found under its own code, on its own line, and nothing is found where none is planted."""
+"""Planted defects: each is found under its own code, on its own line, and nothing is found where
+none is planted.
+"""
 
 from __future__ import annotations
 
@@ -65,16 +67,25 @@ def _choices(**changed: str) -> Change:
 
 def _second_like_first(*but: str) -> Change:
     """The second row becomes the first but for its id and the fields ``but``."""
-    return lambda rows: rows[1].update({k: value for k, value in rows[0].items() if k not in ("sample_id", *but)})
+    return lambda rows: rows[1].update(
+        {k: value for k, value in rows[0].items() if k not in ("sample_id", *but)}
+    )
 
 
 def _many(make: Callable[[int], dict[str, Any]]) -> Change:
-    """Sixty copies of the first row, each with a question of its own and what is made for its number."""
+    """Sixty copies of the first row, each with a question of its own and what is made for its
+    number.
+    """
 
     def change(rows: Documents) -> Documents:
         question = rows[0]["question"]
         return [
-            {**rows[0], "sample_id": f"row-{number}", "question": f"{question} (case {number})", **make(number)}
+            {
+                **rows[0],
+                "sample_id": f"row-{number}",
+                "question": f"{question} (case {number})",
+                **make(number),
+            }
             for number in range(60)
         ]
 
@@ -83,7 +94,10 @@ def _many(make: Callable[[int], dict[str, Any]]) -> Change:
 
 def _longest_is_right(number: int) -> dict[str, Any]:
     choices, target = {letter: f"finding {letter}" for letter in "ABCDE"}, "ABCDE"[number % 5]
-    return {"target": target, "choices": {**choices, target: f"{choices[target]}, with all that belongs to it"}}
+    return {
+        "target": target,
+        "choices": {**choices, target: f"{choices[target]}, with all that belongs to it"},
+    }
 
 
 def _with_answer(row: dict[str, Any]) -> str:
@@ -94,7 +108,12 @@ RECORD_DEFECTS: list[tuple[str, str, Change, str]] = [
     ("answer outside the options", "MT301", _first(answer="F"), MCQ),
     ("field missing", "MT301", _without("qtype"), MCQ),
     ("field nobody knows", "MT301", _first(hint="the left one"), MCQ),
-    ("no record of the subtask", "MT303", lambda rows: [row for row in rows if row["qtype"] == "icr_multi_abn"], MCQ),
+    (
+        "no record of the subtask",
+        "MT303",
+        lambda rows: [row for row in rows if row["qtype"] == "icr_multi_abn"],
+        MCQ,
+    ),
     ("blank answer", "MT308", _first(answer=""), KVASIR),
 ]
 
@@ -105,7 +124,12 @@ DOCUMENT_DEFECTS: list[tuple[str, str, Change, str]] = [
     ("no cluster", "MT304", _without("cluster"), MCQ),
     ("id twice", "MT305", lambda rows: rows[1].update(sample_id=rows[0]["sample_id"]), OPEN),
     ("document twice", "MT306", _second_like_first(), KVASIR),
-    ("right option left out", "MT307", _first(choices={"A": "one", "B": "two", "C": "three", "D": "four"}), MCQ),
+    (
+        "right option left out",
+        "MT307",
+        _first(choices={"A": "one", "B": "two", "C": "three", "D": "four"}),
+        MCQ,
+    ),
     ("target is an option's text", "MT307", _first(target="T1 → T2"), MCQ),
     ("target of a list of options", "MT307", _every(target="something else"), PRESENT),
     ("blank target", "MT308", _first(target="  "), MCQ),
@@ -124,9 +148,19 @@ DOCUMENT_DEFECTS: list[tuple[str, str, Change, str]] = [
     ("two answers to one question", "MT319", _second_like_first("target"), KVASIR),
     ("not a number", "MT321", _first(weight=float("nan")), MCQ),
     ("half a surrogate pair", "MT321", _first(note="\ud800"), MCQ),
-    ("number and text", "MT322", lambda rows: [{**rows[0], "age": 7}, {**rows[1], "age": "7"}], MCQ),
+    (
+        "number and text",
+        "MT322",
+        lambda rows: [{**rows[0], "age": 7}, {**rows[1], "age": "7"}],
+        MCQ,
+    ),
     ("every question holds the answer", "MT219", _every(question=_with_answer), MCQ),
-    ("every question holds the letter", "MT219", _every(question=lambda row: f"Why {row['target']} (gold)?"), MCQ),
+    (
+        "every question holds the letter",
+        "MT219",
+        _every(question=lambda row: f"Why {row['target']} (gold)?"),
+        MCQ,
+    ),
     (
         "reference denies what was annotated",
         "MT325",
@@ -145,7 +179,9 @@ DOCUMENT_DEFECTS: list[tuple[str, str, Change, str]] = [
 
 
 @pytest.mark.parametrize("defect", IN_FILES, ids=lambda defect: defect.name)
-def test_a_defect_of_a_file_is_found(defect: Defect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_defect_of_a_file_is_found(
+    defect: Defect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     if defect.file.endswith(".j2"):
         copy_template(tmp_path, defect.file)
@@ -156,12 +192,23 @@ def test_a_defect_of_a_file_is_found(defect: Defect, tmp_path: Path, monkeypatch
         what = str(tmp_path / defect.checked)
     defect.plant(tmp_path)
     rows = as_rows(validate([what], quick=True).tasks)
-    text = "\n".join("  ".join(row) for row in rows).replace(f"{tmp_path}/", "").replace(str(tmp_path), "(overlay)")
-    defect.check(GOLDEN, re.sub(rf"{task_directory()}/\w+/tasks/", "", text.replace(str(OUR_TEMPLATES), "templates")))
+    text = (
+        "\n".join("  ".join(row) for row in rows)
+        .replace(f"{tmp_path}/", "")
+        .replace(str(tmp_path), "(overlay)")
+    )
+    defect.check(
+        GOLDEN,
+        re.sub(
+            rf"{task_directory()}/\w+/tasks/", "", text.replace(str(OUR_TEMPLATES), "templates")
+        ),
+    )
 
 
 @pytest.mark.parametrize(
-    ("code", "change", "task"), [one[1:] for one in DOCUMENT_DEFECTS], ids=[one[0] for one in DOCUMENT_DEFECTS]
+    ("code", "change", "task"),
+    [one[1:] for one in DOCUMENT_DEFECTS],
+    ids=[one[0] for one in DOCUMENT_DEFECTS],
 )
 def test_a_defect_of_documents_is_found(code: str, change: Change, task: str) -> None:
     findings = of_documents(task, change)
@@ -169,7 +216,9 @@ def test_a_defect_of_documents_is_found(code: str, change: Change, task: str) ->
 
 
 @pytest.mark.parametrize(
-    ("code", "change", "task"), [one[1:] for one in RECORD_DEFECTS], ids=[one[0] for one in RECORD_DEFECTS]
+    ("code", "change", "task"),
+    [one[1:] for one in RECORD_DEFECTS],
+    ids=[one[0] for one in RECORD_DEFECTS],
 )
 def test_a_defect_of_records_is_found(code: str, change: Change, task: str, tmp_path: Path) -> None:
     findings = of_records(task, change, tmp_path)
@@ -178,9 +227,13 @@ def test_a_defect_of_records_is_found(code: str, change: Change, task: str, tmp_
 
 def test_there_is_a_defect_of_every_code() -> None:
     static = {code for code in RULES if code < "MT500"}  # how scores behave has a file of its own
-    known = {one[1] for one in (*DOCUMENT_DEFECTS, *RECORD_DEFECTS)} | set(re.findall(r"MT\d+", GOLDEN.read_text()))
+    known = {one[1] for one in (*DOCUMENT_DEFECTS, *RECORD_DEFECTS)} | set(
+        re.findall(r"MT\d+", GOLDEN.read_text())
+    )
     assert known == static - ELSEWHERE - OF_PREPARED_DATA - OF_PACKAGES
 
 
 def test_nothing_is_found_in_our_own_tasks() -> None:
-    assert validate(["mi_cxr", "med_cmr", "kvasir_vqa_x1", "medstreambench"], quick=True).tasks == []
+    assert (
+        validate(["mi_cxr", "med_cmr", "kvasir_vqa_x1", "medstreambench"], quick=True).tasks == []
+    )

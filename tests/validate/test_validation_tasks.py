@@ -34,12 +34,16 @@ def replace_in(path: Path, old: str, new: str) -> None:
 def test_a_defect_of_a_shared_part_is_said_once(tasks: Path) -> None:
     replace_in(tasks / "_base.yaml", "metric: accuracy", "metric: acuracy")
     found = [one for one in validate([str(tasks)], quick=True).tasks if one.code == "MT124"]
-    assert [(one.file, one.field) for one in found] == [(str(tasks / "_base.yaml"), "metric_list[0].metric")]
+    assert [(one.file, one.field) for one in found] == [
+        (str(tasks / "_base.yaml"), "metric_list[0].metric")
+    ]
 
 
 def test_a_shared_part_that_cannot_be_read_is_a_defect_alone(tasks: Path) -> None:
     (tasks / "_base.yaml").write_text("task: [unclosed", encoding="utf-8")
-    assert [one.code for one in validate([str(tasks / "_base.yaml")], quick=True).tasks] == ["MT101"]
+    assert [one.code for one in validate([str(tasks / "_base.yaml")], quick=True).tasks] == [
+        "MT101"
+    ]
 
 
 def test_a_benchmark_is_the_one_that_a_file_names_whatever_its_directory(tasks: Path) -> None:
@@ -52,7 +56,9 @@ def test_a_key_that_a_file_replaces_is_looked_for_in_that_file(tasks: Path) -> N
     path = tasks / "mi_cxr_report.yaml"
     replace_in(path, "metric: cider", "metric: cidre")
     (found,) = (one for one in validate([str(path)], quick=True).tasks if one.code == "MT124")
-    line = next(number for number, text in enumerate(path.read_text().splitlines(), 1) if "cidre" in text)
+    line = next(
+        number for number, text in enumerate(path.read_text().splitlines(), 1) if "cidre" in text
+    )
     assert (found.file, found.line) == (str(path), line)
 
 
@@ -76,7 +82,17 @@ def test_rows_of_another_make_are_a_note(tasks: Path) -> None:
 
 
 def test_a_benchmark_must_describe_itself() -> None:
-    required = ["title", "version", "licence", "source", "paper", "prepare", "cluster", "language", "intended_use"]
+    required = [
+        "title",
+        "version",
+        "licence",
+        "source",
+        "paper",
+        "prepare",
+        "cluster",
+        "language",
+        "intended_use",
+    ]
     found = described(**dict.fromkeys(required, " "))
     named = [(one.code, one.severity, one.message.split("`")[1]) for one in found]
     assert named == [("MT140", "error", field) for field in required]
@@ -85,7 +101,9 @@ def test_a_benchmark_must_describe_itself() -> None:
 def test_no_benchmark_may_show_the_answer() -> None:
     fields = {"target", "answer", "evidence", "visual_description", "ideal_response"}
     found = described(visible_fields=get_benchmark("mi_cxr").visible_fields | fields)
-    assert {(one.code, one.message.split("'")[1]) for one in found} == {("MT215", field) for field in fields}
+    assert {(one.code, one.message.split("'")[1]) for one in found} == {
+        ("MT215", field) for field in fields
+    }
 
 
 def described(**changed: Any) -> list[Finding]:
@@ -103,7 +121,13 @@ def checked(documents: list[dict[str, Any]]) -> list[Finding]:
 def test_options_that_differ_in_one_number_or_word_are_different() -> None:
     document = task_documents("mi_cxr_icr")[0]
     stem = "the left pleural effusion is unchanged from the first visit to the second visit and later resolves"
-    choices = {"A": stem, "B": stem.replace("left", "right"), "C": f"{stem} 5", "D": f"{stem} 6", "E": "none"}
+    choices = {
+        "A": stem,
+        "B": stem.replace("left", "right"),
+        "C": f"{stem} 5",
+        "D": f"{stem} 6",
+        "E": "none",
+    }
     assert checked([{**document, "choices": choices}]) == []
 
 
@@ -112,7 +136,8 @@ def test_a_bias_is_an_uneven_spread_over_fifty_questions() -> None:
 
     def rows(number: int, targets: str) -> list[dict[str, Any]]:
         changes = (
-            {"sample_id": str(n), "question": f"Case {n}?", "target": targets[n % len(targets)]} for n in range(number)
+            {"sample_id": str(n), "question": f"Case {n}?", "target": targets[n % len(targets)]}
+            for n in range(number)
         )
         return [{**first, **change} for change in changes]
 
@@ -132,8 +157,13 @@ def test_a_broken_rubric_is_a_finding(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_every_key_we_know_is_one_of_the_harness() -> None:
     harness = Path(str(find_spec("lmms_eval").origin)).parent  # type: ignore[union-attr]  # importing it takes seconds
-    for model, file, name in ((TaskFile, "api/task.py", "TaskConfig"), (GroupFile, "api/group.py", "GroupConfig")):
+    for model, file, name in (
+        (TaskFile, "api/task.py", "TaskConfig"),
+        (GroupFile, "api/group.py", "GroupConfig"),
+    ):
         tree = ast.parse((harness / file).read_text(encoding="utf-8"))
-        (config,) = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == name)
+        (config,) = (
+            node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == name
+        )
         keys = {node.target.id for node in config.body if isinstance(node, ast.AnnAssign)}  # type: ignore[union-attr]
         assert set(model.model_fields) <= keys

@@ -1,7 +1,7 @@
 """Draws the miniature data that the benchmarks ship (``python -m training.drawings``).
 
-Tables beside the code say what the pictures show; the rows, which were written by hand, ask about it. Lessons for the
-tiny model draw other scenes with the same code.
+Tables beside the code say what the pictures show; the rows, which were written by hand, ask about
+it. Lessons for the tiny model draw other scenes with the same code.
 """
 
 from __future__ import annotations

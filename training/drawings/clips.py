@@ -21,7 +21,9 @@ Picture = npt.NDArray[np.uint8]
 """Red, green and blue samples, shape (height, width, 3)."""
 
 GOP = 12
-"""Frames from one key frame to the next: few enough for a seek to land between others, more than a round's frames."""
+"""Frames from one key frame to the next: few enough for a seek to land between others, more than a
+round's frames.
+"""
 
 COLUMNS, ROWS, DATA_BITS = 16, 2, 24
 CODE_HEIGHT = 0.2
@@ -36,17 +38,20 @@ def encode_clip(
     codec: str | None = None,
     time_base: Fraction = Fraction(1, 1000),
 ) -> None:
-    """Write a video whose frame ``i`` is ``draw(i, times[i])`` and is presented at exactly ``times[i]`` seconds.
+    """Write a video whose frame ``i`` is ``draw(i, times[i])`` and is presented at exactly
+    ``times[i]`` seconds.
 
-    The suffix selects the container: ``.mp4`` (with B-frames if the codec has them), ``.mkv``, or ``.avi``, which
-    can only be MPEG-4 at a constant rate, since AVI has no presentation times. Equal PyAV builds write equal bytes.
+    The suffix selects the container: ``.mp4`` (with B-frames if the codec has them), ``.mkv``, or
+    ``.avi``, which can only be MPEG-4 at a constant rate, since AVI has no presentation times.
+    Equal PyAV builds write equal bytes.
 
     Args:
         path: File to write; its directory must exist.
         times: Increasing, from 0 or later, constant rate or not, each a multiple of ``time_base``.
         draw: Gives pictures of one even height and width.
         codec: An encoder's name; default H.264 (libx264) if this PyAV has it, otherwise MPEG-4.
-        time_base: The unit of timestamps in seconds. Matroska always uses milliseconds, AVI the gap between frames.
+        time_base: The unit of timestamps in seconds. Matroska always uses milliseconds, AVI the gap
+        between frames.
 
     Raises:
         UsageError: the times cannot be kept exactly.
@@ -80,7 +85,9 @@ def _stamps(path: Path, times: Sequence[Fraction], base: Fraction) -> list[int]:
     earlier = Fraction(-1)
     for time in times:
         if time < 0 or time <= earlier or (time / base).denominator != 1:
-            raise UsageError(f"{path.name}: frame times must be increasing multiples of {base} s from 0, found {time}.")
+            raise UsageError(
+                f"{path.name}: frame times must be increasing multiples of {base} s from 0, found {time}."
+            )
         earlier = time
     return [int(time / base) for time in times]
 
@@ -101,9 +108,17 @@ def _stream(
 
     options = {"threads": "1", "g": str(GOP)}
     if codec == "libx264":
-        # Matroska shifts all times when the first decoding time is negative, so B-frames are for MP4 with its edit list
-        options |= {"preset": "veryfast", "crf": "28", "sc_threshold": "0", "bf": "2" if b_frames else "0"}
-        options["x264-params"] = "asm=0"  # its assembly chooses other B-frames from one run to the next
+        # Matroska shifts all times when the first decoding time is negative, so B-frames are for
+        # MP4 with its edit list
+        options |= {
+            "preset": "veryfast",
+            "crf": "28",
+            "sc_threshold": "0",
+            "bf": "2" if b_frames else "0",
+        }
+        options["x264-params"] = (
+            "asm=0"  # its assembly chooses other B-frames from one run to the next
+        )
     elif codec == "mpeg4":
         options |= {"qmin": "5", "qmax": "9"}
     stream = container.add_stream(codec, rate=rate, options=options)
@@ -116,10 +131,12 @@ def _stream(
 
 
 def draw_time_code(picture: Picture, milliseconds: int) -> Picture:
-    """A copy of ``picture`` with its time written over the top fifth, in two rows of 16 black or white blocks.
+    """A copy of ``picture`` with its time written over the top fifth, in two rows of 16 black or
+    white blocks.
 
-    24 bits of the time (at most 4 h 39 min), most significant first, then 8 check bits. Blocks are shares of the
-    picture, of at least 64 by 40, so that the code survives resizing as well as lossy compression.
+    24 bits of the time (at most 4 h 39 min), most significant first, then 8 check bits. Blocks are
+    shares of the picture, of at least 64 by 40, so that the code survives resizing as well as lossy
+    compression.
     """
     height, width = picture.shape[:2]
     word = milliseconds << 8 | check_bits(milliseconds)

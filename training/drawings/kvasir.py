@@ -61,7 +61,11 @@ def cell_center(cell: str) -> tuple[int, int]:
 
 def draw_scene(scene: Scene) -> Image.Image:
     """The picture of ``scene``: RGB, 320 by 256."""
-    picture = Image.new("RGB", (WIDTH, HEIGHT), (196, 108, 88) if scene.procedure == "colonoscopy" else (204, 138, 104))
+    picture = Image.new(
+        "RGB",
+        (WIDTH, HEIGHT),
+        (196, 108, 88) if scene.procedure == "colonoscopy" else (204, 138, 104),
+    )
     draw = ImageDraw.Draw(picture)
     x, y = cell_center(scene.landmark_cell)
     if scene.landmark == "z-line":
@@ -82,7 +86,10 @@ def draw_scene(scene: Scene) -> Image.Image:
         else:
             draw.ellipse((x - 26, y - 22, x + 2, y + 4), outline=(222, 226, 120), width=3)
     if scene.box:
-        draw.rectangle((6, HEIGHT - 62, 62, HEIGHT - 8), fill=(20, 150, 60) if scene.box == "green" else (5, 5, 5))
+        draw.rectangle(
+            (6, HEIGHT - 62, 62, HEIGHT - 8),
+            fill=(20, 150, 60) if scene.box == "green" else (5, 5, 5),
+        )
     if scene.text:
         draw.text((WIDTH - 78, 10), "MINI 01:23", fill=(240, 240, 240))
     draw.rectangle((0, 0, WIDTH - 1, HEIGHT - 1), outline=(4, 4, 6), width=5)

@@ -1,6 +1,7 @@
 """The thirty pictures of the miniature Med-CMR (``pictures.json``).
 
-Pictures have the colours of their imaging modality, and marks drawn at places that a test can ask for.
+Pictures have the colours of their imaging modality, and marks drawn at places that a test can ask
+for.
 """
 
 from __future__ import annotations
@@ -72,14 +73,23 @@ class Picture:
         return CAPTION if any(panel.caption for panel in self.panels) else 0
 
     def box(self, mark: Mark, panel: int) -> tuple[int, int, int, int]:
-        """Left, top, right, bottom in pixels of a mark of that panel; it changes no pixel outside them."""
+        """Left, top, right, bottom in pixels of a mark of that panel; it changes no pixel outside
+        them.
+        """
         left, right = (round((mark.x + side * mark.wide + panel) * self.side) for side in (-1, 1))
-        top, bottom = (round((mark.y + side * mark.tall) * self.side) + self.above for side in (-1, 1))
+        top, bottom = (
+            round((mark.y + side * mark.tall) * self.side) + self.above for side in (-1, 1)
+        )
         return left, top, right, bottom
 
 
-PICTURES = {name: Picture(panels) for name, panels in read_table("pictures.json", dict[str, tuple[Panel, ...]]).items()}
-"""The pictures by name, the image's file name without its suffix; those of ``…_2`` show the same finding lower."""
+PICTURES = {
+    name: Picture(panels)
+    for name, panels in read_table("pictures.json", dict[str, tuple[Panel, ...]]).items()
+}
+"""The pictures by name, the image's file name without its suffix; those of ``…_2`` show the same
+finding lower.
+"""
 
 
 def draw_all(directory: Path) -> None:
@@ -98,7 +108,10 @@ def draw_picture(picture: Picture) -> Image.Image:
         around, body = BACKDROPS[panel.backdrop]
         left, top = number * side, above
         draw.rectangle((left, top, left + side, top + side), fill=around)
-        draw.ellipse((left + 0.04 * side, top + 0.04 * side, left + 0.96 * side, top + 0.96 * side), fill=body)
+        draw.ellipse(
+            (left + 0.04 * side, top + 0.04 * side, left + 0.96 * side, top + 0.96 * side),
+            fill=body,
+        )
         draw.text((left + 6, 3), panel.caption, fill=(235, 235, 235))
         for mark in panel.marks:
             box = picture.box(mark, number)
@@ -112,10 +125,16 @@ def _pixel(box: tuple[int, int, int, int], point: Point) -> Point:
     return left + (point[0] + 1) / 2 * (right - left), top + (point[1] + 1) / 2 * (bottom - top)
 
 
-def _round(reach: Callable[[float], float] = lambda _: 1.0, x: float = 0, y: float = 0) -> list[Point]:
-    """A closed line around (x, y), ``reach(angle)`` away from it; angle 0 points right, a quarter turn down."""
+def _round(
+    reach: Callable[[float], float] = lambda _: 1.0, x: float = 0, y: float = 0
+) -> list[Point]:
+    """A closed line around (x, y), ``reach(angle)`` away from it; angle 0 points right, a quarter
+    turn down.
+    """
     angles = [math.tau * step / 96 for step in range(96)]
-    return [(x + reach(angle) * math.cos(angle), y + reach(angle) * math.sin(angle)) for angle in angles]
+    return [
+        (x + reach(angle) * math.cos(angle), y + reach(angle) * math.sin(angle)) for angle in angles
+    ]
 
 
 def _wave(turns: float, thickness: Callable[[float], float]) -> list[Point]:
@@ -128,10 +147,17 @@ def _wave(turns: float, thickness: Callable[[float], float]) -> list[Point]:
 
 SHAPES: Mapping[str, list[list[Point]]] = {
     "disc": [_round()],
-    "jagged right": [_round(lambda angle: 0.82 + 0.18 * math.sin(14 * angle) if math.cos(angle) > 0 else 0.9)],
+    "jagged right": [
+        _round(lambda angle: 0.82 + 0.18 * math.sin(14 * angle) if math.cos(angle) > 0 else 0.9)
+    ],
     "star": [_round(lambda angle: 0.25 + 0.75 * abs(math.cos(4 * angle)) ** 6)],
-    "crescent": [[*_round()[24:73], *((0.75 * abs(y) - 0.75, y) for y in (-0.6, -0.3, 0.0, 0.3, 0.6))]],
-    "cross": [[(-0.17, -1), (0.17, -1), (0.17, 1), (-0.17, 1)], [(-1, -0.17), (1, -0.17), (1, 0.17), (-1, 0.17)]],
+    "crescent": [
+        [*_round()[24:73], *((0.75 * abs(y) - 0.75, y) for y in (-0.6, -0.3, 0.0, 0.3, 0.6))]
+    ],
+    "cross": [
+        [(-0.17, -1), (0.17, -1), (0.17, 1), (-0.17, 1)],
+        [(-1, -0.17), (1, -0.17), (1, 0.17), (-1, 0.17)],
+    ],
     "worm": [_wave(5.2, lambda x: 0.12 + 0.12 * max(-x, 0))],
     "trail": [_wave(4.5, lambda _: 0.2)],
     "triangle": [[(0, -1), (1, 1), (-1, 1)]],
@@ -141,7 +167,9 @@ SHAPES: Mapping[str, list[list[Point]]] = {
     "band": [[(-1, -1), (1, -1), (1, 1), (-1, 1)]],
     "spots": [
         _round(
-            lambda _: 0.15, 0.83 * math.sqrt(n / 12) * math.cos(2.4 * n), 0.83 * math.sqrt(n / 12) * math.sin(2.4 * n)
+            lambda _: 0.15,
+            0.83 * math.sqrt(n / 12) * math.cos(2.4 * n),
+            0.83 * math.sqrt(n / 12) * math.sin(2.4 * n),
         )
         for n in range(13)
     ],

@@ -1,6 +1,7 @@
 """The clips of the miniature MedStreamBench, whose frames show their own time.
 
-``footage.json`` says what each clip shows and when; a picture sequence's times are its frames' indices.
+``footage.json`` says what each clip shows and when; a picture sequence's times are its frames'
+indices.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ VEILS = {"smoke": (0.55, "#d6d6d6"), "outside": (0.88, "black")}
 
 @dataclass(frozen=True)
 class Footage:
-    """One clip: where it is below its dataset's directory, when its frames are taken, and what they show."""
+    """One clip: where it is below its dataset's directory, when its frames are taken, and what they
+    show.
+    """
 
     dataset: str
     video_id: str
@@ -80,7 +83,13 @@ def _write_medium(path: Path, clip: Footage) -> None:
     if path.suffix in (".mp4", ".mkv", ".avi"):
         path.parent.mkdir(parents=True, exist_ok=True)
         codec = "mpeg4" if path.suffix == ".avi" else None
-        encode_clip(path, clip.times, lambda _, time: _frame(clip, time), codec=codec, time_base=clip.time_base)
+        encode_clip(
+            path,
+            clip.times,
+            lambda _, time: _frame(clip, time),
+            codec=codec,
+            time_base=clip.time_base,
+        )
         if clip.on_disk == "truncated":
             data = path.read_bytes()
             path.write_bytes(data[: len(data) * 3 // 5])
@@ -94,7 +103,9 @@ def _write_medium(path: Path, clip: Footage) -> None:
 
 
 def _frame(clip: Footage, time: Fraction) -> npt.NDArray[np.uint8]:
-    """The moment with its time on it: milliseconds of a video, a thousand times the index of a picture."""
+    """The moment with its time on it: milliseconds of a video, a thousand times the index of a
+    picture.
+    """
     return draw_time_code(draw_moment(clip, time), int(time * 1000))
 
 
@@ -102,8 +113,19 @@ def draw_moment(clip: Footage, time: Fraction) -> npt.NDArray[np.uint8]:
     """What ``clip`` shows at ``time``, without its time code: RGB, (height, width, 3)."""
     picture = Image.new("RGB", clip.size, clip.tissue)
     draw = ImageDraw.Draw(picture)
-    _disc(draw, clip.size, 0.5 + 0.04 * math.sin(time / 3), 0.5 + 0.03 * math.cos(time / 4), 0.1, "#502820")
-    seen = [name for name, (start, *end) in clip.shows.items() if start <= time < min(end, default=math.inf)]
+    _disc(
+        draw,
+        clip.size,
+        0.5 + 0.04 * math.sin(time / 3),
+        0.5 + 0.03 * math.cos(time / 4),
+        0.1,
+        "#502820",
+    )
+    seen = [
+        name
+        for name, (start, *end) in clip.shows.items()
+        if start <= time < min(end, default=math.inf)
+    ]
     for name in seen:
         if name in LOOKS:
             _disc(draw, clip.size, *LOOKS[name])
@@ -114,7 +136,12 @@ def draw_moment(clip: Footage, time: Fraction) -> npt.NDArray[np.uint8]:
 
 
 def _disc(
-    draw: ImageDraw.ImageDraw, size: tuple[int, int], across: float, down: float, part: float, color: str
+    draw: ImageDraw.ImageDraw,
+    size: tuple[int, int],
+    across: float,
+    down: float,
+    part: float,
+    color: str,
 ) -> None:
     x, y, radius = across * size[0], down * size[1], part * size[1]
     draw.ellipse((x - radius, y - radius, x + radius, y + radius), fill=color)

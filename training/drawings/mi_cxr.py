@@ -13,7 +13,9 @@ from PIL import Image, ImageDraw
 
 from . import BENCHMARKS, read_table
 
-ROW_FILES = tuple(BENCHMARKS / f"mi_cxr/mini/{name}.jsonl" for name in ("micxr_test", "micxr_icr_variant"))
+ROW_FILES = tuple(
+    BENCHMARKS / f"mi_cxr/mini/{name}.jsonl" for name in ("micxr_test", "micxr_icr_variant")
+)
 
 TIMELINES = read_table("timelines.json", dict[str, dict[str, tuple[int, ...]]])
 """Severity (0 absent to 3) per visit; findings that are not listed are absent throughout."""
@@ -47,8 +49,8 @@ def draw_all(directory: Path) -> None:
 def draw_radiograph(patient: str, visit: int, severities: Mapping[str, int]) -> Image.Image:
     """One visit's picture: 8-bit grey, 320 by 320; the patient's left is on the right side.
 
-    Anatomy depends on the patient, the position of the body on the visit, and each finding shows with its severity
-    from 0 (absent) to 3: an effusion rises, an opacity and the heart grow.
+    Anatomy depends on the patient, the position of the body on the visit, and each finding shows
+    with its severity from 0 (absent) to 3: an effusion rises, an opacity and the heart grow.
     """
     picture = Image.new("L", (SIDE, SIDE), 40)
     draw = ImageDraw.Draw(picture)
@@ -56,7 +58,10 @@ def draw_radiograph(patient: str, visit: int, severities: Mapping[str, int]) -> 
     wide, tall = 44 + 5 * number % 21, 92 + 7 * number % 13  # 273 builds
 
     def ellipse(x: int, y: int, half_width: int, half_height: int, grey: int) -> None:
-        draw.ellipse((x - half_width + shift, y - half_height, x + half_width + shift, y + half_height), fill=grey)
+        draw.ellipse(
+            (x - half_width + shift, y - half_height, x + half_width + shift, y + half_height),
+            fill=grey,
+        )
 
     ellipse(160, 175, 155, 190, 168)
     for x, effusion in ((98, RIGHT), (222, LEFT)):

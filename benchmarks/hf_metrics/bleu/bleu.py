@@ -1,4 +1,6 @@
-"""BLEU the way the hub's ``bleu`` metric computes it: 13a tokens, classical corpus formula, unsmoothed."""
+"""BLEU the way the hub's ``bleu`` metric computes it: 13a tokens, classical corpus formula,
+unsmoothed.
+"""
 
 import math
 from collections import Counter
@@ -11,7 +13,9 @@ from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 def ngrams(tokens, max_order):
     """Counts of all n-grams up to ``max_order``, as tuples."""
     return Counter(
-        tuple(tokens[i : i + order]) for order in range(1, max_order + 1) for i in range(len(tokens) - order + 1)
+        tuple(tokens[i : i + order])
+        for order in range(1, max_order + 1)
+        for i in range(len(tokens) - order + 1)
     )
 
 

@@ -1,4 +1,6 @@
-"""chrF the way the hub's ``chrf`` metric computes it: sacrebleu's corpus score, word order 0 unless asked."""
+"""chrF the way the hub's ``chrf`` metric computes it: sacrebleu's corpus score, word order 0 unless
+asked.
+"""
 
 import datasets
 import evaluate

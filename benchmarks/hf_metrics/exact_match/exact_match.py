@@ -1,4 +1,6 @@
-"""Exact match the way the hub's ``exact_match`` metric computes it: the mean of an array comparison."""
+"""Exact match the way the hub's ``exact_match`` metric computes it: the mean of an array
+comparison.
+"""
 
 import datasets
 import evaluate

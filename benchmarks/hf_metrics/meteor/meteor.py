@@ -1,6 +1,8 @@
-"""METEOR the way the hub's ``meteor`` metric computes it: the mean of NLTK's score on its word tokens.
+"""METEOR the way the hub's ``meteor`` metric computes it: the mean of NLTK's score on its word
+tokens.
 
-Where NLTK's punkt data are absent, texts are tokenized as one line (the hub's module would download them).
+Where NLTK's punkt data are absent, texts are tokenized as one line (the hub's module would download
+them).
 """
 
 import datasets
@@ -32,7 +34,9 @@ class Meteor(evaluate.Metric):
             return word_tokenize(text, preserve_line=one_line)
 
         scores = [
-            meteor_score.single_meteor_score(tokens(ref), tokens(pred), alpha=alpha, beta=beta, gamma=gamma)
+            meteor_score.single_meteor_score(
+                tokens(ref), tokens(pred), alpha=alpha, beta=beta, gamma=gamma
+            )
             for ref, pred in zip(references, predictions, strict=True)
         ]
         return {"meteor": np.mean(scores)}

@@ -1,4 +1,6 @@
-"""ROUGE the way the hub's ``rouge`` metric computes it: rouge-score per pair, then its aggregator."""
+"""ROUGE the way the hub's ``rouge`` metric computes it: rouge-score per pair, then its
+aggregator.
+"""
 
 import datasets
 import evaluate
@@ -16,9 +18,17 @@ class Rouge(evaluate.Metric):
             features=datasets.Features({"predictions": text, "references": text}),
         )
 
-    def _compute(self, predictions, references, rouge_types=("rouge1", "rouge2", "rougeL"), use_aggregator=True):
+    def _compute(
+        self,
+        predictions,
+        references,
+        rouge_types=("rouge1", "rouge2", "rougeL"),
+        use_aggregator=True,
+    ):
         scorer = rouge_scorer.RougeScorer(list(rouge_types), use_stemmer=False)
-        scores = [scorer.score(ref, pred) for ref, pred in zip(references, predictions, strict=True)]
+        scores = [
+            scorer.score(ref, pred) for ref, pred in zip(references, predictions, strict=True)
+        ]
         if not use_aggregator:
             return {name: [score[name].fmeasure for score in scores] for name in rouge_types}
         aggregator = scoring.BootstrapAggregator()

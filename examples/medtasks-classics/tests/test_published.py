@@ -1,4 +1,6 @@
-"""Published figures agree with the counts of the questions they were computed on, and with each other."""
+"""Published figures agree with the counts of the questions they were computed on, and with each
+other.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from medtasks_classics import PLUGIN, medxpertqa, path_vqa, vqa_rad
 FOLDER = Path(medtasks_classics.__file__).parent / "published"
 LINES = {path.stem: list(csv.DictReader(path.open(encoding="utf-8"))) for path in sorted(FOLDER.glob("*.csv"))}
 CLOSED = {"vqa_rad": 272, "slake_vqa_en": 416, "path_vqa": 3391}
-"""Closed questions as LLaVA-Med counts them (VQA-RAD by `answer_type`, PathVQA before repeated rows were dropped)."""
+"""Closed questions as LLaVA-Med counts them (VQA-RAD by `answer_type`, PathVQA before repeated rows
+were dropped).
+"""
 
 
 def printed(benchmark: str, label: str, column: str = "All") -> float:
@@ -26,7 +30,9 @@ def share(count: int, of: int) -> float:
 
 
 def counts(percent: float, of: int) -> list[int]:
-    """The numbers of correct answers that are ``percent``, rounded or (as 223 of 272 in LLaVA-Med) cut off."""
+    """The numbers of correct answers that are ``percent``, rounded or (as 223 of 272 in LLaVA-Med)
+    cut off.
+    """
     return [count for count in range(of + 1) if percent in (share(count, of), 10000 * count // of / 100)]
 
 

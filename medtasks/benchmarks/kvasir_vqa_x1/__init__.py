@@ -1,7 +1,7 @@
 """Kvasir-VQA-x1: GI endoscopy VQA at complexity levels 1 to 3, scored by text overlap and a judge.
 
-Its transformed track asks the same questions about slightly perturbed pictures. Task files refer to names of this
-module, and names are part of a task's hash: do not rename them.
+Its transformed track asks the same questions about slightly perturbed pictures. Task files refer to
+names of this module, and names are part of a task's hash: do not rename them.
 """
 
 from __future__ import annotations
@@ -39,23 +39,30 @@ ORIGINALS = 0.23  # the share of questions about the original picture in the mix
 
 
 def mixed(documents: list[Document]) -> list[Document]:
-    """Documents of the transformed track, of which about 23 % show the original picture, drawn by the question's id."""
+    """Documents of the transformed track, of which about 23 % show the original picture, drawn by
+    the question's id.
+    """
     shown = []
     for document in documents:
         digest = hashlib.sha256(f"mixed|{document['sample_id']}".encode()).digest()
         original = int.from_bytes(digest[:8], "big") < ORIGINALS * 2**64
-        shown.append({**document, "media": [original_name(document["img_id"])]} if original else document)
+        shown.append(
+            {**document, "media": [original_name(document["img_id"])]} if original else document
+        )
     return shown
 
 
 mixed1, mixed2, mixed3 = (
-    replace(rows, change=mixed) for rows in (transformed_level1, transformed_level2, transformed_level3)
+    replace(rows, change=mixed)
+    for rows in (transformed_level1, transformed_level2, transformed_level3)
 )
 
 
 def medico_subset(documents: list[Document]) -> list[Document]:
-    """The Medico 2025 challenge's public subset: the test split shuffled with seed 42, cut at 1,500. The order is that
-    of ``datasets.Dataset.shuffle(seed=42)``, so data that rows were left out of are refused."""
+    """The Medico 2025 challenge's public subset: the test split shuffled with seed 42, cut at
+    1,500. The order is that of ``datasets.Dataset.shuffle(seed=42)``, so data that rows were left
+    out of are refused.
+    """
     excluded = open_prepared("kvasir_vqa_x1").manifest.excluded
     if excluded:
         raise DataError(
@@ -98,10 +105,17 @@ BENCHMARK = Benchmark(
     mini=shipped(__file__),
     prepare_mini=lambda source, out: prepare_kvasir(str(source), out, mini=True),
     command=prepare_command(
-        prepare_kvasir, "fetching and verifying pictures", "medtasks prepare kvasir_vqa_x1 --source hub"
+        prepare_kvasir,
+        "fetching and verifying pictures",
+        "medtasks prepare kvasir_vqa_x1 --source hub",
     ),
     kinds=lambda record: (f"level{record.complexity}",),
-    published={"rows": 16022, "level1": 5548, "level2": 5261, "level3": 5213},  # rows scored in table 6
+    published={
+        "rows": 16022,
+        "level1": 5548,
+        "level2": 5261,
+        "level3": 5213,
+    },  # rows scored in table 6
     figures=Path(__file__).with_name("published.csv"),
     bibliography=Path(__file__).with_name("paper.bib"),
     levels=("kvasir_vqa_x1_level1", "kvasir_vqa_x1_level2", "kvasir_vqa_x1_level3"),
@@ -113,7 +127,9 @@ TRANSFORMED = replace(
     title="Kvasir-VQA-x1, transformed",
     prepare="medtasks prepare kvasir_vqa_x1_transformed",
     prepare_mini=_prepare_mini_transformed,
-    command=prepare_command(prepare_transformed, "perturbing pictures", "medtasks prepare kvasir_vqa_x1_transformed"),
+    command=prepare_command(
+        prepare_transformed, "perturbing pictures", "medtasks prepare kvasir_vqa_x1_transformed"
+    ),
     figures=None,
     levels=(),
 )

@@ -1,4 +1,6 @@
-"""Kvasir-VQA-x1 (Tables 6 and 7, Figures 1 to 3), with its transformed track, which the original is compared with."""
+"""Kvasir-VQA-x1 (Tables 6 and 7, Figures 1 to 3), with its transformed track, which the original is
+compared with.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,11 @@ from medtasks.catalog.benchmark import BoardLayout, Column, LayoutTable, Plot
 
 _KVASIR = "kvasir_vqa_x1"
 _TRANSFORMED = "kvasir_vqa_x1_transformed"
-_JUDGED = {"judged_accuracy": "Judged accuracy", "judged_partial": "Partial credit", "judged_strict": "All aspects"}
+_JUDGED = {
+    "judged_accuracy": "Judged accuracy",
+    "judged_partial": "Partial credit",
+    "judged_strict": "All aspects",
+}
 _TEXT = {
     "rouge1": "ROUGE-1",
     "rouge2": "ROUGE-2",
@@ -37,7 +43,10 @@ _PAIRED = {"judged_accuracy": "Judged accuracy", **_SHARES}
 _LEVELS = {f"{_KVASIR}_level{level}": f"level {level}" for level in (1, 2, 3)}
 _LEVEL_COLUMNS = tuple(
     Column(task, metric, f"{label}, {level}")
-    for metric, label in {**_JUDGED, **{metric: _TEXT[metric] for metric in ("rougeL", "meteor", "bleu")}}.items()
+    for metric, label in {
+        **_JUDGED,
+        **{metric: _TEXT[metric] for metric in ("rougeL", "meteor", "bleu")},
+    }.items()
     for task, level in _LEVELS.items()
 )
 _BY_CLASS = {"judged_accuracy": ("judged", "Judged accuracy"), "rougeL": ("rouge-l", "ROUGE-L")}
@@ -48,17 +57,30 @@ _ERRORS, _ERROR_PLOT = kinds_of_error(
 )
 _PER_FINDING = ("missed_finding_rate", "hallucination_rate", "sensitivity", "specificity")
 _BY_FINDING = tuple(
-    replace(column, label=f"{column.label}, {name.replace('_', ' ')}", breakdown="question_class", group=name)
+    replace(
+        column,
+        label=f"{column.label}, {name.replace('_', ' ')}",
+        breakdown="question_class",
+        group=name,
+    )
     for name in FINDINGS
-    for column in error_columns(_KVASIR, [rate for rate in ERRORS.rates if rate.name in _PER_FINDING])
+    for column in error_columns(
+        _KVASIR, [rate for rate in ERRORS.rates if rate.name in _PER_FINDING]
+    )
 )
 _EVERY = {**_JUDGED, **_TEXT}
 _HEADLINE = _JUDGED | {metric: _TEXT[metric] for metric in ("rougeL", "meteor", "chrf", "bleu")}
-_BOTH_TRACKS = (*scores(_KVASIR, _EVERY, ", original"), *scores(_TRANSFORMED, _EVERY, ", transformed"))
+_BOTH_TRACKS = (
+    *scores(_KVASIR, _EVERY, ", original"),
+    *scores(_TRANSFORMED, _EVERY, ", transformed"),
+)
 _CLASS_TABLES = {
     "judged_accuracy": ("judged", "Judged accuracy by question class"),
     "rougeL": ("rouge-l", "ROUGE-L by question class"),
-    "judged_accuracy_repeated": ("repeated", "Judged accuracy by question class, counted as published"),
+    "judged_accuracy_repeated": (
+        "repeated",
+        "Judged accuracy by question class, counted as published",
+    ),
 }
 _NOTES = {
     "text": "The column CHRF++ of the paper's Table 6 is chrF with word order 0: compare it with chrF here.",
@@ -80,7 +102,9 @@ def _class_tables() -> Iterator[LayoutTable]:
         for task, label in {_KVASIR: "all levels", **_LEVELS}.items():
             suffix = "" if task == _KVASIR else f"-{label.replace(' ', '-')}"
             columns = (*groups(task, metric, "question_class"), Column(task, metric, "All classes"))
-            yield LayoutTable(f"classes-{name}{suffix}", f"{title}, {label}", columns, _NOTES[f"classes-{name}"])
+            yield LayoutTable(
+                f"classes-{name}{suffix}", f"{title}, {label}", columns, _NOTES[f"classes-{name}"]
+            )
 
 
 def _class_plots() -> Iterator[Plot]:
@@ -94,7 +118,9 @@ def _class_plots() -> Iterator[Plot]:
         for task, level in _LEVELS.items():
             columns = groups(task, metric, "question_class")
             number = level.replace(" ", "-")
-            yield Plot(f"class-{name}-{number}", f"{title} by question class, {level}", "heatmap", columns)
+            yield Plot(
+                f"class-{name}-{number}", f"{title} by question class, {level}", "heatmap", columns
+            )
 
 
 KVASIR_VQA_X1 = BoardLayout(

@@ -1,8 +1,9 @@
-"""Kvasir-VQA-x1: missed and invented findings, and counts that are too high or too low, from the atomic pairs; and
-references that contradict the pairs (:func:`contradiction`).
+"""Kvasir-VQA-x1: missed and invented findings, and counts that are too high or too low, from the
+atomic pairs; and references that contradict the pairs (:func:`contradiction`).
 
-Each presence or count pair behind a question asks about one class of findings. Free answers are read by
-`medtasks.answers.presence`; one that says nothing clear about a class is counted as unread, never as a denial.
+Each presence or count pair behind a question asks about one class of findings. Free answers are
+read by `medtasks.answers.presence`; one that says nothing clear about a class is counted as unread,
+never as a denial.
 """
 
 from __future__ import annotations
@@ -18,13 +19,22 @@ from medtasks.benchmarks.kvasir_vqa_x1.records import VOCABULARY, class_of
 from medtasks.catalog.benchmark import Item
 from medtasks.metrics.item_metrics import ErrorRate
 
-_LABELS = {name: VOCABULARY[name] for name in ("landmark_presence", "instrument_presence", "abnormality_presence")}
-"""Classes whose gold answers list what is present, and regular expressions of the names of what they list."""
+_LABELS = {
+    name: VOCABULARY[name]
+    for name in ("landmark_presence", "instrument_presence", "abnormality_presence")
+}
+"""Classes whose gold answers list what is present, and regular expressions of the names of what
+they list.
+"""
 
 NAMES = VOCABULARY["names"]  # regular expressions of what each class is called as a whole
 
 _ABNORMALITIES, _INSTRUMENTS = _LABELS["abnormality_presence"], _LABELS["instrument_presence"]
-_WITH_LABELS = {"finding_presence": _ABNORMALITIES, "finding_count": _ABNORMALITIES, "instrument_count": _INSTRUMENTS}
+_WITH_LABELS = {
+    "finding_presence": _ABNORMALITIES,
+    "finding_count": _ABNORMALITIES,
+    "instrument_count": _INSTRUMENTS,
+}
 """Classes that an answer may also name by what is present."""
 
 FINDINGS = tuple(NAMES)
@@ -38,14 +48,17 @@ _IN_PART = re.compile(
 
 _NOTHING = frozenset({"", "no", "none", "nothing", "not relevant", "0"})
 _INVERTED = re.compile(
-    r"\b(?:free\s+(?:of|from)|without|absen(?:t|ce)|lack(?:s|ing)?|no|not)\b|n['’]t\b", re.IGNORECASE
+    r"\b(?:free\s+(?:of|from)|without|absen(?:t|ce)|lack(?:s|ing)?|no|not)\b|n['’]t\b",
+    re.IGNORECASE,
 )
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What an answer says about one class of findings: whether it is there, which of the known ones, how many;
-    ``denied`` are the known ones that it says are not there, if it names none that is."""
+    """What an answer says about one class of findings: whether it is there, which of the known
+    ones, how many; ``denied`` are the known ones that it says are not there, if it names none that
+    is.
+    """
 
     said: Said
     named: frozenset[str] = frozenset()
@@ -53,9 +66,13 @@ class Reading:
     denied: frozenset[str] = field(default=frozenset(), compare=False)
 
 
-def read_answer(name: str, text: str, *, only: bool = False, further: tuple[str, ...] = ()) -> Reading:
-    """What ``text`` says about the class ``name``, one of :data:`FINDINGS`, with ``further`` names of findings. If the
-    question asked ``only`` about the class, *yes*, *no* or a number is an answer."""
+def read_answer(
+    name: str, text: str, *, only: bool = False, further: tuple[str, ...] = ()
+) -> Reading:
+    """What ``text`` says about the class ``name``, one of :data:`FINDINGS`, with ``further`` names
+    of findings. If the question asked ``only`` about the class, *yes*, *no* or a number is an
+    answer.
+    """
     whole = said_of(text, NAMES[name])
     if name.endswith("_count"):
         counted = count_of(text, NAMES[name], only=only)
@@ -69,7 +86,10 @@ def read_answer(name: str, text: str, *, only: bool = False, further: tuple[str,
         if counted is not None:
             whole = "present" if counted else "absent"
         return Reading(whole, count=counted)
-    labels = {**_LABELS.get(name, _WITH_LABELS.get(name, {})), **{one: re.escape(one) for one in further}}
+    labels = {
+        **_LABELS.get(name, _WITH_LABELS.get(name, {})),
+        **{one: re.escape(one) for one in further},
+    }
     states = {label: said_of(text, terms) for label, terms in labels.items()}
     named = frozenset(label for label, said in states.items() if said == "present")
     if named:
@@ -88,7 +108,10 @@ def read_answer(name: str, text: str, *, only: bool = False, further: tuple[str,
 def cases(item: Item) -> Iterator[Case]:
     """The cases of a row, one set for each different presence or count pair behind its question."""
     for view in item.samples:
-        pairs = {(class_of(pair["q"]) or "", pair["a"].strip().rstrip(".")) for pair in view.document["original"]}
+        pairs = {
+            (class_of(pair["q"]) or "", pair["a"].strip().rstrip("."))
+            for pair in view.document["original"]
+        }
         only = len(pairs) == 1 and _INVERTED.search(view.document["question"]) is None
         for name, answer in sorted(pairs):
             if name in NAMES:
@@ -97,11 +120,15 @@ def cases(item: Item) -> Iterator[Case]:
 
 def _of_pair(name: str, answer: str, text: str, only: bool) -> Iterator[Case]:
     listed = {" ".join(one.split()) for one in re.split(r"[;,]", answer.casefold())} - _NOTHING
-    gold = frozenset("barretts" if "barrett" in one else one for one in listed)  # under their known names
+    gold = frozenset(
+        "barretts" if "barrett" in one else one for one in listed
+    )  # under their known names
     there: list[Said] = []  # what the answer says about each finding that is there
     beyond: Said | None = None  # and about those that are not, unless there can be none
     if name in _LABELS:
-        found = read_answer(name, text, only=only, further=tuple(sorted(gold - _LABELS[name].keys())))
+        found = read_answer(
+            name, text, only=only, further=tuple(sorted(gold - _LABELS[name].keys()))
+        )
         unnamed: Said = "unclear" if found.said == "present" else found.said
         for label in gold:
             if found.named:  # to name only others denies it
@@ -144,13 +171,21 @@ _THERE, _NOT_THERE, _COUNTED = "findings-present", "findings-not-present", "coun
 ERRORS = Errors(
     (
         ErrorRate("missed_finding_rate", "Missed finding", cases=_THERE, choices=_READ, harms=True),
-        ErrorRate("hallucination_rate", "Invented finding", cases=_NOT_THERE, choices=_READ, harms=True),
+        ErrorRate(
+            "hallucination_rate", "Invented finding", cases=_NOT_THERE, choices=_READ, harms=True
+        ),
         ErrorRate("undercount_rate", "Count too low", cases=_COUNTED, choices=_READ, harms=True),
         ErrorRate("overcount_rate", "Count too high", cases=_COUNTED, choices=_READ, harms=True),
         ErrorRate("sensitivity", "Sensitivity", cases=_THERE, choices=_READ, higher_is_better=True),
-        ErrorRate("specificity", "Specificity", cases=_NOT_THERE, choices=_READ, higher_is_better=True),
-        ErrorRate("exact_count_rate", "Exact count", cases=_COUNTED, choices=_READ, higher_is_better=True),
-        ErrorRate("unread_presence_rate", "Presence not stated", cases="presence-pairs", choices=_READ),
+        ErrorRate(
+            "specificity", "Specificity", cases=_NOT_THERE, choices=_READ, higher_is_better=True
+        ),
+        ErrorRate(
+            "exact_count_rate", "Exact count", cases=_COUNTED, choices=_READ, higher_is_better=True
+        ),
+        ErrorRate(
+            "unread_presence_rate", "Presence not stated", cases="presence-pairs", choices=_READ
+        ),
         ErrorRate("unread_count_rate", "Count not stated", cases=_COUNTED, choices=_READ),
     ),
     cases,
@@ -158,8 +193,8 @@ ERRORS = Errors(
 
 
 def contradiction(document: Mapping[str, Any]) -> str | None:
-    """How the reference answer, which a language model wrote and judges follow, contradicts an atomic pair it was
-    merged from.
+    """How the reference answer, which a language model wrote and judges follow, contradicts an
+    atomic pair it was merged from.
 
     >>> pair = {"q": "Is there text?", "a": "Yes"}
     >>> contradiction({"original": [pair], "target": "No text is visible in the image."})

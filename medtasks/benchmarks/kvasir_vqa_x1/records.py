@@ -1,7 +1,8 @@
-"""Kvasir-VQA-x1: release rows as typed records, and these, with or without their pictures, as prepared data.
+"""Kvasir-VQA-x1: release rows as typed records, and these, with or without their pictures, as
+prepared data.
 
-Releases differ: the `image` column is the picture's bytes or its URL, or is missing. Then pictures are in a directory,
-or on the hub.
+Releases differ: the `image` column is the picture's bytes or its URL, or is missing. Then pictures
+are in a directory, or on the hub.
 """
 
 from __future__ import annotations
@@ -17,7 +18,15 @@ import typer
 from pydantic import Field, Json
 from typing_extensions import Unpack
 
-from medtasks.catalog.records import Record, ReleaseRow, Where, build, distinct, letters_and_digits, parse_row
+from medtasks.catalog.records import (
+    Record,
+    ReleaseRow,
+    Where,
+    build,
+    distinct,
+    letters_and_digits,
+    parse_row,
+)
 from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.core.schema import Frozen, Text, expects, text_that
 from medtasks.data.media.images import read_picture
@@ -37,7 +46,9 @@ _CLASS_OF[letters_and_digits("How many instruments are in the image?")] = (
 
 
 def class_of(question: str) -> str | None:
-    """The class of an atomic question, None where it is unknown; case, spacing and punctuation do not matter."""
+    """The class of an atomic question, None where it is unknown; case, spacing and punctuation do
+    not matter.
+    """
     return _CLASS_OF.get(letters_and_digits(question))
 
 
@@ -59,7 +70,9 @@ class KvasirRecord(Record):
     question_class: tuple[str, ...]
 
 
-_Class = Annotated[str, text_that(f"one of {', '.join(sorted(QUESTION_CLASSES))}", QUESTION_CLASSES.__contains__)]
+_Class = Annotated[
+    str, text_that(f"one of {', '.join(sorted(QUESTION_CLASSES))}", QUESTION_CLASSES.__contains__)
+]
 
 
 class _Pair(ReleaseRow):
@@ -71,10 +84,13 @@ class _Row(ReleaseRow):
     img_id: Annotated[
         str,
         # part of the name of a file, which must stay in its directory
-        text_that("letters, digits, '.', '_' and '-' only", re.compile(r"(?!\.)[\w.-]{1,200}").fullmatch),
+        text_that(
+            "letters, digits, '.', '_' and '-' only", re.compile(r"(?!\.)[\w.-]{1,200}").fullmatch
+        ),
     ]
     complexity: Annotated[
-        Literal[1, 2, 3], expects("1, 2 or 3", lambda value: type(value) is int and value in (1, 2, 3))
+        Literal[1, 2, 3],
+        expects("1, 2 or 3", lambda value: type(value) is int and value in (1, 2, 3)),
     ]
     question: Text
     answer: Text
@@ -90,7 +106,9 @@ def parse_kvasir_row(row: Mapping[str, Any], where: Where) -> KvasirRecord:
             f"{where}: field `original`: found {len(given.original)} atomic pairs, expected {given.complexity}, the "
             "value of `complexity`; fix the row."
         )
-    digest = hashlib.sha256(f"{given.complexity}|{given.question}|{given.answer}".encode()).hexdigest()
+    digest = hashlib.sha256(
+        f"{given.complexity}|{given.question}|{given.answer}".encode()
+    ).hexdigest()
     return build(
         KvasirRecord,
         where,
@@ -110,7 +128,9 @@ _PATTERNS = ("test.jsonl", "test*.jsonl", "*test.jsonl", "test*.parquet")
 
 
 def prepare_kvasir(
-    source: Annotated[str, typer.Option("--source", help="hub, a directory, or a JSONL or Parquet file.")],
+    source: Annotated[
+        str, typer.Option("--source", help="hub, a directory, or a JSONL or Parquet file.")
+    ],
     out: Out = None,
     *,
     images: Annotated[
@@ -124,11 +144,13 @@ def prepare_kvasir(
 ) -> Prepared:
     """Prepare Kvasir-VQA-x1 from ``hub``, a directory or a file.
 
-    Pictures come with the rows, from a directory, by URL, or from the hub's image dataset, in this order.
+    Pictures come with the rows, from a directory, by URL, or from the hub's image dataset, in this
+    order.
 
     Raises:
         UsageError: there is no such source, or no source of pictures.
-        DataError: a row breaks the format (file, line and field are named), or a server cannot be reached.
+        DataError: a row breaks the format (file, line and field are named), or a server cannot be
+        reached.
         MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
     """
     path, origin = located(source, HUB, *_PATTERNS, "*/test*.parquet")
@@ -156,10 +178,17 @@ def prepare_kvasir(
             elif data:
                 names[img_id] = release.picture(data, "image", item.where, img_id)
         records = distinct(records)
-        missing = set() if place.references_only else {record.img_id for record in records} - names.keys()
+        missing = (
+            set() if place.references_only else {record.img_id for record in records} - names.keys()
+        )
         if missing and folder is not None:
             ends = ("png", "jpeg", "jpg")  # the last one counts
-            files = {file.stem: file.name for end in ends for file in folder.glob(f"*.{end}") if file.stem in missing}
+            files = {
+                file.stem: file.name
+                for end in ends
+                for file in folder.glob(f"*.{end}")
+                if file.stem in missing
+            }
             tables = [*folder.rglob("*.parquet")] if len(files) < len(missing) else []
             elsewhere = images is None and missing & addresses.keys() - files.keys()
             if tables or names or elsewhere:
@@ -174,7 +203,11 @@ def prepare_kvasir(
             else:
                 root, names = folder, files  # the pictures stay where they are
         missing -= names.keys() | failed.keys()
-        wanted = {img_id: addresses[img_id] for img_id in sorted(missing & addresses.keys()) if images is None}
+        wanted = {
+            img_id: addresses[img_id]
+            for img_id in sorted(missing & addresses.keys())
+            if images is None
+        }
         failed |= _fetch(wanted, names, release, place)
         missing -= wanted.keys()
         if missing and folder is None and origin.kind == "hub":
@@ -187,8 +220,12 @@ def prepare_kvasir(
                 "directory of <img_id>.jpg with --images DIR."
             )
         kept = [{"media": (names.get(record.img_id, record.media[0]),)} for record in records]
-        records = [record.model_copy(update=update) for record, update in zip(records, kept, strict=True)]
-        return place.finish(origin, records, root, unavailable={f"{name}.jpg": why for name, why in failed.items()})
+        records = [
+            record.model_copy(update=update) for record, update in zip(records, kept, strict=True)
+        ]
+        return place.finish(
+            origin, records, root, unavailable={f"{name}.jpg": why for name, why in failed.items()}
+        )
 
 
 class _Fetched(Frozen):
@@ -201,7 +238,9 @@ class _Fetched(Frozen):
 def _fetch(
     addresses: Mapping[str, str], names: dict[str, str], release: Release, place: Preparation
 ) -> dict[str, MediaError]:
-    """Add the pictures to ``names``, fetching those that no interrupted preparation has; why others are missing."""
+    """Add the pictures to ``names``, fetching those that no interrupted preparation has; why others
+    are missing.
+    """
     with place.progress_log("fetched", _Fetched) as (known, log):
         for one in known:
             with suppress(OSError):
@@ -219,9 +258,13 @@ def _fetch(
 
 
 def _from_dataset(release: Release, tables: Sequence[Path], ids: set[str]) -> dict[str, str]:
-    """Take the pictures of ``ids`` from a dataset with the columns `img_id` and `image`; the first of each counts."""
+    """Take the pictures of ``ids`` from a dataset with the columns `img_id` and `image`; the first
+    of each counts.
+    """
     names: dict[str, str] = {}
-    for item in (item for table in sorted(tables) if len(names) < len(ids) for item in read_parquet(table)):
+    for item in (
+        item for table in sorted(tables) if len(names) < len(ids) for item in read_parquet(table)
+    ):
         if not {"img_id", "image"} <= set(item.row):
             raise DataError(
                 f"{item.where}: found the columns {', '.join(map(repr, sorted(item.row)))}, expected `img_id` and "
@@ -239,4 +282,6 @@ def _content(cell: Any) -> Any:
     """The bytes of a picture, or else its URL, in a row's ``image``."""
     if isinstance(cell, Mapping):  # an `Image` feature, not decoded
         cell = cell.get("bytes") or cell.get("path")
-    return None if isinstance(cell, str) and not re.match("https?://", cell, re.IGNORECASE) else cell
+    return (
+        None if isinstance(cell, str) and not re.match("https?://", cell, re.IGNORECASE) else cell
+    )

@@ -1,4 +1,5 @@
-"""Med-CMR: multiple-choice and judged open-ended questions over three dimensions of vision and four of reasoning.
+"""Med-CMR: multiple-choice and judged open-ended questions over three dimensions of vision and four
+of reasoning.
 
 Task files refer to names of this module, and names are part of a task's hash: do not rename them.
 """
@@ -17,7 +18,15 @@ from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.med_cmr.board import MED_CMR
 from medtasks.benchmarks.med_cmr.error_kinds import ERRORS
 from medtasks.benchmarks.med_cmr.records import DIMENSIONS, OPTIONS, MedCmrRecord, prepare_med_cmr
-from medtasks.catalog.benchmark import ABSTENTION, Benchmark, Document, Item, Value, by_fields, shipped
+from medtasks.catalog.benchmark import (
+    ABSTENTION,
+    Benchmark,
+    Document,
+    Item,
+    Value,
+    by_fields,
+    shipped,
+)
 from medtasks.catalog.registry import Plugin
 from medtasks.data.store import prepare_command
 from medtasks.metrics.base import Array, means
@@ -25,7 +34,9 @@ from medtasks.metrics.item_metrics import ItemScore, sum_in_order
 
 
 def documents(record: MedCmrRecord) -> list[Document]:
-    """The record as a harness document; the right option's letter, or the reference answer, is the target."""
+    """The record as a harness document; the right option's letter, or the reference answer, is the
+    target.
+    """
     document = {
         **record.model_dump(mode="json", exclude={"answer", "choices", "prefixed"}),
         "ability": "vision" if record.dimension in ("sod", "fdd", "su") else "reasoning",
@@ -34,7 +45,12 @@ def documents(record: MedCmrRecord) -> list[Document]:
     }
     if record.format == "mcq":
         return [{**document, "choices": dict(record.choices)}]
-    return [{**document, "ideal_response": f"This is what the image shows.\nFinal answer: {record.answer}"}]
+    return [
+        {
+            **document,
+            "ideal_response": f"This is what the image shows.\nFinal answer: {record.answer}",
+        }
+    ]
 
 
 mcq_sod, mcq_fdd, mcq_su, mcq_tp, mcq_cr, mcq_ltg, mcq_msi = (
@@ -53,11 +69,15 @@ def process_open(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, di
 
 
 def _mean_of_dimensions(totals: Array) -> Array:
-    """Unweighted mean of the dimensions' means; statistics, per dimension, are ``(sum of values, items)``."""
+    """Unweighted mean of the dimensions' means; statistics, per dimension, are ``(sum of values,
+    items)``.
+    """
     sums = totals.reshape(*totals.shape[:-1], len(DIMENSIONS), 2)
     by_dimension = means(sums[..., 0], sums[..., 1])
     present = ~np.isnan(by_dimension)
-    return means(sum_in_order(np.where(present, by_dimension, 0.0)), sum_in_order(present.astype(np.float64)))
+    return means(
+        sum_in_order(np.where(present, by_dimension, 0.0)), sum_in_order(present.astype(np.float64))
+    )
 
 
 ACCURACY_DIMENSION_MEAN = ItemScore(
@@ -71,12 +91,20 @@ ACCURACY_DIMENSION_MEAN = ItemScore(
 
 def dimension_statistics(dimension: str, accuracy: float) -> tuple[float, ...]:
     """An item's statistics for the unweighted mean of dimensions."""
-    return tuple(number for name in DIMENSIONS for number in ((accuracy, 1.0) if name == dimension else (0.0, 0.0)))
+    return tuple(
+        number
+        for name in DIMENSIONS
+        for number in ((accuracy, 1.0) if name == dimension else (0.0, 0.0))
+    )
 
 
 def _dimension_mean(item: Item) -> Value | None:
     accuracy, dimension = item.values.get("accuracy"), item.view.document["dimension"]
-    return None if accuracy is None else accuracy.mapped(lambda row: dimension_statistics(dimension, row[0]))
+    return (
+        None
+        if accuracy is None
+        else accuracy.mapped(lambda row: dimension_statistics(dimension, row[0]))
+    )
 
 
 BENCHMARK = Benchmark(
@@ -90,7 +118,9 @@ BENCHMARK = Benchmark(
     visible_fields=frozenset({"question", "choices"}),
     breakdowns={
         **by_fields("format", "dimension", "ability", "modality", "organ_system", "question_type"),
-        "gold_option": lambda view: (view.document["target"],) if view.document["format"] == "mcq" else (),
+        "gold_option": lambda view: (
+            (view.document["target"],) if view.document["format"] == "mcq" else ()
+        ),
     },
     options=OPTIONS,
     pooled={"accuracy_dimension_mean": _dimension_mean},
@@ -99,7 +129,9 @@ BENCHMARK = Benchmark(
     record=MedCmrRecord,
     mini=shipped(__file__),
     prepare_mini=lambda source, out: prepare_med_cmr(str(source), out, mini=True),
-    command=prepare_command(prepare_med_cmr, "verifying pictures", "medtasks prepare med_cmr --source dataset.zip"),
+    command=prepare_command(
+        prepare_med_cmr, "verifying pictures", "medtasks prepare med_cmr --source dataset.zip"
+    ),
     kinds=lambda record: (record.format, f"{record.format}_{record.dimension}"),
     published={  # rows of the release; the paper has one open row less
         "rows": 20654,
@@ -117,4 +149,6 @@ BENCHMARK = Benchmark(
     bibliography=Path(__file__).with_name("paper.bib"),
 )
 
-PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(ACCURACY_DIMENSION_MEAN, *ERRORS.rates), layouts=(MED_CMR,))
+PLUGIN = Plugin(
+    benchmarks=(BENCHMARK,), metrics=(ACCURACY_DIMENSION_MEAN, *ERRORS.rates), layouts=(MED_CMR,)
+)

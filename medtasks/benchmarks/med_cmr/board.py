@@ -29,7 +29,9 @@ _ERRORS, _ERROR_PLOT = kinds_of_error(
 )
 _MCQ_AXES = tasks({f"{_MCQ}_{name}": name.upper() for name in _DIMENSIONS}, "accuracy")
 _OPEN_AXES = tasks({f"{_OPEN}_{name}": name.upper() for name in _DIMENSIONS}, "open_total")
-_MCQ_WHOLE = scores(_MCQ, {"accuracy": "MCQ, all rows", "accuracy_dimension_mean": "MCQ, mean of dimensions"})
+_MCQ_WHOLE = scores(
+    _MCQ, {"accuracy": "MCQ, all rows", "accuracy_dimension_mean": "MCQ, mean of dimensions"}
+)
 _OPEN_WHOLE = scores(_OPEN, {"open_total": "Open-ended, all rows"})
 _ASPECTS = {
     "open_consistency": "Consistency",
@@ -91,11 +93,22 @@ MED_CMR = BoardLayout(
             note="Accuracy in percent and the judge's total out of 100: different scales, so compare models, not bars.",
         ),
         *(
-            Plot(name, title, "bars" if "ability" in name else "heatmap", columns, chance=name == "ability-mcq")
+            Plot(
+                name,
+                title,
+                "bars" if "ability" in name else "heatmap",
+                columns,
+                chance=name == "ability-mcq",
+            )
             for name, title, columns in _PARTS
             if "question-type" not in name
         ),
-        Plot("letters", "Letters chosen and correct", "letters", (Column(_MCQ, "accuracy", "Multiple choice"),)),
+        Plot(
+            "letters",
+            "Letters chosen and correct",
+            "letters",
+            (Column(_MCQ, "accuracy", "Multiple choice"),),
+        ),
         _ERROR_PLOT,
         *_ROTATED_PLOTS,
         *_PARAPHRASED_PLOTS,

@@ -1,11 +1,15 @@
-"""Med-CMR: answers that call a picture more or less abnormal than it is, where the options show which is which.
+"""Med-CMR: answers that call a picture more or less abnormal than it is, where the options show
+which is which.
 
-Only two kinds of questions count, recognised by their options; ``direction_known_rate`` is their share:
+Only two kinds of questions count, recognised by their options; ``direction_known_rate`` is their
+share:
 
-- *graded*: all options but at most one normal one are the same words around one term of one scale (severity, stage or
-  grade, number), each with another rank. An option of a higher rank than the right one is over-calling.
-- *normal or not*: exactly one option says that nothing is abnormal. To choose it wrongly is under-calling, to choose
-  another one if it is right is over-calling; errors among abnormal options have no direction.
+- *graded*: all options but at most one normal one are the same words around one term of one scale
+  (severity, stage or grade, number), each with another rank. An option of a higher rank than the
+  right one is over-calling.
+- *normal or not*: exactly one option says that nothing is abnormal. To choose it wrongly is
+  under-calling, to choose another one if it is right is over-calling; errors among abnormal options
+  have no direction.
 """
 
 from __future__ import annotations
@@ -22,7 +26,10 @@ from medtasks.metrics.item_metrics import NO_OPTION, UNANSWERED, ErrorRate
 
 VERSION = "1"  # changes whenever the rule does
 
-_SCALES = [tuple(scale.values()) for scale in read_table(__file__, "vocabulary.yaml", dict[str, Any])["scales"]]
+_SCALES = [
+    tuple(scale.values())
+    for scale in read_table(__file__, "vocabulary.yaml", dict[str, Any])["scales"]
+]
 _NORMAL = re.compile(
     r"(?:(?:an?|the|entirely|completely|within)\s+)*(?:normal(?!\s+(?:variant|pressure)|-)|unremarkable)(?:\s+[\w-]+){0,4}"
     r"|(?:there\s+(?:is|are)\s+)?no\s+(?:(?:evidence|signs?)\s+of\s+)?(?:(?:significant|acute|visible|detectable|obvious|focal"
@@ -43,13 +50,20 @@ def ranks_of(question: str, choices: tuple[tuple[str, str], ...]) -> dict[str, i
     if graded := _graded(question, plain):
         return graded
     ranks = {letter: int(_NORMAL.fullmatch(text) is None) for letter, text in plain.items()}
-    mixed = any(ranks[letter] and re.search(r"\bnormal", text, re.IGNORECASE) for letter, text in plain.items())
+    mixed = any(
+        ranks[letter] and re.search(r"\bnormal", text, re.IGNORECASE)
+        for letter, text in plain.items()
+    )
     return None if mixed or list(ranks.values()).count(0) != 1 else ranks
 
 
 def _graded(question: str, choices: Mapping[str, str]) -> dict[str, int] | None:
     lowest = [letter for letter, text in choices.items() if _NONE.fullmatch(text)]
-    rest = {letter: re.findall(r"[\w.]+", text.casefold()) for letter, text in choices.items() if letter not in lowest}
+    rest = {
+        letter: re.findall(r"[\w.]+", text.casefold())
+        for letter, text in choices.items()
+        if letter not in lowest
+    }
     if len(lowest) > 1 or len(rest) < 2:
         return None
     for scale, context in _SCALES:
@@ -61,8 +75,15 @@ def _graded(question: str, choices: Mapping[str, str]) -> dict[str, int] | None:
             ranks[letter] = found[0]
         if len(ranks) < len(rest):
             continue
-        others = {" ".join(word.removesuffix("s") for word in words if word not in scale) for words in rest.values()}
-        if len({*ranks.values()}) < len(rest) or len(others) > 1 or (lowest and 0 in ranks.values()):
+        others = {
+            " ".join(word.removesuffix("s") for word in words if word not in scale)
+            for words in rest.values()
+        }
+        if (
+            len({*ranks.values()}) < len(rest)
+            or len(others) > 1
+            or (lowest and 0 in ranks.values())
+        ):
             continue
         if re.search(context, f"{question} {others.pop()}", re.IGNORECASE):
             return {**dict.fromkeys(lowest, 0), **ranks}
@@ -93,8 +114,12 @@ _OPEN = {**_RULE, **UNANSWERED}
 
 ERRORS = Errors(
     (
-        ErrorRate("undercall_rate", "Under-call", cases="a-lower-option-exists", choices=_OPEN, harms=True),
-        ErrorRate("overcall_rate", "Over-call", cases="a-higher-option-exists", choices=_OPEN, harms=True),
+        ErrorRate(
+            "undercall_rate", "Under-call", cases="a-lower-option-exists", choices=_OPEN, harms=True
+        ),
+        ErrorRate(
+            "overcall_rate", "Over-call", cases="a-higher-option-exists", choices=_OPEN, harms=True
+        ),
         ErrorRate(
             "direction_known_rate",
             "Questions with a direction",

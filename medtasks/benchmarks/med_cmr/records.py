@@ -1,4 +1,6 @@
-"""Med-CMR: release rows, multiple-choice or open-ended, as typed records; the published archive as prepared data."""
+"""Med-CMR: release rows, multiple-choice or open-ended, as typed records; the published archive as
+prepared data.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,10 @@ from medtasks.data.store import Out, PictureOptions, Preparation
 
 HUB = "aaassddaadf/Med-CMR"
 REVISION = "a9b2d6e610c6c5dcf4f3e5aa89c7ec9fd7a05b73"
-PUBLISHED_ARCHIVE = (6_895_143_178, "8495f3b6b2901a095918ab27c600e42da7287a87f6aea490912ba60d27de3775")
+PUBLISHED_ARCHIVE = (
+    6_895_143_178,
+    "8495f3b6b2901a095918ab27c600e42da7287a87f6aea490912ba60d27de3775",
+)
 """Size in bytes and SHA-256."""
 
 Kind = Literal["mcq", "open"]
@@ -46,7 +51,9 @@ FILES: dict[Kind, str] = {
 """Row file of each format."""
 
 _DIMENSIONS = read_table(__file__, "vocabulary.yaml", dict[str, Any])["dimensions"]
-DIMENSIONS: Mapping[str, str] = {abbreviation: names[0] for abbreviation, names in _DIMENSIONS.items()}
+DIMENSIONS: Mapping[str, str] = {
+    abbreviation: names[0] for abbreviation, names in _DIMENSIONS.items()
+}
 """Abbreviation and release spelling, in the paper's order."""
 
 _DIMENSION_OF = {
@@ -70,7 +77,9 @@ def dimension_of(task: str) -> str | None:
 
 
 class MedCmrRecord(Record):
-    """One row of Med-CMR. ``prefixed`` counts the options that carried their own letter in the release."""
+    """One row of Med-CMR. ``prefixed`` counts the options that carried their own letter in the
+    release.
+    """
 
     format: Kind
     index: str
@@ -93,9 +102,14 @@ Stripped = Annotated[str, StringConstraints(strip_whitespace=True)]
 class _Row(ReleaseRow):
     index: Annotated[
         int | str,
-        expects("a number or a string", lambda value: type(value) is int or (is_text(value) and bool(value.strip()))),
+        expects(
+            "a number or a string",
+            lambda value: type(value) is int or (is_text(value) and bool(value.strip())),
+        ),
     ]
-    task: Annotated[str, text_that(f"one of the dimensions {', '.join(DIMENSIONS.values())}", dimension_of)]
+    task: Annotated[
+        str, text_that(f"one of the dimensions {', '.join(DIMENSIONS.values())}", dimension_of)
+    ]
     image_path: Annotated[
         str,
         text_that(
@@ -144,27 +158,38 @@ def parse_med_cmr_row(row: Mapping[str, Any], kind: Kind, where: Where) -> MedCm
         dimension=dimension_of(given.task),
         choices=choices,
         prefixed=prefixed,
-        **given.model_dump(exclude={"index", "image_path", *_McqRow.model_fields.keys() - _Row.model_fields.keys()}),
+        **given.model_dump(
+            exclude={"index", "image_path", *_McqRow.model_fields.keys() - _Row.model_fields.keys()}
+        ),
     )
 
 
 def prepare_med_cmr(
     source: Annotated[
-        str, typer.Option("--source", help="hub, the downloaded dataset.zip, or the directory that contains dataset/.")
+        str,
+        typer.Option(
+            "--source",
+            help="hub, the downloaded dataset.zip, or the directory that contains dataset/.",
+        ),
     ],
     out: Out = None,
     *,
     allow_other_archive: Annotated[
-        bool, typer.Option("--allow-other-archive", help="Accept an archive that is not the published one.")
+        bool,
+        typer.Option(
+            "--allow-other-archive", help="Accept an archive that is not the published one."
+        ),
     ] = False,
     **options: Unpack[PictureOptions],
 ) -> Prepared:
-    """Prepare Med-CMR from ``hub``, the published ``dataset.zip``, or the directory it was unpacked into.
+    """Prepare Med-CMR from ``hub``, the published ``dataset.zip``, or the directory it was unpacked
+    into.
 
     Raises:
         UsageError: there is no such source.
-        DataError: the archive is not the published one (and another was not allowed), or has names outside its
-            directory; a row breaks the format; ``task`` values name no dimension (all of them are listed).
+        DataError: the archive is not the published one (and another was not allowed), or has names
+            outside its directory; a row breaks the format; ``task`` values name no dimension (all
+            of them are listed).
         MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
     """
     path, origin = located(source, HUB, "dataset.zip", revision=REVISION, file="archive")
@@ -172,7 +197,9 @@ def prepare_med_cmr(
         path /= "dataset.zip"
     with Preparation("med_cmr", out, **options) as place:
         if not path.is_dir():
-            digest = check_published(path, *PUBLISHED_ARCHIVE, allow_other=allow_other_archive, progress=place.progress)
+            digest = check_published(
+                path, *PUBLISHED_ARCHIVE, allow_other=allow_other_archive, progress=place.progress
+            )
             origin = origin.model_copy(update={"sha256": digest})
         release = Release(path, keep=None if place.references_only else place.directory / "media")
         unknown: dict[str, Where] = {}
@@ -193,10 +220,18 @@ def prepare_med_cmr(
             )
         records = distinct(records)
         oddities = {
-            "rows whose options carry their own letter": [record.prefixed > 0 for record in records],
-            "rows that share their index with an earlier one": ["#" in record.sample_id for record in records],
-            "rows without visual_description": [not record.visual_description for record in records],
-            "rows with equal options": [len({*one.choices.values()}) < len(one.choices) for one in records],
+            "rows whose options carry their own letter": [
+                record.prefixed > 0 for record in records
+            ],
+            "rows that share their index with an earlier one": [
+                "#" in record.sample_id for record in records
+            ],
+            "rows without visual_description": [
+                not record.visual_description for record in records
+            ],
+            "rows with equal options": [
+                len({*one.choices.values()}) < len(one.choices) for one in records
+            ],
         }
         topics = tallies(records, "modality", "organ_system", "subtype", "question_type", "task")
         details = {**topics, "oddities": {what: sum(rows) for what, rows in oddities.items()}}

@@ -78,7 +78,9 @@ _ERRORS, _ERROR_PLOT = kinds_of_error(
 )
 _CONTENTS = {"content": ("", "Content"), "content_closed": ("-closed", "Closed content")}
 _BY_MODE = groups(_STREAM, "overall", "temporal_mode")
-_TIMING_BY_TASK = [column for task, mode in _STREAMED.items() for column in scores(task, _TIMING, f", {mode}")]
+_TIMING_BY_TASK = [
+    column for task, mode in _STREAMED.items() for column in scores(task, _TIMING, f", {mode}")
+]
 _NOTES = {
     "modes": "As in the paper's Table 4, whose overall combines means of modes; the headline pools the items.",
     "laws": "From the same responses. The paper has no formula for early and late responses. Ours falls to 0 at 2δ; "
@@ -104,7 +106,10 @@ MEDSTREAMBENCH = BoardLayout(
         *(
             (f"{part}{suffix}", f"{title} by {label}", groups(_STREAM, metric, breakdown))
             for metric, (suffix, title) in _CONTENTS.items()
-            for breakdown, part, label in (("organ_group", "organ", "organ group"), ("dataset", "dataset", "dataset"))
+            for breakdown, part, label in (
+                ("organ_group", "organ", "organ group"),
+                ("dataset", "dataset", "dataset"),
+            )
         ),
         ("label-source", "Content by source of labels", groups(_STREAM, "content", "label_source")),
         _ROTATED,
@@ -113,10 +118,23 @@ MEDSTREAMBENCH = BoardLayout(
     plots=(
         Plot("modes", "Content, responsiveness, stability by mode", "radar", _MODES),
         Plot("mode-overall", "Overall by temporal mode", "bars", _BY_MODE),
-        Plot("behaviour", "Content, responsiveness, stability", "bars", scores(_STREAM, _BEHAVIOUR)),
-        Plot("timing", "False alarms and misses", "bars", scores(_STREAM, _WATCHED), note="Lower is better."),
+        Plot(
+            "behaviour", "Content, responsiveness, stability", "bars", scores(_STREAM, _BEHAVIOUR)
+        ),
+        Plot(
+            "timing",
+            "False alarms and misses",
+            "bars",
+            scores(_STREAM, _WATCHED),
+            note="Lower is better.",
+        ),
         *(
-            Plot(f"organ{suffix}", f"{title} by organ group", "heatmap", groups(_STREAM, metric, "organ_group"))
+            Plot(
+                f"organ{suffix}",
+                f"{title} by organ group",
+                "heatmap",
+                groups(_STREAM, metric, "organ_group"),
+            )
             for metric, (suffix, title) in _CONTENTS.items()
         ),
         _ERROR_PLOT,

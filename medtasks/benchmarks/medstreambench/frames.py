@@ -1,4 +1,6 @@
-"""MedStreamBench: which frames of its media the windows of each record show, and what is wrong with media."""
+"""MedStreamBench: which frames of its media the windows of each record show, and what is wrong with
+media.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,10 @@ class LeftOut(Enum):
 
 @dataclass
 class Examined:
-    """What media give to records: those ``chosen``, with the frames that their rounds show, by id; those that are left
-    out, by id; what is wrong with files, by path; and the entries of the files that are shown."""
+    """What media give to records: those ``chosen``, with the frames that their rounds show, by id;
+    those that are left out, by id; what is wrong with files, by path; and the entries of the files
+    that are shown.
+    """
 
     chosen: dict[str, MedStreamRecord] = field(default_factory=dict)
     left_out: dict[str, LeftOut] = field(default_factory=dict)
@@ -44,7 +48,9 @@ class Examined:
     video: KnownVideo | None = None  # the only file's entry in the progress log
 
     @classmethod
-    def without(cls, records: Sequence[MedStreamRecord], reason: LeftOut, file: str, error: MediaError) -> Examined:
+    def without(
+        cls, records: Sequence[MedStreamRecord], reason: LeftOut, file: str, error: MediaError
+    ) -> Examined:
         """All ``records`` of a file are left out."""
         return cls(left_out={record.sample_id: reason for record in records}, errors={file: error})
 
@@ -66,7 +72,9 @@ class Examined:
 
 
 def examine_media(records: Sequence[MedStreamRecord], media: Path, place: Preparation) -> Examined:
-    """Choose the frames of all records in the files below ``media``, and decode each of these frames once."""
+    """Choose the frames of all records in the files below ``media``, and decode each of these
+    frames once.
+    """
     by_path: dict[str, list[MedStreamRecord]] = {}
     for record in records:
         by_path.setdefault(record.media_path, []).append(record)
@@ -75,7 +83,10 @@ def examine_media(records: Sequence[MedStreamRecord], media: Path, place: Prepar
         return _examine(by_path[path], media, path, known)
 
     everything = Examined()
-    with decoding_threads(place.workers) as pool, place.progress_log("videos", KnownVideo) as (earlier, log):
+    with (
+        decoding_threads(place.workers) as pool,
+        place.progress_log("videos", KnownVideo) as (earlier, log),
+    ):
         known = {video.entry.path: video for video in earlier}
         for number, examined in enumerate(pool.map(examine, sorted(by_path)), start=1):
             everything.add(examined)
@@ -87,12 +98,18 @@ def examine_media(records: Sequence[MedStreamRecord], media: Path, place: Prepar
     return everything
 
 
-def _examine(records: Sequence[MedStreamRecord], media: Path, path: str, known: Mapping[str, KnownVideo]) -> Examined:
-    """The records of one path in the release, in a child process if it is a video, which may crash the decoder."""
+def _examine(
+    records: Sequence[MedStreamRecord], media: Path, path: str, known: Mapping[str, KnownVideo]
+) -> Examined:
+    """The records of one path in the release, in a child process if it is a video, which may crash
+    the decoder.
+    """
     name = _find_medium(media, path)
     if name is None:
         fix = "put it there, or give the directory that has it with --media"
-        return Examined.without(records, LeftOut.MISSING, path, MediaError(f"{media / path}: is missing; {fix}."))
+        return Examined.without(
+            records, LeftOut.MISSING, path, MediaError(f"{media / path}: is missing; {fix}.")
+        )
     if records[0].medium == "images":
         return _in_images(records, media, name)
     try:
@@ -106,13 +123,17 @@ def _examine(records: Sequence[MedStreamRecord], media: Path, path: str, known: 
 
 def _find_medium(root: Path, path: str) -> str | None:
     parts = PurePosixPath(path).parts
-    names = [path, str(PurePosixPath(*parts[1:]))] if parts[0] == _PREFIX and len(parts) > 1 else [path]
+    names = (
+        [path, str(PurePosixPath(*parts[1:]))] if parts[0] == _PREFIX and len(parts) > 1 else [path]
+    )
     with suppress(OSError):  # not a valid file name, or a directory that cannot be searched
         return next((name for name in names if (root / name).exists()), None)
     return None
 
 
-def _in_video(records: Sequence[MedStreamRecord], root: Path, name: str, known: KnownVideo | None = None) -> Examined:
+def _in_video(
+    records: Sequence[MedStreamRecord], root: Path, name: str, known: KnownVideo | None = None
+) -> Examined:
     """The records of a video; a damaged part leaves out only those that show it."""
     file = root / name
     try:
@@ -135,7 +156,9 @@ def _in_video(records: Sequence[MedStreamRecord], root: Path, name: str, known: 
     return examined
 
 
-def _windows_of_video(records: Sequence[MedStreamRecord], file: Path, name: str, index: VideoIndex) -> Examined:
+def _windows_of_video(
+    records: Sequence[MedStreamRecord], file: Path, name: str, index: VideoIndex
+) -> Examined:
     times, files = index.times, [name] * len(index.pts)
     examined = Examined()
     for record in records:
@@ -169,19 +192,30 @@ def _outside(file: Path, times: Sequence[Fraction], unit: str) -> MediaError:
     if not times:
         return MediaError(f"{file}: has no pictures; fetch or copy them again.")
     span = f"from {float(times[0]):.1f} to {float(times[-1]):.1f} {unit}"
-    return MediaError(f"{file}: runs {span}, outside the windows of some records; check that it is the release's file.")
+    return MediaError(
+        f"{file}: runs {span}, outside the windows of some records; check that it is the release's file."
+    )
 
 
 def _in_images(records: Sequence[MedStreamRecord], root: Path, name: str) -> Examined:
-    """The path of a picture means that picture, or its sequence if the window is an interval of frame indices."""
+    """The path of a picture means that picture, or its sequence if the window is an interval of
+    frame indices.
+    """
     folder = name if (root / name).is_dir() else str(PurePosixPath(name).parent)
     try:
-        pictures = [path.name for path in (root / folder).iterdir() if path.suffix.lower() in _PICTURES]
+        pictures = [
+            path.name for path in (root / folder).iterdir() if path.suffix.lower() in _PICTURES
+        ]
     except OSError as error:
-        unreadable = MediaError(f"{root / folder}: cannot be read ({error.strerror}); correct its permissions.")
+        unreadable = MediaError(
+            f"{root / folder}: cannot be read ({error.strerror}); correct its permissions."
+        )
         return Examined.without(records, LeftOut.UNREADABLE, folder, unreadable)
     ordered, numbers = frame_numbers(pictures)
-    times, paths = [Fraction(number) for number in numbers], [str(PurePosixPath(folder, file)) for file in ordered]
+    times, paths = (
+        [Fraction(number) for number in numbers],
+        [str(PurePosixPath(folder, file)) for file in ordered],
+    )
     examined = Examined()
     for record in records:
         single = folder != name and all(turn.window[0] == turn.window[1] for turn in record.rounds)
@@ -208,15 +242,22 @@ def _verify_pictures(examined: Examined, root: Path) -> None:
 
 
 def _with_picture(record: MedStreamRecord, name: str) -> MedStreamRecord:
-    rounds = [turn.model_copy(update={"media": (name,), "times": (turn.window[1],)}) for turn in record.rounds]
+    rounds = [
+        turn.model_copy(update={"media": (name,), "times": (turn.window[1],)})
+        for turn in record.rounds
+    ]
     return record.model_copy(update={"rounds": tuple(rounds), "media": (name,)})
 
 
 def _with_frames(
-    record: MedStreamRecord, times: Sequence[Fraction], files: Sequence[str], pts: Sequence[int] = ()
+    record: MedStreamRecord,
+    times: Sequence[Fraction],
+    files: Sequence[str],
+    pts: Sequence[int] = (),
 ) -> MedStreamRecord | None:
-    """The record with the frames of its windows, each with its time, its file and, in videos, its timestamp; None if a
-    window shows nothing."""
+    """The record with the frames of its windows, each with its time, its file and, in videos, its
+    timestamp; None if a window shows nothing.
+    """
     rounds = []
     for turn in record.rounds:
         start, end = (exact(edge) for edge in turn.window)

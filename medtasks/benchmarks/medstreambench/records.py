@@ -39,11 +39,16 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 }
 """Names that a field may have in the release, first match first."""
 
-ABSTENTIONS: Mapping[str, tuple[str, ...]] = {"future": ("unanswerable",), "proactive": ("no_alert", "uncertain")}
+ABSTENTIONS: Mapping[str, tuple[str, ...]] = {
+    "future": ("unanswerable",),
+    "proactive": ("no_alert", "uncertain"),
+}
 """Responses while the evidence does not suffice, by temporal mode; the first is the plainest."""
 
 SLACK = 0.01
-"""Seconds by which times that the temporal contract calls equal may differ: windows begin at 0.001, not at 0."""
+"""Seconds by which times that the temporal contract calls equal may differ: windows begin at 0.001,
+not at 0.
+"""
 
 SAME_TIME = 1e-6  # seconds by which two rounds must differ to be two
 
@@ -51,12 +56,16 @@ _PROTOCOL = re.compile(r"\s*Response protocol\s*:.*\Z", re.IGNORECASE | re.DOTAL
 _FIRST_SENTENCE = re.compile(r"[.:;,!]|\s[-–—]\s")
 _OWN_LETTER = re.compile(r"^\s*\(?[A-Z][.):]\s*")
 _VARIANT = re.compile(r"_gemini_(?:closed|open)\Z")
-_VIDEO = frozenset({".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".mpg", ".mpeg", ".ts", ".wmv", ".flv"})
+_VIDEO = frozenset(
+    {".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".mpg", ".mpeg", ".ts", ".wmv", ".flv"}
+)
 _PLACEHOLDER = "no additional evidence text provided"
 
 
 class MedStreamRound(Frozen, strict=True):
-    """One request to the model: what it sees and what it should say. A single-turn item has exactly one."""
+    """One request to the model: what it sees and what it should say. A single-turn item has exactly
+    one.
+    """
 
     time: float  # t_c
     window: tuple[float, float]  # what may be seen, in seconds of the video or as frame indices
@@ -116,10 +125,17 @@ Window = Annotated[tuple[Seconds, Seconds], Field(strict=False), AfterValidator(
 
 
 def _texts(value: Any) -> Any:
-    """One answer or several, as distinct texts; finite numbers become their text. Anything else stays as it is."""
+    """One answer or several, as distinct texts; finite numbers become their text. Anything else
+    stays as it is.
+    """
     listed = value if isinstance(value, list) else [value]
-    texts = [str(item) if type(item) is int or (type(item) is float and isfinite(item)) else item for item in listed]
-    return tuple(dict.fromkeys(text.strip() for text in texts)) if all(map(is_text, texts)) else value
+    texts = [
+        str(item) if type(item) is int or (type(item) is float and isfinite(item)) else item
+        for item in listed
+    ]
+    return (
+        tuple(dict.fromkeys(text.strip() for text in texts)) if all(map(is_text, texts)) else value
+    )
 
 
 def _are_texts(value: Any) -> bool:
@@ -128,7 +144,10 @@ def _are_texts(value: Any) -> bool:
 
 Answers = Annotated[
     tuple[str, ...],
-    expects("a non-empty string, or a non-empty list of such strings", lambda value: _are_texts(value) and bool(value)),
+    expects(
+        "a non-empty string, or a non-empty list of such strings",
+        lambda value: _are_texts(value) and bool(value),
+    ),
     BeforeValidator(_texts),
 ]
 
@@ -163,7 +182,9 @@ class _Row(ReleaseRow):
     evidence: Unicode = ""
     label_source: Unicode = ""
     response_protocol: Unicode = ""
-    choices: Annotated[tuple[str, ...], expects("a list of strings", _are_texts), BeforeValidator(_choices)] = ()
+    choices: Annotated[
+        tuple[str, ...], expects("a list of strings", _are_texts), BeforeValidator(_choices)
+    ] = ()
     judge_rubric: Annotated[dict[str, str], BeforeValidator(_rubric)] = Field(default_factory=dict)
     expected_time: Seconds | None = _alias("expected_time", None)
     tolerance: Seconds | None = _alias("tolerance", None)
@@ -181,7 +202,10 @@ class _Row(ReleaseRow):
         return self.reference_answer if is_text(self.reference_answer) else ""
 
 
-_AS_RELEASED = set(_Row.model_fields) & set(MedStreamRecord.model_fields) - {"media_path", "question"}
+_AS_RELEASED = set(_Row.model_fields) & set(MedStreamRecord.model_fields) - {
+    "media_path",
+    "question",
+}
 
 
 class _SingleTurn(ReleaseRow):
@@ -200,21 +224,28 @@ class _Streaming(ReleaseRow):
 
 
 def parse_medstream_row(row: Mapping[str, Any], where: Where) -> MedStreamRecord:
-    """The record of a release object, its frames not chosen yet. Besides single fields, the temporal contract is
-    checked: a single-turn window ends at the query time; a round's window runs from the query time to its current time;
-    current times increase.
+    """The record of a release object, its frames not chosen yet. Besides single fields, the
+    temporal contract is
+    checked: a single-turn window ends at the query time; a round's window runs from the query time
+    to its current time; current times increase.
 
     Raises:
-        DataError: a field is missing or of the wrong type, a round's field is under no known alias, or the object
-            breaks the temporal contract (a single-turn window ends at the query time; a round's window runs from
-            the query time to its current time; current times increase).
+        DataError: a field is missing or of the wrong type, a round's field is under no known alias,
+            or the object breaks the temporal contract (a single-turn window ends at the query time;
+            a round's window runs from the query time to its current time; current times increase).
     """
     where = replace(where, record=text_field(row, "sample_id", where))
     is_open = row.get("question_type") == "open"  # its answer is the reference
-    given = parse_row(_Row, {name: value for name, value in row.items() if name != "answer" or not is_open}, where)
+    given = parse_row(
+        _Row, {name: value for name, value in row.items() if name != "answer" or not is_open}, where
+    )
     streaming, mode = given.task_mode == "streaming", given.temporal_mode
     if streaming != (mode == "proactive") and not (streaming and mode == "future"):
-        fits = "streaming" if mode == "proactive" else "single_turn (streaming is for future and proactive items)"
+        fits = (
+            "streaming"
+            if mode == "proactive"
+            else "single_turn (streaming is for future and proactive items)"
+        )
         raise wrong(where, "task_mode", given.task_mode, fits)
     notes: list[str] = []
     if streaming:
@@ -255,29 +286,50 @@ def _single_turn(row: _SingleTurn, given: _Row, where: Where) -> MedStreamRound:
     window, end = row.input_range, given.query_time
     if given.medium == "video":
         if abs(window[1] - end) > SLACK:
-            raise wrong(where, "input_range", list(window), f"a window that ends at query_time ({end:g})")
+            raise wrong(
+                where, "input_range", list(window), f"a window that ends at query_time ({end:g})"
+            )
         width = given.context_window_sec
         begin = None if width is None else max(0.0, end - width)
         if begin is not None and abs(window[0] - begin) > SLACK:
-            raise wrong(where, "input_range", list(window), f"a window that begins at {begin:g} (query time - window)")
+            raise wrong(
+                where,
+                "input_range",
+                list(window),
+                f"a window that begins at {begin:g} (query time - window)",
+            )
     abstentions = ABSTENTIONS["future"]
     if given.question_type == "open" and _abstention(given.reference, abstentions):
         return MedStreamRound(time=window[1], window=window, expected=abstentions, answerable=False)
     answers = given.answer or (given.reference,)
-    expected = (text if text in given.choices else _abstention(text, abstentions) or text for text in answers)
+    expected = (
+        text if text in given.choices else _abstention(text, abstentions) or text
+        for text in answers
+    )
     return MedStreamRound(time=window[1], window=window, expected=tuple(expected), answerable=True)
 
 
-def _rounds(row: _Streaming, given: _Row, where: Where, notes: list[str]) -> Iterator[MedStreamRound]:
-    """The rounds; what each should say, and whether that is an answer, may be derived from the other."""
+def _rounds(
+    row: _Streaming, given: _Row, where: Where, notes: list[str]
+) -> Iterator[MedStreamRound]:
+    """The rounds; what each should say, and whether that is an answer, may be derived from the
+    other.
+    """
     begin, abstentions = given.query_time, ABSTENTIONS[given.temporal_mode]
     previous: float | None = None
     for number, item in enumerate(row.rounds):
         name, time = f"rounds[{number}]", item.current_time
         if time < begin - SLACK:
-            raise wrong(where, f"{name}.current_time", time, f"a time at or after query_time ({begin:g})")
+            raise wrong(
+                where, f"{name}.current_time", time, f"a time at or after query_time ({begin:g})"
+            )
         if previous is not None and time <= previous + SAME_TIME:
-            raise wrong(where, f"{name}.current_time", time, f"a time after the previous round ({previous:g})")
+            raise wrong(
+                where,
+                f"{name}.current_time",
+                time,
+                f"a time after the previous round ({previous:g})",
+            )
         previous = time
         window = item.input_range or (begin, time)
         if abs(window[0] - begin) > SLACK or abs(window[1] - time) > SLACK:
@@ -289,7 +341,12 @@ def _rounds(row: _Streaming, given: _Row, where: Where, notes: list[str]) -> Ite
             answers = given.answer or ((given.reference,) if given.reference else ())
             if flag is None or (flag and not answers):
                 aliases = ", ".join(ALIASES["expected_output"])
-                raise wrong(where, f"{name}.expected_output", None, f"the answer of the round (as {aliases})")
+                raise wrong(
+                    where,
+                    f"{name}.expected_output",
+                    None,
+                    f"the answer of the round (as {aliases})",
+                )
             output = answers if flag else abstentions[:1]
         else:
             state = _abstention(output[0], abstentions, given.choices) if len(output) == 1 else None
@@ -301,7 +358,9 @@ def _rounds(row: _Streaming, given: _Row, where: Where, notes: list[str]) -> Ite
 
 
 def _abstention(text: str, abstentions: Sequence[str], choices: Sequence[str] = ()) -> str | None:
-    """The abstention that a gold text is, begins with before an explanation, or names by the letter of a choice."""
+    """The abstention that a gold text is, begins with before an explanation, or names by the letter
+    of a choice.
+    """
     letter = re.fullmatch(r"\W*([A-Za-z])\W*", text)
     place = ord(letter[1].upper()) - ord("A") if letter else len(choices)
     if place < len(choices):

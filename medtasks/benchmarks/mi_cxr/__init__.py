@@ -1,4 +1,5 @@
-"""MI-CXR: five-way multiple choice over five-visit chest X-ray timelines (paper, sections 3 and 4, appendix E).
+"""MI-CXR: five-way multiple choice over five-visit chest X-ray timelines (paper, sections 3 and 4,
+appendix E).
 
 Task files refer to names of this module, and names are part of a task's hash: do not rename them.
 """
@@ -19,20 +20,34 @@ from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.mi_cxr.board import MI_CXR
 from medtasks.benchmarks.mi_cxr.cider import Cider, CiderCorpus
 from medtasks.benchmarks.mi_cxr.error_kinds import ERRORS
-from medtasks.benchmarks.mi_cxr.records import NULL_OPTION, OPTIONS, SUBTASKS, MiCxrRecord, prepare_mi_cxr
+from medtasks.benchmarks.mi_cxr.records import (
+    NULL_OPTION,
+    OPTIONS,
+    SUBTASKS,
+    MiCxrRecord,
+    prepare_mi_cxr,
+)
 from medtasks.catalog.benchmark import Benchmark, Document, by_fields, shipped
 from medtasks.catalog.registry import Plugin
 from medtasks.core.errors import DataError
 from medtasks.data.store import open_prepared, prepare_command
 
-_INTERVAL = re.compile(r"\s*T(?P<first>[1-5])\s*(?:→|->|-|–|to|,)\s*T(?P<last>[1-5])\s*\.?\s*", re.IGNORECASE)
+_INTERVAL = re.compile(
+    r"\s*T(?P<first>[1-5])\s*(?:→|->|-|–|to|,)\s*T(?P<last>[1-5])\s*\.?\s*", re.IGNORECASE
+)
 """An option that is nothing but an interval (T1 → T2) or a pair of visits (T2, T4)."""
 
 
 def documents(record: MiCxrRecord) -> list[Document]:
-    """The record as a harness document. ``intervals`` are the visits of the options before the null option, empty if
-    these are not all intervals: what kinds of error need to know of options that must not be published."""
-    found = [_INTERVAL.fullmatch(text) for letter, text in sorted(record.choices.items()) if letter != NULL_OPTION]
+    """The record as a harness document. ``intervals`` are the visits of the options before the null
+    option, empty if these are not all intervals: what kinds of error need to know of options that
+    must not be published.
+    """
+    found = [
+        _INTERVAL.fullmatch(text)
+        for letter, text in sorted(record.choices.items())
+        if letter != NULL_OPTION
+    ]
     intervals = [[int(match["first"]), int(match["last"])] for match in found if match is not None]
     return [
         {
@@ -45,8 +60,9 @@ def documents(record: MiCxrRecord) -> list[Document]:
 
 
 def with_demonstrations(documents: list[Document]) -> list[Document]:
-    """Documents that begin with a worked example: another patient's question of the same ``qtype`` (appendix I.2). The
-    choice depends only on the sample's id."""
+    """Documents that begin with a worked example: another patient's question of the same ``qtype``
+    (appendix I.2). The choice depends only on the sample's id.
+    """
     of_type: dict[str, list[Document]] = {}
     for document in sorted(documents, key=lambda document: str(document["sample_id"])):
         of_type.setdefault(document["qtype"], []).append(document)
@@ -55,17 +71,30 @@ def with_demonstrations(documents: list[Document]) -> list[Document]:
         others = of_type[document["qtype"]]
         digest = hashlib.sha256(document["sample_id"].encode()).digest()
         start = int.from_bytes(digest[:8], "big") % len(others)
-        in_turn = (one for one in (*others[start:], *others[:start]) if one["cluster"] != document["cluster"])
+        in_turn = (
+            one
+            for one in (*others[start:], *others[:start])
+            if one["cluster"] != document["cluster"]
+        )
         example = next(in_turn, None)
         if example is None:
             raise DataError(
                 f"{document['sample_id']}: no other patient has a question of type {document['qtype']} to show as an "
                 "example; prepare more rows."
             )
-        shown = {"question": example["question"], "choices": example["choices"], "answer": example["target"]}
+        shown = {
+            "question": example["question"],
+            "choices": example["choices"],
+            "answer": example["target"],
+        }
         media = [*example["media"], *document["media"]]
         demonstrated.append(
-            {**document, "demonstration": shown, "demonstration_id": example["sample_id"], "media": media}
+            {
+                **document,
+                "demonstration": shown,
+                "demonstration_id": example["sample_id"],
+                "media": media,
+            }
         )
     return demonstrated
 
@@ -76,7 +105,14 @@ def _subtask(name: str) -> Rows:
 
 tel_single, tel_multiple, tel_ordered, icr, gts_single, gts_multi = map(_subtask, SUBTASKS)
 icr_variant = Rows("mi_cxr", lambda row: row["qtype"].startswith("icr_variant"))
-tel_single_1shot, tel_multiple_1shot, tel_ordered_1shot, icr_1shot, gts_single_1shot, gts_multi_1shot = (
+(
+    tel_single_1shot,
+    tel_multiple_1shot,
+    tel_ordered_1shot,
+    icr_1shot,
+    gts_single_1shot,
+    gts_multi_1shot,
+) = (
     replace(rows, change=with_demonstrations)
     for rows in (tel_single, tel_multiple, tel_ordered, icr, gts_single, gts_multi)
 )
@@ -93,7 +129,9 @@ def _as_reports(documents: list[Document]) -> list[Document]:
     for document in documents:
         target = document["target"]
         summary = target if _no_summary(document) else document["choices"][target]
-        kept = {key: value for key, value in document.items() if key not in ("choices", "intervals")}
+        kept = {
+            key: value for key, value in document.items() if key not in ("choices", "intervals")
+        }
         reports.append({**kept, "target": summary, "abstention": "No change can be described."})
     return reports
 
@@ -103,14 +141,27 @@ process_results = scored_by("accuracy")
 
 
 def process_report(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Text metrics of one summary; CIDEr weights words by how many references of the whole task have them."""
+    """Text metrics of one summary; CIDEr weights words by how many references of the whole task
+    have them.
+    """
     target, cluster = doc["target"], doc["cluster"]
-    values = {metric: sample_value(metric, results, target, cluster) for metric in ("rougeL", "meteor")}
+    values = {
+        metric: sample_value(metric, results, target, cluster) for metric in ("rougeL", "meteor")
+    }
     corpus = _references(open_prepared("mi_cxr").manifest.fingerprint)
     scores = [corpus.score(text, target) for text in responses_of(results)]
     total, count = math.fsum(scores), float(len(scores))
-    cider: dict[str, Any] = {"cluster": cluster, "statistics": [total, count], "score": total / count}
-    return {**values, "cider": {**cider, "repeats": [[score, 1.0] for score in scores]} if len(scores) > 1 else cider}
+    cider: dict[str, Any] = {
+        "cluster": cluster,
+        "statistics": [total, count],
+        "score": total / count,
+    }
+    return {
+        **values,
+        "cider": {**cider, "repeats": [[score, 1.0] for score in scores]}
+        if len(scores) > 1
+        else cider,
+    }
 
 
 @functools.lru_cache(maxsize=2)
@@ -131,7 +182,9 @@ BENCHMARK = Benchmark(
     breakdowns={
         **by_fields(family="group_type", qtype="qtype", gold_option="target"),
         "null_option": lambda view: (
-            "null option right" if view.document["target"] == NULL_OPTION else "another option right",
+            "null option right"
+            if view.document["target"] == NULL_OPTION
+            else "another option right",
         ),
     },
     options=OPTIONS,

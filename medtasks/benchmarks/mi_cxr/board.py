@@ -28,7 +28,9 @@ _SUBTYPES = {
     "mi_cxr_gts_multi": "GTS, multiple",
     "mi_cxr_icr_variant": "ICR, interval given",
 }
-_STAGEWISE = {f"mi_cxr_stagewise{task.removeprefix(_CXR)}": label for task, label in _FAMILIES.items()}
+_STAGEWISE = {
+    f"mi_cxr_stagewise{task.removeprefix(_CXR)}": label for task, label in _FAMILIES.items()
+}
 _PROMPTED = {
     "cot": "step by step",
     "1shot": "one example",
@@ -36,7 +38,8 @@ _PROMPTED = {
     "sampled": "three answers at temperature 0.7",
 }
 _ROTATED, _ROTATED_PLOTS = option_order(
-    f"{_CXR}_circular", {f"{task}_circular": label for task, label in _FAMILIES.items() if task != _CXR}
+    f"{_CXR}_circular",
+    {f"{task}_circular": label for task, label in _FAMILIES.items() if task != _CXR},
 )
 _PARAPHRASED, _PARAPHRASED_PLOTS = prompt_sensitivity(f"{_CXR}_prompts", 4)
 _FAMILY_NAMES = ("TEL", "ICR", "GTS")
@@ -45,7 +48,9 @@ _ERRORS, _ERROR_PLOT = kinds_of_error(
     tuple(
         column
         for family in _FAMILY_NAMES
-        for column in error_columns(_CXR, ERRORS.rates[:2], f", {family}", breakdown="family", group=family)
+        for column in error_columns(
+            _CXR, ERRORS.rates[:2], f", {family}", breakdown="family", group=family
+        )
     ),
     note="Missed: the null option, though another is right. Invented: another option, though the null option is right.",
 )
@@ -60,7 +65,9 @@ _FAILED_BY_FAMILY = (
     for name, label in FAILURES.items()
     if (family, name) not in _IMPOSSIBLE
 )
-_DIRECT, _STAGED, _BY_SUBTYPE = (tasks(names, "accuracy") for names in (_FAMILIES, _STAGEWISE, _SUBTYPES))
+_DIRECT, _STAGED, _BY_SUBTYPE = (
+    tasks(names, "accuracy") for names in (_FAMILIES, _STAGEWISE, _SUBTYPES)
+)
 _NULL = groups(_CXR, "accuracy", "null_option")
 
 
@@ -69,8 +76,15 @@ def _prompted(names: Mapping[str, str], variant: str, suffix: str = "") -> tuple
 
 
 _PLAIN = tasks(_FAMILIES, "accuracy", ", plain")
-_BY_PROMPT = [column for name, label in _PROMPTED.items() for column in _prompted(_FAMILIES, name, f", {label}")]
-_BY_STAGES = (*tasks(_FAMILIES, "accuracy", ", direct"), *tasks(_STAGEWISE, "accuracy", ", stage-wise"))
+_BY_PROMPT = [
+    column
+    for name, label in _PROMPTED.items()
+    for column in _prompted(_FAMILIES, name, f", {label}")
+]
+_BY_STAGES = (
+    *tasks(_FAMILIES, "accuracy", ", direct"),
+    *tasks(_STAGEWISE, "accuracy", ", stage-wise"),
+)
 _TEXT = scores("mi_cxr_report", {"rougeL": "ROUGE-L", "meteor": "METEOR", "cider": "CIDEr"})
 _NULL_TITLE = "Accuracy if the null option is correct, and if another is"
 _NOTES = {
@@ -91,7 +105,11 @@ MI_CXR = BoardLayout(
         ("stage-wise", "Direct and stage-wise", _BY_STAGES),
         ("prompting", "Prompting variants", (*_PLAIN, *_BY_PROMPT)),
         *(
-            (f"subtypes-{name}", f"By subtype, {label}", _prompted({_CXR: "Overall", **_SUBTYPES}, name))
+            (
+                f"subtypes-{name}",
+                f"By subtype, {label}",
+                _prompted({_CXR: "Overall", **_SUBTYPES}, name),
+            )
             for name, label in _PROMPTED.items()
         ),
         _ERRORS,
@@ -107,12 +125,29 @@ MI_CXR = BoardLayout(
         Plot("subtypes", "Accuracy by subtype", "bars", _BY_SUBTYPE, chance=True),
         Plot("stage-wise", "Direct against stage-wise", "paired", _DIRECT, _STAGED),
         *(
-            Plot(f"prompting-{name}", f"Plain prompt against {label}", "paired", _DIRECT, _prompted(_FAMILIES, name))
+            Plot(
+                f"prompting-{name}",
+                f"Plain prompt against {label}",
+                "paired",
+                _DIRECT,
+                _prompted(_FAMILIES, name),
+            )
             for name, label in _PROMPTED.items()
         ),
-        Plot("letters", "Letters chosen and correct", "letters", (Column(_CXR, "accuracy", "Overall"),)),
+        Plot(
+            "letters",
+            "Letters chosen and correct",
+            "letters",
+            (Column(_CXR, "accuracy", "Overall"),),
+        ),
         _ERROR_PLOT,
-        Plot("reasoning-failures", "Reasoning failures", "bars", _FAILED, note="Shares of all questions."),
+        Plot(
+            "reasoning-failures",
+            "Reasoning failures",
+            "bars",
+            _FAILED,
+            note="Shares of all questions.",
+        ),
         *_ROTATED_PLOTS,
         *_PARAPHRASED_PLOTS,
         Plot("null-option", _NULL_TITLE, "bars", _NULL, chance=True),

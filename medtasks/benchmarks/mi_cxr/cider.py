@@ -1,7 +1,8 @@
 """CIDEr of generated reports, a metric of MI-CXR alone.
 
-"CIDEr" is CIDEr-D of Vedantam, Zitnick and Parikh (CVPR 2015), as the reference package's class ``Cider`` computes it
-(``pycocoevalcap`` 1.2, whose numbers papers print as "CIDEr"): clipped weights, a length penalty and a factor of 10.
+"CIDEr" is CIDEr-D of Vedantam, Zitnick and Parikh (CVPR 2015), as the reference package's class
+``Cider`` computes it (``pycocoevalcap`` 1.2, whose numbers papers print as "CIDEr"): clipped
+weights, a length penalty and a factor of 10.
 """
 
 from __future__ import annotations
@@ -19,12 +20,17 @@ SIGMA = 6.0
 SCALE = 10.0
 
 PUNCTUATION = frozenset(("''", "'", "``", "`", ".", "?", "!", ",", ":", "-", "--", "...", ";"))
-"""Tokens left out, as COCO's ``PTBTokenizer`` does. Its list also has brackets (``-LRB-``), but it compares with
-lower-cased tokens (``-lrb-``), so brackets stay in its texts, and here."""
+"""Tokens left out, as COCO's ``PTBTokenizer`` does. Its list also has brackets (``-LRB-``), but it
+compares with lower-cased tokens (``-lrb-``), so brackets stay in its texts, and here.
+"""
 
-# What the Stanford tokenizer behind COCO's rewrites to ASCII before the list above applies; chat models write these.
+# What the Stanford tokenizer behind COCO's rewrites to ASCII before the list above applies; chat
+# models write these.
 _TO_ASCII = str.maketrans(
-    dict.fromkeys("‘’", "'") | dict.fromkeys("“”«»", '"') | dict.fromkeys("‒–—―", "--") | {"…": "..."}
+    dict.fromkeys("‘’", "'")
+    | dict.fromkeys("“”«»", '"')
+    | dict.fromkeys("‒–—―", "--")
+    | {"…": "..."}
 )
 
 _Gram: TypeAlias = tuple[str, ...]
@@ -32,50 +38,64 @@ _Counts: TypeAlias = "Counter[_Gram]"
 
 
 class CiderCorpus:
-    """Document frequencies of a corpus (one text per sample of the whole set that is reported, repeats included), and
-    the CIDEr-D (0..10) of single pairs under them.
+    """Document frequencies of a corpus (one text per sample of the whole set that is reported,
+    repeats included), and the CIDEr-D (0..10) of single pairs under them.
 
-    For n-grams of each order n = 1..4, g(text) is the vector of counts times ``ln(N / max(1, df))``: N references in
-    all, df of them with the n-gram. With l(text) the number of tokens, the score of a pair is ::
+    For n-grams of each order n = 1..4, g(text) is the vector of counts times ``ln(N / max(1,
+    df))``: N references in all, df of them with the n-gram. With l(text) the number of tokens, the
+    score of a pair is ::
 
-        10 * exp(-(l(p) - l(r))**2 / (2 * 6**2)) * mean over n of  sum(min(g(p), g(r)) * g(r)) / (|g(p)| |g(r)|)
+        10 * exp(-(l(p) - l(r))**2 / (2 * 6**2)) * mean over n of  sum(min(g(p), g(r)) * g(r)) /
+        (|g(p)| |g(r)|)
 
-    An order in which either vector is zero contributes 0 and still counts in the mean. As in the reference
-    implementation, weights are raw counts and words are not stemmed. Sums are exact before one rounding
-    (``math.fsum``).
+    An order in which either vector is zero contributes 0 and still counts in the mean. As in the
+    reference implementation, weights are raw counts and words are not stemmed. Sums are exact
+    before one rounding (``math.fsum``).
     """
 
     def __init__(self, references: Sequence[str]) -> None:
         self.documents = len(references)
-        self._frequency: _Counts = Counter(gram for text in references for gram in set(_grams(cider_tokens(text))))
+        self._frequency: _Counts = Counter(
+            gram for text in references for gram in set(_grams(cider_tokens(text)))
+        )
 
     def score(self, prediction: str, reference: str) -> float:
         """CIDEr-D, 0..10, of one pair; the reference is meant to be one of the corpus."""
         predicted, expected = cider_tokens(prediction), cider_tokens(reference)
         cosines = []
         for ours, theirs in zip(self._weights(predicted), self._weights(expected), strict=True):
-            squares = [math.fsum(weight * weight for weight in side.values()) for side in (ours, theirs)]
-            dot = math.fsum(min(ours[gram], weight) * weight for gram, weight in theirs.items() if gram in ours)
-            cosines.append(dot / math.sqrt(squares[0] * squares[1]) if all(squares) else 0.0)  # one root: 1 if equal
+            squares = [
+                math.fsum(weight * weight for weight in side.values()) for side in (ours, theirs)
+            ]
+            dot = math.fsum(
+                min(ours[gram], weight) * weight for gram, weight in theirs.items() if gram in ours
+            )
+            cosines.append(
+                dot / math.sqrt(squares[0] * squares[1]) if all(squares) else 0.0
+            )  # one root: 1 if equal
         penalty = math.exp(-((len(predicted) - len(expected)) ** 2) / (2 * SIGMA**2))
         return SCALE * penalty * (math.fsum(cosines) / MAX_ORDER)
 
     def _weights(self, tokens: Sequence[str]) -> list[dict[_Gram, float]]:
         weights: list[dict[_Gram, float]] = [{} for _ in range(MAX_ORDER)]
         for gram, count in Counter(_grams(tokens)).items():
-            weights[len(gram) - 1][gram] = count * math.log(self.documents / max(1, self._frequency[gram]))
+            weights[len(gram) - 1][gram] = count * math.log(
+                self.documents / max(1, self._frequency[gram])
+            )
         return weights
 
 
 def cider_tokens(text: str) -> list[str]:
-    """The tokens that CIDEr counts (``tok:treebank-nopunct``): NLTK's Penn Treebank word rules on the lower-cased text
-    as one line, without final periods and :data:`PUNCTUATION`.
+    """The tokens that CIDEr counts (``tok:treebank-nopunct``): NLTK's Penn Treebank word rules on
+    the lower-cased text as one line, without final periods and :data:`PUNCTUATION`.
 
-    On plain clinical prose these are the tokens of COCO's Java program, save for brackets (``-lrb-``) and abbreviations
-    (``vs.``), which matter only where a corpus holds both spellings. They differ on markup (``**``, ``<b>``).
+    On plain clinical prose these are the tokens of COCO's Java program, save for brackets
+    (``-lrb-``) and abbreviations (``vs.``), which matter only where a corpus holds both spellings.
+    They differ on markup (``**``, ``<b>``).
 
     >>> cider_tokens("No effusion. The patient’s heart (T1–T2) isn't enlarged!")
-    ['no', 'effusion', 'the', 'patient', "'s", 'heart', '(', 't1', 't2', ')', 'is', "n't", 'enlarged']
+    ['no', 'effusion', 'the', 'patient', "'s", 'heart', '(', 't1', 't2', ')', 'is', "n't",
+    'enlarged']
     """
     line = " ".join(text.lower().translate(_TO_ASCII).split())
     words = (token.rstrip(".") for token in import_nltk().NLTKWordTokenizer().tokenize(line))
@@ -91,13 +111,29 @@ def _grams(tokens: Sequence[str]) -> Iterable[_Gram]:
 
 
 class Cider(MeanMetric):
-    """Mean CIDEr-D over samples (0..10), whose document frequencies come from all references of the task."""
+    """Mean CIDEr-D over samples (0..10), whose document frequencies come from all references of the
+    task.
+    """
 
     name = "cider"
 
     @property
     def signature(self) -> str:
-        """Formula, orders, penalty, source of the document frequencies, tokenizer and its library."""
-        choices = {"formula": "cider-d", "n": MAX_ORDER, "sigma": f"{SIGMA:g}", "clip": "yes", "scale": f"{SCALE:g}"}
-        texts = {"df": "corpus", "refs": 1, "stem": "no", "case": "lower", "tok": "treebank-nopunct"}
+        """Formula, orders, penalty, source of the document frequencies, tokenizer and its
+        library.
+        """
+        choices = {
+            "formula": "cider-d",
+            "n": MAX_ORDER,
+            "sigma": f"{SIGMA:g}",
+            "clip": "yes",
+            "scale": f"{SCALE:g}",
+        }
+        texts = {
+            "df": "corpus",
+            "refs": 1,
+            "stem": "no",
+            "case": "lower",
+            "tok": "treebank-nopunct",
+        }
         return sign(self.name, **choices, **texts, nltk=package_version("nltk"))

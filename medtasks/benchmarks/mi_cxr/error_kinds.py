@@ -1,11 +1,12 @@
-"""MI-CXR's kinds of error: changes invented, missed, or in another interval; the paper's reasoning failures.
+"""MI-CXR's kinds of error: changes invented, missed, or in another interval; the paper's reasoning
+failures.
 
-Appendix G (Figures 25 to 27) sorts wrong answers into four failures, without saying how. Gold answers allow this
-reading, in which every wrong option is exactly one of them:
+Appendix G (Figures 25 to 27) sorts wrong answers into four failures, without saying how. Gold
+answers allow this reading, in which every wrong option is exactly one of them:
 
 - *abstention under uncertainty*: the null option, though another is right;
-- *forced choice under insufficient evidence*: another option, though the null option is right; in ICR any wrong
-  statement;
+- *forced choice under insufficient evidence*: another option, though the null option is right; in
+  ICR any wrong statement;
 - *failure of temporal exclusivity*: in TEL, another interval than the right one;
 - *failure of global integration*: in GTS, another course than the right one.
 """
@@ -21,11 +22,18 @@ from medtasks.metrics.item_metrics import NO_OPTION, UNANSWERED, ErrorRate
 
 
 def cases(item: Item) -> Iterator[Case]:
-    """The cases of a question: of an invented change if the null option is right, else of the others."""
+    """The cases of a question: of an invented change if the null option is right, else of the
+    others.
+    """
     for view in item.samples:
-        if view.document.get("intervals") is None:  # free-text summaries, and runs made before, have none
+        if (
+            view.document.get("intervals") is None
+        ):  # free-text summaries, and runs made before, have none
             continue
-        target, chosen = view.document["target"], view.filtered if view.filtered in OPTIONS else None
+        target, chosen = (
+            view.document["target"],
+            view.filtered if view.filtered in OPTIONS else None,
+        )
         yield Case(NO_OPTION.name, chosen is None)
         if chosen in (None, target):
             failure = None
@@ -39,7 +47,9 @@ def cases(item: Item) -> Iterator[Case]:
         for name in FAILURES:
             yield Case(name, name == failure)
 
-        intervals = dict(zip(OPTIONS, view.document["intervals"], strict=False))  # empty if options are texts
+        intervals = dict(
+            zip(OPTIONS, view.document["intervals"], strict=False)
+        )  # empty if options are texts
         if target == NULL_OPTION:
             kinds = {"invented_change_rate": chosen != NULL_OPTION}
         elif target not in intervals:
@@ -79,7 +89,11 @@ ERRORS = Errors(
                 ("invented_change_rate", "Invented change", "null-option-right"),
                 ("interval_off_by_one_rate", "Interval off by one", _LOCATED),
                 ("interval_off_by_more_rate", "Interval off by more", _LOCATED),
-                ("wrong_change_rate", "Another change", "another-option-right-and-options-are-texts"),
+                (
+                    "wrong_change_rate",
+                    "Another change",
+                    "another-option-right-and-options-are-texts",
+                ),
             )
         ),
         NO_OPTION,

@@ -27,7 +27,12 @@ _FAMILIES = read_table(__file__, "vocabulary.yaml", dict[str, dict[str, tuple[st
 SUBTASKS = {name: qtypes for subtasks in _FAMILIES.values() for name, qtypes in subtasks.items()}
 """The ``qtype`` values of each subtask; those of the ICR variant start with ``icr_variant``."""
 
-QTYPES = {qtype: family for family, subtasks in _FAMILIES.items() for some in subtasks.values() for qtype in some}
+QTYPES = {
+    qtype: family
+    for family, subtasks in _FAMILIES.items()
+    for some in subtasks.values()
+    for qtype in some
+}
 
 
 class MiCxrRecord(Record):
@@ -45,7 +50,9 @@ ImagePath = Annotated[
     str,
     text_that(
         "files/pNN/pNNNNNNNN/sNNNNNNNN/<five dashed groups of hex digits>.jpg",
-        re.compile(r"files/p[0-9]{2}/p[0-9]{8}/s[0-9]{8}/[0-9a-f]{8}(?:-[0-9a-f]{8}){4}\.jpg").fullmatch,
+        re.compile(
+            r"files/p[0-9]{2}/p[0-9]{8}/s[0-9]{8}/[0-9a-f]{8}(?:-[0-9a-f]{8}){4}\.jpg"
+        ).fullmatch,
     ),
 ]
 
@@ -86,8 +93,9 @@ def parse_mi_cxr_row(row: Mapping[str, Any], where: Where) -> MiCxrRecord:
 
 
 HUB = "steve9712/MI-CXR"
-"""The rows on the hub, by the README of the authors' repository. Their layout there was not seen: that of the
-repository is expected."""
+"""The rows on the hub, by the README of the authors' repository. Their layout there was not seen:
+that of the repository is expected.
+"""
 
 _PATTERNS = ("micxr_test.jsonl", "*test*.jsonl", "*test*.parquet", "*.jsonl", "*.parquet")
 """Row files in a directory or on the hub; the first pattern that matches counts."""
@@ -96,19 +104,28 @@ _PATTERNS = ("micxr_test.jsonl", "*test*.jsonl", "*test*.parquet", "*.jsonl", "*
 def prepare_mi_cxr(
     rows: Annotated[
         list[Path],
-        typer.Option("--rows", "--source", help="hub, a directory, or a row file; repeat it for the ICR variant's."),
+        typer.Option(
+            "--rows",
+            "--source",
+            help="hub, a directory, or a row file; repeat it for the ICR variant's.",
+        ),
     ],
     images: Annotated[
-        Path | None, typer.Option("--images", help="Root of MIMIC-CXR-JPG, which holds files/.", show_default=False)
+        Path | None,
+        typer.Option(
+            "--images", help="Root of MIMIC-CXR-JPG, which holds files/.", show_default=False
+        ),
     ] = None,
     out: Out = None,
     **options: Unpack[PictureOptions],
 ) -> Prepared:
-    """Prepare MI-CXR from its rows (the ICR variant's may be among them) and the MIMIC-CXR-JPG root.
+    """Prepare MI-CXR from its rows (the ICR variant's may be among them) and the MIMIC-CXR-JPG
+    root.
 
     Raises:
         UsageError: there are no rows in a place, or ``images`` is not a directory.
-        DataError: a row breaks the format, two rows of a family share their q_id, or the hub cannot be reached.
+        DataError: a row breaks the format, two rows of a family share their q_id, or the hub cannot
+        be reached.
         MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
     """
     if not options.get("references_only") and (images is None or not images.is_dir()):
@@ -134,7 +151,9 @@ def prepare_mi_cxr(
 
 
 def _read_rows(places: Sequence[Path]) -> tuple[list[SourceRow], Source]:
-    """The rows in every place, and the origin of all of them: that of a single place, or else their names joined."""
+    """The rows in every place, and the origin of all of them: that of a single place, or else their
+    names joined.
+    """
     items: list[SourceRow] = []
     origins: list[Source] = []
     for place in places:
@@ -143,5 +162,7 @@ def _read_rows(places: Sequence[Path]) -> tuple[list[SourceRow], Source]:
         origins.append(origin)
     if len(origins) == 1:
         return items, origins[0]
-    names = [f"{origin.name}@{origin.revision}" if origin.revision else origin.name for origin in origins]
+    names = [
+        f"{origin.name}@{origin.revision}" if origin.revision else origin.name for origin in origins
+    ]
     return items, Source(kind="file", name="+".join(names))

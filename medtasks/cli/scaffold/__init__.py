@@ -1,7 +1,8 @@
 """``medtasks new``: a package of tasks to start from.
 
-Its files are Jinja templates in ``files/`` with the delimiters ``<< >>`` and ``<% %>``, since they contain templates of
-their own. ``__module__`` and ``__benchmark__`` in a path are replaced by the names of the module and the benchmark.
+Its files are Jinja templates in ``files/`` with the delimiters ``<< >>`` and ``<% %>``, since they
+contain templates of their own. ``__module__`` and ``__benchmark__`` in a path are replaced by the
+names of the module and the benchmark.
 """
 
 from __future__ import annotations
@@ -19,15 +20,20 @@ from medtasks.catalog.registry import plugin_of
 from medtasks.core.errors import UsageError
 from medtasks.harness.backends import harness_names
 
-_PACKAGE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")  # a valid name by the packaging standards
+_PACKAGE = re.compile(
+    r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+)  # a valid name by the packaging standards
 _BENCHMARK = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 _MOST = 40
 _TAKEN = frozenset({"lmms_eval", "medtasks", "test", "tests"})
 
 
-def write_package(folder: Path, name: str, variant: str = "mcq", *, benchmark: str | None = None) -> tuple[Path, ...]:
-    """Write an installable package of tasks into ``folder`` and return its files; raises `UsageError` if a name cannot
-    be used, or the directory is not empty."""
+def write_package(
+    folder: Path, name: str, variant: str = "mcq", *, benchmark: str | None = None
+) -> tuple[Path, ...]:
+    """Write an installable package of tasks into ``folder`` and return its files; raises
+    `UsageError` if a name cannot be used, or the directory is not empty.
+    """
     module, benchmark = names_of(name, benchmark)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder}: is not empty; name an empty or new directory with --out.")
@@ -60,8 +66,8 @@ def write_package(folder: Path, name: str, variant: str = "mcq", *, benchmark: s
 
 
 def names_of(package: str, benchmark: str | None = None) -> tuple[str, str]:
-    """The name that the package called ``package`` is imported by, and that of its benchmark, by default the same;
-    raises `UsageError` if one is not valid, or in use.
+    """The name that the package called ``package`` is imported by, and that of its benchmark, by
+    default the same; raises `UsageError` if one is not valid, or in use.
 
     >>> names_of("Acme-Bench")
     ('acme_bench', 'acme_bench')
@@ -80,7 +86,9 @@ def names_of(package: str, benchmark: str | None = None) -> tuple[str, str]:
     installed = find_spec(module)  # without an origin, it is just a directory of that name
     exists = installed is not None and installed.origin is not None
     if exists or module in _TAKEN or module in sys.stdlib_module_names:
-        raise UsageError(f"package name {package!r} would be imported as {module}, which exists; choose another.")
+        raise UsageError(
+            f"package name {package!r} would be imported as {module}, which exists; choose another."
+        )
     chosen = module if benchmark is None else benchmark
     if not _BENCHMARK.fullmatch(chosen) or len(chosen) > _MOST:
         raise UsageError(
@@ -89,8 +97,12 @@ def names_of(package: str, benchmark: str | None = None) -> tuple[str, str]:
         )
     taken = "lmms-eval, and --tasks would run that one" if chosen in harness_names() else ""
     for other in task_packages():
-        if chosen in {path.stem for path in other.task_files()} | {one.name for one in plugin_of(other).benchmarks}:
+        if chosen in {path.stem for path in other.task_files()} | {
+            one.name for one in plugin_of(other).benchmarks
+        }:
             taken = other.known_as
     if taken:
-        raise UsageError(f"benchmark name {chosen!r} is taken by {taken}; choose another with --benchmark.")
+        raise UsageError(
+            f"benchmark name {chosen!r} is taken by {taken}; choose another with --benchmark."
+        )
     return module, chosen

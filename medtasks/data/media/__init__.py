@@ -1,1 +1,3 @@
-"""Pictures and videos: strict decoding, bounded caches, and an index that verifies every file once."""
+"""Pictures and videos: strict decoding, bounded caches, and an index that verifies every file
+once.
+"""

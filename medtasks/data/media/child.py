@@ -13,7 +13,9 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_SERVE = "import sys; sys.path[:] = sys.argv[1:]; from medtasks.data.media.child import serve; serve()"
+_SERVE = (
+    "import sys; sys.path[:] = sys.argv[1:]; from medtasks.data.media.child import serve; serve()"
+)
 _IDLE: list[subprocess.Popen[bytes]] = []
 """Children that wait for a call; each ends when its standard input does."""
 
@@ -29,11 +31,15 @@ class Crashed(Exception):
 
 
 def call_in_child(function: Callable[..., T], *arguments: Any) -> T:
-    """``function(*arguments)``, all of which are pickled; what it raises is raised here. Thread-safe. Not
-    `concurrent.futures`: its children outlive a parent that is killed, and import the main module again."""
+    """``function(*arguments)``, all of which are pickled; what it raises is raised here.
+    Thread-safe. Not `concurrent.futures`: its children outlive a parent that is killed, and import
+    the main module again.
+    """
     while _IDLE:
         process = _IDLE.pop()
-        if process.poll() is None:  # one that was killed while it waited says nothing about the next file
+        if (
+            process.poll() is None
+        ):  # one that was killed while it waited says nothing about the next file
             break
     else:
         command = [sys.executable, "-c", _SERVE, *sys.path]

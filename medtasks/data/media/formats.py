@@ -1,4 +1,6 @@
-"""Files that are given as pictures or videos and are neither: what they are, and what to do with them."""
+"""Files that are given as pictures or videos and are neither: what they are, and what to do with
+them.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ HEAD = 512
 
 @dataclass(frozen=True)
 class ForeignFormat:
-    """A format that is recognised and not read: its name with an article, how its files begin, and the fix."""
+    """A format that is recognised and not read: its name with an article, how its files begin, and
+    the fix.
+    """
 
     name: str
     begins: re.Pattern[bytes]
@@ -26,11 +30,25 @@ _AS_PICTURE = "convert it to PNG or JPEG"
 _TO_MP4 = "convert it to MP4 with its frame rate (ffmpeg -r RATE -i IN OUT.mp4)"
 
 _NEITHER = (
-    _foreign("a DICOM file", rb".{128}DICM", "export what is to be shown as PNG or JPEG, or a video as MP4"),
+    _foreign(
+        "a DICOM file",
+        rb".{128}DICM",
+        "export what is to be shown as PNG or JPEG, or a video as MP4",
+    ),
     _foreign("a NIfTI file", rb".{344}(?:n\+1|ni1)\0", "export the slice to be shown as PNG"),
-    _foreign("a pointer of Git LFS", rb"version https://git-lfs", "fetch its content (git lfs pull)"),
-    _foreign("a pointer of git-annex", rb"(?:\.\./)*(?:\.git)?/annex/objects/", "fetch its content (git annex get)"),
-    _foreign("a web page", rb"\s*<(?:!doctype html|html)", "fetch the file again, logged in if its host asks for it"),
+    _foreign(
+        "a pointer of Git LFS", rb"version https://git-lfs", "fetch its content (git lfs pull)"
+    ),
+    _foreign(
+        "a pointer of git-annex",
+        rb"(?:\.\./)*(?:\.git)?/annex/objects/",
+        "fetch its content (git annex get)",
+    ),
+    _foreign(
+        "a web page",
+        rb"\s*<(?:!doctype html|html)",
+        "fetch the file again, logged in if its host asks for it",
+    ),
     _foreign("a gzip file", rb"\x1f\x8b", "unpack it"),
     _foreign("a ZIP archive", rb"PK\x03\x04", "unpack it"),
     _foreign("a PDF file", rb"%PDF", "export the picture in it as PNG"),
@@ -46,20 +64,32 @@ _NEITHER = (
 )
 
 _VIDEOS = (
-    _foreign("a video", rb".{4}ftyp|RIFF.{4}AVI |\x1aE\xdf\xa3|\0\0\x01\xba|FLV\x01", "give a picture"),
+    _foreign(
+        "a video", rb".{4}ftyp|RIFF.{4}AVI |\x1aE\xdf\xa3|\0\0\x01\xba|FLV\x01", "give a picture"
+    ),
     _foreign("a raw video stream", rb"\0\0\0?\x01", "give a picture"),
 )
 
 _NO_VIDEO_FILES = (
-    _foreign("a picture or an animation", rb"GIF8|\x89PNG|RIFF.{4}WEBP|\xff\xd8\xff|BM", "convert it to MP4"),
-    _foreign("a raw video stream without timestamps", rb"\0\0\0?\x01(?!\xba)|YUV4MPEG2|\x12\0\x0a", _TO_MP4),
+    _foreign(
+        "a picture or an animation",
+        rb"GIF8|\x89PNG|RIFF.{4}WEBP|\xff\xd8\xff|BM",
+        "convert it to MP4",
+    ),
+    _foreign(
+        "a raw video stream without timestamps",
+        rb"\0\0\0?\x01(?!\xba)|YUV4MPEG2|\x12\0\x0a",
+        _TO_MP4,
+    ),
     _foreign("a raw DV stream", rb"\x1f\x07\0\x3f", _TO_MP4),
     _foreign("a playlist", rb"#EXTM3U|ffconcat", "give the video itself"),
 )
 
 
 def foreign_picture(head: bytes) -> ForeignFormat | None:
-    """What a file given as a picture is instead, by its first bytes; None if it is not recognised."""
+    """What a file given as a picture is instead, by its first bytes; None if it is not
+    recognised.
+    """
     return _first((*_NEITHER, *_VIDEOS), head)
 
 

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 
 class VideoFacts(Frozen):
-    """What is needed to read frames: the time base in seconds (a fraction), timestamps in units of it, and the number
-    of the stream; None for the first video stream."""
+    """What is needed to read frames: the time base in seconds (a fraction), timestamps in units of
+    it, and the number of the stream; None for the first video stream.
+    """
 
     time_base: str
     first: int
@@ -35,7 +36,9 @@ class VideoFacts(Frozen):
 
 
 class MediaEntry(Frozen):
-    """One verified file: path below the media root (POSIX), size in bytes, width and height in pixels."""
+    """One verified file: path below the media root (POSIX), size in bytes, width and height in
+    pixels.
+    """
 
     path: str
     bytes: int
@@ -46,8 +49,9 @@ class MediaEntry(Frozen):
 
 
 class KnownMedia(Frozen):
-    """An entry with its file's state (`medtasks.core.files.file_state`); a changed file is read again. ``uniform`` is
-    whether all pixels of the picture are equal."""
+    """An entry with its file's state (`medtasks.core.files.file_state`); a changed file is read
+    again. ``uniform`` is whether all pixels of the picture are equal.
+    """
 
     entry: MediaEntry
     state: tuple[int, ...]
@@ -56,8 +60,9 @@ class KnownMedia(Frozen):
 
 @dataclass(frozen=True)
 class MediaIndex:
-    """The result of verifying files: entries of whole ones in the order of their paths, the errors of others by path,
-    and the paths of pictures whose pixels are all equal."""
+    """The result of verifying files: entries of whole ones in the order of their paths, the errors
+    of others by path, and the paths of pictures whose pixels are all equal.
+    """
 
     entries: Sequence[MediaEntry] = ()
     errors: Mapping[str, MediaError] = field(default_factory=dict)
@@ -66,7 +71,9 @@ class MediaIndex:
 
 @dataclass
 class EncodedPicture:
-    """An image file that is decoded where its picture is needed: its bytes are a tenth of the pixels'."""
+    """An image file that is decoded where its picture is needed: its bytes are a tenth of the
+    pixels'.
+    """
 
     name: str
     data: bytes
@@ -95,7 +102,9 @@ def unreadable_as_media_error(path: Path) -> Iterator[None]:
 
 @contextmanager
 def decoding_threads(workers: int) -> Iterator[ThreadPoolExecutor]:
-    """A pool of ``workers`` threads, 0 for one per processor, at most 8; an error in the block cancels what waits."""
+    """A pool of ``workers`` threads, 0 for one per processor, at most 8; an error in the block
+    cancels what waits.
+    """
     pool = ThreadPoolExecutor(max_workers=workers or min(8, os.cpu_count() or 1))
     try:
         yield pool
@@ -104,8 +113,10 @@ def decoding_threads(workers: int) -> Iterator[ThreadPoolExecutor]:
 
 
 class ImageCache:
-    """An LRU cache of decoded images; thread-safe. Questions about one image are adjacent, so each is decoded once
-    although the cache is small. ``misses`` counts the calls that decoded an image."""
+    """An LRU cache of decoded images; thread-safe. Questions about one image are adjacent, so each
+    is decoded once although the cache is small. ``misses`` counts the calls that decoded an
+    image.
+    """
 
     def __init__(self, max_bytes: int = 64 * 2**20) -> None:
         self._held: RecentlyUsed[Path, Image] = RecentlyUsed(max_bytes, pixel_bytes)
@@ -113,8 +124,10 @@ class ImageCache:
         self.misses = 0
 
     def load(self, path: Path, together: Collection[Path] = ()) -> Image:
-        """The image of ``path``, not to be changed. ``together`` are the images of the same document, which stay even
-        if they exceed ``max_bytes``: the next question is probably about them, too."""
+        """The image of ``path``, not to be changed. ``together`` are the images of the same
+        document, which stay even if they exceed ``max_bytes``: the next question is probably about
+        them, too.
+        """
         with self._lock:  # also while decoding, so that no image is decoded twice
             image = self._held.get(path)
             if image is not None:
@@ -149,8 +162,8 @@ def index_media(
 ) -> MediaIndex:
     """Decode every file below ``root`` once.
 
-    The result does not depend on ``workers`` (:func:`decoding_threads`). ``known`` entries of an earlier, interrupted
-    pass are used unless the file has changed; ``write`` gets all others.
+    The result does not depend on ``workers`` (:func:`decoding_threads`). ``known`` entries of an
+    earlier, interrupted pass are used unless the file has changed; ``write`` gets all others.
     """
     earlier = {media.entry.path: media for media in known}
 
@@ -165,7 +178,9 @@ def index_media(
     errors: dict[str, MediaError] = {}
     uniform: list[str] = []
     with decoding_threads(workers) as pool:
-        for number, (name, media) in enumerate(zip(names, pool.map(indexed, names), strict=True), start=1):
+        for number, (name, media) in enumerate(
+            zip(names, pool.map(indexed, names), strict=True), start=1
+        ):
             if isinstance(media, MediaError):
                 errors[name] = media
             else:
@@ -180,7 +195,9 @@ def index_media(
 
 
 def _verified(root: Path, path: str, earlier: KnownMedia | None) -> KnownMedia:
-    """The entry of the picture ``path`` below ``root``, decoded unless ``earlier`` is of the same file."""
+    """The entry of the picture ``path`` below ``root``, decoded unless ``earlier`` is of the same
+    file.
+    """
     file = root / path
     with unreadable_as_media_error(file):
         status = file.stat()
@@ -189,5 +206,7 @@ def _verified(root: Path, path: str, earlier: KnownMedia | None) -> KnownMedia:
     data = read_picture(file)
     image = decode_image(data, str(file))
     digest = hashlib.sha256(data).hexdigest()
-    entry = MediaEntry(path=path, bytes=len(data), sha256=digest, width=image.width, height=image.height)
+    entry = MediaEntry(
+        path=path, bytes=len(data), sha256=digest, width=image.width, height=image.height
+    )
     return KnownMedia(entry=entry, state=file_state(status), uniform=is_uniform(image))

@@ -1,9 +1,10 @@
-"""Pictures: strict decoding of files, and the one function by which every picture becomes RGB of 8 bits per channel.
+"""Pictures: strict decoding of files, and the one function by which every picture becomes RGB of 8
+bits per channel.
 
-A value of more than 8 bits needs a decision: which value is black, and which is white. Where the file states it (sBIT
-in PNG, 12 bits in TIFF, the precision of JPEG 2000, the maximum of PGM), the statement is followed; values that use the
-whole range of 16 bits are scaled. All others are refused, because any choice of ours would change what the picture
-shows.
+A value of more than 8 bits needs a decision: which value is black, and which is white. Where the
+file states it (sBIT in PNG, 12 bits in TIFF, the precision of JPEG 2000, the maximum of PGM), the
+statement is followed; values that use the whole range of 16 bits are scaled. All others are
+refused, because any choice of ours would change what the picture shows.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 FORMATS = ("BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
-"""Formats that Pillow itself decodes; others start programs (EPS), or contain pictures of several sizes (ICO)."""
+"""Formats that Pillow itself decodes; others start programs (EPS), or contain pictures of several
+sizes (ICO).
+"""
 
 _BEGINNINGS: Mapping[bytes, str] = {
     b"BM": "BMP",
@@ -46,26 +49,34 @@ _BEGINNINGS: Mapping[bytes, str] = {
 _FULL = 2**16 - 1
 """White in 16 bits."""
 
-# Pillow warns about parts of a file that nobody sees, such as unreadable metadata, and of its own limit of pixels
+# Pillow warns about parts of a file that nobody sees, such as unreadable metadata, and of its own
+# limit of pixels
 warnings.filterwarnings("ignore", module=r"PIL\.")
 
 _STRICT_LOCK = threading.Lock()
-_STRICT = {"threads": 0, "before": False}  # threads that decode strictly, and Pillow's setting before the first of them
+_STRICT = {
+    "threads": 0,
+    "before": False,
+}  # threads that decode strictly, and Pillow's setting before the first of them
 
 
 def decode_image(data: bytes, name: str) -> Image:
-    """The whole picture in the file ``data``, upright by its EXIF orientation, as RGB of 8 bits per channel.
+    """The whole picture in the file ``data``, upright by its EXIF orientation, as RGB of 8 bits per
+    channel.
 
-    A truncated file is refused even if Pillow is lenient: a half-grey radiograph must not pass for a whole one.
+    A truncated file is refused even if Pillow is lenient: a half-grey radiograph must not pass for
+    a whole one.
 
     Raises:
-        MediaError: the bytes are not a complete picture of a known format, are several pictures, have more than
-            `MAX_PIXELS` pixels, or have values that :func:`as_rgb` refuses.
+        MediaError: the bytes are not a complete picture of a known format, are several pictures,
+            have more than `MAX_PIXELS` pixels, or have values that :func:`as_rgb` refuses.
     """
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     if not data:
-        raise MediaError(f"{name}: not a complete image (the file is empty); fetch or copy the file again.")
+        raise MediaError(
+            f"{name}: not a complete image (the file is empty); fetch or copy the file again."
+        )
     try:
         with _strict_decoding():
             picture = Image.open(io.BytesIO(data), formats=FORMATS)
@@ -80,15 +91,21 @@ def decode_image(data: bytes, name: str) -> Image:
     except UnidentifiedImageError as error:
         raise MediaError(_unidentified(data, name)) from error
     except Image.DecompressionBombError as error:
-        raise MediaError(f"{name}: has more pixels than the limit of {MAX_PIXELS:,}; make it smaller.") from error
+        raise MediaError(
+            f"{name}: has more pixels than the limit of {MAX_PIXELS:,}; make it smaller."
+        ) from error
     except Exception as error:  # Pillow's decoders raise errors of many kinds on damaged bytes
         reason = one_line(str(error)) or type(error).__name__
-        raise MediaError(f"{name}: not a complete image ({reason}); fetch or copy the file again.") from error
+        raise MediaError(
+            f"{name}: not a complete image ({reason}); fetch or copy the file again."
+        ) from error
 
 
 @contextmanager
 def _strict_decoding() -> Iterator[None]:
-    """Refuse truncated files although lmms-eval makes Pillow lenient, in all threads until the last of them leaves."""
+    """Refuse truncated files although lmms-eval makes Pillow lenient, in all threads until the last
+    of them leaves.
+    """
     from PIL import ImageFile
 
     with _STRICT_LOCK:
@@ -115,7 +132,9 @@ def _refuse_size(picture: Image, name: str) -> None:
 
 def _refuse_several(picture: Image, name: str) -> None:
     """Refuse animations and files of several pages, of which a model would see the first alone."""
-    count = _full_size_pages(picture) if picture.format == "TIFF" else getattr(picture, "n_frames", 1)
+    count = (
+        _full_size_pages(picture) if picture.format == "TIFF" else getattr(picture, "n_frames", 1)
+    )
     # a JPEG file may hold previews beside its picture (MPO), which no viewer shows
     if count > 1 and picture.format != "MPO":
         raise MediaError(
@@ -124,7 +143,10 @@ def _refuse_several(picture: Image, name: str) -> None:
         )
 
 
-_SUBFILE_TYPE, _REDUCED_OR_MASK = 254, 0b101  # a TIFF tag, and the bits that say the page is a preview or a mask
+_SUBFILE_TYPE, _REDUCED_OR_MASK = (
+    254,
+    0b101,
+)  # a TIFF tag, and the bits that say the page is a preview or a mask
 
 
 def _full_size_pages(picture: Image) -> int:
@@ -155,8 +177,9 @@ def _unidentified(data: bytes, name: str) -> str:
 
 @dataclass(frozen=True)
 class Values:
-    """What a file states about its values as Pillow delivers them: their bits in the file, the value that is white, if
-    it is stated, whether they have a sign, and whether 0 is white."""
+    """What a file states about its values as Pillow delivers them: their bits in the file, the
+    value that is white, if it is stated, whether they have a sign, and whether 0 is white.
+    """
 
     bits: int = 8
     white: int | None = None
@@ -216,7 +239,9 @@ def _tiff_values(picture: Image, _: bytes) -> Values:
     )
 
 
-_SIZES_TO_PRECISION = 42  # bytes from the codestream's first marker to the precision of its first component
+_SIZES_TO_PRECISION = (
+    42  # bytes from the codestream's first marker to the precision of its first component
+)
 
 
 def _jpeg2000_values(_: Image, data: bytes) -> Values:
@@ -227,7 +252,9 @@ def _jpeg2000_values(_: Image, data: bytes) -> Values:
     return Values(bits, white, signed=bool(precision & 0x80))
 
 
-_PPM_HEADER = re.compile(rb"P[2356]\s+(?:#[^\n]*\n\s*)*\d+\s+(?:#[^\n]*\n\s*)*\d+\s+(?:#[^\n]*\n\s*)*(?P<white>\d+)")
+_PPM_HEADER = re.compile(
+    rb"P[2356]\s+(?:#[^\n]*\n\s*)*\d+\s+(?:#[^\n]*\n\s*)*\d+\s+(?:#[^\n]*\n\s*)*(?P<white>\d+)"
+)
 
 
 def _ppm_values(_: Image, data: bytes) -> Values:
@@ -249,12 +276,12 @@ _STATEMENTS: Mapping[str, Callable[[Image, bytes], Values]] = {
 
 
 def as_rgb(picture: Image, name: str, values: Values | None = None) -> Image:
-    """The picture as RGB of 8 bits per channel, transparency on white, as viewers show it. ``values`` is what its file
-    states about them; by default, what the mode of ``picture`` says.
+    """The picture as RGB of 8 bits per channel, transparency on white, as viewers show it.
+    ``values`` is what its file states about them; by default, what the mode of ``picture`` says.
 
     Raises:
-        MediaError: its values need a decision: they are signed, of 32 bits, floating-point, or of 16 bits of which they
-            use a part.
+        MediaError: its values need a decision: they are signed, of 32 bits, floating-point, or of
+            16 bits of which they use a part.
     """
     grey_16 = picture.mode.startswith("I;16")
     values = values or Values(bits=16 if grey_16 else 8)
@@ -281,8 +308,10 @@ def _needs_decision(name: str, kind: str, extrema: object) -> MediaError:
 
 
 def _uses_range(low: int, high: int) -> bool:
-    """Whether 16-bit values fill so much of their range that they must have been scaled to it: the upper half, and more
-    than 16 of the levels that 8 bits have. A picture that is all black or all white is either."""
+    """Whether 16-bit values fill so much of their range that they must have been scaled to it: the
+    upper half, and more than 16 of the levels that 8 bits have. A picture that is all black or all
+    white is either.
+    """
     if low == high:
         return low in (0, _FULL)
     return high >= 2**15 and high - low >= 2**12
@@ -297,7 +326,8 @@ def _reduced_to_8_bits(picture: Image, name: str, values: Values) -> Image:
     low, high = int(stored.min()), int(stored.max())
     if values.white is None and not _uses_range(low, high):
         raise _needs_decision(name, "16-bit", (low, high))
-    # PNG says that values are scaled to the whole range even if fewer bits are significant; not all writers do it
+    # PNG says that values are scaled to the whole range even if fewer bits are significant; not all
+    # writers do it
     white = values.white if values.white is not None and high <= values.white else _FULL
     reduced = stored * 255 // white  # in integers: floats would take 8 bytes a pixel
     if values.zero_is_white:
@@ -311,7 +341,9 @@ def _reduced_to_8_bits(picture: Image, name: str, values: Values) -> Image:
 
 
 def _refuse_part_of_range(picture: Image, name: str) -> None:
-    """Refuse colours of 16 bits per channel, of which Pillow keeps the high bytes, if they use a part of the range."""
+    """Refuse colours of 16 bits per channel, of which Pillow keeps the high bytes, if they use a
+    part of the range.
+    """
     colours = picture.convert("RGB").getextrema()
     ends = [end * 257 for channel in colours for end in channel]  # type: ignore[union-attr]
     if not _uses_range(min(ends), max(ends)):
@@ -330,7 +362,9 @@ def _on_white(picture: Image) -> Image:
 
 
 def is_uniform(picture: Image) -> bool:
-    """Whether all pixels of an RGB picture are equal, as in one that was decoded wrongly, or never written."""
+    """Whether all pixels of an RGB picture are equal, as in one that was decoded wrongly, or never
+    written.
+    """
     corner = picture.getpixel((0, 0))
     middle = picture.getpixel((picture.width // 2, picture.height // 2))
     if corner != middle:  # true of most, without a look at all pixels

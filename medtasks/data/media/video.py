@@ -1,7 +1,7 @@
 """Videos by PyAV: decoding of exactly the requested frames, and verification.
 
-Frames are named by presentation timestamps (pts) in the stream's time base, so constant and variable frame rates are
-treated alike and nothing is rounded.
+Frames are named by presentation timestamps (pts) in the stream's time base, so constant and
+variable frame rates are treated alike and nothing is rounded.
 """
 
 from __future__ import annotations
@@ -21,7 +21,13 @@ from typing import TYPE_CHECKING, Any
 from medtasks.core.cache import RecentlyUsed
 from medtasks.core.errors import MediaError
 from medtasks.core.files import MAX_PIXELS, file_sha256, file_state
-from medtasks.data.media.images import KnownMedia, MediaEntry, VideoFacts, pixel_bytes, unreadable_as_media_error
+from medtasks.data.media.images import (
+    KnownMedia,
+    MediaEntry,
+    VideoFacts,
+    pixel_bytes,
+    unreadable_as_media_error,
+)
 from medtasks.data.media.pictures import as_rgb
 from medtasks.data.media.video_index import VideoIndex, open_container, reason_of, video_stream
 
@@ -34,8 +40,9 @@ _LARGEST = {"max_pixels": str(MAX_PIXELS)}
 
 @dataclass
 class VideoReader:
-    """An open video that decodes forward, and jumps to a keyframe only if that saves decoding; for one thread at a
-    time. ``decoded`` counts frames that came out of the decoder."""
+    """An open video that decodes forward, and jumps to a keyframe only if that saves decoding; for
+    one thread at a time. ``decoded`` counts frames that came out of the decoder.
+    """
 
     path: Path
     keyframes: tuple[int, ...]
@@ -51,13 +58,17 @@ class VideoReader:
         self._container, self._frames, self._position = None, iter(()), None
 
     def read(self, timestamps: Sequence[int]) -> Iterator[tuple[int, Image]]:
-        """Timestamp and RGB picture of each frame in ``timestamps`` (increasing), one at a time, as players show it:
-        with square pixels, turned and mirrored as the container prescribes. Raises :class:`MediaError` for a frame that
-        cannot be decoded whole, or is not where the index says."""
+        """Timestamp and RGB picture of each frame in ``timestamps`` (increasing), one at a time, as
+        players show it: with square pixels, turned and mirrored as the container prescribes. Raises
+        :class:`MediaError` for a frame that cannot be decoded whole, or is not where the index
+        says.
+        """
         for pts in timestamps:
             try:
                 frame = self._frame(pts, "AUTO")
-            except MediaError:  # several threads report an error some frames early, depending on the machine
+            except (
+                MediaError
+            ):  # several threads report an error some frames early, depending on the machine
                 frame = self._frame(pts, "NONE")
             try:
                 yield pts, self._shown(frame)
@@ -83,8 +94,12 @@ class VideoReader:
                 self._jump(pts, keyframe, threads)
             for frame in self._frames:
                 self.decoded += 1
-                if frame.pts is None or (self._position is not None and frame.pts <= self._position):
-                    raise MediaError(f"{self.path}: decoded frames are not in order of time; convert it to MP4.")
+                if frame.pts is None or (
+                    self._position is not None and frame.pts <= self._position
+                ):
+                    raise MediaError(
+                        f"{self.path}: decoded frames are not in order of time; convert it to MP4."
+                    )
                 self._position = frame.pts
                 if frame.pts == pts and frame.is_corrupt:
                     raise MediaError(f"{self.path}: the frame with timestamp {pts} is damaged.")
@@ -92,7 +107,9 @@ class VideoReader:
                     return frame
                 if frame.pts > pts:
                     break
-            raise MediaError(f"{self.path}: the frame with timestamp {pts} cannot be decoded (it is missing).")
+            raise MediaError(
+                f"{self.path}: the frame with timestamp {pts} cannot be decoded (it is missing)."
+            )
         except MediaError:
             self.close()
             raise
@@ -103,7 +120,9 @@ class VideoReader:
             ) from error
 
     def _jump(self, pts: int, keyframe: int | None, threads: str) -> None:
-        """Go to the keyframe before ``pts``, or to the start if the container cannot seek exactly."""
+        """Go to the keyframe before ``pts``, or to the start if the container cannot seek
+        exactly.
+        """
         at_start = keyframe is None or keyframe == self.keyframes[0]
         if self._container is None or at_start:
             self._open(threads)
@@ -141,7 +160,9 @@ def _rgb(frame: Any, name: str) -> Image:
 
 
 def _with_square_pixels(picture: Image, aspect: Fraction | None, name: str) -> Image:
-    """The picture with its width, or else its height, stretched by the aspect ratio of its pixels."""
+    """The picture with its width, or else its height, stretched by the aspect ratio of its
+    pixels.
+    """
     from PIL.Image import Resampling
 
     if not aspect or aspect == 1:
@@ -156,7 +177,11 @@ def _with_square_pixels(picture: Image, aspect: Fraction | None, name: str) -> I
             f"{name}: its pixels have an aspect ratio of {aspect}, which makes frames of {width:,} × {height:,} "
             f"pixels, more than the limit of {MAX_PIXELS:,}; correct the ratio."
         )
-    return picture if (width, height) == picture.size else picture.resize((width, height), Resampling.BICUBIC)
+    return (
+        picture
+        if (width, height) == picture.size
+        else picture.resize((width, height), Resampling.BICUBIC)
+    )
 
 
 _TURNS: Mapping[tuple[int, int, int, int], str] = {
@@ -169,8 +194,9 @@ _TURNS: Mapping[tuple[int, int, int, int], str] = {
     (0, 1, 1, 0): "TRANSPOSE",
     (0, -1, -1, 0): "TRANSVERSE",
 }
-"""Pillow's name for what a display matrix does, by the signs of a, b, c and d: the pixel in column x and row y is shown
-in column a x + c y and row b x + d y."""
+"""Pillow's name for what a display matrix does, by the signs of a, b, c and d: the pixel in column
+x and row y is shown in column a x + c y and row b x + d y.
+"""
 
 
 def _turn(frame: Any, name: str) -> Transpose | None:
@@ -185,7 +211,9 @@ def _turn(frame: Any, name: str) -> Transpose | None:
     largest = max(map(abs, (a, b, c, d)))
     signs = _sign(a, largest), _sign(b, largest), _sign(c, largest), _sign(d, largest)
     if signs not in _TURNS:
-        raise MediaError(f"{name}: is turned by an angle that is no multiple of 90 degrees; convert it to MP4.")
+        raise MediaError(
+            f"{name}: is turned by an angle that is no multiple of 90 degrees; convert it to MP4."
+        )
     return Transpose[_TURNS[signs]] if _TURNS[signs] else None
 
 
@@ -197,8 +225,9 @@ def _sign(entry: int, largest: int) -> int:
 
 
 class FrameStore:
-    """An LRU cache of decoded frames; thread-safe. The rounds of a streaming item show growing parts of one video: the
-    reader stays open and continues where the previous round ended."""
+    """An LRU cache of decoded frames; thread-safe. The rounds of a streaming item show growing
+    parts of one video: the reader stays open and continues where the previous round ended.
+    """
 
     def __init__(self, max_bytes: int = 512 * 2**20) -> None:
         self.held: RecentlyUsed[tuple[Path, int], Image] = RecentlyUsed(max_bytes, pixel_bytes)
@@ -206,9 +235,13 @@ class FrameStore:
         self._reader = VideoReader(Path(), ())
         self._lock = threading.Lock()
 
-    def load(self, path: Path, video: VideoFacts, timestamps: Sequence[int], also: Sequence[int] = ()) -> list[Image]:
-        """The frames of ``path`` at ``timestamps``, in that order, RGB, not to be changed. ``also`` are timestamps of
-        frames that other rounds of the same item will need; those on the way are kept."""
+    def load(
+        self, path: Path, video: VideoFacts, timestamps: Sequence[int], also: Sequence[int] = ()
+    ) -> list[Image]:
+        """The frames of ``path`` at ``timestamps``, in that order, RGB, not to be changed. ``also``
+        are timestamps of frames that other rounds of the same item will need; those on the way are
+        kept.
+        """
         with self._lock:
             frames: dict[int, Image] = {}
             for pts in set(timestamps):
@@ -218,7 +251,9 @@ class FrameStore:
             missing = set(timestamps) - frames.keys()
             if missing:
                 first, last = min(missing), max(missing)
-                passed = {pts for pts in also if first <= pts <= last and (path, pts) not in self.held}
+                passed = {
+                    pts for pts in also if first <= pts <= last and (path, pts) not in self.held
+                }
                 if self._reader.path != path:
                     self._reader.close()
                     self._reader = VideoReader(path, video.keyframes, video.stream)
@@ -242,17 +277,24 @@ FRAMES = FrameStore()  # shared by all tasks of this process
 
 
 class KnownVideo(KnownMedia):
-    """A video's entry, with its first good frame's size, and the bad ones of the frames of digest ``wanted``."""
+    """A video's entry, with its first good frame's size, and the bad ones of the frames of digest
+    ``wanted``.
+    """
 
     wanted: str
     bad: tuple[int, ...]
 
 
 def scan_video(
-    file: Path, name: str, index: VideoIndex, timestamps: Iterable[int], known: KnownVideo | None = None
+    file: Path,
+    name: str,
+    index: VideoIndex,
+    timestamps: Iterable[int],
+    known: KnownVideo | None = None,
 ) -> KnownVideo:
-    """Decode the frames of ``file`` at ``timestamps``; its entry is called ``name``. ``known``, the result of an
-    interrupted pass, is returned if file and frames are still the same."""
+    """Decode the frames of ``file`` at ``timestamps``; its entry is called ``name``. ``known``, the
+    result of an interrupted pass, is returned if file and frames are still the same.
+    """
     stamps = sorted(set(timestamps))
     digest = hashlib.sha256(repr(stamps).encode()).hexdigest()
     with unreadable_as_media_error(file):

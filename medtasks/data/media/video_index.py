@@ -1,4 +1,6 @@
-"""The index of a video, read from its packets without decoding: which stream it is, and when each frame is shown."""
+"""The index of a video, read from its packets without decoding: which stream it is, and when each
+frame is shown.
+"""
 
 from __future__ import annotations
 
@@ -20,21 +22,28 @@ _END = 2
 """Seconds without pictures at the end of a video that are not taken for a cut file."""
 
 _FORMATS = "asf,avi,flv,ivf,matroska,mov,mpeg,mpegts,mxf,nut,ogg,webm,wtv"
-"""Containers with timestamps. No raw streams or animated pictures, and no playlists or scripts, which FFmpeg would
-follow to other files or URLs."""
+"""Containers with timestamps. No raw streams or animated pictures, and no playlists or scripts,
+which FFmpeg would follow to other files or URLs.
+"""
 
 _ANY_ORDER = frozenset(("h264", "hevc", "vvc"))
-"""Codecs whose frames may be stored in any order, so that times cannot be worked out from the order in the file."""
+"""Codecs whose frames may be stored in any order, so that times cannot be worked out from the order
+in the file.
+"""
 
 _MOST_BITS = 14
-"""Bits per value up to which a pixel format states which value is white; 16 bits may hold values of fewer."""
+"""Bits per value up to which a pixel format states which value is white; 16 bits may hold values of
+fewer.
+"""
 
 
 @dataclass(frozen=True)
 class VideoIndex:
-    """Facts about a video that need no decoding: the timestamps of all frames, increasing, and of those at which
-    decoding can begin; the time in the container, in seconds, that is 0; ``cut`` is whether the file ends before the
-    video does; ``stream`` is the number of the stream, None for the first video stream."""
+    """Facts about a video that need no decoding: the timestamps of all frames, increasing, and of
+    those at which decoding can begin; the time in the container, in seconds, that is 0; ``cut`` is
+    whether the file ends before the video does; ``stream`` is the number of the stream, None for
+    the first video stream.
+    """
 
     time_base: Fraction
     pts: tuple[int, ...]
@@ -45,7 +54,9 @@ class VideoIndex:
 
     @property
     def times(self) -> list[Fraction]:
-        """When each frame is shown, in seconds after the beginning of the container's streams (see :func:`_zero`)."""
+        """When each frame is shown, in seconds after the beginning of the container's streams (see
+        :func:`_zero`).
+        """
         return [pts * self.time_base - self.zero for pts in self.pts]
 
     @property
@@ -65,8 +76,8 @@ def open_container(path: Path) -> Any:
     import av
 
     check_regular(path)
-    # torchvision may have PyAV pass on FFmpeg's messages: a decoding thread then waits for Python's lock, which whoever
-    # closes the video holds while it waits for that thread
+    # torchvision may have PyAV pass on FFmpeg's messages: a decoding thread then waits for Python's
+    # lock, which whoever closes the video holds while it waits for that thread
     av.logging.set_level(None)
     # as `options`, PyAV crashes on containers that show their streams late, such as MPEG-PS and FLV
     options = {"protocol_whitelist": "file", "format_whitelist": _FORMATS}
@@ -82,8 +93,8 @@ def read_index(path: Path) -> VideoIndex:
     """The index of the video in ``path``: of several video streams the one that players show.
 
     Raises:
-        MediaError: the file is not a video that can be read, or its frames have no distinct timestamps of their own:
-            their order would be a guess.
+        MediaError: the file is not a video that can be read, or its frames have no distinct
+            timestamps of their own: their order would be a guess.
     """
     try:
         with open_container(path) as container:
@@ -97,8 +108,12 @@ def read_index(path: Path) -> VideoIndex:
 def _unreadable(path: Path, error: Exception) -> MediaError:
     foreign = foreign_video(_head(path))
     if foreign is not None:
-        return MediaError(f"{path}: is {foreign.name}, which is not supported as a video; {foreign.fix}.")
-    return MediaError(f"{path}: not a complete video ({reason_of(error)}); fetch or copy the file again.")
+        return MediaError(
+            f"{path}: is {foreign.name}, which is not supported as a video; {foreign.fix}."
+        )
+    return MediaError(
+        f"{path}: not a complete video ({reason_of(error)}); fetch or copy the file again."
+    )
 
 
 def reason_of(error: Exception) -> str:
@@ -136,7 +151,9 @@ class _Track:
 
     @property
     def rank(self) -> tuple[bool, bool, int, int]:
-        """The higher, the more likely players show the stream: it moves, is the default, is large, has many frames."""
+        """The higher, the more likely players show the stream: it moves, is the default, is large,
+        has many frames.
+        """
         from av.stream import Disposition
 
         default = bool(self.stream.disposition & Disposition.default)
@@ -174,9 +191,13 @@ def _moving(path: Path, container: Any) -> list[Any]:
     if not moving:
         held = "sound" if container.streams.audio else "no sound"
         held += " and a cover picture" if videos else ""
-        raise MediaError(f"{path}: has {held}, but no video stream; fetch or copy the video itself.")
+        raise MediaError(
+            f"{path}: has {held}, but no video stream; fetch or copy the video itself."
+        )
     if all(stream.codec_context is None for stream in moving):
-        raise MediaError(f"{path}: its frames are in a format that FFmpeg cannot decode; convert it to MP4.")
+        raise MediaError(
+            f"{path}: its frames are in a format that FFmpeg cannot decode; convert it to MP4."
+        )
     return [stream for stream in moving if stream.codec_context is not None]
 
 
@@ -187,7 +208,11 @@ def _check_stream(path: Path, container: Any, track: _Track) -> None:
             f"{path}: frames of {stream.width:,} × {stream.height:,} pixels exceed the limit of {MAX_PIXELS:,}; make "
             "them smaller."
         )
-    bits = max((component.bits for component in context.format.components), default=0) if context.format else 0
+    bits = (
+        max((component.bits for component in context.format.components), default=0)
+        if context.format
+        else 0
+    )
     if bits > _MOST_BITS:
         raise MediaError(
             f"{path}: its values have {bits} bits, and nothing says which of them are black and white; scale the "
@@ -201,15 +226,18 @@ def _check_stream(path: Path, container: Any, track: _Track) -> None:
     if track.undated:
         raise MediaError(f"{path}: frame {track.undated} has no timestamp; convert it to MP4.")
     if not track.pts:
-        raise MediaError(f"{path}: not a complete video (it has no frames); fetch or copy the file again.")
+        raise MediaError(
+            f"{path}: not a complete video (it has no frames); fetch or copy the file again."
+        )
     if len(set(track.pts)) < len(track.pts):
         raise MediaError(f"{path}: several frames have the same timestamp; convert it to MP4.")
 
 
 def _zero(container: Any, first: Fraction) -> Fraction:
-    """The time in the container that is 0, ``first`` being that of the first frame: where its first stream begins,
-    sound included, as in players. Sound before the container's own 0 is never played (it primes the decoder), and AVI
-    has no times, so there all streams begin together."""
+    """The time in the container that is 0, ``first`` being that of the first frame: where its first
+    stream begins, sound included, as in players. Sound before the container's own 0 is never played
+    (it primes the decoder), and AVI has no times, so there all streams begin together.
+    """
     if container.format.name == "avi":
         return first
     sound = [
@@ -221,7 +249,9 @@ def _zero(container: Any, first: Fraction) -> Fraction:
 
 
 def _is_short(container: Any, pts: Sequence[int], time_base: Fraction) -> bool:
-    """Whether the pictures end before the container says; only of one without sound, which may outlast them."""
+    """Whether the pictures end before the container says; only of one without sound, which may
+    outlast them.
+    """
     if len(container.streams) > 1 or container.duration is None:
         return False
     length = Fraction(container.duration, 1_000_000)

@@ -19,7 +19,9 @@ def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="session")
 def roberta(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tokenizer that puts a space before the first word, as bert-score asks for: the library can be called as is."""
+    """A tokenizer that puts a space before the first word, as bert-score asks for: the library can
+    be called as is.
+    """
     return tiny_roberta(tmp_path_factory.mktemp("learned") / "spaced", prefix_space=True)
 
 

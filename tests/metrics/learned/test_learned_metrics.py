@@ -27,7 +27,9 @@ def new(request: pytest.FixtureRequest) -> Any:
     return lambda model=folder: type(kind)(str(model), **layer)
 
 
-def test_batch_is_single_and_order_does_not_matter(new: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_batch_is_single_and_order_does_not_matter(
+    new: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     together = new().scores(PAIRS)
     monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "reversed"))
     assert new().scores(PAIRS[::-1]).tolist() == together[::-1].tolist()
@@ -39,7 +41,9 @@ def test_batch_is_single_and_order_does_not_matter(new: Any, monkeypatch: pytest
 
 def test_many_pairs_share_forward_passes_and_cached_ones_need_none(new: Any) -> None:
     metric, again = new(), new()
-    assert set(metric.scores([(SENTENCES[0], SENTENCES[1])] * 500)) == {metric.scores([PAIRS[1]])[0]}
+    assert set(metric.scores([(SENTENCES[0], SENTENCES[1])] * 500)) == {
+        metric.scores([PAIRS[1]])[0]
+    }
     assert metric.model_calls == 1
     pairs = [(f"{number} polyps", SENTENCES[2]) for number in range(200)]
     scores = metric.scores(pairs)
@@ -51,7 +55,9 @@ def test_many_pairs_share_forward_passes_and_cached_ones_need_none(new: Any) -> 
     assert metric.scores([]).shape == (0,)
 
 
-def test_scores_survive_a_cache_that_cannot_be_written(new: Any, cache_folder: Path, tmp_path: Path) -> None:
+def test_scores_survive_a_cache_that_cannot_be_written(
+    new: Any, cache_folder: Path, tmp_path: Path
+) -> None:
     expected = new().scores(PAIRS)
     cache_folder.rename(tmp_path / "elsewhere")
     cache_folder.write_text("a file where the folder should be")
@@ -65,7 +71,9 @@ def test_absent_model_is_a_reason_with_a_command(new: Any) -> None:
         "the model medtasks-tests/never-published is not on this machine; run `hf download "
         f"medtasks-tests/never-published`, or name a checkpoint directory in MEDTASKS_{metric.name.upper()}_MODEL"
     )
-    assert "neither a checkpoint directory nor a hub id" in str(new("./no/such/folder").unavailable())
+    assert "neither a checkpoint directory nor a hub id" in str(
+        new("./no/such/folder").unavailable()
+    )
     with pytest.raises(MetricUnavailableError, match="not on this machine"):
         metric.statistics("a polyp", "a polyp")
 

@@ -1,4 +1,6 @@
-"""Learned metrics in a run's result folder: scored from a checkpoint that is there, named where it is absent."""
+"""Learned metrics in a run's result folder: scored from a checkpoint that is there, named where it
+is absent.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +19,22 @@ from medtasks.verify.scored import scored_record
 TASK = "kvasir_vqa_x1_level1"
 
 
-def test_a_checkpoint_that_is_named_scores_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_that_is_named_scores_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     checkpoint = tiny_bleurt(tmp_path / "bleurt")
     monkeypatch.setenv("MEDTASKS_BLEURT_MODEL", str(checkpoint))
     monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))
     folder = run_tasks("medtasks_baseline", "policy=noisy_oracle,seed=1", [TASK], tmp_path / "run")
-    lines = [json.loads(line) for line in (folder / "samples" / f"{TASK}.jsonl").read_text().splitlines()]
+    lines = [
+        json.loads(line) for line in (folder / "samples" / f"{TASK}.jsonl").read_text().splitlines()
+    ]
     metric = json.loads((folder / "scores.json").read_text())["tasks"][TASK]["metrics"]["bleurt"]
     expected = Bleurt().scores([(line["filtered"], line["target"]) for line in lines])
 
-    assert [line["scores"]["bleurt"] for line in lines] == pytest.approx(expected.tolist(), abs=1e-6)
+    assert [line["scores"]["bleurt"] for line in lines] == pytest.approx(
+        expected.tolist(), abs=1e-6
+    )
     assert metric["value"] == pytest.approx(float(np.mean(expected)), abs=1e-6)
     assert metric["interval"][0] <= metric["value"] <= metric["interval"][1]
     assert metric["signature"].startswith("bleurt|model:")

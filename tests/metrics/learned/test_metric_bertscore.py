@@ -18,12 +18,16 @@ pytestmark = pytest.mark.slow
 
 bert_score = pytest.importorskip("bert_score")
 
-TEXTS = [pair for pair in PAIRS if all(text.strip() for text in pair)]  # the library refuses others (transformers 5)
+TEXTS = [
+    pair for pair in PAIRS if all(text.strip() for text in pair)
+]  # the library refuses others (transformers 5)
 
 
 def library(pairs: list[tuple[str, str]], model: Path, layer: int, batch: int = 64) -> list[float]:
     predictions, references = ([pair[side] for pair in pairs] for side in (0, 1))
-    found = bert_score.score(predictions, references, model_type=str(model), num_layers=layer, batch_size=batch)
+    found = bert_score.score(
+        predictions, references, model_type=str(model), num_layers=layer, batch_size=batch
+    )
     scores: list[float] = found[2].tolist()
     return scores
 
@@ -33,16 +37,26 @@ def library(pairs: list[tuple[str, str]], model: Path, layer: int, batch: int = 
 def test_scores_are_the_librarys(roberta: Path, layer: int, batch: int) -> None:
     expected = library(TEXTS, roberta, layer, batch)
     assert np.ptp(expected) > 0.1  # a model that tells nothing apart would agree with anything
-    np.testing.assert_allclose(BertScore(str(roberta), layer).scores(TEXTS), expected, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        BertScore(str(roberta), layer).scores(TEXTS), expected, rtol=0, atol=1e-6
+    )
 
 
-def test_first_word_has_its_space_whatever_the_tokenizer_was_saved_with(roberta: Path, plain_roberta: Path) -> None:
+def test_first_word_has_its_space_whatever_the_tokenizer_was_saved_with(
+    roberta: Path, plain_roberta: Path
+) -> None:
     expected = BertScore(str(roberta), 2).scores(TEXTS)
-    np.testing.assert_allclose(BertScore(str(plain_roberta), 2).scores(TEXTS), expected, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        BertScore(str(plain_roberta), 2).scores(TEXTS), expected, rtol=0, atol=1e-6
+    )
 
 
-def test_text_is_cut_at_the_models_positions_where_the_tokenizer_states_no_limit(tmp_path: Path) -> None:
-    stated = tiny_roberta(tmp_path / "stated", prefix_space=True, limit=126)  # 128 positions, 2 of them reserved
+def test_text_is_cut_at_the_models_positions_where_the_tokenizer_states_no_limit(
+    tmp_path: Path,
+) -> None:
+    stated = tiny_roberta(
+        tmp_path / "stated", prefix_space=True, limit=126
+    )  # 128 positions, 2 of them reserved
     silent = tiny_roberta(tmp_path / "silent", prefix_space=True, limit=None)
     expected = library(TEXTS, stated, 2)
     np.testing.assert_allclose(BertScore(str(silent), 2).scores(TEXTS), expected, rtol=0, atol=1e-6)
@@ -81,14 +95,20 @@ def test_layer_the_model_has_not_is_an_error(roberta: Path, layer: int) -> None:
         BertScore(str(roberta), layer).scores(PAIRS)
 
 
-def test_absent_package_is_a_reason_with_a_command(roberta: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_absent_package_is_a_reason_with_a_command(
+    roberta: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "bert_score", None)
     reason = BertScore(str(roberta), 2).unavailable()
-    assert reason == "the package bert-score is not installed; run `pip install 'medtasks[learned]'`"
+    assert (
+        reason == "the package bert-score is not installed; run `pip install 'medtasks[learned]'`"
+    )
 
 
 @pytest.mark.parametrize("gone", ["config.json", "tokenizer.json", "model.safetensors"])
-def test_incomplete_directory_is_a_reason_that_names_the_file(roberta: Path, tmp_path: Path, gone: str) -> None:
+def test_incomplete_directory_is_a_reason_that_names_the_file(
+    roberta: Path, tmp_path: Path, gone: str
+) -> None:
     folder = Path(shutil.copytree(roberta, tmp_path / "model"))
     for path in (folder / gone, folder / "vocab.json"):
         if path.name == gone or gone == "tokenizer.json":

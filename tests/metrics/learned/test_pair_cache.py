@@ -23,7 +23,11 @@ def test_scores_come_back_exactly_by_signature_and_the_first_of_a_pair_stays() -
     assert kept_scores("metric|a", list(MANY)) == MANY
     pair = ("prediction 8", "reference 1")
     assert kept_scores("metric|a", [pair, ("other", "pair")]) == {pair: 8 / 3}
-    assert [kept_scores(other, [pair]) for other in ("metric|", "metric|b", "METRIC|a")] == [{}, {}, {}]
+    assert [kept_scores(other, [pair]) for other in ("metric|", "metric|b", "METRIC|a")] == [
+        {},
+        {},
+        {},
+    ]
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -39,7 +43,11 @@ def test_a_damaged_or_unusable_file_is_a_warning_and_stays(cache_folder: Path) -
     keep_scores("metric", MANY)
     path = cache_folder / "learned" / "pairs.sqlite3"
     content = path.read_bytes()
-    for damaged in (b"not a database, " * 500, content[: len(content) // 2], content[:4096] + b"\xff" * 10**5):
+    for damaged in (
+        b"not a database, " * 500,
+        content[: len(content) // 2],
+        content[:4096] + b"\xff" * 10**5,
+    ):
         path.write_bytes(damaged)
         with pytest.warns(RuntimeWarning, match="cannot be used .*; if it is damaged, delete it"):
             assert kept_scores("metric", list(MANY)) == {}
@@ -62,7 +70,12 @@ for number in range(int(sys.argv[1]), int(sys.argv[1]) + 40):
 
 
 def test_several_processes_write_at_once() -> None:
-    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(40 * n)], env=dict(os.environ)) for n in range(4)]
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, str(40 * n)], env=dict(os.environ))
+        for n in range(4)
+    ]
     assert [writer.wait(timeout=300) for writer in writers] == [0] * 4
     pairs = [(f"prediction {number}", "reference") for number in range(160)]
-    assert kept_scores("metric", pairs) == {pair: float(number) for number, pair in enumerate(pairs)}
+    assert kept_scores("metric", pairs) == {
+        pair: float(number) for number, pair in enumerate(pairs)
+    }

@@ -1,4 +1,6 @@
-"""Checkpoints of a few kilobytes, of the architectures that BERTScore and BLEURT ask for, with random weights."""
+"""Checkpoints of a few kilobytes, of the architectures that BERTScore and BLEURT ask for, with
+random weights.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,12 @@ PAIRS: list[tuple[str, str]] = [
 POSITIONS = 128
 
 
-def tiny_roberta(folder: Path, *, prefix_space: bool, limit: int | None = 64, seed: int = 0) -> Path:
-    """RobertaModel of three layers, with the tokenizer's own setting for a space before the first word."""
+def tiny_roberta(
+    folder: Path, *, prefix_space: bool, limit: int | None = 64, seed: int = 0
+) -> Path:
+    """RobertaModel of three layers, with the tokenizer's own setting for a space before the first
+    word.
+    """
     import torch
     from tokenizers import ByteLevelBPETokenizer
     from transformers import RobertaConfig, RobertaModel, RobertaTokenizerFast
@@ -42,10 +48,14 @@ def tiny_roberta(folder: Path, *, prefix_space: bool, limit: int | None = 64, se
     folder.mkdir(parents=True)
     trained = ByteLevelBPETokenizer()
     special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-    trained.train_from_iterator(SENTENCES, vocab_size=330, special_tokens=special, min_frequency=1, show_progress=False)
+    trained.train_from_iterator(
+        SENTENCES, vocab_size=330, special_tokens=special, min_frequency=1, show_progress=False
+    )
     trained.save_model(str(folder))
     stated: dict[str, Any] = {} if limit is None else {"model_max_length": limit}
-    tokenizer = RobertaTokenizerFast.from_pretrained(str(folder), add_prefix_space=prefix_space, **stated)
+    tokenizer = RobertaTokenizerFast.from_pretrained(
+        str(folder), add_prefix_space=prefix_space, **stated
+    )
     tokenizer.save_pretrained(folder)
     torch.manual_seed(seed)
     config = RobertaConfig(
@@ -67,9 +77,23 @@ def tiny_bleurt(folder: Path, *, labels: int = 1, positions: int = POSITIONS) ->
     from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
 
     folder.mkdir(parents=True)
-    letters = sorted({letter for sentence in SENTENCES for letter in sentence if letter.isalnum()} | {"[", "]", ","})
-    words = sorted({word.strip(",") for sentence in SENTENCES for word in sentence.split() if len(word) > 1})
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{letter}" for letter in letters), *words]
+    letters = sorted(
+        {letter for sentence in SENTENCES for letter in sentence if letter.isalnum()}
+        | {"[", "]", ","}
+    )
+    words = sorted(
+        {word.strip(",") for sentence in SENTENCES for word in sentence.split() if len(word) > 1}
+    )
+    pieces = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        *letters,
+        *(f"##{letter}" for letter in letters),
+        *words,
+    ]
     (folder / "vocab.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")
     tokenizer = BertTokenizerFast.from_pretrained(str(folder), do_lower_case=True)
     tokenizer.save_pretrained(folder)

@@ -1,4 +1,6 @@
-"""Medical VQA benchmarks that papers report, as tasks of medtasks; it uses nothing of it but `medtasks.api`."""
+"""Medical VQA benchmarks that papers report, as tasks of medtasks; it uses nothing of it but
+`medtasks.api`.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""MedXpertQA MM (arXiv 2501.18362): questions of medical board examinations with pictures and five options.
+"""MedXpertQA MM (arXiv 2501.18362): questions of medical board examinations with pictures and five
+options.
 
-Layout: ``MM/test.jsonl`` and ``images.zip`` of TsinghuaC3I/MedXpertQA on the hub (MIT): 2,000 test questions, 1,446 of
-reasoning and 554 of understanding; the five of the development set are not read. ``question`` repeats the options after
-``Answer Choices:``, which the prompt lists itself. The paper's prompt asks for reasoning step by step; ours does not.
-There is no training set.
+Layout: ``MM/test.jsonl`` and ``images.zip`` of TsinghuaC3I/MedXpertQA on the hub (MIT): 2,000 test
+questions, 1,446 of reasoning and 554 of understanding; the five of the development set are not
+read. ``question`` repeats the options after ``Answer Choices:``, which the prompt lists itself. The
+paper's prompt asks for reasoning step by step; ours does not. There is no training set.
 """
 
 from __future__ import annotations

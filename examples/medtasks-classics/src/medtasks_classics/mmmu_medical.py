@@ -1,9 +1,11 @@
-"""MMMU, Health & Medicine (arXiv 2311.16502): college questions of five subjects, about up to seven pictures.
+"""MMMU, Health & Medicine (arXiv 2311.16502): college questions of five subjects, about up to seven
+pictures.
 
-Layout: ``<subject>/validation-*.parquet`` of MMMU/MMMU on the hub (Apache-2.0), 30 questions a subject, whose options
-are a list in Python's notation; texts refer to pictures as ``<image 1>``. The answers of the 1,752 test questions are
-withheld, so that papers' figures on the test set cannot be compared. Open questions are left out and counted. The
-prompt is the official one. The five development questions of each subject are not read, and there is no training set.
+Layout: ``<subject>/validation-*.parquet`` of MMMU/MMMU on the hub (Apache-2.0), 30 questions a
+subject, whose options are a list in Python's notation; texts refer to pictures as ``<image 1>``.
+The answers of the 1,752 test questions are withheld, so that papers' figures on the test set cannot
+be compared. Open questions are left out and counted. The prompt is the official one. The five
+development questions of each subject are not read, and there is no training set.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
-"""OmniMedVQA (arXiv 2402.09181): classification datasets of 12 modalities as multiple-choice questions.
+"""OmniMedVQA (arXiv 2402.09181): classification datasets of 12 modalities as multiple-choice
+questions.
 
-Layout: ``QA_information/Open-access/<dataset>.json`` and ``Images/`` in OmniMedVQA.zip of foreverbeliever/OmniMedVQA on
-the hub; the part with restricted access is not read. 88,996 questions about 82,059 pictures of 42 datasets, with two to
-four options; one row of Chest CT Scan has ``modality`` for ``modality_type`` (counts and the odd row: the data report
-of github.com/GiovanniCornejo/MediVision-OmniMedVQA, whose counts of question types add up to the total). Each dataset
-has a licence of its own. The pictures are those of public datasets, also their training parts: models may have seen
-them with their labels.
+Layout: ``QA_information/Open-access/<dataset>.json`` and ``Images/`` in OmniMedVQA.zip of
+foreverbeliever/OmniMedVQA on the hub; the part with restricted access is not read. 88,996 questions
+about 82,059 pictures of 42 datasets, with two to four options; one row of Chest CT Scan has
+``modality`` for ``modality_type`` (counts and the odd row: the data report of
+github.com/GiovanniCornejo/MediVision-OmniMedVQA, whose counts of question types add up to the
+total). Each dataset has a licence of its own. The pictures are those of public datasets, also their
+training parts: models may have seen them with their labels.
 """
 
 from __future__ import annotations

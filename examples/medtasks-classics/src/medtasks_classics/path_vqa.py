@@ -1,9 +1,11 @@
-"""PathVQA (arXiv 2003.10286): questions about pathology pictures of two textbooks and the PEIR library.
+"""PathVQA (arXiv 2003.10286): questions about pathology pictures of two textbooks and the PEIR
+library.
 
-Layout: Parquet with the columns image, question and answer of flaviagiammarino/path-vqa on the hub, whose card gives
-6,719 test rows without repeated rows. Closed are the 3,362 questions whose answer is yes or no. The card's licence is
-MIT for questions and answers; publishers and PEIR own the pictures. Of 4,289 pictures 858 are in the test rows and in
-no others. LLaVA-Med evaluates the earlier 6,761 rows, with 3,391 closed ones.
+Layout: Parquet with the columns image, question and answer of flaviagiammarino/path-vqa on the hub,
+whose card gives 6,719 test rows without repeated rows. Closed are the 3,362 questions whose answer
+is yes or no. The card's licence is MIT for questions and answers; publishers and PEIR own the
+pictures. Of 4,289 pictures 858 are in the test rows and in no others. LLaVA-Med evaluates the
+earlier 6,761 rows, with 3,391 closed ones.
 """
 
 from __future__ import annotations

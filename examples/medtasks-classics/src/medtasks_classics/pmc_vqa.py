@@ -1,9 +1,10 @@
-"""PMC-VQA (arXiv 2305.10415): multiple-choice questions that a language model wrote about figures of PubMed Central.
+"""PMC-VQA (arXiv 2305.10415): multiple-choice questions that a language model wrote about figures
+of PubMed Central.
 
-Layout: ``test_clean.csv`` and ``images.zip`` of xmcmic/PMC-VQA on the hub (CC BY-SA): the 2,000 test rows that people
-verified. Options are written ``A:text``, with or without blanks. MedEvalKit, and the papers that report with it, use
-``test_2.csv`` instead, another set of figures. Whether training and test figures come from the same papers is not
-stated.
+Layout: ``test_clean.csv`` and ``images.zip`` of xmcmic/PMC-VQA on the hub (CC BY-SA): the 2,000
+test rows that people verified. Options are written ``A:text``, with or without blanks. MedEvalKit,
+and the papers that report with it, use ``test_2.csv`` instead, another set of figures. Whether
+training and test figures come from the same papers is not stated.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""How answers are read and scored: one filter, and two metrics that LLaVA-Med introduced for open answers.
+"""How answers are read and scored: one filter, and two metrics that LLaVA-Med introduced for open
+answers.
 
-The metrics follow ``llava/eval/eval_metrics`` of github.com/microsoft/LLaVA-Med, whose numbers papers compare with.
+The metrics follow ``llava/eval/eval_metrics`` of github.com/microsoft/LLaVA-Med, whose numbers
+papers compare with.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ open_zh = scored_by("chrf", "exact_match")
 
 
 def closed_answer(text: str, words: tuple[str, ...] = ()) -> str:
-    """The one of ``words`` that a response contains; else its text without final punctuation, in lower case.
+    """The one of ``words`` that a response contains; else its text without final punctuation, in
+    lower case.
 
     >>> closed_answer("Yes, on the left.", ("yes", "no")), closed_answer("CT.", ("yes", "no"))
     ('yes', 'ct')
@@ -32,7 +35,9 @@ def closed_answer(text: str, words: tuple[str, ...] = ()) -> str:
 
 
 class ClosedFilter(ResponseFilter):
-    """Raw responses become closed answers; ``guesses`` of the document are the words to look for."""
+    """Raw responses become closed answers; ``guesses`` of the document are the words to look
+    for.
+    """
 
     version = "1"
 
@@ -55,10 +60,11 @@ _NUMBERS["none"] = "0"
 
 
 def words_of(text: str) -> Counter[str]:
-    """The words of an answer as LLaVA-Med counts them: lower case, numbers as digits, no articles and punctuation.
+    """The words of an answer as LLaVA-Med counts them: lower case, numbers as digits, no articles
+    and punctuation.
 
-    A mark is deleted where the text has it beside a blank, and becomes a blank otherwise. The restored apostrophes of
-    LLaVA-Med (``dont``) are left out.
+    A mark is deleted where the text has it beside a blank, and becomes a blank otherwise. The
+    restored apostrophes of LLaVA-Med (``dont``) are left out.
 
     >>> sorted(words_of("The left-sided mass, two nodules."))
     ['2', 'left', 'mass', 'nodules', 'sided']
@@ -72,7 +78,8 @@ def words_of(text: str) -> Counter[str]:
 
 
 class Recall(MeanMetric):
-    """Mean share of the reference's words that the answer contains (0..1); LLaVA-Med's score of open answers.
+    """Mean share of the reference's words that the answer contains (0..1); LLaVA-Med's score of
+    open answers.
 
     A word of the answer counts as often as the answer repeats it, as there.
     """
@@ -89,9 +96,11 @@ class Recall(MeanMetric):
 
 
 class Exact(MeanMetric):
-    """LLaVA-Med's *exact match*: mean of the reference's distinct words in the answer over the answer's words (0..1).
+    """LLaVA-Med's *exact match*: mean of the reference's distinct words in the answer over the
+    answer's words (0..1).
 
-    It falls with every word that the reference lacks, and is 1 for a proper part of the reference, too.
+    It falls with every word that the reference lacks, and is 1 for a proper part of the reference,
+    too.
     """
 
     name = "medtasks_classics_exact"

@@ -15,7 +15,9 @@ LETTERS = tuple("ABCDEFGHI")
 
 
 class Question(Record):
-    """A question with a short answer; ``guesses`` are the answers that a closed question can have, if known."""
+    """A question with a short answer; ``guesses`` are the answers that a closed question can have,
+    if known.
+    """
 
     question: str
     answer: str
@@ -52,7 +54,9 @@ def row_id(*parts: str) -> str:
 
 
 def hub_questions(release: Release, pattern: str) -> Iterator[Question]:
-    """The questions of a Parquet file with the columns image, question and answer, as flaviagiammarino's on the hub."""
+    """The questions of a Parquet file with the columns image, question and answer, as
+    flaviagiammarino's on the hub.
+    """
     for line in release.rows(pattern):
         row, where = line.row, line.where
         picture = release.picture(row.get("image"), "image", where)
@@ -63,7 +67,9 @@ def hub_questions(release: Release, pattern: str) -> Iterator[Question]:
 def short_question(
     where: Where, name: str, picture: str, question: str, answer: str, closed: bool | None = None, **fields: str
 ) -> Question:
-    """A question that is closed if its answer is yes or no, unless ``closed`` says it; the picture is its cluster."""
+    """A question that is closed if its answer is yes or no, unless ``closed`` says it; the picture
+    is its cluster.
+    """
     closed = yes_or_no(answer) if closed is None else closed
     return build(
         Question,

@@ -1,9 +1,11 @@
-"""SLAKE (arXiv 2102.09542): bilingual questions about radiological images, with knowledge of organs and diseases.
+"""SLAKE (arXiv 2102.09542): bilingual questions about radiological images, with knowledge of organs
+and diseases.
 
-Layout: ``test.json`` and ``imgs.zip`` of BoKelvin/SLAKE on the hub (CC BY 4.0): 2,094 test rows, 1,061 of them English
-(416 closed and 645 open by ``answer_type``) and 1,033 Chinese. Pictures are named like ``xmlab102/source.jpg``. The 642
-pictures are split 450, 96 and 96, so that none is in training and test. lmms-eval has tasks ``slake_en`` and
-``slake_zh``; these are therefore called ``slake_vqa_en`` and ``slake_vqa_zh``.
+Layout: ``test.json`` and ``imgs.zip`` of BoKelvin/SLAKE on the hub (CC BY 4.0): 2,094 test rows,
+1,061 of them English (416 closed and 645 open by ``answer_type``) and 1,033 Chinese. Pictures are
+named like ``xmlab102/source.jpg``. The 642 pictures are split 450, 96 and 96, so that none is in
+training and test. lmms-eval has tasks ``slake_en`` and ``slake_zh``; these are therefore called
+``slake_vqa_en`` and ``slake_vqa_zh``.
 """
 
 from __future__ import annotations

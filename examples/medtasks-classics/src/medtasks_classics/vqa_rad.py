@@ -1,12 +1,15 @@
-"""VQA-RAD (Lau et al. 2018, doi 10.1038/sdata.2018.251): questions of clinicians about radiological images.
+"""VQA-RAD (Lau et al. 2018, doi 10.1038/sdata.2018.251): questions of clinicians about radiological
+images.
 
-Two layouts are read. ``VQA_RAD Dataset Public.json`` with its image folder, from osf.io/89kps, has organ, question type
-and answer type; its test rows are those whose ``phrase_type`` starts with ``test`` (300 free-form, 151 paraphrased).
-The card of flaviagiammarino/vqa-rad on the hub counts the same 451 test rows, without these fields. Both are CC0.
+Two layouts are read. ``VQA_RAD Dataset Public.json`` with its image folder, from osf.io/89kps, has
+organ, question type and answer type; its test rows are those whose ``phrase_type`` starts with
+``test`` (300 free-form, 151 paraphrased). The card of flaviagiammarino/vqa-rad on the hub counts
+the same 451 test rows, without these fields. Both are CC0.
 
-Closed are the 251 questions whose answer is yes or no, as MedEvalKit counts (its issue 21), because the hub has no
-answer type. LLaVA-Med's 272 closed and 179 open questions are the groups of ``answer_type`` in the OSF layout. The
-pictures overlap: 203 are in the test rows and 313 in the training rows, of 314 in all (the hub's card).
+Closed are the 251 questions whose answer is yes or no, as MedEvalKit counts (its issue 21), because
+the hub has no answer type. LLaVA-Med's 272 closed and 179 open questions are the groups of
+``answer_type`` in the OSF layout. The pictures overlap: 203 are in the test rows and 313 in the
+training rows, of 314 in all (the hub's card).
 """
 
 from __future__ import annotations
