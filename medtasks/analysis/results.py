@@ -160,7 +160,7 @@ def rank(
     return Ranks(ranking, notes[0], TextTable(columns, rows, f"{task}, {metric}", notes))
 
 
-class Board(BoardData):  # type: ignore[misc]
+class Board(BoardData):
     """A leaderboard as data, the content of ``board.json``; a notebook shows its headline
     tables.
     """

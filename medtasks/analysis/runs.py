@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from medtasks.analysis.columns import ITEMS, SAMPLES, SCORES, STATES, TYPES, Table, joined, repeated
 from medtasks.catalog.spec import leaf_tasks
@@ -104,8 +104,13 @@ class _Tables:
             for name, groups in entry.scores.breakdowns.items():
                 parts += [(name, group, scores) for group, scores in groups.items()]
             for breakdown, group, scores in parts:
-                place = {"run": run.name, "model": run.model, "task": entry.name}
-                place |= {"breakdown": breakdown, "group": group}
+                place: dict[str, object] = {
+                    "run": run.name,
+                    "model": run.model,
+                    "task": entry.name,
+                    "breakdown": breakdown,
+                    "group": group,
+                }
                 for metric, score in scores.metrics.items():
                     low, high = score.interval or (None, None)
                     least, most = score.bounds or (None, None)

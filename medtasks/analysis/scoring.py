@@ -82,7 +82,7 @@ def _rows(predictions: Any, response: str) -> Iterator[SourceRow]:
     if type(predictions).__module__.partition(".")[0] == "pandas":
         predictions = predictions.to_dict("records")
     elif hasattr(predictions, "__arrow_c_stream__"):
-        import pyarrow as pa  # type: ignore[import-untyped]
+        import pyarrow as pa
 
         predictions = pa.table(predictions).to_pylist()
     if isinstance(predictions, Mapping) or not isinstance(predictions, Iterable):

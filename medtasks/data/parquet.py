@@ -44,7 +44,7 @@ def read_parquet(path: Path) -> Iterator[SourceRow]:
         DataError: the file cannot be read, or a column expands beyond bounds, which is found before
         it is expanded.
     """
-    import pyarrow.parquet as pq  # type: ignore[import-untyped]
+    import pyarrow.parquet as pq
 
     number = 0
     try:

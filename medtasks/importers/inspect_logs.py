@@ -64,7 +64,7 @@ def _member(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
     member = archive.getinfo(name)
     if member.compress_type != _ZSTANDARD:
         return read_member(archive, name)
-    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow as pa
 
     member.compress_type = zipfile.ZIP_STORED  # to read it as it is
     member.file_size = member.compress_size

@@ -105,7 +105,7 @@ def _first_sheet(path: Path, *, computed: bool = False) -> Iterator[Any]:
     Raises:
         DataError: whatever openpyxl finds wrong, also in the block.
     """
-    from openpyxl import load_workbook  # type: ignore[import-untyped]
+    from openpyxl import load_workbook
 
     try:
         with warnings.catch_warnings():

@@ -14,8 +14,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pyarrow as pa
+import pyarrow.parquet as pq
 from medtasks.api import Benchmark, Release, Rows, by_fields, text_field, wrong
 
 from medtasks_classics.shared import LETTERS, Choice, choice_question, drawings

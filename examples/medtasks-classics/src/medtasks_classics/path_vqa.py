@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pyarrow as pa
+import pyarrow.parquet as pq
 from medtasks.api import Benchmark, Release, Rows, distinct
 
 from medtasks_classics.shared import Question, drawings, hub_questions
