@@ -40,9 +40,9 @@ from memory import prepared
 from yardstick import speed
 
 from medtasks.runs.find import run_folders
-from medtasks.runs.record import read_manifest
 from medtasks.runs.replies import Reply
-from medtasks.runs.run import read_answers
+from medtasks.runs.unfinished import read_answers
+from medtasks.scoring.run_record import read_manifest
 
 TASKS = ["kvasir_vqa_x1"]
 REQUESTS, SECONDS, MOST, SLOWER = 960, 0.05, 4, 4

@@ -97,7 +97,7 @@ class Case(Outcome):
 
     def stored(self, output: Path) -> set[str]:
         """The keys of all requests whose reply is on disk."""
-        from medtasks.runs.run import read_answers
+        from medtasks.runs.unfinished import read_answers
 
         answers = [one for folder in output.rglob("*_unfinished") for one in read_answers(folder)]
         if self.model == "async_openai":

@@ -16,8 +16,8 @@ from typing import Any
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.files import recover_directory, replace_directory, short_hash, temporary_beside
 from medtasks.runs.find import NO_RUN, no_run
-from medtasks.runs.record import contents_hash
-from medtasks.verify.store import RunStore, TableStore, code_hash
+from medtasks.scoring.run_cache import RunStore, TableStore, code_hash
+from medtasks.scoring.run_record import contents_hash
 
 from .board.board import Board
 from .board.build import build_board

@@ -1,6 +1,6 @@
 """medtasks: four medical vision-language benchmarks as task plug-ins for lmms-eval.
 
-Results in Python are in `medtasks.analysis`, whose functions this module has, too; task packages
+Results in Python are in `medtasks.python_api`, whose functions this module has, too; task packages
 use `medtasks.api`. ``__init__.pyi`` has the types.
 """
 
@@ -21,11 +21,11 @@ __all__ = ["__version__", *_MODULES]
 
 
 def __getattr__(name: str) -> Any:
-    """A name of `medtasks.analysis`, imported when it is first used: every command imports this
+    """A name of `medtasks.python_api`, imported when it is first used: every command imports this
     module.
     """
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"medtasks.analysis.{_MODULES[name]}"), name)
+    return getattr(import_module(f"medtasks.python_api.{_MODULES[name]}"), name)

@@ -1,15 +1,15 @@
-from medtasks.analysis.columns import Table as Table
-from medtasks.analysis.results import Board as Board
-from medtasks.analysis.results import Ranks as Ranks
-from medtasks.analysis.results import board as board
-from medtasks.analysis.results import compare as compare
-from medtasks.analysis.results import plan as plan
-from medtasks.analysis.results import plot as plot
-from medtasks.analysis.results import rank as rank
-from medtasks.analysis.runs import Run as Run
-from medtasks.analysis.runs import Runs as Runs
-from medtasks.analysis.runs import open as open
-from medtasks.analysis.scoring import evaluate as evaluate
-from medtasks.analysis.scoring import score as score
+from medtasks.python_api.columns import Table as Table
+from medtasks.python_api.results import Board as Board
+from medtasks.python_api.results import Ranks as Ranks
+from medtasks.python_api.results import board as board
+from medtasks.python_api.results import compare as compare
+from medtasks.python_api.results import plan as plan
+from medtasks.python_api.results import plot as plot
+from medtasks.python_api.results import rank as rank
+from medtasks.python_api.runs import Run as Run
+from medtasks.python_api.runs import Runs as Runs
+from medtasks.python_api.runs import open as open
+from medtasks.python_api.scoring import evaluate as evaluate
+from medtasks.python_api.scoring import score as score
 
 __version__: str

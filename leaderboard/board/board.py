@@ -15,7 +15,7 @@ from medtasks.metrics.registry import Unit as Unit
 from medtasks.metrics.streaming import Round as Round
 from medtasks.metrics.streaming import Timeline as Timeline
 from medtasks.runs.replies import RunUsage, Usage
-from medtasks.runs.scores import Reliability
+from medtasks.scoring.scores import Reliability
 
 Trained: TypeAlias = Literal["yes", "no", "unknown"]
 NonEmpty = Annotated[str, Field(min_length=1)]
@@ -29,7 +29,7 @@ class _Frozen(BaseModel):
 
 
 class Cell(_Frozen):
-    """One score of one model, as `medtasks.runs.scores.MetricScore`; ``low`` and ``high`` are its
+    """One score of one model, as `medtasks.scoring.scores.MetricScore`; ``low`` and ``high`` are its
     95 % interval, by ``interval_method``. Scores with equal ``signature`` are comparable. ``judge``
     names the judges of a judged score.
     """
@@ -185,7 +185,7 @@ class BoardPlot(_Frozen):
 
 class LetterCounts(_Frozen):
     """How often each letter was right and chosen in one task; ``chosen`` includes extraction
-    failures, in brackets. ``preference`` is as in `medtasks.runs.scores.Letters`.
+    failures, in brackets. ``preference`` is as in `medtasks.scoring.scores.Letters`.
     """
 
     task: str

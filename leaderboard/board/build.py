@@ -17,7 +17,7 @@ from medtasks.core.redaction import shown
 from medtasks.core.text import first_names
 from medtasks.data.sources import content_of, decoded
 from medtasks.runs.replies import Usage
-from medtasks.runs.scores import coverage_text
+from medtasks.scoring.scores import coverage_text
 from medtasks.stats.bootstrap import CONFIDENCE
 
 from ..rank.comparability import ComparabilityGroups, on_common_items

@@ -14,7 +14,7 @@ import yaml
 from medtasks.core.errors import DataError, MedtasksError, UsageError, first_line, reading
 from medtasks.core.files import read_regular
 from medtasks.core.text import first_names
-from medtasks.judge.verdict import family_of
+from medtasks.judge.families import family_of
 
 from ..exports.publishable import dataset_of
 from .board import Board, Published

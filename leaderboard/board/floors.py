@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from medtasks.runs.scores import MetricScore
+from medtasks.scoring.scores import MetricScore
 
 from .board import BoardColumn
 from .numbers import UNITS, number

@@ -19,7 +19,7 @@ from medtasks.core.files import canonical_json, short_hash
 from medtasks.core.redaction import is_secret, shown
 from medtasks.core.schema import first_problem
 from medtasks.core.yaml_files import MarkedLoader, read_yaml
-from medtasks.judge.verdict import family_of
+from medtasks.judge.families import family_of
 from medtasks.runs.manifest import RunManifest
 
 from .board import BoardModel, BoardRun, Trained

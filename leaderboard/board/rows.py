@@ -16,9 +16,9 @@ from medtasks.catalog.spec import load_spec
 from medtasks.metrics.confidence import BINS, CONFIDENCE_NAMES, ECE
 from medtasks.metrics.item_metrics import SIGNED
 from medtasks.metrics.registry import get_metric, unit_of
-from medtasks.runs.scores import COVERAGE, MetricScore, Reliability
 from medtasks.runs.signature import changed_signature, has_unknown_prompts
-from medtasks.verify.verification import unverified_note
+from medtasks.scoring.scores import COVERAGE, MetricScore, Reliability
+from medtasks.scoring.verification import unverified_note
 
 from ..rank.comparability import ComparabilityGroups, coverage_notes
 from ..verify.scored_run import ScoredRun

@@ -18,7 +18,7 @@ from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.files import replaced
 from medtasks.metrics.registry import unit_of
-from medtasks.runs.scores import coverage_text
+from medtasks.scoring.scores import coverage_text
 
 from ..board.numbers import UNITS, column_key, safe_name
 from .publishable import Headline, dataset_of, headline_columns, no_score, publishable

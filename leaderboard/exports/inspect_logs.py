@@ -20,8 +20,8 @@ from medtasks.core.redaction import shown_facts
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.find import no_run
 from medtasks.runs.manifest import RunManifest
-from medtasks.runs.record import RunFolder, as_data_error
 from medtasks.runs.samples import Sample
+from medtasks.scoring.run_record import RunFolder, as_data_error
 
 from ..board.models import model_name
 from ..board.numbers import safe_name

@@ -17,7 +17,7 @@ from medtasks.core.text import counted, first_names
 from medtasks.data.store import open_prepared
 from medtasks.metrics.item_metrics import SIGNED
 from medtasks.runs.manifest import TaskFacts
-from medtasks.runs.scores import MetricScore
+from medtasks.scoring.scores import MetricScore
 
 from ..board.numbers import column_key
 from ..board.rows import is_incomplete

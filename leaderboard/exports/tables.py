@@ -15,7 +15,7 @@ from typing import Any
 
 from medtasks.core.files import canonical_json
 from medtasks.core.text import one_line
-from medtasks.runs.scores import coverage_text
+from medtasks.scoring.scores import coverage_text
 
 from ..board.board import BenchmarkBoard, Board, BoardColumn, BoardTable, Cell
 from ..board.floors import floors_text

@@ -20,8 +20,8 @@ from medtasks.core.files import recover_directory
 from medtasks.core.redaction import SECRETS
 from medtasks.core.text import counted, first_names
 from medtasks.runs.find import name_below
-from medtasks.runs.record import read_run
-from medtasks.runs.run import SUFFIX as UNFINISHED
+from medtasks.runs.unfinished import SUFFIX as UNFINISHED
+from medtasks.scoring.run_record import read_run
 
 from ..rank.comparability import released_share
 from ..rank.conflicts import contradictions, same_responses

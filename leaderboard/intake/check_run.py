@@ -17,13 +17,13 @@ from medtasks.core.findings import Finding, Rule, Severity
 from medtasks.core.text import counted, first_names
 from medtasks.metrics.learned import LEARNED
 from medtasks.runs.manifest import RunManifest, TaskFacts, filter_versions
-from medtasks.runs.record import Difference
 from medtasks.runs.samples import Sample, lacks_texts
-from medtasks.runs.scored import with_learned_metrics
-from medtasks.runs.scores import COVERAGE, coverage_text
 from medtasks.runs.signature import changed_options
+from medtasks.scoring.run_record import Difference
+from medtasks.scoring.scored_samples import with_learned_metrics
+from medtasks.scoring.scores import COVERAGE, coverage_text
+from medtasks.scoring.verification import is_miniature
 from medtasks.validate.rendered import leaks
-from medtasks.verify.verification import is_miniature
 
 from ..board.rows import is_incomplete
 from ..rank.comparability import protocols_today, released_share

@@ -14,10 +14,10 @@ from medtasks.catalog.benchmark import BoardLayout, with_derived
 from medtasks.catalog.spec import load_spec, load_specs
 from medtasks.core.errors import MedtasksError
 from medtasks.runs.find import one_run
-from medtasks.runs.record import RunRecord, as_data_error, read_run, write_run
 from medtasks.runs.samples import Sample
-from medtasks.runs.scored import kept_confidences
-from medtasks.runs.scores import Scores
+from medtasks.scoring.run_record import RunRecord, as_data_error, read_run, write_run
+from medtasks.scoring.scored_samples import kept_confidences
+from medtasks.scoring.scores import Scores
 from medtasks.validate.rendered import texts_in
 
 _LONGEST = 40

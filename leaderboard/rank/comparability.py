@@ -17,7 +17,6 @@ from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.manifest import frame_settings, protocol_hash
-from medtasks.runs.scores import MetricScore
 from medtasks.runs.signature import (
     changed_signature,
     differences,
@@ -25,6 +24,7 @@ from medtasks.runs.signature import (
     parse_signature,
     versions_today,
 )
+from medtasks.scoring.scores import MetricScore
 
 from ..verify.scored_run import Entry, ScoredRun
 

@@ -26,9 +26,9 @@ from medtasks.core.text import (
     signed_interval,
 )
 from medtasks.metrics.registry import get_metric, unit_of
-from medtasks.runs.comparisons import compare_statistics
 from medtasks.runs.signature import differences, has_unknown_prompts
-from medtasks.runs.table import Mask, Rows, without_value
+from medtasks.scoring.comparisons import compare_statistics
+from medtasks.scoring.item_table import Mask, Rows, without_value
 from medtasks.stats.paired import detectable_difference
 from medtasks.stats.sign_flips import rounded_differences, signed_rank_p
 

@@ -23,9 +23,9 @@ from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.metrics.base import Array, totals
 from medtasks.metrics.item_metrics import ErrorRate
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.comparisons import compare_statistics
 from medtasks.runs.signature import changed_signature
-from medtasks.runs.table import Mask, without_value
+from medtasks.scoring.comparisons import compare_statistics
+from medtasks.scoring.item_table import Mask, without_value
 from medtasks.stats import paired
 from medtasks.stats.bootstrap import cluster_totals, joint_resamples
 from medtasks.stats.ranks import compact_letters, rank_intervals, with_tied_ranks
@@ -69,7 +69,7 @@ def rank_models(
     """Ranks with intervals, all pairs, and the compact letter display.
 
     ``tables`` has by model the metric's statistics ``(items, width)``; rows without a value
-    (`medtasks.runs.table.without_value`) do not count, and models with only such rows are not
+    (`medtasks.scoring.item_table.without_value`) do not count, and models with only such rows are not
     ranked. ``clusters`` has the cluster of each item, ``unranked`` why further models have no rank.
     """
     score = get_metric(column.metric).score

@@ -20,10 +20,10 @@ from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.catalog.statuses import status_words
 from medtasks.core.errors import DataError
 from medtasks.core.text import visible
-from medtasks.runs.record import VERIFIED, RunFolder, Verification
 from medtasks.runs.samples import Sample, SampleFile, without_garbage_collection
-from medtasks.verify.amended import samples_as_scored
-from medtasks.verify.store import RunStore
+from medtasks.scoring.amended import samples_as_scored
+from medtasks.scoring.run_cache import RunStore
+from medtasks.scoring.run_record import VERIFIED, RunFolder, Verification
 
 from ..board.board import Board, BoardColumn, Pair, Unit
 from ..board.numbers import UNIT_LABELS, difference, direction, interval, number, safe_name

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import groupby, takewhile
 from typing import Any, NamedTuple
 
-from medtasks.runs.scores import coverage_text
+from medtasks.scoring.scores import coverage_text
 
 from ..board import board as schema
 from ..board.findings import finding

@@ -18,13 +18,14 @@ from medtasks.catalog.rubric import aspects_of
 from medtasks.core.errors import DataError, reading
 from medtasks.core.schema import Frozen, first_problem
 from medtasks.core.strict_json import require_distinct_keys
-from medtasks.judge.agreement import AgreementReport, agreement_report
+from medtasks.judge.agreement import agreement_report
+from medtasks.judge.judge_run import Progress, judge_all
 from medtasks.judge.settings import JudgeConfig
-from medtasks.judge.verdict import combine
-from medtasks.runs.judge import Progress, judge_all
+from medtasks.runs.agreement_report import AgreementReport
 from medtasks.runs.manifest import RubricFacts
 from medtasks.runs.samples import Sample
-from medtasks.runs.verdicts import judges_of
+from medtasks.scoring.judged_scores import judges_of
+from medtasks.scoring.panels import combine
 
 from .scored_run import ScoredRun
 

@@ -21,15 +21,15 @@ from medtasks.core.text import counted, first_names
 from medtasks.metrics.base import Array
 from medtasks.metrics.streaming import Timeline
 from medtasks.runs.manifest import RunManifest, created_at
-from medtasks.runs.record import RunFolder, RunRecord, as_data_error
 from medtasks.runs.samples import without_garbage_collection
-from medtasks.runs.scores import COVERAGE, Scores
 from medtasks.runs.signature import changed_options, filters_text, parse_signature
-from medtasks.runs.table import ItemTable, shared
-from medtasks.runs.verdicts import IMPORTED, judge_names
-from medtasks.verify.scored import scored_record
-from medtasks.verify.store import RunStore as RunStore
-from medtasks.verify.store import compressed
+from medtasks.scoring.item_table import ItemTable, shared
+from medtasks.scoring.judged_scores import IMPORTED, judge_names
+from medtasks.scoring.run_cache import RunStore as RunStore
+from medtasks.scoring.run_cache import compressed
+from medtasks.scoring.run_record import RunFolder, RunRecord, as_data_error
+from medtasks.scoring.scores import COVERAGE, Scores
+from medtasks.scoring.verified_runs import scored_record
 
 from ..board.board import BoardRun
 from ..board.models import model_arguments, model_key, model_name
@@ -42,7 +42,7 @@ _USUAL: dict[str, tuple[Any, ...]] = {"offset": (0,), "repeats": (1,)}
 
 @dataclass(frozen=True)
 class Entry:
-    """A task or group of one run (`medtasks.runs.record.RunRecord`); ``signatures`` are by metric,
+    """A task or group of one run (`medtasks.scoring.run_record.RunRecord`); ``signatures`` are by metric,
     ``documents`` hashes of the run's own by task and sample id.
 
     Only the items that are scored are listed; the table has the others as its last rows.
@@ -241,7 +241,7 @@ def scored_run(
         run: the run; tasks of packages that are not installed are left out, and so are their
         groups, with a note.
         store: keeps the run, and its columns out of memory; None scores it now.
-        own: as in `medtasks.verify.scored.scored_record`.
+        own: as in `medtasks.scoring.verified_runs.scored_record`.
         whole: with the samples.
 
     Raises:

@@ -25,8 +25,8 @@ from medtasks.core.schema import Frozen, first_problem
 from medtasks.core.strict_json import model_from_json
 from medtasks.metrics.registry import unit_of
 from medtasks.runs.manifest import RunManifest
-from medtasks.runs.record import read_manifest
 from medtasks.runs.samples import Sample
+from medtasks.scoring.run_record import read_manifest
 
 from ..board.board import FORMATS, Board
 from ..board.numbers import shown_name

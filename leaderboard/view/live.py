@@ -17,14 +17,14 @@ from medtasks.core.files import is_held
 from medtasks.core.settings import using
 from medtasks.runs.find import PLAN
 from medtasks.runs.replies import Answer, Reply
-from medtasks.runs.run import Plan, by_document, read_answers, read_plan
 from medtasks.runs.samples import Sample
-from medtasks.runs.scored import scored_samples
-from medtasks.runs.scores import MetricScore, Scores
-from medtasks.runs.scoring import scores_of
-from medtasks.runs.table import RunTables
-from medtasks.runs.verdicts import with_judged_scores
-from medtasks.verify.verification import local_documents
+from medtasks.runs.unfinished import Plan, by_document, read_answers, read_plan
+from medtasks.scoring.group_scores import scores_of
+from medtasks.scoring.item_table import RunTables
+from medtasks.scoring.judged_scores import with_judged_scores
+from medtasks.scoring.scored_samples import scored_samples
+from medtasks.scoring.scores import MetricScore, Scores
+from medtasks.scoring.verification import local_documents
 
 from ..board.models import model_name
 from ..intake.remove_rows import layout_of

@@ -18,7 +18,7 @@ from medtasks.data.prepared import open_directory
 from medtasks.data.store import open_prepared, prepare_mini
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.samples import Sample
-from medtasks.verify.verification import local_documents
+from medtasks.scoring.verification import local_documents
 
 if TYPE_CHECKING:
     from PIL.Image import Image

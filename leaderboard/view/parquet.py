@@ -26,10 +26,10 @@ from medtasks.core.files import canonical_json, file_state, replaced
 from medtasks.core.schema import first_problem
 from medtasks.core.strict_json import model_from_json
 from medtasks.core.text import well_formed
-from medtasks.runs.record import VERIFIED, RunRecord, Verification
 from medtasks.runs.samples import Sample, SampleFile, SampleLines, sample_lines
-from medtasks.verify.amended import samples_as_scored
-from medtasks.verify.store import code_hash
+from medtasks.scoring.amended import samples_as_scored
+from medtasks.scoring.run_cache import code_hash
+from medtasks.scoring.run_record import VERIFIED, RunRecord, Verification
 
 SAMPLES: Mapping[str, str] = {
     "sample_id": "id of the sample, unique within a task",

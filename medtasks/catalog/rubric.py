@@ -501,7 +501,7 @@ def total(
     ``mean_of_maximum``: ``total`` = Σ s / Σ max in 0..1, and each aspect as s / max.
     ``per_aspect``: each aspect as s / max, ``strict`` (1 if all have their maximum) and ``partial``
     (Σ s / Σ max). ``scores`` are one number within the scale for each aspect
-    (:func:`medtasks.judge.verdict.combine`).
+    (:func:`medtasks.scoring.panels.combine`).
     """
     aspects = aspects_of(rubric, document)
     counted = dict(scores)

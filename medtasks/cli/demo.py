@@ -146,6 +146,6 @@ def _report(board: Board, out: Path) -> None:
 
 
 def _write_filled(text: str, indent: str = "") -> None:
-    from medtasks.runs.summary import width
+    from medtasks.scoring.summary import width
 
     write(textwrap.fill(text, width(), subsequent_indent=indent))

@@ -17,8 +17,8 @@ from medtasks.core.text import counted
 
 if TYPE_CHECKING:
     from medtasks.judge.client import Spent
+    from medtasks.judge.judge_run import Judged, Progress
     from medtasks.judge.settings import JudgeConfig
-    from medtasks.runs.judge import Judged, Progress
     from medtasks.runs.manifest import RunManifest
 
 LONGEST_LINE = 2**26  # bytes of a line in an export
@@ -40,15 +40,15 @@ def judge(
     """Judge a run's responses; stored verdicts are not asked for again."""
     from medtasks.core.files import held
     from medtasks.harness.results import renew_numbers
+    from medtasks.judge.judge_run import export_verdicts, is_judged, judge_all
     from medtasks.judge.settings import read_judges
     from medtasks.leaderboard.verify.scored_run import scored_run
     from medtasks.runs.find import one_run
-    from medtasks.runs.judge import export_verdicts, is_judged, judge_all
-    from medtasks.runs.record import as_data_error, read_manifest, read_run
     from medtasks.runs.samples import without_garbage_collection
-    from medtasks.runs.summary import summary
-    from medtasks.verify.scored import is_known_as_scored, with_documents_of_data
-    from medtasks.verify.store import user_store
+    from medtasks.scoring.run_cache import user_store
+    from medtasks.scoring.run_record import as_data_error, read_manifest, read_run
+    from medtasks.scoring.summary import summary
+    from medtasks.scoring.verified_runs import is_known_as_scored, with_documents_of_data
 
     if export is not None:
         _require_place(export)
@@ -119,11 +119,11 @@ def _replace_scores(results: Path, manifest: RunManifest, judged: Judged, *, kee
     cache."""
     from medtasks.harness.results import renew_numbers
     from medtasks.judge.agreement import COLUMNS, rows
-    from medtasks.runs.record import RunRecord, replace_run
     from medtasks.runs.samples import without_garbage_collection
-    from medtasks.runs.summary import summary
-    from medtasks.verify.scored import keep_finished
-    from medtasks.verify.store import user_store
+    from medtasks.scoring.run_cache import user_store
+    from medtasks.scoring.run_record import RunRecord, replace_run
+    from medtasks.scoring.summary import summary
+    from medtasks.scoring.verified_runs import keep_finished
 
     with without_garbage_collection(afterwards=False):
         run = RunRecord.scored(manifest.model_copy(update={"judge": judged.facts}), judged.samples)
@@ -161,7 +161,7 @@ def _progress(config: JudgeConfig) -> Iterator[Progress]:
     """
     from rich.progress import TaskID, TextColumn
 
-    from medtasks.runs.judge import plain_progress
+    from medtasks.judge.judge_run import plain_progress
 
     plain, shown = (
         plain_progress(),

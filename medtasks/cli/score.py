@@ -25,8 +25,8 @@ from medtasks.core.text import (
 
 if TYPE_CHECKING:
     from medtasks.leaderboard.verify.scored_run import ScoredRun
-    from medtasks.runs.comparisons import Paired
-    from medtasks.runs.record import RunRecord
+    from medtasks.scoring.comparisons import Paired
+    from medtasks.scoring.run_record import RunRecord
 
 SHOWN = 20
 
@@ -66,8 +66,8 @@ def score(
         )
     from medtasks.importers.prediction_files import LAYOUTS, recognise, task_in_name
     from medtasks.importers.run import PredictionFile, scored_predictions
-    from medtasks.runs.summary import summary
-    from medtasks.verify.store import user_store
+    from medtasks.scoring.run_cache import user_store
+    from medtasks.scoring.summary import summary
 
     if layout is None:
         layout = recognise(results)
@@ -110,14 +110,14 @@ def score(
 
 def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool) -> None:
     from medtasks.leaderboard.verify.scored_run import scored_run
-    from medtasks.runs.comparisons import comparisons, same_tasks
     from medtasks.runs.find import is_unfinished, one_run
     from medtasks.runs.manifest import now
-    from medtasks.runs.record import read_manifest, write_run
-    from medtasks.runs.run import score_unfinished
-    from medtasks.runs.summary import summary
-    from medtasks.verify.scored import keep_written
-    from medtasks.verify.store import user_store
+    from medtasks.scoring.comparisons import comparisons, same_tasks
+    from medtasks.scoring.finished_run import score_unfinished
+    from medtasks.scoring.run_cache import user_store
+    from medtasks.scoring.run_record import read_manifest, write_run
+    from medtasks.scoring.summary import summary
+    from medtasks.scoring.verified_runs import keep_written
 
     folder = one_run(folder)
     if is_unfinished(folder):
@@ -174,7 +174,7 @@ def _rescore(folder: Path, against: Path | None, out: Path | None, as_json: bool
 
 
 def _show_diagnostics(run: RunRecord) -> None:
-    from medtasks.runs.summary import in_order
+    from medtasks.scoring.summary import in_order
 
     shares = {
         "not extracted": "extraction_failures",
@@ -268,9 +268,9 @@ def compare(
     """Compare two runs: differences item by item, 95 % intervals, corrected tests, and what both
     used.
     """
-    from medtasks.analysis.results import compare as compare_two
     from medtasks.leaderboard.board.models import read_by_model
     from medtasks.leaderboard.board.usage import Price, amount, measured, used_by
+    from medtasks.python_api.results import compare as compare_two
 
     if pairs:
         if first is not None or prices is not None:
@@ -369,7 +369,7 @@ def _compare_pairs(
 def _read_runs(folders: Iterable[Path]) -> list[ScoredRun]:
     from medtasks.leaderboard.verify.scored_run import scored_run
     from medtasks.runs.find import finished_run
-    from medtasks.verify.store import user_store
+    from medtasks.scoring.run_cache import user_store
 
     with progress("reading results"):
         return [scored_run(finished_run(folder), user_store()) for folder in folders]

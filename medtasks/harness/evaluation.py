@@ -1,7 +1,7 @@
 """One evaluation: the harness builds requests and writes logs; we send, score and write the result
 directory.
 
-Replies are on disk before anything else happens (:mod:`medtasks.runs.run`), so a later failure
+Replies are on disk before anything else happens (:mod:`medtasks.runs.unfinished`), so a later failure
 costs no
 inference: it is reported in one sentence, the exit code is not 0, and ``medtasks score`` continues
 from there.
@@ -32,17 +32,18 @@ from medtasks.core.settings import current_settings, stopped
 from medtasks.data.media.images import IMAGES
 from medtasks.data.media.video import FRAMES
 from medtasks.data.store import open_prepared
+from medtasks.judge.judge_run import judge_all, plain_progress
 from medtasks.judge.settings import configured_judges
 from medtasks.runs.decoding import decoding_warnings
-from medtasks.runs.judge import judge_all, plain_progress
 from medtasks.runs.manifest import UNKNOWN_PROMPT, RunManifest, now, task_facts, versions
-from medtasks.runs.record import RunRecord, write_run
 from medtasks.runs.replies import RunUsage, run_usage
-from medtasks.runs.run import SUFFIX, AnswerStore, Plan, collect_run, data_facts, read_work
-from medtasks.runs.summary import summary
-from medtasks.runs.table import refuse_unknown_names
-from medtasks.verify.scored import keep_finished
-from medtasks.verify.store import user_store
+from medtasks.runs.unfinished import SUFFIX, AnswerStore, Plan, read_work
+from medtasks.scoring.finished_run import collect_run, data_facts
+from medtasks.scoring.item_table import refuse_unknown_names
+from medtasks.scoring.run_cache import user_store
+from medtasks.scoring.run_record import RunRecord, write_run
+from medtasks.scoring.summary import summary
+from medtasks.scoring.verified_runs import keep_finished
 
 from . import backends
 from .endings import end_run, ending_of

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from medtasks.core.errors import UsageError
 from medtasks.core.settings import current_settings
-from medtasks.runs.run import continue_run, run_of
+from medtasks.runs.unfinished import continue_run, run_of
 
 
 def gathered(own: Any, *, everywhere: bool = False) -> list[Any]:

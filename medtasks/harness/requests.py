@@ -15,7 +15,7 @@ from typing import Any
 
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.runs.replies import BLANK, NOT_ASKED, Answer, Reply, Slot, Work, is_blank
-from medtasks.runs.run import AnswerStore
+from medtasks.runs.unfinished import AnswerStore
 
 from .backends import backend_name
 

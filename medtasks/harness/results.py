@@ -14,7 +14,7 @@ from medtasks.core.files import replaced
 from medtasks.runs.manifest import local_stamp
 
 if TYPE_CHECKING:
-    from medtasks.runs.record import RunRecord
+    from medtasks.scoring.run_record import RunRecord
 
 KEY = "medtasks"
 _STAMP = "%Y%m%d_%H%M%S"
@@ -43,7 +43,7 @@ def replace_numbers(results: dict[str, Any], run: RunRecord) -> None:
     last digits vary.
     """
     from medtasks.metrics.registry import get_metric
-    from medtasks.runs.scoring import standard_errors
+    from medtasks.scoring.group_scores import standard_errors
 
     errors = standard_errors(run.tables, run.manifest.groups)
     directions = results.setdefault("higher_is_better", {})

@@ -17,9 +17,9 @@ from typing import Any, Literal
 from medtasks.benchmarks.documents import all_pictures
 from medtasks.benchmarks.layouts import all_layouts
 from medtasks.core.errors import first_line
-from medtasks.runs.record import RunRecord
 from medtasks.runs.samples import Sample
-from medtasks.runs.scores import MetricScore
+from medtasks.scoring.run_record import RunRecord
+from medtasks.scoring.scores import MetricScore
 
 Shown = Literal["nothing", "text", "media"]
 """What may be shown of a sample (`medtasks.catalog.benchmark.BoardLayout.shows`)."""

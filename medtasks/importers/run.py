@@ -25,7 +25,9 @@ from medtasks.core.settings import current_settings
 from medtasks.core.text import counted, first_names
 from medtasks.importers.prediction_files import read_predictions
 from medtasks.importers.predictions import End, Prediction
-from medtasks.judge.verdict import Verdict, family_warnings, parse_verdict
+from medtasks.judge.families import family_warnings
+from medtasks.judge.questions import judged_samples, questions_of
+from medtasks.judge.verdict_parsing import parse_verdict
 from medtasks.runs.manifest import (
     UNKNOWN_PROMPT,
     RubricFacts,
@@ -35,14 +37,15 @@ from medtasks.runs.manifest import (
     task_facts,
     versions,
 )
-from medtasks.runs.record import RunRecord, write_run
-from medtasks.runs.run import data_facts
 from medtasks.runs.samples import Sample
-from medtasks.runs.scored import scored_samples, with_learned_metrics
-from medtasks.runs.scores import COVERAGE
-from medtasks.runs.table import RunTables
-from medtasks.runs.verdicts import IMPORTED, judged_samples, questions_of, with_judged_scores
-from medtasks.verify.store import RunStore
+from medtasks.runs.verdict import Verdict
+from medtasks.scoring.finished_run import data_facts
+from medtasks.scoring.item_table import RunTables
+from medtasks.scoring.judged_scores import IMPORTED, with_judged_scores
+from medtasks.scoring.run_cache import RunStore
+from medtasks.scoring.run_record import RunRecord, write_run
+from medtasks.scoring.scored_samples import scored_samples, with_learned_metrics
+from medtasks.scoring.scores import COVERAGE
 
 _REPEAT = re.compile(r"#[0-9]+")
 """The number in the id of a row that shares its id with an earlier one

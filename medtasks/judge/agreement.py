@@ -16,40 +16,15 @@ from typing import Any, Literal
 from medtasks.catalog.records import Where, wrong
 from medtasks.catalog.rubric import Aspect, Rubric, aspects_of
 from medtasks.core.errors import DataError
-from medtasks.core.schema import Frozen, shown
+from medtasks.core.schema import shown
 from medtasks.core.text import first_names
 from medtasks.data.sources import read_csv_rows
+from medtasks.runs.agreement_report import SEED, Agreement, AgreementReport
 from medtasks.stats import agreement as stats
-from medtasks.stats.bootstrap import CONFIDENCE
 
 Scores = Mapping[str, Mapping[str, float]]  # unit (a sample's id) to aspect to score
 
-SEED = 0
 COLUMNS = ("aspect", "raters", "measure", "units", "value", "interval")  # headings of `rows`
-
-
-class Agreement(stats.Coefficient):
-    """Agreement of ``raters`` on one aspect; None pools the aspects of every sample. A pair is
-    measured on the units that both rated, all raters on those that all of them rated
-    (Krippendorff's alpha: that at least two rated).
-    """
-
-    aspect: str | None
-    raters: str
-    measure: str
-
-
-class AgreementReport(Frozen):
-    """Agreement per aspect, with percentile intervals; if aspects vary by sample, the pooled one
-    comes first.
-    """
-
-    rubric: str
-    raters: tuple[str, ...]
-    resamples: int
-    confidence: float = CONFIDENCE
-    seed: int = SEED
-    measures: tuple[Agreement, ...]
 
 
 _Item = tuple[str, tuple[float | None, ...]]  # an item's cluster, and each rater's score or None

@@ -23,7 +23,8 @@ from medtasks.judge.json_in_text import Invalid
 from medtasks.judge.reply import Ending, JudgeAnswer
 from medtasks.judge.settings import JudgeSettings, judge_identity
 from medtasks.judge.store import REPAIR, StoredVerdict, VerdictStore
-from medtasks.judge.verdict import Verdict, parse_verdict, repair_request
+from medtasks.judge.verdict_parsing import parse_verdict, repair_request
+from medtasks.runs.verdict import Verdict
 
 if TYPE_CHECKING:
     from PIL.Image import Image

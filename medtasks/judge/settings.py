@@ -27,7 +27,7 @@ from medtasks.core.cache import cache_root
 from medtasks.core.errors import UsageError
 from medtasks.core.schema import problems
 from medtasks.core.settings import current_settings
-from medtasks.judge.verdict import Rule
+from medtasks.runs.verdict import Rule
 
 # hide_input_in_errors: an API key in the wrong field must not be printed
 _FROZEN = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
@@ -36,9 +36,6 @@ VARIABLE = "MEDTASKS_JUDGE"
 """Environment variable that configures judges for runs of the harness: a file, or
 ``model=…,base_url=…``.
 """
-
-
-STUB = "stub-judge"  # the model of the stub judge, whose verdicts are a demonstration
 
 
 class Budget(BaseModel):

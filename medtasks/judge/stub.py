@@ -26,7 +26,7 @@ import typer
 from aiohttp import web
 
 from medtasks.catalog.rubric import DELIMITER
-from medtasks.judge.settings import STUB
+from medtasks.runs.verdict import STUB
 
 MODEL = STUB  # a request may name any
 LARGEST_REQUEST = 64 * 2**20  # bytes; a window of frames as base64 stays well below

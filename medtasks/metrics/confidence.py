@@ -36,7 +36,7 @@ REASONS = (
     "not_scored",
 )
 """Why an answer has no confidence that is compared with right and wrong
-(`medtasks.runs.scored`).
+(`medtasks.scoring.scored_samples`).
 """
 
 

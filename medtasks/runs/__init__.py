@@ -1,3 +1,1 @@
-"""Result directories: complete samples, scores with intervals, and the manifest needed to repeat a
-run.
-"""
+"""The result directory: replies, samples, manifest and signature."""

@@ -17,7 +17,7 @@ from medtasks.core.text import first_names
 SUFFIX = "_medtasks"
 """Suffix of the names of result directories."""
 PLAN = "run.json"
-"""Describes an unfinished run, beside its replies (`medtasks.runs.run`)."""
+"""Describes an unfinished run, beside its replies (`medtasks.runs.unfinished`)."""
 NO_RUN = f"contains no result directory (…{SUFFIX})"
 """Why a path without a run is refused."""
 

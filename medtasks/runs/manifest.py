@@ -25,9 +25,9 @@ from medtasks.core.settings import current_settings
 from medtasks.core.text import counted
 from medtasks.data.media.windows import STEP
 from medtasks.data.prepared import Coverage
-from medtasks.judge.agreement import AgreementReport
 from medtasks.metrics.base import package_version
 from medtasks.metrics.registry import get_metric
+from medtasks.runs.agreement_report import AgreementReport
 from medtasks.runs.replies import Reply, RunUsage
 from medtasks.runs.samples import Outcome
 

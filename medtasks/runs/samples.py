@@ -24,9 +24,9 @@ from medtasks.core.errors import DataError, reading
 from medtasks.core.files import canonical_json, read_lines
 from medtasks.core.schema import Compact, first_problem
 from medtasks.core.strict_json import model_from_json
-from medtasks.judge.verdict import Verdict
 from medtasks.metrics.confidence import REASONS
 from medtasks.runs.replies import Probabilities, Reply, Share
+from medtasks.runs.verdict import Verdict
 
 Limits: TypeAlias = "tuple[tuple[float, ...], tuple[float, ...]]"
 """Worst and best sufficient statistics that are still possible; equal if nothing is open."""
@@ -144,7 +144,7 @@ class Sample(Compact):
         prompt_hash: str = "",
     ) -> Sample:
         """A document, which includes sample id, cluster, media and target, and the replies to it,
-        one per repeat, before they are scored (`medtasks.runs.scored.scored_samples`).
+        one per repeat, before they are scored (`medtasks.scoring.scored_samples.scored_samples`).
         """
         own = {name: document[name] for name in ("sample_id", "cluster", "media", "target")}
         others = {name: value for name, value in document.items() if name not in own}

@@ -63,7 +63,7 @@ def signatures(
 ) -> dict[str, str]:
     """The signatures by metric of the scores over all items of the task or group ``name`` of a run.
 
-    ``scored`` has `medtasks.runs.scores.MetricScore.signature` by metric. The metrics in
+    ``scored`` has `medtasks.scoring.scores.MetricScore.signature` by metric. The metrics in
     ``elsewhere`` were computed elsewhere, by the package versions in the manifest.
     """
     members, is_group = manifest.groups.get(name, (name,)), name in manifest.groups

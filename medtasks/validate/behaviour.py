@@ -30,9 +30,9 @@ from medtasks.metrics.item_metrics import SIGNED
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.replies import Reply
 from medtasks.runs.samples import Sample
-from medtasks.runs.scored import scored_samples
-from medtasks.runs.scoring import score_samples
-from medtasks.runs.verdicts import with_judged_scores
+from medtasks.scoring.group_scores import score_samples
+from medtasks.scoring.judged_scores import with_judged_scores
+from medtasks.scoring.scored_samples import scored_samples
 from medtasks.validate.documents import Documents, TaskReport
 
 MOST = 200

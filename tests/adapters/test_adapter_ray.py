@@ -19,8 +19,8 @@ from medtasks.adapters._base import ChatRequest, MedtasksAdapter, read_requests
 from medtasks.adapters.ray import MedtasksRay, units_of
 
 from medtasks.harness import run_tasks
-from medtasks.runs.record import read_manifest
 from medtasks.runs.replies import Reply
+from medtasks.scoring.run_record import read_manifest
 
 
 def documents(count: int, *, pictures: int = 1) -> list[dict[str, Any]]:

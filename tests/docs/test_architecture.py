@@ -94,7 +94,7 @@ def test_the_page_states_the_floors_that_are_checked() -> None:
 
 NAMES = re.compile(r"kvasir|mi_?-?cxr|med_?-?cmr|med_?stream", re.IGNORECASE)
 NAMED = {
-    "medtasks.judge.verdict": "a warning cites the paper that asks for unlike judges",
+    "medtasks.judge.families": "a warning cites the paper that asks for unlike judges",
 }
 """Core modules that may name a benchmark, and why."""
 

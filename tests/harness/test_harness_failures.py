@@ -25,8 +25,8 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.core.errors import MedtasksError
 from medtasks.harness import run_tasks, with_checks, wrapped
-from medtasks.runs.record import read_run
-from medtasks.runs.run import read_answers
+from medtasks.runs.unfinished import read_answers
+from medtasks.scoring.run_record import read_run
 
 TASK = "med_cmr_mcq_ltg"
 
@@ -305,7 +305,7 @@ def test_scoring_that_breaks_leaves_answers_from_which_score_makes_everything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from medtasks.cli.score import score
-    from medtasks.runs import record
+    from medtasks.scoring import run_record as record
 
     whole = evaluate(Backend(target), [TASK, "med_cmr_mcq_msi"], tmp_path / "whole")
     with monkeypatch.context() as patch:
@@ -361,7 +361,7 @@ def test_a_task_whose_scoring_breaks_is_named_and_the_others_are_written(
 def test_results_with_failed_requests_may_not_be_submitted(tmp_path: Path) -> None:
     from medtasks.leaderboard.intake.check import check_results
 
-    from medtasks.verify.scored import scored_record
+    from medtasks.scoring.verified_runs import scored_record
 
     run = evaluate(
         Backend(lambda doc: MARKER if doc["target"] == "A" else target(doc)), [TASK], tmp_path

@@ -10,11 +10,11 @@ from medtasks.leaderboard.rank.compare import compare_runs
 from medtasks.leaderboard.verify.scored_run import run_notes, scored_run
 from runs import Run, baseline
 
-from medtasks.analysis.scoring import score
 from medtasks.benchmarks.documents import task_documents
 from medtasks.harness import run_tasks
-from medtasks.runs.record import read_run
-from medtasks.verify.scored import scored_record
+from medtasks.python_api.scoring import score
+from medtasks.scoring.run_record import read_run
+from medtasks.scoring.verified_runs import scored_record
 
 TASKS = ["kvasir_vqa_x1_level2", "mi_cxr_tel"]
 

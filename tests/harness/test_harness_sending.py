@@ -17,7 +17,7 @@ from lmms_eval.api.instance import Instance
 from medtasks.core.errors import UsageError
 from medtasks.harness.requests import GIVE_UP, NOT_SENT, Requests, isolated
 from medtasks.runs.replies import Answer, Reply, Slot
-from medtasks.runs.run import AnswerStore, read_answers, read_work
+from medtasks.runs.unfinished import AnswerStore, read_answers, read_work
 
 
 class Tensor:

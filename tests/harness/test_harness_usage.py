@@ -12,7 +12,8 @@ from lmms_eval.api.instance import GenerationResult, TokenCounts
 from runs import Run
 
 from medtasks.benchmarks.documents import task_documents
-from medtasks.runs.run import read_work, score_unfinished
+from medtasks.runs.unfinished import read_work
+from medtasks.scoring.finished_run import score_unfinished
 
 TASK, OTHER = "med_cmr_mcq_ltg", "med_cmr_mcq_msi"
 pytestmark = pytest.mark.slow

@@ -15,7 +15,7 @@ from PIL import Image
 from runs import baseline
 
 from medtasks.harness.wandb_tables import Columns, sample_table, score_table, score_values, shown_of
-from medtasks.runs.record import RunRecord, read_run
+from medtasks.scoring.run_record import RunRecord, read_run
 
 CXR = "mi_cxr_icr"
 STREAM = "medstreambench_future_streaming"

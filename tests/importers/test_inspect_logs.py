@@ -14,14 +14,14 @@ import pyarrow.compute as pc
 import pytest
 from medtasks.leaderboard.verify.scored_run import commands
 
-from medtasks.analysis.scoring import score
 from medtasks.benchmarks.documents import task_documents
 from medtasks.core.errors import DataError, UsageError
 from medtasks.importers.prediction_files import read_predictions, recognise
 from medtasks.importers.predictions import End, Prediction
 from medtasks.importers.run import PredictionFile, score_predictions
-from medtasks.runs.record import RunRecord
-from medtasks.runs.summary import summary
+from medtasks.python_api.scoring import score
+from medtasks.scoring.run_record import RunRecord
+from medtasks.scoring.summary import summary
 
 TASK = "mi_cxr_icr"
 REASONING = [{"type": "reasoning", "reasoning": "Is it B?"}]

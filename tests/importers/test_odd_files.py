@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from medtasks.analysis.scoring import score
 from medtasks.benchmarks.documents import task_documents
 from medtasks.core.errors import DataError, UsageError
 from medtasks.importers.prediction_files import read_predictions, recognise
 from medtasks.importers.predictions import End, Prediction
 from medtasks.importers.run import PredictionFile, score_predictions
-from medtasks.runs.record import RunRecord
+from medtasks.python_api.scoring import score
+from medtasks.scoring.run_record import RunRecord
 
 CHOICE, TEXT = "mi_cxr_icr", "kvasir_vqa_x1_level1"
 

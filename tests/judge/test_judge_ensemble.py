@@ -11,7 +11,8 @@ from rubric_cases import TASKS, case
 
 from medtasks.catalog.rubric import Aspect, aspects_of, total
 from medtasks.core.errors import MedtasksError
-from medtasks.judge.verdict import Rule, bounds, combine
+from medtasks.runs.verdict import Rule
+from medtasks.scoring.panels import bounds, combine
 
 ONE = [Aspect(name="score_of_it", maximum=4)]
 

@@ -16,7 +16,8 @@ from medtasks.judge.endpoint import Endpoint
 from medtasks.judge.json_in_text import Invalid
 from medtasks.judge.reply import Ending, FailedAttempt, JudgeAnswer
 from medtasks.judge.settings import JudgeSettings
-from medtasks.judge.verdict import Verdict, parse_verdict
+from medtasks.judge.verdict_parsing import parse_verdict
+from medtasks.runs.verdict import Verdict
 
 RUBRIC = load_rubric("med_cmr_open")
 ASPECTS = aspects_of(RUBRIC, {})

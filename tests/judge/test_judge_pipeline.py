@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from faulty_judge import FaultyJudge
+from medtasks.judge.json_in_text import Invalid
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.rubric import Rubric, load_rubric, total
@@ -24,7 +25,8 @@ from medtasks.judge.pipeline import Question, judge_questions
 from medtasks.judge.settings import Budget, JudgeSettings
 from medtasks.judge.store import VerdictStore
 from medtasks.judge.stub import StubJudge, rule_based
-from medtasks.judge.verdict import Invalid, Verdict, parse_verdict
+from medtasks.judge.verdict_parsing import parse_verdict
+from medtasks.runs.verdict import Verdict
 
 RUBRIC = load_rubric("med_cmr_open")
 

@@ -26,7 +26,8 @@ from medtasks.catalog.rubric import (
     verdict_schema,
 )
 from medtasks.core.errors import DataError, MedtasksError, UsageError
-from medtasks.judge.verdict import Verdict, parse_verdict
+from medtasks.judge.verdict_parsing import parse_verdict
+from medtasks.runs.verdict import Verdict
 
 GOLDEN = Path(__file__).parent / "golden"
 RESPONSE = "First I look at the image.\n\nFinal answer: one round nodule, left side."

@@ -18,7 +18,8 @@ from rubric_cases import TASKS, case
 
 from medtasks.catalog.rubric import aspects_of, delimited, judge_prompt, verdict_schema
 from medtasks.judge.stub import StubJudge, rule_based
-from medtasks.judge.verdict import Verdict, parse_verdict
+from medtasks.judge.verdict_parsing import parse_verdict
+from medtasks.runs.verdict import Verdict
 
 
 def request(prompt: str, schema: Mapping[str, Any] | None = None) -> dict[str, Any]:

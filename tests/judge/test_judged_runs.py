@@ -19,10 +19,10 @@ from medtasks.leaderboard.verify.scored_run import scored_run
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.judge.store import StoredVerdict, VerdictStore
 from medtasks.judge.stub import StubJudge, rule_based
-from medtasks.runs.record import RunRecord, read_run, write_run
-from medtasks.runs.verdicts import judge_names
-from medtasks.verify.scored import scored_record
-from medtasks.verify.store import user_store
+from medtasks.scoring.judged_scores import judge_names
+from medtasks.scoring.run_cache import user_store
+from medtasks.scoring.run_record import RunRecord, read_run, write_run
+from medtasks.scoring.verified_runs import scored_record
 
 
 def sometimes(share: float) -> Any:

@@ -15,9 +15,9 @@ from medtasks.leaderboard.intake.collect import collect
 from medtasks.benchmarks.documents import asked_prompt
 from medtasks.catalog.spec import load_spec
 from medtasks.runs.manifest import RunManifest
-from medtasks.runs.record import RunRecord, read_run, write_run
 from medtasks.runs.samples import Sample
-from medtasks.runs.scored import scored_samples
+from medtasks.scoring.run_record import RunRecord, read_run, write_run
+from medtasks.scoring.scored_samples import scored_samples
 
 Samples = dict[str, list[Sample]]
 Forge = Callable[[Samples], Samples]

@@ -21,16 +21,16 @@ from medtasks.adapters.policies import Question, make_policy, with_confidence
 from medtasks.answers.option_letter import join_stages
 from medtasks.benchmarks.documents import asked_prompt, task_documents
 from medtasks.catalog.spec import leaf_tasks, load_spec
+from medtasks.judge.judge_run import judge_all
 from medtasks.judge.settings import JudgeConfig, JudgeSettings
 from medtasks.judge.stub import MODEL, StubJudge
-from medtasks.runs.judge import judge_all
 from medtasks.runs.manifest import RunManifest, task_facts, versions
-from medtasks.runs.record import RunRecord, write_run
 from medtasks.runs.replies import Reply
-from medtasks.runs.run import data_facts
 from medtasks.runs.samples import Sample
-from medtasks.runs.scored import scored_samples, with_learned_metrics
-from medtasks.runs.verdicts import with_judged_scores
+from medtasks.scoring.finished_run import data_facts
+from medtasks.scoring.judged_scores import with_judged_scores
+from medtasks.scoring.run_record import RunRecord, write_run
+from medtasks.scoring.scored_samples import scored_samples, with_learned_metrics
 
 GROUPS = ("kvasir_vqa_x1", "mi_cxr", "med_cmr", "medstreambench")
 """The four benchmarks; other tracks (``kvasir_vqa_x1_transformed``, ``mi_cxr_cot``,

@@ -15,10 +15,10 @@ from medtasks.leaderboard.verify.scored_run import Entry, ScoredRun
 
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.runs.manifest import RunManifest
-from medtasks.runs.scores import Letters
-from medtasks.runs.scoring import score_table
 from medtasks.runs.signature import format_signature, versions_today
-from medtasks.runs.table import AWAITING, PRESENT, Column, ItemTable
+from medtasks.scoring.group_scores import score_table
+from medtasks.scoring.item_table import AWAITING, PRESENT, Column, ItemTable
+from medtasks.scoring.scores import Letters
 
 CLUSTERS = tuple(f"p{number // 4:03d}" for number in range(240))
 ITEMS = tuple(f"q{number:03d}" for number in range(240))

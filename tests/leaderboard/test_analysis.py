@@ -20,7 +20,6 @@ from pydantic_core import to_jsonable_python
 from typer.testing import CliRunner
 
 import medtasks
-from medtasks.analysis.columns import ITEMS, SAMPLES, SCORES
 from medtasks.benchmarks.documents import task_documents
 from medtasks.cli import leaderboard as leaderboard_commands
 from medtasks.cli import score as score_commands
@@ -28,6 +27,7 @@ from medtasks.cli.app import app
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import DataError, UsageError
 from medtasks.metrics.registry import get_metric
+from medtasks.python_api.columns import ITEMS, SAMPLES, SCORES
 
 TASK = "med_cmr_mcq"
 

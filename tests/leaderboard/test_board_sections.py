@@ -32,11 +32,11 @@ from medtasks.benchmarks.layouts import HARMS, check_layout, default_layout
 from medtasks.catalog.registry import all_benchmarks, get_benchmark
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.metrics.confidence import CONFIDENCE_NAMES
-from medtasks.runs.record import RunRecord, write_run
 from medtasks.runs.replies import Reply
 from medtasks.runs.samples import Sample
-from medtasks.runs.scored import scored_samples
-from medtasks.runs.scores import Scores
+from medtasks.scoring.run_record import RunRecord, write_run
+from medtasks.scoring.scored_samples import scored_samples
+from medtasks.scoring.scores import Scores
 
 CONFIDENT = (
     Invented("invented/Calibrated-7B", "calibrated", seed=1),

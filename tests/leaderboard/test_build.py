@@ -23,8 +23,8 @@ from medtasks.catalog.spec import leaf_tasks
 from medtasks.cli.leaderboard import report
 from medtasks.metrics.streaming import Round, Timeline
 from medtasks.runs.replies import RunUsage, Usage
-from medtasks.runs.scores import Letters
 from medtasks.runs.signature import parse_signature
+from medtasks.scoring.scores import Letters
 
 
 def test_comparable_runs_are_ranked_and_rows_stand_in_that_order() -> None:

@@ -19,7 +19,7 @@ from medtasks.leaderboard.verify.scored_run import RunStore
 from medtasks.catalog.contents import TaskPackage, task_packages
 from medtasks.core.errors import UsageError
 from medtasks.core.settings import using
-from medtasks.verify import store as kept
+from medtasks.scoring import run_cache as kept
 
 TASK = "kvasir_vqa_x1_level3"
 ORACLE, GUESS = MODELS[0], MODELS[3]

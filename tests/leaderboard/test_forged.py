@@ -32,9 +32,9 @@ from medtasks.leaderboard.verify.scored_run import scored_run
 
 from medtasks.core.findings import failed
 from medtasks.harness import run_tasks
-from medtasks.runs import table
-from medtasks.runs.record import RunRecord, read_run, write_run
 from medtasks.runs.samples import Sample
+from medtasks.scoring import item_table as table
+from medtasks.scoring.run_record import RunRecord, read_run, write_run
 
 CAREFUL = MODELS[1]
 NAME = CAREFUL.name

@@ -33,8 +33,8 @@ from medtasks.leaderboard.rank.comparability import ComparabilityGroups
 from medtasks.leaderboard.rank.compare import compare_runs
 from medtasks.leaderboard.verify.scored_run import RunStore, scored_run
 
-from medtasks.runs.record import RunRecord, read_run, write_run
 from medtasks.runs.samples import JudgedScore, Repeat
+from medtasks.scoring.run_record import RunRecord, read_run, write_run
 
 CAREFUL, GUESS = MODELS[1], MODELS[3]
 EASY = "med_cmr_mcq_su"

@@ -19,8 +19,8 @@ from medtasks.leaderboard.publish import publish
 from view_server import Server, serving
 
 import medtasks
-from medtasks.runs.record import RunRecord, read_run, write_run
 from medtasks.runs.samples import JudgedResponse, JudgedScore, Repeat, Sample
+from medtasks.scoring.run_record import RunRecord, read_run, write_run
 
 pytestmark = pytest.mark.slow
 

@@ -22,10 +22,10 @@ from medtasks.leaderboard.verify.scored_run import RunStore, ScoredRun, scored_r
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError
 from medtasks.metrics.registry import get_metric
-from medtasks.runs import table
-from medtasks.runs.record import RunFolder, RunRecord, read_run, write_run
 from medtasks.runs.signature import differences, parse_signature
-from medtasks.verify.scored import scored_record
+from medtasks.scoring import item_table as table
+from medtasks.scoring.run_record import RunFolder, RunRecord, read_run, write_run
+from medtasks.scoring.verified_runs import scored_record
 
 SMALL = "kvasir_vqa_x1_level1"
 GUESS = MODELS[3]

@@ -34,8 +34,8 @@ from medtasks.leaderboard.site.tables import ColumnView, charts, model_parts, su
 
 from medtasks.core.errors import UsageError
 from medtasks.core.text import visible
-from medtasks.runs.record import RunFolder, read_manifest
-from medtasks.verify.store import RunStore
+from medtasks.scoring.run_cache import RunStore
+from medtasks.scoring.run_record import RunFolder, read_manifest
 
 
 class Page:

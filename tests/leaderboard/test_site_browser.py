@@ -18,7 +18,7 @@ from medtasks.leaderboard.publish import write_site
 from medtasks.leaderboard.site.data import Answers
 from PIL import Image
 
-from medtasks.runs.record import Verification
+from medtasks.scoring.run_record import Verification
 
 pytestmark = pytest.mark.slow
 

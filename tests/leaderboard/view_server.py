@@ -24,7 +24,7 @@ from medtasks.leaderboard.view.server import View, serve
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.runs.replies import Answer, Reply, Slot
-from medtasks.runs.run import SUFFIX, AnswerStore, Plan
+from medtasks.runs.unfinished import SUFFIX, AnswerStore, Plan
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,8 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.registry import get_benchmark
 from medtasks.runs.replies import Reply
 from medtasks.runs.samples import Sample
-from medtasks.runs.scored import scored_samples
-from medtasks.runs.scoring import score_samples
+from medtasks.scoring.scored_samples import scored_samples
+from medtasks.scoring.group_scores import score_samples
 from medtasks.catalog.spec import load_spec
 
 spec = load_spec("otherlab_dots")

@@ -28,7 +28,7 @@ from medtasks.core.files import (
     short_hash,
     temporary_beside,
 )
-from medtasks.verify.store import RunStore
+from medtasks.scoring.run_cache import RunStore
 
 _WORK = """
 import sys, time

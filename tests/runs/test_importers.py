@@ -22,7 +22,7 @@ from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.importers.prediction_files import LAYOUTS, read_predictions, recognise
 from medtasks.importers.predictions import Prediction
 from medtasks.importers.run import Joined, PredictionFile, join, score_predictions
-from medtasks.verify.scored import scored_record
+from medtasks.scoring.verified_runs import scored_record
 
 TASK = "kvasir_vqa_x1_level1"
 ANSWER = 'Ein Polyp, „rund“,\nmit "Rand"; naïve 息肉 \U0001f600\u2028'

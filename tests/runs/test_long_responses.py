@@ -20,9 +20,9 @@ from medtasks.importers.run import PredictionFile, score_predictions
 from medtasks.metrics.registry import get_metric, lexical_statistics
 from medtasks.runs import manifest as manifests
 from medtasks.runs.manifest import protocol_hash
-from medtasks.runs.record import RunRecord, read_run, write_run
-from medtasks.runs.summary import summary
-from medtasks.verify.scored import scored_record
+from medtasks.scoring.run_record import RunRecord, read_run, write_run
+from medtasks.scoring.summary import summary
+from medtasks.scoring.verified_runs import scored_record
 
 TEXT, CHOICE = "kvasir_vqa_x1_level1", "mi_cxr_icr"
 SENTENCE = "The polyp is small. "

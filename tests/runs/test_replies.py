@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import medtasks
 from medtasks.runs.replies import Reply
-from medtasks.runs.run import score_unfinished
+from medtasks.scoring.finished_run import score_unfinished
 
 HALF = "\ud83d"
 ANY_CHARACTER = st.characters(exclude_categories=())

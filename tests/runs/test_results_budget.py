@@ -15,12 +15,12 @@ from made_samples import made_sample
 from medtasks.catalog.registry import get_benchmark
 from medtasks.harness import run_tasks
 from medtasks.metrics.registry import get_metric
-from medtasks.runs import table
-from medtasks.runs.record import RunFolder
 from medtasks.runs.samples import Sample
-from medtasks.runs.scoring import score_samples
-from medtasks.runs.table import RunTables
-from medtasks.verify.scored import scored_record
+from medtasks.scoring import item_table as table
+from medtasks.scoring.group_scores import score_samples
+from medtasks.scoring.item_table import RunTables
+from medtasks.scoring.run_record import RunFolder
+from medtasks.scoring.verified_runs import scored_record
 
 
 def sample(number: int, groups: int) -> Sample:

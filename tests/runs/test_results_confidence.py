@@ -15,14 +15,14 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec
 from medtasks.metrics.confidence import CONFIDENCE_NAMES
-from medtasks.runs.comparisons import compare_tables
 from medtasks.runs.replies import Answer, Letter, Probabilities, Reply, Slot
-from medtasks.runs.run import AnswerStore, read_answers
 from medtasks.runs.samples import Sample, SampleLines
-from medtasks.runs.scored import deciding_letter, scored_samples
-from medtasks.runs.scores import Scores
-from medtasks.runs.scoring import score_samples
-from medtasks.runs.table import item_table
+from medtasks.runs.unfinished import AnswerStore, read_answers
+from medtasks.scoring.comparisons import compare_tables
+from medtasks.scoring.group_scores import score_samples
+from medtasks.scoring.item_table import item_table
+from medtasks.scoring.scored_samples import deciding_letter, scored_samples
+from medtasks.scoring.scores import Scores
 
 TASK = "mi_cxr_tel_multiple"
 OPTIONS = "ABCDE"

@@ -25,10 +25,10 @@ from medtasks.data.store import open_prepared
 from medtasks.metrics.item_metrics import ErrorRate
 from medtasks.runs.replies import Reply
 from medtasks.runs.samples import Sample
-from medtasks.runs.scored import scored_samples
-from medtasks.runs.scores import Scores
-from medtasks.runs.scoring import score_samples
-from medtasks.runs.summary import format_score
+from medtasks.scoring.group_scores import score_samples
+from medtasks.scoring.scored_samples import scored_samples
+from medtasks.scoring.scores import Scores
+from medtasks.scoring.summary import format_score
 
 Document = dict[str, Any]
 TEL = "mi_cxr_tel_single"

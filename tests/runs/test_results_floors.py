@@ -6,10 +6,10 @@ import pytest
 from made_samples import made_sample
 
 from medtasks.catalog.registry import get_benchmark
-from medtasks.runs.floors import Floors, floors_of
 from medtasks.runs.samples import Sample
-from medtasks.runs.scores import MetricScore
-from medtasks.runs.scoring import score_samples
+from medtasks.scoring.floors import Floors, floors_of
+from medtasks.scoring.group_scores import score_samples
+from medtasks.scoring.scores import MetricScore
 
 MI_CXR = get_benchmark("mi_cxr")
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from made_samples import made_sample
 
 from medtasks.catalog.registry import get_benchmark
-from medtasks.runs.comparisons import (
+from medtasks.runs.samples import Sample
+from medtasks.scoring.comparisons import (
     Paired,
     compare_tables,
     comparisons,
@@ -22,9 +23,8 @@ from medtasks.runs.comparisons import (
     level_gap,
     same_tasks,
 )
-from medtasks.runs.samples import Sample
-from medtasks.runs.scoring import score_samples
-from medtasks.runs.table import RunTables, item_table
+from medtasks.scoring.group_scores import score_samples
+from medtasks.scoring.item_table import RunTables, item_table
 
 MI_CXR = get_benchmark("mi_cxr")
 

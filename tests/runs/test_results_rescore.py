@@ -28,16 +28,17 @@ from medtasks.core.errors import DataError, UsageError
 from medtasks.core.settings import read_subset, using
 from medtasks.harness import run_tasks
 from medtasks.importers.run import PredictionFile, score_predictions, scored_predictions
-from medtasks.runs import table
-from medtasks.runs.comparisons import Paired, comparisons, level_gaps
 from medtasks.runs.manifest import now, task_facts
-from medtasks.runs.record import RunFolder, RunRecord, read_run, write_run
 from medtasks.runs.replies import Answer, Probabilities, Reply, Slot
-from medtasks.runs.run import AnswerStore, Plan, data_facts, score_unfinished
 from medtasks.runs.samples import without_garbage_collection
-from medtasks.verify.scored import keep_finished, keep_written, scored_record
-from medtasks.verify.store import RunStore, user_store
-from medtasks.verify.verification import SubmittedTask
+from medtasks.runs.unfinished import AnswerStore, Plan
+from medtasks.scoring import item_table as table
+from medtasks.scoring.comparisons import Paired, comparisons, level_gaps
+from medtasks.scoring.finished_run import data_facts, score_unfinished
+from medtasks.scoring.run_cache import RunStore, user_store
+from medtasks.scoring.run_record import RunFolder, RunRecord, read_run, write_run
+from medtasks.scoring.verification import SubmittedTask
+from medtasks.scoring.verified_runs import keep_finished, keep_written, scored_record
 
 TASKS = [*all_benchmarks(), "mi_cxr_stagewise", "mi_cxr_sampled", "mi_cxr_report"]
 STREAM = "medstreambench_proactive"

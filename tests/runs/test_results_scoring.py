@@ -14,11 +14,11 @@ from made_samples import made_manifest, made_sample
 from medtasks.catalog.registry import get_benchmark
 from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.record import RunRecord, write_run
 from medtasks.runs.samples import JudgedScore, Repeat, Sample, SampleLines, sample_lines
-from medtasks.runs.scores import MetricScore
-from medtasks.runs.scoring import score_samples, score_table
-from medtasks.runs.table import item_table
+from medtasks.scoring.group_scores import score_samples, score_table
+from medtasks.scoring.item_table import item_table
+from medtasks.scoring.run_record import RunRecord, write_run
+from medtasks.scoring.scores import MetricScore
 
 MI_CXR = get_benchmark("mi_cxr")
 TASK = "mi_cxr_tel_single"

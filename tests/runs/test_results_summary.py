@@ -18,10 +18,10 @@ from medtasks.answers.reasoned_answer import ReasonedStatus
 from medtasks.catalog.spec import leaf_tasks, load_specs
 from medtasks.catalog.statuses import STATUS_WORDS
 from medtasks.runs.manifest import task_facts
-from medtasks.runs.record import RunRecord
-from medtasks.runs.scores import MetricScore
-from medtasks.runs.scoring import score_samples
-from medtasks.runs.summary import summary
+from medtasks.scoring.group_scores import score_samples
+from medtasks.scoring.run_record import RunRecord
+from medtasks.scoring.scores import MetricScore
+from medtasks.scoring.summary import summary
 
 GROUPS = sorted(name for name, spec in load_specs().items() if spec.kind == "group")
 SCORES = score_samples(FOUR, MI_CXR)

@@ -15,11 +15,11 @@ from medtasks.catalog.benchmark import Value
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError, MedtasksError
-from medtasks.runs.comparisons import compare_tables
 from medtasks.runs.replies import Probabilities
 from medtasks.runs.samples import Sample
-from medtasks.runs.scoring import score_samples, score_table
-from medtasks.runs.table import (
+from medtasks.scoring.comparisons import compare_tables
+from medtasks.scoring.group_scores import score_samples, score_table
+from medtasks.scoring.item_table import (
     ABSENT,
     AWAITING,
     FAILED,
@@ -35,7 +35,7 @@ from medtasks.runs.table import (
     reduced_columns,
     reduced_to,
 )
-from medtasks.verify.store import TableStore, code_hash
+from medtasks.scoring.run_cache import TableStore, code_hash
 
 MI_CXR = get_benchmark("mi_cxr")
 TASKS = ("mi_cxr_tel_single", "mi_cxr_icr")

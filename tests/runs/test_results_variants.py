@@ -29,7 +29,7 @@ from medtasks.core.errors import UsageError
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
 from medtasks.metrics.variants import half_of, prompt_statistics
-from medtasks.verify.scored import scored_record
+from medtasks.scoring.verified_runs import scored_record
 
 Document = Mapping[str, Any]
 MI_CXR = get_benchmark("mi_cxr")

@@ -19,15 +19,13 @@ from medtasks.catalog.registry import get_filter
 from medtasks.catalog.spec import TaskSpec, load_spec
 from medtasks.core.errors import UsageError
 from medtasks.core.files import canonical_json
+from medtasks.judge.judge_run import judge_all
 from medtasks.judge.settings import JudgeConfig, JudgeSettings
 from medtasks.judge.stub import StubJudge
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.judge import judge_all
 from medtasks.runs.manifest import RunManifest, protocol_hash, task_facts, versions
 from medtasks.runs.replies import Reply
-from medtasks.runs.run import data_facts
 from medtasks.runs.samples import Sample
-from medtasks.runs.scored import scored_samples
 from medtasks.runs.signature import (
     differences,
     format_signature,
@@ -35,7 +33,9 @@ from medtasks.runs.signature import (
     parse_signature,
     signatures,
 )
-from medtasks.runs.verdicts import with_judged_scores
+from medtasks.scoring.finished_run import data_facts
+from medtasks.scoring.judged_scores import with_judged_scores
+from medtasks.scoring.scored_samples import scored_samples
 
 TASK = "kvasir_vqa_x1_level1"
 OTHER = "kvasir_vqa_x1_level2"

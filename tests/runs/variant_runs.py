@@ -14,13 +14,13 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.runs.manifest import task_facts, versions
-from medtasks.runs.record import write_run
 from medtasks.runs.replies import Reply
-from medtasks.runs.run import collect_run, data_facts
 from medtasks.runs.samples import Sample
-from medtasks.runs.scored import scored_samples
-from medtasks.runs.scores import Scores
-from medtasks.runs.scoring import score_samples
+from medtasks.scoring.finished_run import collect_run, data_facts
+from medtasks.scoring.group_scores import score_samples
+from medtasks.scoring.run_record import write_run
+from medtasks.scoring.scored_samples import scored_samples
+from medtasks.scoring.scores import Scores
 
 FAILURE = Reply.failure("the server is gone")
 

@@ -9,7 +9,7 @@ import pytest
 
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.comparisons import compare_statistics
+from medtasks.scoring.comparisons import compare_statistics
 from medtasks.stats.cautions import UNEVEN, UNLIKE_COVERAGE, filled_clusters
 from medtasks.stats.paired import PairedDifference, clustered_score, paired_difference
 

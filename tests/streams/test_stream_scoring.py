@@ -24,8 +24,8 @@ from medtasks.benchmarks.medstreambench.records import parse_medstream_row
 from medtasks.catalog.records import Where
 from medtasks.catalog.registry import get_benchmark, get_filter
 from medtasks.runs.samples import Sample
-from medtasks.runs.scores import Scores
-from medtasks.runs.scoring import score_samples
+from medtasks.scoring.group_scores import score_samples
+from medtasks.scoring.scores import Scores
 
 BENCHMARK = get_benchmark("medstreambench")
 

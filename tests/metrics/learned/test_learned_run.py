@@ -13,8 +13,8 @@ from tiny_checkpoints import tiny_bleurt
 
 from medtasks.harness import run_tasks
 from medtasks.metrics.learned import Bleurt
-from medtasks.runs.record import read_run
-from medtasks.verify.scored import scored_record
+from medtasks.scoring.run_record import read_run
+from medtasks.scoring.verified_runs import scored_record
 
 TASK = "kvasir_vqa_x1_level1"
 

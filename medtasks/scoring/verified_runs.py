@@ -1,7 +1,7 @@
 """A run's responses scored by the data and rules of this machine, and kept in the user's cache.
 
 Responses and verdicts are taken from the run; all else is worked out here
-(`medtasks.verify.verification`).
+(`medtasks.scoring.verification`).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.core.errors import DataError, UsageError
 from medtasks.metrics.streaming import timelines
 from medtasks.runs.manifest import RunManifest, created_at
-from medtasks.runs.record import Change, Difference, RunFolder, RunRecord, read_manifest
 from medtasks.runs.samples import Sample, SampleFile, SampleLines
 from medtasks.runs.signature import signatures
-from medtasks.runs.table import RunTables, batches
-from medtasks.runs.verdicts import judge_hash
-from medtasks.verify.amended import Amendments
-from medtasks.verify.store import RunStore
-from medtasks.verify.verification import (
+from medtasks.scoring.amended import Amendments
+from medtasks.scoring.item_table import RunTables, batches
+from medtasks.scoring.judged_scores import judge_hash
+from medtasks.scoring.run_cache import RunStore
+from medtasks.scoring.run_record import Change, Difference, RunFolder, RunRecord, read_manifest
+from medtasks.scoring.verification import (
     SubmittedTask,
     forget_documents,
     installed_rubrics,

@@ -16,8 +16,8 @@ from medtasks.catalog.benchmark import ANSWERED, FAILED
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.scores import Scores
-from medtasks.runs.table import ItemTable, Rows, RunTables, reduced_to, without_value
+from medtasks.scoring.item_table import ItemTable, Rows, RunTables, reduced_to, without_value
+from medtasks.scoring.scores import Scores
 from medtasks.stats.bootstrap import Clusters
 from medtasks.stats.paired import PairedDifference, clustered_score, few_clusters, paired_difference
 

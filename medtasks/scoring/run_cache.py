@@ -34,8 +34,8 @@ from medtasks.core.files import canonical_json, file_sha256, remove_abandoned, r
 from medtasks.data.prepared import data_root, is_mini
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.manifest import versions
-from medtasks.runs.record import RunRecord
-from medtasks.runs.table import Column, ItemTable, Key, Lazy, RunTables, shared
+from medtasks.scoring.item_table import Column, ItemTable, Key, Lazy, RunTables, shared
+from medtasks.scoring.run_record import RunRecord
 
 _CODE = (".py", ".yaml", ".j2", ".js", ".css", ".svg")
 _RUNS = TypeAdapter(RunRecord)

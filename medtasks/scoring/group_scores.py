@@ -18,12 +18,12 @@ import numpy as np
 from medtasks.catalog.benchmark import Benchmark
 from medtasks.metrics.registry import get_metric
 from medtasks.metrics.variants import PREFERENCE
-from medtasks.runs.floors import accuracy_floors
-from medtasks.runs.letters import letters_of, reliability_of, rotated_letters_of
-from medtasks.runs.metric_scores import score_group
 from medtasks.runs.samples import Sample
-from medtasks.runs.scores import COVERAGE, MetricScore, Scores
-from medtasks.runs.table import Column, ItemTable, Rows, RunTables, item_table, reduced_to
+from medtasks.scoring.floors import accuracy_floors
+from medtasks.scoring.item_table import Column, ItemTable, Rows, RunTables, item_table, reduced_to
+from medtasks.scoring.letters import letters_of, reliability_of, rotated_letters_of
+from medtasks.scoring.metric_scores import score_group
+from medtasks.scoring.scores import COVERAGE, MetricScore, Scores
 from medtasks.stats.bootstrap import clustered_standard_error
 
 

@@ -20,16 +20,19 @@ from medtasks.core.files import canonical_json, replaced
 from medtasks.core.settings import using
 from medtasks.core.text import first_names, one_line, printable, shortened
 from medtasks.data.store import open_prepared
-from medtasks.judge.agreement import AgreementReport, Labels, agreement_report, read_labels
+from medtasks.judge.agreement import Labels, agreement_report, read_labels
 from medtasks.judge.client import JudgeClient, Spent
+from medtasks.judge.families import family_warnings
 from medtasks.judge.pipeline import Question, Unusable, all_or_none, judge_questions
-from medtasks.judge.settings import STUB, JudgeConfig, JudgeSettings, judge_identity
+from medtasks.judge.questions import judged_samples, questions_of
+from medtasks.judge.settings import JudgeConfig, JudgeSettings, judge_identity
 from medtasks.judge.store import StoredVerdict, VerdictStore
-from medtasks.judge.verdict import Verdict, family_warnings
+from medtasks.runs.agreement_report import AgreementReport
 from medtasks.runs.manifest import RubricFacts, RunManifest
-from medtasks.runs.record import RunRecord
 from medtasks.runs.samples import Sample, rare_garbage_collection, without_garbage_collection
-from medtasks.runs.verdicts import judge_hash, judged_samples, questions_of
+from medtasks.runs.verdict import STUB, Verdict
+from medtasks.scoring.judged_scores import judge_hash
+from medtasks.scoring.run_record import RunRecord
 
 Samples = Mapping[str, list[Sample]]
 """The samples of a run, by task."""

@@ -11,7 +11,6 @@ from typing import Any, Literal, TypeAlias
 
 from tqdm import tqdm
 
-from medtasks.analysis.runs import Run, Runs, open, scored_of
 from medtasks.benchmarks.layouts import all_layouts
 from medtasks.catalog.benchmark import BoardLayout, Column
 from medtasks.catalog.spec import load_spec
@@ -34,6 +33,7 @@ from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.rank.compare import Comparison, compare_runs
 from medtasks.leaderboard.rank.planning import ICC, SHARES, Plan, default_metric, plan_task
 from medtasks.leaderboard.verify.scored_run import RunStore, ScoredRun
+from medtasks.python_api.runs import Run, Runs, open, scored_of
 
 AnyRun: TypeAlias = Run | ScoredRun | str | Path
 """A run, or the path of a directory that contains one."""

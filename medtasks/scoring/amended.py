@@ -15,8 +15,8 @@ from typing import Any
 
 from medtasks.core.files import canonical_json
 from medtasks.core.text import well_formed
-from medtasks.runs.record import Difference
 from medtasks.runs.samples import Sample, SampleFile
+from medtasks.scoring.run_record import Difference
 
 _BY_KEY = ("document", "scores")
 """Fields that are compared key by key."""

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from medtasks.analysis.columns import ITEMS, SAMPLES, SCORES, STATES, TYPES, Table, joined, repeated
 from medtasks.catalog.spec import leaf_tasks
 from medtasks.core.errors import UsageError
 from medtasks.core.text import TextTable
@@ -22,6 +21,16 @@ from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_run
 from medtasks.leaderboard.view.media import pictures
 from medtasks.leaderboard.view.parquet import SampleTables, table_of
 from medtasks.metrics.registry import get_metric, unit_of
+from medtasks.python_api.columns import (
+    ITEMS,
+    SAMPLES,
+    SCORES,
+    STATES,
+    TYPES,
+    Table,
+    joined,
+    repeated,
+)
 from medtasks.runs.find import (
     SUFFIX,
     finished_run,
@@ -31,12 +40,12 @@ from medtasks.runs.find import (
     unfinished_runs,
 )
 from medtasks.runs.manifest import RunManifest, now
-from medtasks.runs.record import RunRecord, read_manifest
-from medtasks.runs.run import score_unfinished
-from medtasks.runs.scores import Scores
-from medtasks.runs.summary import format_score, headline_scores
-from medtasks.verify.scored import scored_record
-from medtasks.verify.store import user_store
+from medtasks.scoring.finished_run import score_unfinished
+from medtasks.scoring.run_cache import user_store
+from medtasks.scoring.run_record import RunRecord, read_manifest
+from medtasks.scoring.scores import Scores
+from medtasks.scoring.summary import format_score, headline_scores
+from medtasks.scoring.verified_runs import scored_record
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -1,4 +1,4 @@
-"""A run: its replies, saved to disk as they arrive; then its samples, scores and manifest.
+"""The replies of an unfinished run, saved to disk as they arrive.
 
 Each command has its own directory: ``run.json`` describes the run, ``<task>.rank<N>.jsonl``
 contains the replies to process N. Repeating an interrupted command reuses these replies and asks
@@ -12,40 +12,24 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from medtasks.benchmarks.documents import task_rows
-from medtasks.catalog.spec import load_spec
-from medtasks.core.errors import DataError, MedtasksError, first_line, reading
+from medtasks.core.errors import DataError, reading
 from medtasks.core.files import canonical_json, held, replaced, temporary_beside
 from medtasks.core.schema import first_problem
-from medtasks.core.settings import read_subset, using
 from medtasks.core.strict_json import model_from_json
-from medtasks.data.store import open_prepared
 from medtasks.runs.find import PLAN
-from medtasks.runs.manifest import DataFacts, RubricFacts, RunManifest, TaskFacts
-from medtasks.runs.record import RunRecord
-from medtasks.runs.replies import ALL_BLANK, NOT_ASKED, Answer, Reply, Slot, is_blank, run_usage
-from medtasks.runs.samples import Sample, SampleLines
-from medtasks.runs.scored import scored_samples, with_learned_metrics
-from medtasks.runs.table import RunTables
-from medtasks.runs.verdicts import with_judged_scores
+from medtasks.runs.manifest import RunManifest
+from medtasks.runs.replies import Answer, Reply, Slot
 
 SUFFIX = "_unfinished"
-_LINE = TypeAdapter(Answer)
 
-JudgedSamples = tuple[dict[str, list[Sample]], dict[str, RubricFacts]]
-"""Samples with their verdicts, and the facts for the manifest."""
-AnsweredTask = tuple[str, Sequence[tuple[Mapping[str, Any], str, Sequence[Reply]]]]
-"""A task, and the documents that were asked, each with its prompt and the replies, one per
-repeat.
-"""
+_LINE = TypeAdapter(Answer)
 
 
 class Plan(BaseModel, frozen=True):
@@ -53,9 +37,6 @@ class Plan(BaseModel, frozen=True):
 
     manifest: RunManifest
     documents: dict[str, tuple[int, ...]]
-
-
-# --- the replies of a command ---
 
 
 class AnswerStore:
@@ -236,147 +217,3 @@ def by_document(answers: Sequence[Answer], task: str) -> dict[int, dict[int, Ans
         if answer.slot.task == task and answer.slot.outcome:
             found.setdefault(answer.slot.doc_id, {})[answer.slot.repeat] = answer
     return found
-
-
-# --- from replies to the finished run ---
-
-
-def data_facts(benchmark: str) -> DataFacts:
-    """The prepared data that the samples of ``benchmark`` come from."""
-    manifest = open_prepared(benchmark).manifest
-    return DataFacts(
-        fingerprint=manifest.fingerprint,
-        mini=manifest.mini,
-        records=manifest.counts.rows,
-        excluded=dict(manifest.excluded),
-        coverage=manifest.coverage,
-    )
-
-
-def collect_run(
-    planned: RunManifest,
-    tasks: Iterable[AnsweredTask],
-    judging: Callable[[Mapping[str, Sequence[Sample]]], JudgedSamples] | None = None,
-    directory: Path | None = None,
-) -> RunRecord:
-    """The run that the manifest ``planned`` describes as it was before any reply.
-
-    Each task is taken from ``tasks`` when the one before it has been scored, so that only its
-    documents and samples are in memory; finished samples are in a file in ``directory`` (see
-    `SampleLines`). ``judging`` adds verdicts to the samples before they are scored, which needs
-    those of all tasks in memory. A task, metric or judge that fails is reported in ``problems``;
-    everything else is scored.
-    """
-    problems: list[str] = []
-    samples: dict[str, Sequence[Sample]] = {}
-    tables = RunTables(samples)
-    facts: dict[str, TaskFacts] = {}
-    for name, asked in _without_blank_run(tasks):
-        spec = load_spec(name)
-        try:
-            prompt_hash = planned.tasks[name].prompt_hash
-            answered = [
-                Sample.answered(name, one, got, prompt, prompt_hash) for one, prompt, got in asked
-            ]
-            made = scored_samples(spec, answered)
-            ids = [sample.sample_id for sample in made]
-            if repeated := sorted(Counter(ids) - Counter({*ids})):
-                raise MedtasksError(
-                    f"{len(repeated)} documents were answered more than once, such as {repeated[0]}; the back-end does "
-                    "not shard by the global rank"
-                )
-            replies = (reply for *_, several in asked for reply in several)
-            facts[name] = planned.tasks[name].with_outcomes(
-                [sample.outcome for sample in made], replies
-            )
-            del asked, answered
-            samples[name] = with_judged_scores(spec, with_learned_metrics(spec, made, problems))
-            if judging is None:
-                tables.of(name)
-        except Exception as error:  # filters and metrics of other packages may raise anything
-            samples.pop(name, None)
-            facts.pop(name, None)
-            problems.append(f"{name}: its answers could not be scored ({first_line(error)}).")
-            continue
-        if judging is None:
-            samples[name] = SampleLines(samples[name], directory)
-    judge: dict[str, RubricFacts] = {}
-    if judging is not None:
-        try:
-            judged, judge = judging(samples)
-            samples.update(judged)
-        except Exception as error:
-            problems.append(
-                f"not judged, and the run is saved without verdicts; `medtasks judge` adds them. {first_line(error)}"
-            )
-    members = {
-        name: tuple(one for one in leaves if one in samples)
-        for name, leaves in planned.groups.items()
-    }
-    members = {name: leaves for name, leaves in members.items() if leaves}
-    update = {"tasks": facts, "groups": members, "judge": judge, "problems": tuple(problems)}
-    return RunRecord.scored(planned.model_copy(update=update), samples, tables)
-
-
-def _without_blank_run(tasks: Iterable[AnsweredTask]) -> Iterator[AnsweredTask]:
-    """``tasks``, with all replies marked as failed if every one is blank: the model is broken, not
-    just bad.
-    """
-    held: list[AnsweredTask] = []  # until a response is not blank
-    blank = True
-    for name, asked in tasks:
-        blank = blank and all(is_blank(reply.text) for *_, replies in asked for reply in replies)
-        held.append((name, asked))
-        del asked  # only the caller needs its documents
-        while held and not blank:
-            yield held.pop(0)
-    blank_reply = Reply.failure(ALL_BLANK)
-    for name, asked in held:
-        failed = []
-        for document, prompt, replies in asked:
-            failed.append(
-                (document, prompt, [blank_reply if one.failed is None else one for one in replies])
-            )
-        yield name, failed
-
-
-def score_unfinished(folder: Path, *, created: str) -> RunRecord:
-    """The run made of the replies in ``folder``; requests that were not sent count as failed, with
-    that reason.
-    """
-    plan = read_plan(folder)
-
-    def answered(name: str) -> AnsweredTask:
-        spec, facts, numbers = load_spec(name), plan.manifest.tasks[name], plan.documents[name]
-        with using(
-            subset=read_subset(facts.subset), max_frames=facts.frames.get("cap")
-        ):  # of the run's documents
-            rows = task_rows(name).dataset().select(numbers).to_list()
-        found = by_document(read_answers(folder, name), name)
-        documents = []
-        for number, document in zip(numbers, rows, strict=True):
-            given = found.get(number, {})
-            replies = [
-                given[repeat].reply if repeat in given else Reply.failure(NOT_ASKED)
-                for repeat in range(spec.repeats)
-            ]
-            documents.append(
-                (document, next((answer.slot.prompt for answer in given.values()), ""), replies)
-            )
-        return name, documents
-
-    with using(miniature=plan.manifest.miniature):
-        for name, facts in plan.manifest.data.items():
-            prepared = open_prepared(name).manifest.fingerprint
-            if prepared != facts.fingerprint:
-                raise DataError(
-                    f"{folder}: the run used {name} data with fingerprint {facts.fingerprint[:16]}, but the data "
-                    f"prepared here have {prepared[:16]}; prepare the same data."
-                )
-        run = collect_run(plan.manifest, map(answered, plan.documents))
-    if not run.samples:
-        raise MedtasksError(f"{folder}: {' '.join(run.manifest.problems)}")
-    usage = run_usage([*read_work(folder).values()], devices=plan.manifest.usage.devices or 1)
-    return replace(
-        run, manifest=run.manifest.model_copy(update={"created": created, "usage": usage})
-    )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from medtasks.metrics.variants import PREFERENCE
-from medtasks.runs.table import ItemTable, Rows
+from medtasks.scoring.item_table import ItemTable, Rows
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ import numpy as np
 from medtasks.core.errors import MedtasksError
 from medtasks.metrics.base import Array, Metric, check_finite, segment_sums, totals
 from medtasks.metrics.registry import bounds_of
-from medtasks.runs.scores import MetricScore, Repeats
-from medtasks.runs.table import AWAITING, FAILED, PENDING, Column, Rows
+from medtasks.scoring.item_table import AWAITING, FAILED, PENDING, Column, Rows
+from medtasks.scoring.scores import MetricScore, Repeats
 from medtasks.stats.intervals import ClusteredItems, Interval, score_interval
 from medtasks.stats.paired import student_interval
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from medtasks.core.errors import UsageError
 from medtasks.core.schema import suggestion
 from medtasks.leaderboard.view.parquet import SAMPLES as STORED
-from medtasks.runs.table import ABSENT, AWAITING, FAILED, PENDING, PRESENT
+from medtasks.scoring.item_table import ABSENT, AWAITING, FAILED, PENDING, PRESENT
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,9 @@ from medtasks.core.files import (
 from medtasks.core.schema import first_problem
 from medtasks.core.strict_json import model_from_json
 from medtasks.metrics.streaming import Timeline
-from medtasks.runs.comparisons import (
+from medtasks.runs.manifest import RunManifest, versions
+from medtasks.runs.samples import Sample, SampleFile, SampleLines
+from medtasks.scoring.comparisons import (
     Diagnostics,
     LevelGap,
     Paired,
@@ -44,11 +46,9 @@ from medtasks.runs.comparisons import (
     diagnose,
     level_gaps,
 )
-from medtasks.runs.manifest import RunManifest, versions
-from medtasks.runs.samples import Sample, SampleFile, SampleLines
-from medtasks.runs.scores import COVERAGE, Scores
-from medtasks.runs.scoring import scores_of
-from medtasks.runs.table import RunTables
+from medtasks.scoring.group_scores import scores_of
+from medtasks.scoring.item_table import RunTables
+from medtasks.scoring.scores import COVERAGE, Scores
 
 
 @dataclass(frozen=True)
@@ -137,15 +137,15 @@ class RunRecord:
     scores were computed from, ``kept`` the ``comparisons`` and ``level_gaps``; None if they are
     made on first use.
 
-    What follows is there once the run was verified (`medtasks.verify`). ``signatures`` are by task
+    What follows is there once the run was verified (`medtasks.scoring.verification`). ``signatures`` are by task
     or group and metric, over all items. ``timelines`` are the first streaming items of a task,
     ``verification`` is its outcome, ``responses`` a hash of its responses, ``questions`` hashes of
     its documents by sample id, if they are those of the directory. ``changes`` are the values that
     differ from those in the directory, ``differences`` all fields of samples that do, and
-    ``amended`` these samples as they are scored here, by task (`medtasks.verify.amended`).
+    ``amended`` these samples as they are scored here, by task (`medtasks.scoring.amended`).
     ``problems`` are learned metrics that could not be computed. ``mode`` is ``own`` or
     ``submitted`` if the scores depend on the argument ``own`` of
-    `medtasks.verify.scored.scored_record`. ``predictions`` counts how predictions made elsewhere
+    `medtasks.scoring.verified_runs.scored_record`. ``predictions`` counts how predictions made elsewhere
     were matched.
     """
 

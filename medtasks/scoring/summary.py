@@ -15,9 +15,9 @@ from medtasks.data.prepared import coverage_lines
 from medtasks.metrics.registry import get_metric, is_ours
 from medtasks.runs.decoding import decoding_warnings
 from medtasks.runs.manifest import WARNED_SHARE, RunManifest
-from medtasks.runs.record import RunRecord
-from medtasks.runs.scores import MetricScore, Scores, coverage_text
-from medtasks.runs.verdicts import judges_of
+from medtasks.scoring.judged_scores import judges_of
+from medtasks.scoring.run_record import RunRecord
+from medtasks.scoring.scores import MetricScore, Scores, coverage_text
 from medtasks.stats.paired import FEW_CLUSTERS
 
 _HEADLINE = (

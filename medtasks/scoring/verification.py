@@ -43,12 +43,12 @@ from medtasks.runs.manifest import (
     filter_versions,
     protocol_hash,
 )
-from medtasks.runs.record import Verification
 from medtasks.runs.samples import Outcome, Sample, SampleFile, lacks_texts
-from medtasks.runs.scored import has_models, scored_samples, with_learned_metrics
 from medtasks.runs.signature import changed_options
-from medtasks.runs.table import in_parts
-from medtasks.runs.verdicts import with_judged_scores
+from medtasks.scoring.item_table import in_parts
+from medtasks.scoring.judged_scores import with_judged_scores
+from medtasks.scoring.run_record import Verification
+from medtasks.scoring.scored_samples import has_models, scored_samples, with_learned_metrics
 
 T = TypeVar("T")
 

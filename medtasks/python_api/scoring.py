@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from medtasks.analysis.runs import Run, open
 from medtasks.catalog.records import Where
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import UsageError
@@ -18,7 +17,8 @@ from medtasks.data.sources import SourceRow
 from medtasks.importers.layouts import predictions_in_rows
 from medtasks.importers.prediction_files import recognise
 from medtasks.importers.run import PredictionFile, score_predictions, score_rows
-from medtasks.runs.record import write_run
+from medtasks.python_api.runs import Run, open
+from medtasks.scoring.run_record import write_run
 
 Answer = Callable[[list[dict[str, Any]]], str]
 """A model: the text of the answer to a list of chat messages."""

@@ -24,7 +24,7 @@ from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.samples import Sample, SampleFile
-from medtasks.runs.scored import confidence_metrics, gives_confidence, has_models
+from medtasks.scoring.scored_samples import confidence_metrics, gives_confidence, has_models
 
 Rows = npt.NDArray[np.int64]
 """Row numbers of items."""

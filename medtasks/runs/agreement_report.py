@@ -1,0 +1,33 @@
+"""The agreement of a rubric's raters, as the manifest of a run stores it."""
+
+from __future__ import annotations
+
+from medtasks.core.schema import Frozen
+from medtasks.stats import agreement as stats
+from medtasks.stats.bootstrap import CONFIDENCE
+
+SEED = 0
+
+
+class Agreement(stats.Coefficient):
+    """Agreement of ``raters`` on one aspect; None pools the aspects of every sample. A pair is
+    measured on the units that both rated, all raters on those that all of them rated
+    (Krippendorff's alpha: that at least two rated).
+    """
+
+    aspect: str | None
+    raters: str
+    measure: str
+
+
+class AgreementReport(Frozen):
+    """Agreement per aspect, with percentile intervals; if aspects vary by sample, the pooled one
+    comes first.
+    """
+
+    rubric: str
+    raters: tuple[str, ...]
+    resamples: int
+    confidence: float = CONFIDENCE
+    seed: int = SEED
+    measures: tuple[Agreement, ...]
