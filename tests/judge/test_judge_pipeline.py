@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 from faulty_judge import FaultyJudge
-from medtasks.judge.json_in_text import Invalid
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.rubric import Rubric, load_rubric, total
 from medtasks.core.errors import UsageError
 from medtasks.judge.client import JudgeClient, Spent
+from medtasks.judge.json_in_text import Invalid
 from medtasks.judge.pipeline import Question, judge_questions
 from medtasks.judge.settings import Budget, JudgeSettings
 from medtasks.judge.store import VerdictStore

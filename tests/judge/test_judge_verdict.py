@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from medtasks.judge.json_in_text import Invalid
 
 from medtasks.catalog.rubric import load_rubric, verdict_schema
+from medtasks.judge.json_in_text import Invalid
 from medtasks.judge.verdict_parsing import parse_verdict, repair_request
 from medtasks.runs.verdict import Verdict
 
