@@ -18,8 +18,8 @@ import time
 
 import numpy as np
 from lexical_scoring import Row, generate
-from medtasks.leaderboard.board.board import BoardColumn
 from medtasks.leaderboard.rank.rankings import rank_models
+from medtasks.leaderboard.schema.board import BoardColumn
 
 from medtasks.metrics.base import Array, corpus_score
 from medtasks.metrics.registry import LEXICAL, get_metric, lexical_statistics

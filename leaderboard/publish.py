@@ -19,7 +19,6 @@ from medtasks.runs.find import NO_RUN, no_run
 from medtasks.scoring.run_cache import RunStore, TableStore, code_hash
 from medtasks.scoring.run_record import contents_hash
 
-from .board.board import Board
 from .board.build import build_board
 from .board.claims import read_claims, with_claims
 from .board.models import Described, read_by_model
@@ -27,6 +26,7 @@ from .board.usage import Price
 from .exports.archive import zip_archive
 from .exports.tables import exports_of
 from .intake.collect import Progress, collect, state_of_results
+from .schema.board import Board
 from .site.data import SampleText, data_script, data_values, runs_on_board, samples_of
 from .site.downloads import Download
 from .site.pages import Files, pages_of

@@ -21,22 +21,17 @@ from medtasks.scoring.scores import coverage_text
 from medtasks.stats.bootstrap import CONFIDENCE
 
 from ..rank.comparability import ComparabilityGroups, on_common_items
-from ..rank.conflicts import contradictions, same_responses
 from ..rank.rankings import RESAMPLES, SEED, media_gain, prompt_ranks, rank_models, size_and_type
+from ..schema import board as schema
+from ..schema.reference import Reference, load_reference, place_of, published_figures
+from ..verify.conflicts import contradictions, same_responses
+from ..verify.coverage import is_incomplete
+from ..verify.entries import Entry
 from ..verify.rejudging import Rejudged
-from ..verify.scored_run import Entry, ScoredRun
-from . import board as schema
+from ..verify.scored_run import ScoredRun
 from .bibliography import entry_key
 from .models import Models, distinct_names, model_facts
-from .reference import Reference, load_reference, place_of, published_figures
-from .rows import (
-    board_columns,
-    comparable_table,
-    confidence_section,
-    held_chance,
-    is_incomplete,
-    without_empty,
-)
+from .rows import board_columns, comparable_table, confidence_section, held_chance, without_empty
 from .usage import SECONDS, Prices, cost_of, plotted, used_by
 
 

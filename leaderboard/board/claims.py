@@ -16,8 +16,8 @@ from medtasks.core.files import read_regular
 from medtasks.core.text import first_names
 from medtasks.judge.families import family_of
 
-from ..exports.publishable import dataset_of
-from .board import Board, Published
+from ..schema.board import Board, Published
+from ..verify.hub_datasets import dataset_of
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResultEntry

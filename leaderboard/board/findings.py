@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from medtasks.stats.paired import few_clusters
 
-from .board import BoardModel, Cell, Ranking
+from ..schema.board import BoardModel, Cell, Ranking
+from ..schema.numbers import DIFFERENCES, number
 from .floors import highest_floor, level_text
-from .numbers import DIFFERENCES, number
 
 MOST_NAMED = 3
 """Models named in a sentence; the others are counted."""

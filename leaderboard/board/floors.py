@@ -10,8 +10,8 @@ from typing import Literal
 
 from medtasks.scoring.scores import MetricScore
 
-from .board import BoardColumn
-from .numbers import UNITS, number
+from ..schema.board import BoardColumn
+from ..schema.numbers import UNITS, number
 
 Source = Literal["chance", "constant", "blind"]
 NO_FLOORS = dict.fromkeys(("chance", "constant", "constant_answer", "blind", "blind_model"))

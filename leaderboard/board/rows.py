@@ -17,14 +17,15 @@ from medtasks.metrics.confidence import BINS, CONFIDENCE_NAMES, ECE
 from medtasks.metrics.item_metrics import SIGNED
 from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.runs.signature import changed_signature, has_unknown_prompts
-from medtasks.scoring.scores import COVERAGE, MetricScore, Reliability
+from medtasks.scoring.scores import MetricScore, Reliability
 from medtasks.scoring.verification import unverified_note
 
 from ..rank.comparability import ComparabilityGroups, coverage_notes
+from ..schema.board import BoardColumn, BoardPlot, BoardRow, BoardTable, Cell, ModelReliability
+from ..schema.numbers import column_key
+from ..verify.coverage import is_incomplete
 from ..verify.scored_run import ScoredRun
-from .board import BoardColumn, BoardPlot, BoardRow, BoardTable, Cell, ModelReliability
 from .floors import best_blind, held_floors
-from .numbers import column_key
 
 Filled: TypeAlias = "tuple[str, BoardColumn, Cell, tuple[str, ...]]"
 """A model's cell in a column, and the keys of the runs that it is of."""
@@ -127,13 +128,6 @@ def held_chance(runs: Iterable[ScoredRun], column: Column) -> float | None:
         return max(known)[1]
     options = load_spec(column.task).benchmark.options
     return 1 / len(options) if options else None
-
-
-def is_incomplete(score: MetricScore) -> bool:
-    """Whether too many items lack a response or a verdict, regardless of the run's own
-    threshold.
-    """
-    return score.incomplete or (score.value is not None and score.known < COVERAGE * score.samples)
 
 
 def cell_of(run: ScoredRun, column: BoardColumn) -> Cell | None:

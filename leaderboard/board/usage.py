@@ -11,8 +11,8 @@ from medtasks.catalog.spec import leaf_tasks
 from medtasks.core.schema import Frozen
 from medtasks.runs.replies import Usage
 
+from ..schema.board import BoardRun
 from ..verify.scored_run import ScoredRun
-from .board import BoardRun
 from .models import find
 
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]

@@ -25,10 +25,11 @@ from medtasks.core.files import file_sha256, replaced
 from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.stats.bootstrap import CONFIDENCE
 
-from ..board.numbers import safe_name
 from ..intake.collect import find_everything
+from ..schema.numbers import safe_name
+from ..verify.hub_datasets import dataset_of
 from ..verify.scored_run import ScoredRun, scored_run
-from .publishable import Headline, dataset_of, publishable
+from .publishable import Headline, publishable
 
 INSTALL = "pip install --no-deps every-eval-ever (below Python 3.12 with --ignore-requires-python)"
 _BOUNDS = {"fraction": (0.0, 1.0), "points": (0.0, 100.0)}

@@ -20,8 +20,9 @@ from medtasks.core.files import replaced
 from medtasks.metrics.registry import unit_of
 from medtasks.scoring.scores import coverage_text
 
-from ..board.numbers import UNITS, column_key, safe_name
-from .publishable import Headline, dataset_of, headline_columns, no_score, publishable
+from ..schema.numbers import UNITS, column_key, safe_name
+from ..verify.hub_datasets import dataset_of
+from .publishable import Headline, headline_columns, no_score, publishable
 
 _HTTP_ERROR: type[Exception] = HfHubHTTPError.__bases__[0]
 """Any error of the hub's HTTP client, which is httpx or, since huggingface_hub 2.4, httpx2."""

@@ -23,10 +23,10 @@ from medtasks.runs.manifest import RunManifest
 from medtasks.runs.samples import Sample
 from medtasks.scoring.run_record import RunFolder, as_data_error
 
-from ..board.models import model_name
-from ..board.numbers import safe_name
 from ..intake.collect import find_everything
 from ..intake.remove_rows import layout_of
+from ..schema.numbers import safe_name
+from ..verify.model_identity import model_name
 from ..verify.scored_run import ScoredRun, scored_run
 from ..view.media import picture, shown_media
 

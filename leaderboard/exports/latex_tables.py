@@ -13,9 +13,9 @@ from itertools import groupby
 
 from medtasks.core.text import one_line
 
-from ..board.board import BenchmarkBoard, Board, BoardColumn, BoardRow, BoardTable, Cell, Published
 from ..board.floors import floors_text
-from ..board.numbers import UNITS, column_note, safe_name, shown, shown_interval, shown_name
+from ..schema.board import BenchmarkBoard, Board, BoardColumn, BoardRow, BoardTable, Cell, Published
+from ..schema.numbers import UNITS, column_note, safe_name, shown, shown_interval, shown_name
 from .escapes import latex_escaped
 from .export_templates import export_environment
 from .latex_widths import SCRIPT, text_width

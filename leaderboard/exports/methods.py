@@ -15,8 +15,8 @@ from medtasks.core.text import counted
 from medtasks.runs.manifest import UNKNOWN_PROMPT
 from medtasks.runs.signature import PROTOCOL_PARTS
 
-from ..board.board import BenchmarkBoard, Board, BoardRun
-from ..board.numbers import UNITS, shown, shown_name
+from ..schema.board import BenchmarkBoard, Board, BoardRun
+from ..schema.numbers import UNITS, shown, shown_name
 from .methods_source import MethodsSource, ReportedScore
 from .prose import Citation, Code, Paragraph, Sentence, as_latex, as_markdown, citations, enumerated
 from .references import own_entry, paper_entry, paper_key, shipped_entries

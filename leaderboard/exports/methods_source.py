@@ -9,7 +9,7 @@ from functools import cached_property
 from medtasks.core.errors import UsageError
 from medtasks.runs.signature import parse_signature
 
-from ..board.board import BenchmarkBoard, Board, BoardColumn, BoardRun, Cell, Ranking
+from ..schema.board import BenchmarkBoard, Board, BoardColumn, BoardRun, Cell, Ranking
 
 
 @dataclass(frozen=True)

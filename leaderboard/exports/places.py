@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..board.board import BoardColumn, BoardTable
-from ..board.numbers import rounded
+from ..schema.board import BoardColumn, BoardTable
+from ..schema.numbers import rounded
 
 
 def places(table: BoardTable, column: BoardColumn) -> dict[int, int]:

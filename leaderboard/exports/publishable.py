@@ -10,19 +10,17 @@ from pathlib import Path
 
 from medtasks.benchmarks.layouts import all_layouts
 from medtasks.catalog.benchmark import Column
-from medtasks.catalog.registry import get_benchmark
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.core.text import counted, first_names
-from medtasks.data.store import open_prepared
 from medtasks.metrics.item_metrics import SIGNED
 from medtasks.runs.manifest import TaskFacts
 from medtasks.scoring.scores import MetricScore
 
-from ..board.numbers import column_key
-from ..board.rows import is_incomplete
 from ..intake.collect import collect
 from ..rank.comparability import ComparabilityGroups
+from ..schema.numbers import column_key
+from ..verify.coverage import is_incomplete
 from ..verify.scored_run import RunStore, ScoredRun
 
 
@@ -128,21 +126,3 @@ def no_score(notes: Iterable[str]) -> UsageError:
     """The error that no score may be published, for these reasons."""
     reasons = first_names(notes, 3, "; ") or "the runs have no headline score"
     return UsageError(f"no score may be published: {reasons}.")
-
-
-def dataset_of(benchmark: str, fingerprint: str = "") -> tuple[str, str | None]:
-    """The dataset on the hub that a benchmark is from, and its revision if the data prepared here
-    are those; `UsageError` if the benchmark's source is not a dataset on the hub.
-    """
-    known = get_benchmark(benchmark)
-    name = known.hub[0] if known.hub else known.source.split(",")[0]
-    if name.count("/") != 1 or " " in name:
-        raise UsageError(
-            f"{benchmark}: its source is not a dataset on the hub ({name}), so no page could show scores."
-        )
-    try:
-        manifest = open_prepared(benchmark).manifest
-    except MedtasksError:  # the revision is then unknown
-        return name, None
-    same = manifest.fingerprint == fingerprint and manifest.source.kind == "hub"
-    return name, manifest.source.revision if same else None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..board.board import BenchmarkBoard, BoardColumn, Published
-from ..board.numbers import shown
+from ..schema.board import BenchmarkBoard, BoardColumn, Published
+from ..schema.numbers import shown
 
 
 def published_rows(

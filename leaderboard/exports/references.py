@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..board.bibliography import entry_key, made_entry
-from ..board.board import BenchmarkBoard, Board
+from ..schema.board import BenchmarkBoard, Board
 from .escapes import latex_escaped
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from medtasks.stats.intervals import STUDENT, WILSON
 
-from ..board.board import Board
+from ..schema.board import Board
 from .prose import Citation, Code, Sentence
 
 _METHODS: dict[str, Sentence] = {

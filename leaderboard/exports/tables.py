@@ -17,9 +17,9 @@ from medtasks.core.files import canonical_json
 from medtasks.core.text import one_line
 from medtasks.scoring.scores import coverage_text
 
-from ..board.board import BenchmarkBoard, Board, BoardColumn, BoardTable, Cell
 from ..board.floors import floors_text
-from ..board.numbers import column_note, safe_name, shown, shown_interval, shown_name
+from ..schema.board import BenchmarkBoard, Board, BoardColumn, BoardTable, Cell
+from ..schema.numbers import column_note, safe_name, shown, shown_interval, shown_name
 from .escapes import markdown_escaped
 from .export_templates import export_environment
 from .latex_tables import as_latex

@@ -21,7 +21,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.projections.polar import PolarAxes
 
-from ..board.board import FORMATS, Board
+from ..schema.board import FORMATS, Board
 from .plots import Figure, figure_files, figures_of
 from .shapes import LOOKS, Axis, Block, Blocks, Heat, Look, Plane, Radar, short, wrapped
 

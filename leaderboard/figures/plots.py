@@ -11,9 +11,10 @@ from typing import TypeAlias
 
 from medtasks.stats.ranks import normalised_ranks
 
-from ..board.board import BenchmarkBoard, Board, BoardColumn, BoardPlot, Cell
 from ..board.floors import floors_text, highest_floor
-from ..board.numbers import (
+from ..board.usage import amount, plotted
+from ..schema.board import BenchmarkBoard, Board, BoardColumn, BoardPlot, Cell
+from ..schema.numbers import (
     MINUS,
     UNITS,
     difference,
@@ -23,7 +24,6 @@ from ..board.numbers import (
     shown_interval,
     shown_name,
 )
-from ..board.usage import amount, plotted
 from .shapes import (
     LOOKS,
     Axis,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from medtasks.core.text import first_names, one_line
 
-from ..board.board import Timeline
+from ..schema.board import Timeline
 
 WIDTH, HEIGHT = 320, 220
 """Of the area of a plane on a page."""

@@ -23,8 +23,8 @@ from medtasks.runs.find import name_below
 from medtasks.runs.unfinished import SUFFIX as UNFINISHED
 from medtasks.scoring.run_record import read_run
 
-from ..rank.comparability import released_share
-from ..rank.conflicts import contradictions, same_responses
+from ..verify.conflicts import contradictions, same_responses
+from ..verify.coverage import released_share
 from ..verify.rejudging import AGREEMENT, Rejudged
 from ..verify.scored_run import ScoredRun, scored_run
 from .check_run import MOST, Submission, SubmissionFinding, check_run, problem

@@ -25,10 +25,10 @@ from medtasks.scoring.scores import COVERAGE, coverage_text
 from medtasks.scoring.verification import is_miniature
 from medtasks.validate.rendered import leaks
 
-from ..board.rows import is_incomplete
-from ..rank.comparability import protocols_today, released_share
+from ..verify.coverage import is_incomplete, release_coverage, released_share
+from ..verify.protocols import protocols_today
 from ..verify.rejudging import AGREEMENT
-from ..verify.scored_run import ScoredRun, release_coverage
+from ..verify.scored_run import ScoredRun
 from .remove_rows import is_withheld, layout_of
 
 MOST = 5

@@ -21,8 +21,8 @@ from medtasks.core.text import first_names
 from medtasks.runs.find import NO_RUN, SUFFIX, name_below, require_directory, run_folders
 from medtasks.scoring.run_record import RunFolder, read_manifest
 
-from ..board.board import Refused
-from ..board.models import model_name
+from ..schema.board import Refused
+from ..verify.model_identity import model_name
 from ..verify.scored_run import RunStore, ScoredRun, scored_run
 
 LOG = re.compile(r".+_samples_(?P<task>.+)\.jsonl", re.I)

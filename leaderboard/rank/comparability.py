@@ -4,7 +4,6 @@ not.
 
 from __future__ import annotations
 
-import functools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,11 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.manifest import frame_settings, protocol_hash
 from medtasks.runs.signature import (
     changed_signature,
     differences,
@@ -26,7 +23,10 @@ from medtasks.runs.signature import (
 )
 from medtasks.scoring.scores import MetricScore
 
-from ..verify.scored_run import Entry, ScoredRun
+from ..verify.coverage import released_share
+from ..verify.entries import Entry
+from ..verify.protocols import protocols_today
+from ..verify.scored_run import ScoredRun
 
 BLIND = "blind: prompts without media"
 _WHOLE = 0.95
@@ -338,18 +338,6 @@ def _parties(entries: Mapping[str, Entry]) -> dict[str, int]:
     return party_of
 
 
-def released_share(entry: Entry) -> float:
-    """The share of the published number of items that the run has; 1 if that number is not
-    known.
-    """
-    benchmark = get_benchmark(entry.benchmark)
-    kind = entry.name.removeprefix(benchmark.name).removeprefix(
-        "_"
-    )  # a task or group is named after the kind
-    published = benchmark.published.get(kind or "rows")
-    return min(1.0, len(entry.items) / published) if published else 1.0
-
-
 def _by_group(runs: Iterable[_Candidate]) -> list[list[_Candidate]]:
     groups: dict[tuple[str, str], list[_Candidate]] = defaultdict(list)
     for one in runs:
@@ -393,18 +381,3 @@ def _is_usual(candidate: _Candidate, task: str) -> bool:
         and not others
         and all(protocols[leaf] in protocols_today(leaf) for leaf in leaves)
     )
-
-
-@functools.cache
-def protocols_today(task: str) -> frozenset[str]:
-    """The protocol hashes of a run with the unchanged task file; the harness turns temperatures
-    into floats.
-    """
-    spec = load_spec(task)
-    settings = spec.generation
-    floats = {
-        key: float(value) if key == "temperature" else value for key, value in settings.items()
-    }
-    frames = frame_settings(spec)
-    whole = {**frames, "cap": None} if frames else {}
-    return frozenset(protocol_hash(spec, one, frames=whole) for one in (settings, floats))

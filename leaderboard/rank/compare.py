@@ -32,8 +32,9 @@ from medtasks.scoring.item_table import Mask, Rows, without_value
 from medtasks.stats.paired import detectable_difference
 from medtasks.stats.sign_flips import rounded_differences, signed_rank_p
 
-from ..board.board import Pair, Unit
-from ..verify.scored_run import Entry, ScoredRun
+from ..schema.board import Pair, Unit
+from ..verify.entries import Entry
+from ..verify.scored_run import ScoredRun
 from .rankings import pair_of, with_holm
 
 COLUMNS = ("task", "metric", "comparable", "A", "B", "A - B", "95 % interval", "p", "p (Holm)", "items", "clusters",

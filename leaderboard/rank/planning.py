@@ -21,9 +21,9 @@ from medtasks.core.text import TextTable
 from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.stats.paired import LEAST_CLUSTERS, LEVEL, POWER, student_quantile
 
-from ..board.board import Unit
-from ..board.numbers import UNITS, number
-from ..board.reference import load_reference, place_of
+from ..schema.board import Unit
+from ..schema.numbers import UNITS, number
+from ..schema.reference import load_reference, place_of
 from ..verify.scored_run import ScoredRun
 from .pilots import (
     Contributions,

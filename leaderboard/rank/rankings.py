@@ -30,9 +30,9 @@ from medtasks.stats import paired
 from medtasks.stats.bootstrap import cluster_totals, joint_resamples
 from medtasks.stats.ranks import compact_letters, rank_intervals, with_tied_ranks
 
-from ..board import board as schema
 from ..board.floors import NO_FLOORS
 from ..board.rows import Filled, cell_of, made_table
+from ..schema import board as schema
 from ..verify.scored_run import ScoredRun
 from .comparability import ComparabilityGroups
 

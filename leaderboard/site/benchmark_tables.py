@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..board import board as schema
-from ..board.numbers import shown_name
 from ..board.rows import without_empty
 from ..figures.plots import model_order
+from ..schema import board as schema
+from ..schema.numbers import shown_name
 from .tables import ColumnView, subtitles, why_none
 
 

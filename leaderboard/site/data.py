@@ -25,9 +25,9 @@ from medtasks.scoring.amended import samples_as_scored
 from medtasks.scoring.run_cache import RunStore
 from medtasks.scoring.run_record import VERIFIED, RunFolder, Verification
 
-from ..board.board import Board, BoardColumn, Pair, Unit
-from ..board.numbers import UNIT_LABELS, difference, direction, interval, number, safe_name
 from ..intake.collect import find_everything
+from ..schema.board import Board, BoardColumn, Pair, Unit
+from ..schema.numbers import UNIT_LABELS, difference, direction, interval, number, safe_name
 from ..verify.scored_run import scored_run
 from .tables import coverage_notes, not_comparable, subtitles
 

@@ -15,13 +15,13 @@ from medtasks.core.text import visible
 from medtasks.runs.replies import RunUsage
 from medtasks.runs.signature import parse_signature
 
-from ..board.board import BenchmarkBoard, Board, BoardModel, LetterCounts, Published
 from ..board.floors import floors_text
-from ..board.numbers import UNIT_LABELS, direction, exact, interval, number
 from ..board.usage import amount, measured
 from ..figures.plots import figures_of, model_order
 from ..figures.shapes import LOOKS, time_axis
 from ..rank.rankings import billions_of
+from ..schema.board import BenchmarkBoard, Board, BoardModel, LetterCounts, Published
+from ..schema.numbers import UNIT_LABELS, direction, exact, interval, number
 from . import tables
 from .benchmark_tables import benchmark_tables
 from .downloads import Download, DownloadGroup, downloads_of, size_text

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from medtasks.scoring.scores import coverage_text
 
-from ..board import board as schema
 from ..board.findings import finding
 from ..board.floors import Floor, column_floors, highest_floor
-from ..board.numbers import interval
+from ..schema import board as schema
+from ..schema.numbers import interval
 
 MOST_ROWS = 12
 """Models in a chart; the table below has all."""

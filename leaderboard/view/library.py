@@ -28,12 +28,12 @@ from medtasks.runs.manifest import RunManifest
 from medtasks.runs.samples import Sample
 from medtasks.scoring.run_record import read_manifest
 
-from ..board.board import FORMATS, Board
-from ..board.numbers import shown_name
 from ..figures.plots import Figure, figure_files, figures_of
 from ..intake.collect import Progress
 from ..intake.remove_rows import layout_of
 from ..publish import board_of, site_files
+from ..schema.board import FORMATS, Board
+from ..schema.numbers import shown_name
 from ..site.data import runs_on_board, samples_of
 from ..verify.scored_run import RunStore, ScoredRun, scored_run
 from .parquet import SampleTable, SampleTables, quoted

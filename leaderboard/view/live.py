@@ -26,8 +26,8 @@ from medtasks.scoring.scored_samples import scored_samples
 from medtasks.scoring.scores import MetricScore, Scores
 from medtasks.scoring.verification import local_documents
 
-from ..board.models import model_name
 from ..intake.remove_rows import layout_of
+from ..verify.model_identity import model_name
 
 LATEST = 20
 """Answers shown, the last ones."""

@@ -27,9 +27,9 @@ from medtasks.metrics.registry import unit_of
 from medtasks.metrics.streaming import timelines
 from medtasks.runs.samples import Sample
 
-from ..board.board import Board, Timeline
 from ..exports.tables import csv_field
 from ..figures.shapes import time_axis
+from ..schema.board import Board, Timeline
 from ..site.pages import page_environment
 from . import library as lists
 from .library import OUTCOMES, Library, Row, Run, Selection, address, sample_address

@@ -315,7 +315,7 @@ class Benchmark:
 
     Counts: ``kinds`` names the counts of the data manifest that a record belongs to, ``published``
     the expected counts (``rows`` excludes kinds that start with ``apart``, which share one count of
-    that name). ``figures`` is a CSV file of published scores (`leaderboard.board.reference`).
+    that name). ``figures`` is a CSV file of published scores (`leaderboard.schema.reference`).
     ``coverage`` gives the source and the task under which a record is counted as prepared or not;
     None if it is not counted.
 

@@ -19,7 +19,7 @@ from medtasks.core.cache import cache_root
 from medtasks.core.settings import using
 
 if TYPE_CHECKING:
-    from medtasks.leaderboard.board.board import Board
+    from medtasks.leaderboard.schema.board import Board
 
 # on tasks that it was not trained on it would not stop by itself
 _TINY = "pretrained=tiny,device=cpu,max_new_tokens=32"
@@ -97,8 +97,8 @@ def _harness_output_in(log: Path) -> Iterator[None]:
 
 
 def _report(board: Board, out: Path) -> None:
-    from medtasks.leaderboard.board.numbers import interval, number, shown_name
     from medtasks.leaderboard.rank.rankings import GAINS
+    from medtasks.leaderboard.schema.numbers import interval, number, shown_name
     from medtasks.leaderboard.site.tables import overview_charts
 
     shown = overview_charts(board)

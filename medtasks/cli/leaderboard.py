@@ -24,7 +24,7 @@ from medtasks.core.files import replaced
 from medtasks.core.text import counted, grouped_notes, printable
 
 if TYPE_CHECKING:
-    from medtasks.leaderboard.board.board import Board
+    from medtasks.leaderboard.schema.board import Board
     from medtasks.leaderboard.verify.rejudging import Rejudged
     from medtasks.leaderboard.verify.scored_run import ScoredRun
 
@@ -50,8 +50,8 @@ def build(
     fresh: bool = False,
 ) -> None:
     """Rank the runs in result directories, and write a static site with figures and exports."""
-    from medtasks.leaderboard.board.board import FORMATS
     from medtasks.leaderboard.publish import publish
+    from medtasks.leaderboard.schema.board import FORMATS
 
     formats = [one.strip() for one in figures.split(",") if one.strip()]
     if unknown := [one for one in formats if one not in FORMATS]:

@@ -18,12 +18,9 @@ from medtasks.core.cache import cache_root
 from medtasks.core.errors import MachineError, MedtasksError, UsageError, first_line
 from medtasks.core.files import replaced
 from medtasks.core.text import TextTable, first_names
-from medtasks.leaderboard.board.board import FORMATS, Ranking, Refused
-from medtasks.leaderboard.board.board import Board as BoardData
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.board.findings import finding
 from medtasks.leaderboard.board.models import Described, read_by_model
-from medtasks.leaderboard.board.numbers import column_note, interval, number
 from medtasks.leaderboard.board.usage import Price
 from medtasks.leaderboard.exports.latex_tables import as_latex
 from medtasks.leaderboard.exports.methods import methods_latex, methods_markdown, references_of
@@ -32,6 +29,9 @@ from medtasks.leaderboard.figures.plots import Figure, figures_of
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.rank.compare import Comparison, compare_runs
 from medtasks.leaderboard.rank.planning import ICC, SHARES, Plan, default_metric, plan_task
+from medtasks.leaderboard.schema.board import FORMATS, Ranking, Refused
+from medtasks.leaderboard.schema.board import Board as BoardData
+from medtasks.leaderboard.schema.numbers import column_note, interval, number
 from medtasks.leaderboard.verify.scored_run import RunStore, ScoredRun
 from medtasks.python_api.runs import Run, Runs, open, scored_of
 

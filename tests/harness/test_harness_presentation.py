@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from medtasks.leaderboard.board.models import model_key
+from medtasks.leaderboard.verify.model_identity import model_key
 from test_harness_failures import TASK, Backend, evaluate, target
 
 from medtasks.benchmarks.documents import task_documents

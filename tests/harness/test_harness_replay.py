@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from medtasks.leaderboard.rank.compare import compare_runs
-from medtasks.leaderboard.verify.scored_run import run_notes, scored_run
+from medtasks.leaderboard.verify.run_notes import run_notes
+from medtasks.leaderboard.verify.scored_run import scored_run
 from runs import Run, baseline
 
 from medtasks.benchmarks.documents import task_documents

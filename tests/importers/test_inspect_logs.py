@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 import pytest
-from medtasks.leaderboard.verify.scored_run import commands
+from medtasks.leaderboard.verify.commands import commands
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.core.errors import DataError, UsageError

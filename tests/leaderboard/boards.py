@@ -18,7 +18,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from medtasks.leaderboard.board.board import (
+from medtasks.leaderboard.exports.tables import exports_of
+from medtasks.leaderboard.schema.board import (
     BenchmarkBoard,
     Board,
     BoardColumn,
@@ -38,7 +39,6 @@ from medtasks.leaderboard.board.board import (
     Round,
     Timeline,
 )
-from medtasks.leaderboard.exports.tables import exports_of
 from medtasks.leaderboard.site.data import Answers, SampleText
 
 from medtasks.runs.replies import RunUsage, Usage

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from invented_runs import edit_json
-from medtasks.leaderboard.board.board import Board
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.intake.check import CheckReport, check_results
 from medtasks.leaderboard.intake.collect import collect
+from medtasks.leaderboard.schema.board import Board
 
 from medtasks.benchmarks.documents import asked_prompt
 from medtasks.catalog.spec import load_spec

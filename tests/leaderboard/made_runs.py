@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from medtasks.leaderboard.board.board import BenchmarkBoard, Board, BoardRow, BoardRun
 from medtasks.leaderboard.board.build import build_board
-from medtasks.leaderboard.rank.comparability import protocols_today
-from medtasks.leaderboard.verify.scored_run import Entry, ScoredRun
+from medtasks.leaderboard.schema.board import BenchmarkBoard, Board, BoardRow, BoardRun
+from medtasks.leaderboard.verify.entries import Entry
+from medtasks.leaderboard.verify.protocols import protocols_today
+from medtasks.leaderboard.verify.scored_run import ScoredRun
 
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.runs.manifest import RunManifest

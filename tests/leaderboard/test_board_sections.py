@@ -16,16 +16,16 @@ from typing import Any
 
 import pytest
 from invented_runs import MODELS, START, Invented, make_run, write_runs
-from medtasks.leaderboard.board.board import (
+from medtasks.leaderboard.figures.plots import figures_of
+from medtasks.leaderboard.figures.shapes import Plane
+from medtasks.leaderboard.publish import publish
+from medtasks.leaderboard.schema.board import (
     BenchmarkBoard,
     Board,
     BoardRow,
     BoardTable,
     OrderChange,
 )
-from medtasks.leaderboard.figures.plots import figures_of
-from medtasks.leaderboard.figures.shapes import Plane
-from medtasks.leaderboard.publish import publish
 
 from medtasks.benchmarks.documents import prompt_text, task_documents
 from medtasks.benchmarks.layouts import HARMS, check_layout, default_layout

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 from made_runs import FAIR, GOOD, KEY, POOR, board, cxr, entry, page, ranked, right, run, signed
-from medtasks.leaderboard.board.board import Board, Refused
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.board.findings import finding
 from medtasks.leaderboard.board.models import Described, read_by_model
 from medtasks.leaderboard.board.usage import Price
+from medtasks.leaderboard.schema.board import Board, Refused
 
 from medtasks.catalog.benchmark import BoardLayout, Column
 from medtasks.catalog.spec import leaf_tasks
@@ -225,7 +225,7 @@ def test_models_are_shown_as_the_organiser_says_and_runs_that_no_page_shows_say_
 
 
 def test_keys_differ_wherever_columns_do() -> None:
-    from medtasks.leaderboard.board.numbers import column_key
+    from medtasks.leaderboard.schema.numbers import column_key
 
     groups = ["a b", "a-b", "a_b", "a.b", "../b", "", "Ä", "ä", "x" * 80, "x" * 81]
     keys = [column_key(Column("t", "m", "l", "part", group)) for group in groups]

@@ -19,9 +19,9 @@ import pytest
 from aligned import cells
 from invented_runs import Invented, edit_json, make_run, write_run_of
 from made_runs import ITEMS, entry, right, run
-from medtasks.leaderboard.board.board import BoardColumn, Pair
 from medtasks.leaderboard.rank.compare import COLUMNS, Comparison, Line, compare_runs
 from medtasks.leaderboard.rank.rankings import rank_models
+from medtasks.leaderboard.schema.board import BoardColumn, Pair
 from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_run
 from scipy.stats import PermutationMethod, binomtest, wilcoxon
 from statsmodels.stats.multitest import multipletests

@@ -18,15 +18,6 @@ from boards import HOSTILE, board, hostile_board, write_exports
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from medtasks.leaderboard.board.board import (
-    Board,
-    BoardColumn,
-    BoardModel,
-    BoardRow,
-    BoardTable,
-    Cell,
-)
-from medtasks.leaderboard.board.numbers import difference, interval, number, safe_name, shown
 from medtasks.leaderboard.board.usage import amount
 from medtasks.leaderboard.exports.escapes import latex_escaped, markdown_escaped
 from medtasks.leaderboard.exports.latex_tables import INTERVAL_MACRO, MOST_LINES, as_latex
@@ -40,6 +31,15 @@ from medtasks.leaderboard.exports.tables import (
     exports_of,
 )
 from medtasks.leaderboard.rank.rankings import billions_of
+from medtasks.leaderboard.schema.board import (
+    Board,
+    BoardColumn,
+    BoardModel,
+    BoardRow,
+    BoardTable,
+    Cell,
+)
+from medtasks.leaderboard.schema.numbers import difference, interval, number, safe_name, shown
 from medtasks.leaderboard.site.pages import size_class
 
 

@@ -19,12 +19,12 @@ import matplotlib
 import pytest
 from boards import board, changed, hostile_board, large_board, write_exports
 from matplotlib.figure import Figure
-from medtasks.leaderboard.board.board import Board, BoardPlot
-from medtasks.leaderboard.board.numbers import shown
 from medtasks.leaderboard.figures.draw import DARK, draw_all, drawing, images
 from medtasks.leaderboard.figures.plots import Figure as Plotted
 from medtasks.leaderboard.figures.plots import figures_of
 from medtasks.leaderboard.figures.shapes import LOOKS, Blocks, Radar, distinct, short, time_axis
+from medtasks.leaderboard.schema.board import Board, BoardPlot
+from medtasks.leaderboard.schema.numbers import shown
 from medtasks.leaderboard.site.pages import pages_of
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -538,7 +538,7 @@ def test_formats_a_demonstration_and_the_callers_settings(tmp_path: Path) -> Non
 SCRIPT = """
 import hashlib, json, sys
 from pathlib import Path
-from medtasks.leaderboard.board.board import Board
+from medtasks.leaderboard.schema.board import Board
 from medtasks.leaderboard.exports.tables import exports_of
 from medtasks.leaderboard.figures.draw import draw_all
 board = Board.model_validate_json(Path(sys.argv[1]).read_text(encoding="utf-8"))

@@ -24,10 +24,10 @@ from forged_runs import (
     wrong_ones_left_out,
 )
 from invented_runs import MODELS, edit_json, write_run_of, write_runs
-from medtasks.leaderboard.board.board import Board
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.intake.remove_rows import remove_rows
 from medtasks.leaderboard.publish import publish
+from medtasks.leaderboard.schema.board import Board
 from medtasks.leaderboard.verify.scored_run import scored_run
 
 from medtasks.core.findings import failed

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from catalogs import fresh
-from medtasks.leaderboard.board.reference import load_reference, place_of
+from medtasks.leaderboard.schema.reference import load_reference, place_of
 
 from medtasks.benchmarks import layouts as boards
 from medtasks.benchmarks.kvasir_vqa_x1.board import KVASIR_VQA_X1

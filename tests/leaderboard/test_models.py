@@ -11,16 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_runs import board, cxr
 from made_runs import run as made_run
-from medtasks.leaderboard.board.board import BoardModel
-from medtasks.leaderboard.board.models import (
-    Described,
-    distinct_names,
-    model_facts,
-    model_key,
-    model_name,
-    read_by_model,
-)
+from medtasks.leaderboard.board.models import Described, distinct_names, model_facts, read_by_model
 from medtasks.leaderboard.board.usage import Price
+from medtasks.leaderboard.schema.board import BoardModel
+from medtasks.leaderboard.verify.model_identity import model_key, model_name
 from medtasks.leaderboard.verify.scored_run import ScoredRun
 
 from medtasks.core.errors import DataError

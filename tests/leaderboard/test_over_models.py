@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 from invented_runs import Invented, answered, judged_by_stub
 from made_runs import CLUSTERS, GOOD, ITEMS, KEY, POOR, board, cxr, entry, page, right, run
-from medtasks.leaderboard.board.board import BenchmarkBoard, BoardTable, Cell
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.board.models import Described
 from medtasks.leaderboard.exports.tables import as_csv
 from medtasks.leaderboard.figures.plots import figures_of
 from medtasks.leaderboard.intake.collect import collect
+from medtasks.leaderboard.schema.board import BenchmarkBoard, BoardTable, Cell
 from medtasks.leaderboard.site.pages import pages_of
 from medtasks.leaderboard.verify.scored_run import RunStore
 

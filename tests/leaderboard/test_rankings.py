@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from made_runs import CLUSTERS, right
-from medtasks.leaderboard.board.board import BoardColumn, BoardModel, Cell, Pair, Ranked, Ranking
 from medtasks.leaderboard.board.findings import finding
 from medtasks.leaderboard.rank.rankings import rank_models
+from medtasks.leaderboard.schema.board import BoardColumn, BoardModel, Cell, Pair, Ranked, Ranking
 from statsmodels.stats.multitest import multipletests
 
 from medtasks.metrics.registry import get_metric

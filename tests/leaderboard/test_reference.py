@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_runs import FAIR, board, entry, right, run
-from medtasks.leaderboard.board import reference
-from medtasks.leaderboard.board.reference import (
+from medtasks.leaderboard.schema import reference
+from medtasks.leaderboard.schema.reference import (
     PublishedFigure,
     load_reference,
     published_figures,

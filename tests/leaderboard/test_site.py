@@ -17,11 +17,11 @@ import pytest
 from boards import HOSTILE, board, changed, held_samples, hostile_board, sample, sample_text
 from invented_runs import MODELS, write_run_of
 from lxml import html
-from medtasks.leaderboard.board.board import Board, BoardRow, Cell
 from medtasks.leaderboard.board.build import build_board
-from medtasks.leaderboard.board.numbers import interval, number
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.publish import write_site
+from medtasks.leaderboard.schema.board import Board, BoardRow, Cell
+from medtasks.leaderboard.schema.numbers import interval, number
 from medtasks.leaderboard.site.data import (
     Answers,
     data_script,

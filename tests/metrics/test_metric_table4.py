@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from medtasks.leaderboard.board.reference import load_reference
+from medtasks.leaderboard.schema.reference import load_reference
 from table4 import table4_overall
 
 from medtasks.benchmarks.med_cmr import ACCURACY_DIMENSION_MEAN, dimension_statistics

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from medtasks.leaderboard.verify.scored_run import commands
+from medtasks.leaderboard.verify.commands import commands
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.records import Where

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from medtasks.leaderboard.verify.scored_run import run_notes
+from medtasks.leaderboard.verify.run_notes import run_notes
 
 from medtasks.answers import AnswerTextFilter
 from medtasks.answers.base import LONGEST_SCORED, scored_part

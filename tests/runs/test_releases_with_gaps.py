@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from medtasks.leaderboard.verify.scored_run import run_notes, scored_run
+from medtasks.leaderboard.verify.run_notes import run_notes
+from medtasks.leaderboard.verify.scored_run import scored_run
 from release_rows import med_cmr_row, single_turn_row, streaming_row
 from typer.testing import CliRunner
 

@@ -9,7 +9,7 @@ from itertools import permutations, product
 
 from medtasks.catalog.spec import load_spec
 
-from ..verify.scored_run import ScoredRun
+from .scored_run import ScoredRun
 
 
 def contradictions(runs: Iterable[ScoredRun]) -> dict[str, dict[str, list[str]]]:

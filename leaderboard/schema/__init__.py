@@ -1,0 +1,1 @@
+"""The leaderboard as plain data, and its numbers as text."""

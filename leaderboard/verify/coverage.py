@@ -1,0 +1,64 @@
+"""How much of a release a run covers, and how many of its items have a score."""
+
+from __future__ import annotations
+
+from medtasks.catalog.registry import get_benchmark
+from medtasks.runs.manifest import RunManifest
+from medtasks.scoring.scores import COVERAGE, MetricScore
+
+from .entries import Entry
+
+
+def release_coverage(manifest: RunManifest, benchmark: str) -> tuple[int, int]:
+    """The number of prepared records, and the number in the release.
+
+    They are those of the run's tasks if the data count records by task. If the source had fewer
+    records than were published, whatever it counted, all prepared records are compared with the
+    published number, which says nothing about tasks whose rows it does not count
+    (`Benchmark.apart`).
+    """
+    facts = manifest.data[benchmark]
+    published = _published_rows(manifest, benchmark)
+    excluded = sum(facts.excluded.values())
+    source = sum(entry.records for entry in facts.coverage) or facts.records
+    if not facts.mini and source + excluded < published:
+        return facts.records, published
+    if not facts.coverage:
+        return facts.records, facts.records + excluded
+    entries = [
+        entry
+        for entry in facts.coverage
+        if entry.task in manifest.tasks and manifest.tasks[entry.task].benchmark == benchmark
+    ]
+    prepared = sum(entry.prepared for entry in entries)
+    records = sum(entry.records for entry in entries)
+    return prepared, records
+
+
+def _published_rows(manifest: RunManifest, benchmark: str) -> int:
+    """The published number of rows; 0 if it counts the rows of none of the run's tasks."""
+    declared = get_benchmark(benchmark)
+    for task, facts in manifest.tasks.items():
+        if facts.benchmark != benchmark:
+            continue
+        if declared.apart is None or declared.apart not in task:
+            return declared.published.get("rows", 0)
+    return 0
+
+
+def released_share(entry: Entry) -> float:
+    """The share of the published number of items that the run has; 1 if none is published."""
+    benchmark = get_benchmark(entry.benchmark)
+    # a task or group is named after the kind of its items
+    kind = entry.name.removeprefix(benchmark.name).removeprefix("_")
+    published = benchmark.published.get(kind or "rows")
+    if not published:
+        return 1.0
+    return min(1.0, len(entry.items) / published)
+
+
+def is_incomplete(score: MetricScore) -> bool:
+    """Whether too many items lack a response or a verdict, whatever the run's own threshold."""
+    if score.incomplete:
+        return True
+    return score.value is not None and score.known < COVERAGE * score.samples
