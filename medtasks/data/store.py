@@ -40,6 +40,7 @@ from medtasks.core.errors import (
 from medtasks.core.files import held, recover_directory, replace_directory, temporary_beside
 from medtasks.core.schema import shown
 from medtasks.core.text import first_names
+from medtasks.data.hub import hub_tree
 from medtasks.data.media.images import KnownMedia, MediaIndex, index_media
 from medtasks.data.prepared import (
     DataManifest,
@@ -49,7 +50,8 @@ from medtasks.data.prepared import (
     is_mini,
     open_directory,
 )
-from medtasks.data.release import Progress, Release, hub_tree
+from medtasks.data.progress import Progress
+from medtasks.data.release import Release
 from medtasks.data.writing import Contents, Exclusions, media_of, remove_other_media, write_contents
 
 NAMED = 10

@@ -15,7 +15,7 @@ from typing import Any
 from medtasks.catalog.records import Where, value_or_null, wrong
 from medtasks.core.errors import DataError
 from medtasks.core.files import MAX_JSON_BYTES
-from medtasks.data.release import open_archive, read_member
+from medtasks.data.archives import open_archive, read_member
 from medtasks.data.sources import ZIP_MARK, SourceRow, first_bytes, read_json, read_jsonl
 from medtasks.importers.predictions import (
     Prediction,

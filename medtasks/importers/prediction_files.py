@@ -12,8 +12,8 @@ from pathlib import Path
 from medtasks.catalog.records import Where
 from medtasks.core.errors import DataError, UsageError, reading
 from medtasks.core.files import read_lines
+from medtasks.data.archives import open_archive
 from medtasks.data.parquet import read_parquet
-from medtasks.data.release import open_archive
 from medtasks.data.sources import (
     ZIP_MARK,
     SourceRow,

@@ -22,7 +22,7 @@ from zipfile import ZipFile
 from medtasks.catalog.records import Where
 from medtasks.core.errors import DataError, first_line
 from medtasks.core.files import MAX_JSON_BYTES
-from medtasks.data.release import member_blocks, open_archive
+from medtasks.data.archives import member_blocks, open_archive
 from medtasks.data.sources import SourceRow
 
 MOST_TAGS = 5_000_000

@@ -27,7 +27,7 @@ from medtasks.core.findings import Finding, Place, failed, finding
 from medtasks.core.schema import suggestion
 from medtasks.core.text import first_names
 from medtasks.data.prepared import is_mini
-from medtasks.data.release import Progress
+from medtasks.data.progress import Progress
 from medtasks.data.store import open_prepared
 from medtasks.harness.backends import harness_names
 from medtasks.validate import tasks

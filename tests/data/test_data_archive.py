@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from medtasks.core.errors import DataError
-from medtasks.data.release import check_published, extract, open_archive, read_member
+from medtasks.data.archives import check_published, extract, open_archive, read_member
 
 
 def archive_of(path: Path, members: dict[str, bytes]) -> Path:
@@ -114,7 +114,7 @@ def test_a_header_with_a_changed_field_is_one_clear_error_or_none(
 def test_a_member_larger_than_it_may_be_is_not_unpacked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("medtasks.data.release.MAX_PICTURE_BYTES", 1000)
+    monkeypatch.setattr("medtasks.data.archives.MAX_PICTURE_BYTES", 1000)
     path = archive_of(tmp_path / "a.zip", {"x.png": bytes(2000), "y.png": bytes(600)})
     said = r"member x\.png has 2,000 bytes, more than the limit of 1,000"
     with open_archive(path) as archive, pytest.raises(DataError, match=said):

@@ -24,7 +24,7 @@ from PIL import Image
 from medtasks.benchmarks.kvasir_vqa_x1 import records as kvasir
 from medtasks.benchmarks.kvasir_vqa_x1.records import prepare_kvasir
 from medtasks.core.errors import DataError, MediaError, UsageError
-from medtasks.data import release as fetch
+from medtasks.data import downloads as fetch
 from medtasks.data.prepared import Prepared
 
 ROWS = [kvasir_row(img_id=f"img{number}") for number in range(3)]

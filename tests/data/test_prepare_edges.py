@@ -142,7 +142,7 @@ def test_a_picture_that_is_a_program_is_not_run(
 def test_rows_larger_than_they_may_be_are_not_unpacked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("medtasks.data.release.MAX_JSON_BYTES", 10_000)
+    monkeypatch.setattr("medtasks.data.archives.MAX_JSON_BYTES", 10_000)
     with zipfile.ZipFile(tmp_path / "dataset.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for name in FILES.values():
             archive.writestr(name, b"[" + b" " * 1_000_000 + b"]")

@@ -77,7 +77,7 @@ def test_the_hub_gives_the_archive_at_its_revision(
         asked.extend((*arguments, revision))
         return archive.parent, revision
 
-    monkeypatch.setattr("medtasks.data.release.hub_tree", hub_tree)
+    monkeypatch.setattr("medtasks.data.hub.hub_tree", hub_tree)
     prepared = prepare_med_cmr("hub", tmp_path / "out", allow_other_archive=True)
     assert asked == [
         "aaassddaadf/Med-CMR",

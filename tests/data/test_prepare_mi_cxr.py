@@ -55,7 +55,7 @@ def test_the_manifest_names_the_commit_and_every_place(
     write_rows(tmp_path / "hub" / "micxr_test.jsonl", [mi_cxr_row()])
     variant = write_rows(tmp_path / "variant.jsonl", [VARIANT])
     monkeypatch.setattr(
-        "medtasks.data.release.hub_tree",
+        "medtasks.data.hub.hub_tree",
         lambda *_, revision: (tmp_path / "hub", revision or COMMIT),
     )
     alone = prepare_mi_cxr([Path("hub")], None, tmp_path / "out", references_only=True)

@@ -29,10 +29,12 @@ from medtasks.catalog.records import (
 )
 from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.core.schema import Frozen, Text, expects, text_that
+from medtasks.data.downloads import fetch_pictures
+from medtasks.data.hub import hub_tree, located
 from medtasks.data.media.images import read_picture
 from medtasks.data.parquet import read_parquet
 from medtasks.data.prepared import Prepared
-from medtasks.data.release import Release, fetch_pictures, hub_tree, located
+from medtasks.data.release import Release
 from medtasks.data.sources import read_table
 from medtasks.data.store import Out, PictureOptions, Preparation
 

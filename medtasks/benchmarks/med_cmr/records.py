@@ -29,8 +29,10 @@ from medtasks.catalog.records import (
 from medtasks.core.errors import DataError
 from medtasks.core.schema import Text, expects, shown, text_that
 from medtasks.core.text import first_names
+from medtasks.data.archives import check_published
+from medtasks.data.hub import located
 from medtasks.data.prepared import Prepared
-from medtasks.data.release import Release, check_published, located
+from medtasks.data.release import Release
 from medtasks.data.sources import read_table
 from medtasks.data.store import Out, PictureOptions, Preparation
 

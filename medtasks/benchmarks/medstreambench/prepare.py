@@ -16,9 +16,9 @@ from medtasks.benchmarks.medstreambench.frames import examine_media
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord, parse_medstream_row
 from medtasks.catalog.records import distinct, tallies
 from medtasks.core.errors import DataError, UsageError
+from medtasks.data.hub import located
 from medtasks.data.media.images import MediaIndex
 from medtasks.data.prepared import Prepared
-from medtasks.data.release import located
 from medtasks.data.sources import read_jsonl
 from medtasks.data.store import Options, Out, Preparation
 

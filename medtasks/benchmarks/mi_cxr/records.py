@@ -14,8 +14,9 @@ from typing_extensions import Unpack
 from medtasks.catalog.records import Record, ReleaseRow, Where, build, parse_row, with_keys, wrong
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.schema import Text, text_that
+from medtasks.data.hub import located
 from medtasks.data.prepared import Prepared, Source
-from medtasks.data.release import Release, located
+from medtasks.data.release import Release
 from medtasks.data.sources import SourceRow, read_table
 from medtasks.data.store import Out, PictureOptions, Preparation
 

@@ -18,6 +18,7 @@ from medtasks.core.errors import MediaError
 from medtasks.core.files import MAX_PICTURE_BYTES, file_state, read_regular
 from medtasks.core.schema import Frozen
 from medtasks.data.media.pictures import decode_image, is_uniform
+from medtasks.data.progress import Progress
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -158,7 +159,7 @@ def index_media(
     workers: int = 0,
     known: Iterable[KnownMedia] = (),
     write: Callable[[KnownMedia], None] | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> MediaIndex:
     """Decode every file below ``root`` once.
 
