@@ -13,7 +13,7 @@ import pytest
 from medtasks.catalog import contents
 from medtasks.catalog.contents import TaskPackage
 
-READ = ("medtasks.catalog.", "medtasks.metrics.registry", "medtasks.data.store")
+READ = ("medtasks.catalog.", "medtasks.metrics.registry", "medtasks.data.miniatures")
 """Modules that keep what they read."""
 
 

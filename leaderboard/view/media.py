@@ -14,8 +14,9 @@ from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MediaError, MedtasksError, first_line
 from medtasks.data.media.images import IMAGES
 from medtasks.data.media.video import FRAMES
+from medtasks.data.miniatures import prepare_mini
 from medtasks.data.prepared import open_directory
-from medtasks.data.store import open_prepared, prepare_mini
+from medtasks.data.store import open_prepared
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.samples import Sample
 from medtasks.scoring.verification import local_documents

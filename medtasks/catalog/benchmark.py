@@ -249,7 +249,7 @@ class PrepareCommand:
 
     Args:
         run: a generator that prepares data and yields each prepared dataset. Its first parameter
-            opens a progress bar (`medtasks.data.store.Bars`); the others, annotated for typer, are
+            opens a progress bar (`medtasks.data.prepare_commands.Bars`); the others, annotated for typer, are
             the command's options.
         examples: lines for ``--help``.
     """

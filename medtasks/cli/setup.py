@@ -25,16 +25,11 @@ from medtasks.catalog.registry import all_benchmarks, everything_left_out, get_b
 from medtasks.cli.console import Json, plain_help, progress, table, write, write_json
 from medtasks.core.errors import MedtasksError, NotPreparedError
 from medtasks.core.text import counted, first_names, grouped_notes, one_line, printable
+from medtasks.data.package_release import prepare_package
+from medtasks.data.prepare_commands import Bars, Out, PictureOptions, parameters_of
 from medtasks.data.prepared import DataManifest, Prepared, coverage_lines, data_root, is_mini
 from medtasks.data.prepared import counted as counted_rows
-from medtasks.data.store import (
-    Bars,
-    Out,
-    PictureOptions,
-    open_prepared,
-    parameters_of,
-    prepare_package,
-)
+from medtasks.data.store import open_prepared
 
 
 class _Benchmarks(TyperGroup):

@@ -25,8 +25,9 @@ from medtasks.benchmarks.medstreambench.records import parse_medstream_row
 from medtasks.benchmarks.mi_cxr.records import QTYPES, MiCxrRecord
 from medtasks.data.media.video import VideoReader
 from medtasks.data.media.video_index import read_index
+from medtasks.data.miniatures import _was_whole
 from medtasks.data.sources import SourceRow, read_json
-from medtasks.data.store import _was_whole, open_prepared
+from medtasks.data.store import open_prepared
 from training.drawings import BENCHMARKS, kvasir, med_cmr, medstream, mi_cxr
 from training.drawings.kvasir import Scene
 from training.drawings.medstream import FOOTAGE, RECORDS

@@ -23,8 +23,8 @@ from medtasks.api import (
     build,
     text_field,
 )
-from medtasks.data import store
-from medtasks.data.store import prepare_package
+from medtasks.data import preparation
+from medtasks.data.package_release import prepare_package
 
 ROWS = [
     {"id": "1", "image": "a/1.png", "answer": "yes"},
@@ -65,7 +65,7 @@ def benchmark(monkeypatch: pytest.MonkeyPatch) -> Benchmark:
         record=Question,
         read=read,
     )
-    monkeypatch.setattr(store, "get_benchmark", lambda _: made)
+    monkeypatch.setattr(preparation, "get_benchmark", lambda _: made)
     monkeypatch.setattr("medtasks.data.prepared.get_benchmark", lambda _: made)
     return made
 

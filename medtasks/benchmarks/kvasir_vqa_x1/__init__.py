@@ -21,8 +21,9 @@ from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord, prepare_kvas
 from medtasks.catalog.benchmark import ABSTENTION, Benchmark, Document, shipped
 from medtasks.catalog.registry import Plugin
 from medtasks.core.errors import DataError
+from medtasks.data.prepare_commands import prepare_command
 from medtasks.data.prepared import Prepared
-from medtasks.data.store import open_prepared, prepare_command
+from medtasks.data.store import open_prepared
 from medtasks.metrics.registry import LEXICAL
 
 

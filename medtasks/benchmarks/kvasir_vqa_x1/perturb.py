@@ -38,8 +38,10 @@ from medtasks.core.errors import UsageError
 from medtasks.core.schema import Frozen
 from medtasks.data.media.images import MediaIndex, decoding_threads, read_picture
 from medtasks.data.media.pictures import decode_image
+from medtasks.data.preparation import Preparation
+from medtasks.data.prepare_commands import Options, Out
 from medtasks.data.prepared import Prepared, Source
-from medtasks.data.store import Options, Out, Preparation, open_prepared
+from medtasks.data.store import open_prepared
 
 VERSION = "1"  # goes up with every change that moves a pixel
 SEED = 42  # the published one

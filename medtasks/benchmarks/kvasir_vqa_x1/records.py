@@ -33,10 +33,11 @@ from medtasks.data.downloads import fetch_pictures
 from medtasks.data.hub import hub_tree, located
 from medtasks.data.media.images import read_picture
 from medtasks.data.parquet import read_parquet
+from medtasks.data.preparation import Preparation
+from medtasks.data.prepare_commands import Out, PictureOptions
 from medtasks.data.prepared import Prepared
 from medtasks.data.release import Release
 from medtasks.data.sources import read_table
-from medtasks.data.store import Out, PictureOptions, Preparation
 
 VOCABULARY = read_table(__file__, "vocabulary.yaml", dict[str, dict[str, str]])
 ATOMIC_QUESTIONS = VOCABULARY["atomic_questions"]

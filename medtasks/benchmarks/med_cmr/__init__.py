@@ -28,7 +28,7 @@ from medtasks.catalog.benchmark import (
     shipped,
 )
 from medtasks.catalog.registry import Plugin
-from medtasks.data.store import prepare_command
+from medtasks.data.prepare_commands import prepare_command
 from medtasks.metrics.base import Array, means
 from medtasks.metrics.item_metrics import ItemScore, sum_in_order
 

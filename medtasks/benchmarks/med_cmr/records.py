@@ -31,10 +31,11 @@ from medtasks.core.schema import Text, expects, shown, text_that
 from medtasks.core.text import first_names
 from medtasks.data.archives import check_published
 from medtasks.data.hub import located
+from medtasks.data.preparation import Preparation
+from medtasks.data.prepare_commands import Out, PictureOptions
 from medtasks.data.prepared import Prepared
 from medtasks.data.release import Release
 from medtasks.data.sources import read_table
-from medtasks.data.store import Out, PictureOptions, Preparation
 
 HUB = "aaassddaadf/Med-CMR"
 REVISION = "a9b2d6e610c6c5dcf4f3e5aa89c7ec9fd7a05b73"

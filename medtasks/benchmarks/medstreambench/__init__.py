@@ -39,8 +39,8 @@ from medtasks.catalog.records import letters_and_digits
 from medtasks.catalog.registry import Plugin
 from medtasks.core.settings import current_settings
 from medtasks.data.media.windows import thin
+from medtasks.data.prepare_commands import prepare_command
 from medtasks.data.sources import read_table
-from medtasks.data.store import prepare_command
 from medtasks.metrics.base import Array, means
 from medtasks.metrics.closed_answer import closed_answer_matches
 from medtasks.metrics.item_metrics import CLOSED, ErrorRate, ItemScore, item_mean, sum_in_order

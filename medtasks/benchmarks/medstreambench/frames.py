@@ -19,7 +19,7 @@ from medtasks.data.media.images import MediaEntry, MediaIndex, decoding_threads,
 from medtasks.data.media.video import KnownVideo, scan_video
 from medtasks.data.media.video_index import VideoIndex, read_index
 from medtasks.data.media.windows import beyond_end, exact, frame_numbers, frames_shown
-from medtasks.data.store import Preparation
+from medtasks.data.preparation import Preparation
 
 _PREFIX = "Stream_Bench"
 _PICTURES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp"})

@@ -18,9 +18,10 @@ from medtasks.catalog.records import distinct, tallies
 from medtasks.core.errors import DataError, UsageError
 from medtasks.data.hub import located
 from medtasks.data.media.images import MediaIndex
+from medtasks.data.preparation import Preparation
+from medtasks.data.prepare_commands import Options, Out
 from medtasks.data.prepared import Prepared
 from medtasks.data.sources import read_jsonl
-from medtasks.data.store import Options, Out, Preparation
 
 HUB = "Venn2024/MedStreamBench"
 

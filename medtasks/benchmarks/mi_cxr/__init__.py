@@ -30,7 +30,8 @@ from medtasks.benchmarks.mi_cxr.records import (
 from medtasks.catalog.benchmark import Benchmark, Document, by_fields, shipped
 from medtasks.catalog.registry import Plugin
 from medtasks.core.errors import DataError
-from medtasks.data.store import open_prepared, prepare_command
+from medtasks.data.prepare_commands import prepare_command
+from medtasks.data.store import open_prepared
 
 _INTERVAL = re.compile(
     r"\s*T(?P<first>[1-5])\s*(?:→|->|-|–|to|,)\s*T(?P<last>[1-5])\s*\.?\s*", re.IGNORECASE

@@ -15,10 +15,11 @@ from medtasks.catalog.records import Record, ReleaseRow, Where, build, parse_row
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.schema import Text, text_that
 from medtasks.data.hub import located
+from medtasks.data.preparation import Preparation
+from medtasks.data.prepare_commands import Out, PictureOptions
 from medtasks.data.prepared import Prepared, Source
 from medtasks.data.release import Release
 from medtasks.data.sources import SourceRow, read_table
-from medtasks.data.store import Out, PictureOptions, Preparation
 
 OPTIONS = ("A", "B", "C", "D", "E")
 NULL_OPTION = "E"
