@@ -1,11 +1,10 @@
-"""Kinds of error: what a benchmark's gold structure tells about wrong answers, counted in the items
-of a score.
+"""Kinds of error that gold annotations reveal, counted in the items of a score.
 
 A benchmark declares `Errors`; groups and tasks name the rates in ``metadata.pooled``, as any metric
 over whole items. A task file declares them (``metadata.errors``) by the texts of gold and answer,
 compared after `medtasks.metrics.closed_answer.normalise`; the text of an option counts, not its
-letter. A rate of errors is over the cases with an answer, whose number stands beside it; in a rate
-of correct outcomes no answer is no such outcome.
+letter. A rate of errors is over the cases with an answer, whose number is printed beside it. In a
+rate of correct outcomes, a case without an answer counts as incorrect.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from medtasks.benchmarks.variants import selected_option
+from medtasks.benchmarks.variant_answers import selected_option
 from medtasks.catalog.benchmark import FAILED, Benchmark, Derived, Item, Value
 from medtasks.catalog.contents import TaskPackage, owner_of
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
@@ -28,9 +27,10 @@ from medtasks.metrics.registry import registered_metric
 
 
 class Case(NamedTuple):
-    """One chance for an error: the rate it counts for, and whether the error occurred; None if the
-    response gives no answer that could be one. ``part`` is its group of the breakdown
-    `Benchmark.parts`, if there is one.
+    """One chance for an error: the rate it counts for, and whether the error occurred.
+
+    ``occurred`` is None if the response gives no answer that could be an error. ``part`` is the
+    case's group of the breakdown `Benchmark.parts`, if there is one.
     """
 
     rate: str
@@ -40,57 +40,73 @@ class Case(NamedTuple):
 
 @dataclass(frozen=True)
 class Errors:
-    """Kinds of error: their rates, and a function that lists the cases of an item, from its gold
-    answers and filtered responses (of repeats, the first).
+    """Kinds of error: their rates, and a function that lists the cases of an item.
 
-    Which cases there are must not depend on the responses. If a response failed or gives no answer,
-    whether they occurred is open. Questions with rotated options have none: their errors are those
-    of the plain task.
+    The function reads gold answers and filtered responses (of repeats, the first). Which cases
+    there are must not depend on the responses. If a response failed or gives no answer, it is open
+    whether they occurred. Questions with rotated options have none: their errors are those of the
+    plain task.
     """
 
     rates: tuple[ErrorRate, ...]
     cases: Callable[[Item], Iterable[Case]]
 
     def values(self, benchmark: Benchmark, item: Item) -> dict[str, Value]:
-        """The item's value of every rate; raises :class:`DataError` if a case names a rate that is
-        not declared.
-        """
-        found: dict[str, list[Case]] = {rate.name: [] for rate in self.rates}
-        for case in () if "rotation_of" in item.view.document else self.cases(item):
-            if case.rate not in found:
-                raise DataError(
-                    f"{benchmark.name}: the cases of {item.item_id} name the rate {case.rate!r}, expected one of "
-                    f"{', '.join(found)}; add it to `Errors.rates`."
-                )
-            found[case.rate].append(case)
-        failed, parts = any(view.status == FAILED for view in item.samples), tuple[str, ...]()
-        if benchmark.parts is not None and any(
-            case.part for cases in found.values() for case in cases
-        ):
+        """The item's value of every rate; a case of an undeclared rate is a :class:`DataError`."""
+        cases_of_rate: dict[str, list[Case]] = {rate.name: [] for rate in self.rates}
+        names_part = False
+        if "rotation_of" not in item.view.document:
+            for case in self.cases(item):
+                if case.rate not in cases_of_rate:
+                    raise _undeclared(case, benchmark, item, cases_of_rate)
+                cases_of_rate[case.rate].append(case)
+                names_part = names_part or bool(case.part)
+        parts: tuple[str, ...] = ()
+        if names_part and benchmark.parts is not None:
             parts = benchmark.breakdowns[benchmark.parts](item.view)
-        # most rates do not apply to most items
-        return {
-            name: _value(cases, parts, failed) if cases else _NO_CASE
-            for name, cases in found.items()
-        }
+        failed = any(sample.status == FAILED for sample in item.samples)
+        values: dict[str, Value] = {}
+        for rate, cases in cases_of_rate.items():
+            # most rates do not apply to most items
+            values[rate] = _rate_value(cases, parts, failed) if cases else _NO_CASE
+        return values
 
 
-def _value(cases: Sequence[Case], parts: Iterable[str], failed: bool) -> Value:
-    by_part = {
-        part: _value([case for case in cases if case.part == part], (), failed) for part in parts
-    }
-    occurred, unanswered = (
-        sum(case.occurred is True for case in cases),
-        sum(case.occurred is None for case in cases),
+def _undeclared(case: Case, benchmark: Benchmark, item: Item, declared: Iterable[str]) -> DataError:
+    return DataError(
+        f"{benchmark.name}: the cases of {item.item_id} name the rate {case.rate!r}, expected one "
+        f"of {', '.join(declared)}; add it to `Errors.rates`."
     )
-    whole = _counted(*((0, len(cases)) if failed else (occurred, unanswered)), len(cases))
-    return whole._replace(parts=by_part) if by_part else whole
+
+
+def _rate_value(cases: Sequence[Case], parts: Sequence[str], failed: bool) -> Value:
+    """The value of a rate in one item, and in each of the item's ``parts``."""
+    whole = _value_of_cases(cases, failed)
+    if not parts:
+        return whole
+    value_of_part: dict[str, Value] = {}
+    for part in parts:
+        own = [case for case in cases if case.part == part]
+        value_of_part[part] = _value_of_cases(own, failed)
+    return whole._replace(parts=value_of_part)
+
+
+def _value_of_cases(cases: Sequence[Case], failed: bool) -> Value:
+    if failed:
+        return _counted(0, len(cases), len(cases))
+    occurred = sum(case.occurred is True for case in cases)
+    unanswered = sum(case.occurred is None for case in cases)
+    return _counted(occurred, unanswered, len(cases))
 
 
 @lru_cache(maxsize=1024)
 def _counted(occurred: int, unanswered: int, cases: int) -> Value:
-    low, high = ((float(number), float(cases)) for number in (occurred, occurred + unanswered))
-    return Value(low=low, high=high, failed=True) if unanswered else Value(statistics=low)
+    """The value of that many cases; a range if some are without an answer."""
+    low = (float(occurred), float(cases))
+    if unanswered == 0:
+        return Value(statistics=low)
+    high = (float(occurred + unanswered), float(cases))
+    return Value(low=low, high=high, failed=True)
 
 
 _NO_CASE = _counted(0, 0, 0)
@@ -98,55 +114,65 @@ _NO_CASE = _counted(0, 0, 0)
 
 def declared_rates(name: str) -> tuple[ErrorRate, ...]:
     """The rates that a task, or the tasks of a group, declare."""
-    kinds = {
-        kind.name: kind for leaf in leaf_tasks(name) for kind in load_spec(leaf).metadata.errors
-    }
-    return tuple(map(declared_rate, kinds.values()))
+    kinds: dict[str, ErrorKind] = {}
+    for task in leaf_tasks(name):
+        for kind in load_spec(task).metadata.errors:
+            kinds[kind.name] = kind
+    return tuple(declared_rate(kind) for kind in kinds.values())
 
 
 def derived_metrics(
     benchmark: Benchmark, task_of: Mapping[str, str], pooled: Sequence[str]
 ) -> Derived:
-    """The rates that tasks declare, ``task_of`` having the task of each sample, and the metrics of
-    the benchmark that ``metadata.pooled`` names.
+    """The rates that tasks declare, and the metrics that ``metadata.pooled`` names.
+
+    ``task_of`` maps sample ids to tasks, ``pooled`` names metrics or rates of the benchmark.
     """
     declared = {task: declared_errors(task, benchmark) for task in sorted(set(task_of.values()))}
-    named = tuple(
-        rate.name for errors in declared.values() if errors is not None for rate in errors.rates
-    )
-    own = [name for name in pooled if name in benchmark.pooled]
-    rates = None if len(own) == len(pooled) else benchmark.errors
+    declared_names: list[str] = []
+    for errors in declared.values():
+        if errors is not None:
+            declared_names.extend(rate.name for rate in errors.rates)
+    pooled_metrics = [name for name in pooled if name in benchmark.pooled]
+    pooled_rates = [name for name in pooled if name not in benchmark.pooled]
+    pooled_errors = benchmark.errors if pooled_rates else None
 
     def values(item: Item) -> dict[str, Value]:
+        derived: dict[str, Value] = {}
         errors = declared[task_of[item.view.sample_id]]
-        found = {} if errors is None else errors.values(benchmark, item)
-        if own and found:
-            item = replace(item, values={**item.values, **found})
-        found |= {
-            name: value for name in own if (value := benchmark.pooled[name](item)) is not None
-        }
-        if rates is not None:
-            known = rates.values(benchmark, item)
-            found |= {name: known[name] for name in pooled if name not in benchmark.pooled}
-        return found
+        if errors is not None:
+            derived.update(errors.values(benchmark, item))
+        if derived and pooled_metrics:
+            item = replace(item, values={**item.values, **derived})
+        for name in pooled_metrics:
+            value = benchmark.pooled[name](item)
+            if value is not None:
+                derived[name] = value
+        if pooled_errors is not None:
+            rates = pooled_errors.values(benchmark, item)
+            derived.update((name, rates[name]) for name in pooled_rates)
+        return derived
 
-    return Derived((*named, *pooled), values)
+    return Derived((*declared_names, *pooled), values)
 
 
 def declared_errors(task: str, benchmark: Benchmark) -> Errors | None:
-    """The kinds of error that a task declares, None if none; raises :class:`MedtasksError` for
-    unusable names.
+    """The kinds of error that a task declares, None if it declares none.
+
+    Raises:
+        MedtasksError: the name of one cannot be used.
     """
     spec = load_spec(task)
-    for kind in spec.metadata.errors:
-        if problem := name_problem(task, kind, owner_of(spec.path)):
+    kinds = spec.metadata.errors
+    if not kinds:
+        return None
+    for kind in kinds:
+        problem = name_problem(task, kind, owner_of(spec.path))
+        if problem:
             raise MedtasksError(
                 f"task {task}: error {kind.name} is declared in metadata.errors, but {problem}."
             )
-    kinds = spec.metadata.errors
-    return (
-        Errors(declared_rates(task), functools.partial(_cases, benchmark, kinds)) if kinds else None
-    )
+    return Errors(declared_rates(task), functools.partial(_declared_cases, benchmark, kinds))
 
 
 def name_problem(task: str, kind: ErrorKind, package: TaskPackage) -> str:
@@ -155,42 +181,54 @@ def name_problem(task: str, kind: ErrorKind, package: TaskPackage) -> str:
         return f"its name must start with that of the package; call it {package.prefix}_{kind.name}"
     if registered_metric(kind.name) is not None:
         return "another metric has that name; rename it"
-    for other in load_specs().values():
-        if other.name != task and any(
-            error.name == kind.name and error != kind for error in other.metadata.errors
-        ):
-            return f"{other.name} declares it otherwise; rename it, or make them equal"
+    for spec in load_specs().values():
+        if spec.name == task:
+            continue
+        for error in spec.metadata.errors:
+            if error.name == kind.name and error != kind:
+                return f"{spec.name} declares it otherwise; rename it, or make them equal"
     return ""
 
 
-def _cases(benchmark: Benchmark, kinds: Sequence[ErrorKind], item: Item) -> Iterator[Case]:
-    for view in item.samples:
-        chosen, choices = selected_option(benchmark, view), view.document.get("choices")
-        if chosen is not None and choices:
-            chosen = choices.get(chosen)
-        gold, answer = _normal(gold_text(view.document)), _normal(chosen)
+def _declared_cases(benchmark: Benchmark, kinds: Sequence[ErrorKind], item: Item) -> Iterator[Case]:
+    """The cases of an item for the kinds of error that its task declares."""
+    for sample in item.samples:
+        answer_text = selected_option(benchmark, sample)
+        choices = sample.document.get("choices")
+        if answer_text is not None and choices:
+            answer_text = choices.get(answer_text)
+        gold = _normalised(gold_text(sample.document))
+        answer = _normalised(answer_text)
         for kind in kinds:
-            if _matches(gold, kind.gold, kind.gold_other_than):
-                unanswered = answer is None and not kind.higher_is_better
-                yield Case(
-                    kind.name,
-                    None if unanswered else _matches(answer, kind.answer, kind.answer_other_than),
-                )
+            if not _matches(gold, kind.gold, kind.gold_other_than):
+                continue
+            occurred: bool | None = _matches(answer, kind.answer, kind.answer_other_than)
+            if answer is None and not kind.higher_is_better:
+                occurred = None
+            yield Case(kind.name, occurred)
 
 
 def gold_text(document: Mapping[str, Any]) -> str | None:
     """The gold answer, for lettered options the text of the right one."""
-    choices, target = document.get("choices"), document.get("target")
-    found = choices.get(target) if choices else target
-    return found if isinstance(found, str) else None
+    gold = document.get("target")
+    choices = document.get("choices")
+    if choices:
+        gold = choices.get(gold)
+    return gold if isinstance(gold, str) else None
 
 
 @lru_cache(maxsize=4096)
-def _normal(text: str | None) -> str | None:
-    return normalise(text) or None if text else None
+def _normalised(text: str | None) -> str | None:
+    """The text as texts are compared; None for an empty one."""
+    if not text:
+        return None
+    return normalise(text) or None
 
 
 def _matches(text: str | None, among: Sequence[str], other_than: Sequence[str]) -> bool:
+    """Whether a normalised text is one of ``among`` or, if that is empty, none of the others."""
     if text is None:
         return False
-    return text in map(_normal, among) if among else text not in map(_normal, other_than)
+    if among:
+        return text in [_normalised(allowed) for allowed in among]
+    return text not in [_normalised(excluded) for excluded in other_than]

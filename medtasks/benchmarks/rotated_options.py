@@ -1,0 +1,195 @@
+"""Questions with rotated options: their documents, and the scores over all rotations.
+
+In rotation r the letter at position i shows the option that was at position i + r, modulo the
+number of options: the circular shifts of MMBench (arXiv 2307.06281).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import string
+from collections import ChainMap
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
+
+from medtasks.benchmarks.variant_answers import (
+    options_without_letters,
+    selected_option,
+    value_for_all,
+)
+from medtasks.catalog.benchmark import FAILED, Benchmark, Document, SampleView, Value
+from medtasks.catalog.task_model import OptionOrder
+from medtasks.core.errors import UsageError
+from medtasks.metrics import variants as measures
+
+
+def not_rotatable(document: Document, *, several_answers: bool) -> str:
+    """Why a question's options cannot be rotated; empty if they can.
+
+    ``several_answers`` is whether the question has several rounds, or several options are right.
+    """
+    letters = _letters(document)
+    options = document.get("options") or ()
+    if len(letters) < 2:
+        return "no_options"
+    if len(options) > measures.POSITIONS:
+        return "too_many_options"
+    if options and _name_their_letters(options, letters):
+        return "options_name_their_letters"
+    if several_answers:
+        return "not_one_answer"
+    possible_targets = letters if document.get("choices") else options
+    if document["target"] not in possible_targets:
+        return "answer_not_an_option"
+    return ""
+
+
+def _letters(document: Mapping[str, Any]) -> list[str]:
+    choices = document.get("choices")
+    if choices:
+        return sorted(choices)
+    options = document.get("options") or ()
+    return list(string.ascii_uppercase[: len(options)])
+
+
+def _name_their_letters(options: Sequence[str], letters: Sequence[str]) -> bool:
+    lettered = [
+        re.match(rf"\(?{letter}[.):]", text) is not None
+        for letter, text in zip(letters, options, strict=True)
+    ]
+    return all(lettered)
+
+
+def rotated_documents(task: str, order: OptionOrder, document: Document) -> list[Document]:
+    """The question with its options in each rotation that ``metadata.options`` asks for.
+
+    Raises:
+        UsageError: the task asks for more rotations than the question has options.
+    """
+    letters = _letters(document)
+    name = document["sample_id"]
+    if order.rotations != "all" and order.rotations > len(letters):
+        raise UsageError(
+            f"{task}: metadata.options.rotations is {order.rotations}, but question {name} has "
+            f"{len(letters)} options; write at most {len(letters)}, or all."
+        )
+    shifts = _shifts(order, name, len(letters))
+    documents = []
+    for shift in shifts:
+        # the original option behind each letter
+        shown = [*letters[shift:], *letters[:shift]]
+        rotated = {
+            **document,
+            "sample_id": f"{name}~{shift}",
+            "rotation_of": name,
+            "rotation": shift,
+            "rotations": len(shifts),
+            "option_order": shown,
+        }
+        if document.get("choices"):
+            _rotate_choices(rotated, letters, shown)
+        else:
+            rotated["options"] = [*document["options"][shift:], *document["options"][:shift]]
+        documents.append(rotated)
+    return documents
+
+
+def _shifts(order: OptionOrder, question: str, options: int) -> list[int]:
+    """The rotations of a question, sorted.
+
+    Each is equally likely to be drawn, whatever the other questions are.
+    """
+    shifts = list(range(options))
+    if order.rotations == "all":
+        return shifts
+
+    def drawn_at(shift: int) -> bytes:
+        return hashlib.sha256(f"{order.seed}\0{question}\0{shift}".encode()).digest()
+
+    shifts.sort(key=drawn_at)
+    return sorted(shifts[: order.rotations])
+
+
+def _rotate_choices(document: Document, letters: Sequence[str], shown: Sequence[str]) -> None:
+    """Give each letter the text of the option that it shows, and rename target and abstention."""
+    letter_of = dict(zip(shown, letters, strict=True))
+    # It may name the letter of the plain order. Baselines answer the target instead.
+    document.pop("ideal_response", None)
+    choices = document["choices"]
+    document["choices"] = {
+        letter: choices[letter_shown] for letter_shown, letter in letter_of.items()
+    }
+    for field in ("target", "abstention"):
+        document[field] = letter_of.get(document[field], document[field])
+
+
+class _Positions(NamedTuple):
+    """Positions of the selected and of the correct option, as shown."""
+
+    selected: int
+    correct: int
+
+
+def order_scores(benchmark: Benchmark, samples: Sequence[SampleView]) -> dict[str, Value]:
+    """The scores over all rotations of one question; preference only if an option is selected."""
+    answered = [sample for sample in samples if sample.status != FAILED]
+    failed = len(answered) < len(samples)
+    every_right = True
+    options: set[str | None] = set()
+    selections: list[_Positions] = []
+    for sample in answered:
+        positions = _positions(benchmark, sample)
+        if positions is None:
+            every_right = False
+            options.add(None)
+            continue
+        selections.append(positions)
+        options.add(sample.document["option_order"][positions.selected])
+        if positions.selected != positions.correct:
+            every_right = False
+    same_option = len(options) < 2 and None not in options
+    values = {
+        measures.CIRCULAR: value_for_all(every_right, failed=failed),
+        measures.CONSISTENCY: value_for_all(same_option, failed=failed),
+    }
+    if failed:
+        values[measures.PREFERENCE] = Value(failed=True)
+    elif selections:
+        letters = sorted(samples[0].document["option_order"])
+        values[measures.PREFERENCE] = _preference(benchmark.options or letters, letters, selections)
+    return values
+
+
+def _preference(
+    alphabet: Sequence[str], letters: Sequence[str], selections: Sequence[_Positions]
+) -> Value:
+    """How often each letter of the ``alphabet`` was selected, expected and correct."""
+    places = [alphabet.index(letter) for letter in letters]
+    answers = [(places[pair.selected], places[pair.correct]) for pair in selections]
+    return Value(statistics=tuple(measures.letter_statistics(answers, places).tolist()))
+
+
+def _positions(benchmark: Benchmark, sample: SampleView) -> _Positions | None:
+    """The positions of one answer; None unless one option is selected."""
+    texts = options_without_letters(benchmark, sample)
+    shown = texts or sorted(sample.document["option_order"])
+    selected = selected_option(benchmark, sample)
+    if selected not in shown:
+        return None
+    return _Positions(shown.index(selected), shown.index(sample.document["target"]))
+
+
+def in_plain_order(benchmark: Benchmark, sample: SampleView) -> SampleView:
+    """The sample with target and answer named as in the plain order of the options."""
+    if options_without_letters(benchmark, sample) is not None:
+        return sample
+    order = sample.document["option_order"]
+    plain_letter = dict(zip(sorted(order), order, strict=True))
+    target = {"target": plain_letter[sample.document["target"]]}
+    # Not a copy: `medtasks.leaderboard.intake.remove_rows` watches which fields of the document
+    # are read.
+    document = cast("Mapping[str, Any]", ChainMap(target, cast("Any", sample.document)))
+    answer = plain_letter.get(sample.filtered, sample.filtered)
+    return replace(sample, document=document, filtered=answer)
