@@ -1,5 +1,4 @@
-"""Aggregation functions for ``metric_list``: corpus scores from the per-sample values of
-``process_results``.
+"""Aggregation functions for ``metric_list``: corpus scores from values of ``process_results``.
 
 With them the harness alone (``--include_path``, without our hook) prints the right score per task.
 The hook replaces them with the same scores and their intervals, and adds the pooled scores of
@@ -15,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from medtasks.catalog.benchmark import Turn
+from medtasks.catalog.benchmark import Turn, Value
 from medtasks.catalog.registry import wrong_return
 from medtasks.metrics.base import Array, Metric, MetricUnavailableError, corpus_score
 from medtasks.metrics.registry import LEXICAL, get_metric, lexical_statistics
@@ -24,37 +23,45 @@ from medtasks.metrics.streaming import item_values
 
 def responses_of(results: Sequence[str | Sequence[str]]) -> list[str]:
     """The filtered responses to one document, with all repeats."""
-    return [text for one in results for text in ([one] if isinstance(one, str) else one)]
+    responses: list[str] = []
+    for result in results:
+        if isinstance(result, str):
+            responses.append(result)
+        else:
+            responses.extend(result)
+    return responses
 
 
-_Computed: TypeAlias = dict[
-    str, Any
-]  # the statistics of one pair, and the score of mean-type metrics
-_TOGETHER: ContextVar[dict[tuple[str, str, str], _Computed] | None] = ContextVar(
-    "together", default=None
-)
-"""What was computed for a batch of samples, by metric, prediction and reference."""
+_Entry: TypeAlias = dict[str, Any]
+"""The ``statistics`` of one pair and, for a metric that is a mean, its ``score``."""
+
+_Computed: TypeAlias = dict[tuple[str, str, str], _Entry]
+"""Entries by metric, prediction and reference."""
+
+_BATCH: ContextVar[_Computed | None] = ContextVar("batch", default=None)
+"""What was computed for a batch of samples."""
 
 
 @contextmanager
 def computed_together(metrics: Sequence[str], pairs: Sequence[tuple[str, str]]) -> Iterator[None]:
-    """Compute the text metrics of these (prediction, reference) pairs in one batch for
-    :func:`sample_value`. The numbers equal those of each pair alone, bit for bit
-    (`medtasks.metrics.registry`).
+    """Compute the text metrics of (prediction, reference) pairs in one batch.
+
+    Within the block, :func:`sample_value` takes them from there. The numbers equal those of each
+    pair alone, bit for bit (`medtasks.metrics.registry`).
     """
     distinct = list(dict.fromkeys(pairs))
-    names = [name for name in metrics if name in LEXICAL] if len(distinct) > 1 else []
-    found: dict[tuple[str, str, str], _Computed] = {}
-    for name, table in (lexical_statistics(distinct, names) if names else {}).items():
-        for (prediction, reference), one in zip(
-            distinct, _computed(get_metric(name), table), strict=True
-        ):
-            found[name, prediction, reference] = one
-    token = _TOGETHER.set(found)
+    names = [name for name in metrics if name in LEXICAL]
+    batch: _Computed = {}
+    if names and len(distinct) > 1:
+        for name, table in lexical_statistics(distinct, names).items():
+            entries = _table_entries(get_metric(name), table)
+            for (prediction, reference), entry in zip(distinct, entries, strict=True):
+                batch[name, prediction, reference] = entry
+    token = _BATCH.set(batch)
     try:
         yield
     finally:
-        _TOGETHER.reset(token)
+        _BATCH.reset(token)
 
 
 def sample_value(
@@ -66,29 +73,29 @@ def sample_value(
     is for clustered standard errors; mean-type metrics also have their ``score``; an unavailable
     metric has the reason instead.
     """
-    several: list[_Computed] = []
-    batch = _TOGETHER.get()
-    known = {} if batch is None else batch
+    computed = _BATCH.get()
+    if computed is None:
+        computed = {}
+    entries: list[_Entry] = []
     try:  # asking `unavailable` first would look for WordNet's files once per sample
         for prediction in responses_of(results):
             key = metric, prediction, reference
-            if key not in known:
-                known[key] = _computed_alone(get_metric(metric), prediction, reference)
-            several.append(known[key])
+            if key not in computed:
+                computed[key] = _pair_entry(get_metric(metric), prediction, reference)
+            entries.append(computed[key])
     except MetricUnavailableError as error:
         return {"cluster": cluster, "unavailable": str(error)}
-    if len(several) == 1:
-        return {"cluster": cluster, **several[0]}
-    repeats = [one["statistics"] for one in several]
-    (together,) = _computed(get_metric(metric), np.sum(repeats, axis=0)[None])
-    return {"cluster": cluster, **together, "repeats": repeats}
+    if len(entries) == 1:
+        return {"cluster": cluster, **entries[0]}
+    repeats = [entry["statistics"] for entry in entries]
+    (total,) = _table_entries(get_metric(metric), np.sum(repeats, axis=0)[None])
+    return {"cluster": cluster, **total, "repeats": repeats}
 
 
 def scored_by(
     *metrics: str,
 ) -> Callable[[Mapping[str, Any], Sequence[str]], dict[str, dict[str, Any]]]:
-    """A ``process_results`` that compares a filtered response with the target; every sample has the
-    same ``metrics``.
+    """A ``process_results`` that scores a filtered response against the target by ``metrics``.
 
     A status marker such as ``[none]`` is a wrong answer like any other.
     """
@@ -110,8 +117,7 @@ _SCORED = "scored_metrics"
 
 
 def scored_metrics(function: object) -> tuple[str, ...] | None:
-    """The metrics that a ``process_results`` made by :func:`scored_by` returns; None for any other
-    function.
+    """The metrics of a ``process_results`` made by :func:`scored_by`; None for another function.
 
     >>> scored_metrics(scored_by("bleu", "chrf")), scored_metrics(print)
     (('bleu', 'chrf'), None)
@@ -119,24 +125,23 @@ def scored_metrics(function: object) -> tuple[str, ...] | None:
     return getattr(function, _SCORED, None)
 
 
-def _computed_alone(metric: Metric, prediction: str, reference: str) -> _Computed:
+def _pair_entry(metric: Metric, prediction: str, reference: str) -> _Entry:
     row: object = metric.statistics(prediction, reference)
     if isinstance(row, np.ndarray) and row.ndim == 1 and row.dtype.kind in "biuf":
-        return _computed(metric, row[None])[0]
+        return _table_entries(metric, row[None])[0]
     expected = f"a numpy array of {metric.width} numbers, its `width`"
-    raise wrong_return(
-        f"`statistics` of metric {metric.name}", type(metric).statistics, row, expected
-    )
+    function = type(metric).statistics
+    raise wrong_return(f"`statistics` of metric {metric.name}", function, row, expected)
 
 
-def _computed(metric: Metric, table: Array) -> list[_Computed]:
-    if metric.width != 2:
-        return [{"statistics": row} for row in table.tolist()]
-    scores = np.ravel(metric.score(table)).tolist()
-    return [
-        {"statistics": row, "score": score}
-        for row, score in zip(table.tolist(), scores, strict=True)
-    ]
+def _table_entries(metric: Metric, table: Array) -> list[_Entry]:
+    """The entries of a table of statistics, one row per pair."""
+    entries: list[_Entry] = [{"statistics": row} for row in table.tolist()]
+    if metric.width == 2:
+        scores = np.ravel(metric.score(table)).tolist()
+        for entry, score in zip(entries, scores, strict=True):
+            entry["score"] = score
+    return entries
 
 
 def pending_value(cluster: str) -> dict[str, Any]:
@@ -145,8 +150,9 @@ def pending_value(cluster: str) -> dict[str, Any]:
 
 
 def __getattr__(name: str) -> Callable[[Sequence[Mapping[str, Any]]], float | str]:
-    """The aggregation of the metric called ``name``, ours or another package's, for ``!function``
-    in a task file.
+    """The aggregation of the metric ``name``, for ``!function`` in a task file.
+
+    The metric may be ours or another package's.
     """
     if name.startswith("_"):
         raise AttributeError(name)
@@ -154,42 +160,47 @@ def __getattr__(name: str) -> Callable[[Sequence[Mapping[str, Any]]], float | st
 
     def aggregation(values: Sequence[Mapping[str, Any]]) -> float | str:
         if any("turn" in value for value in values):
-            return _of_turns(metric, values)
-        reasons = {value["unavailable"] for value in values if "unavailable" in value}
-        if reasons:
-            return f"not computed, because {min(reasons)}"
-        pending = sum("pending" in value for value in values)
-        if pending:
-            return f"not computed, because {pending} of {len(values)} samples await a judge"
-        statistics = np.array([value["statistics"] for value in values], dtype=np.float64)
-        return corpus_score(get_metric(metric), statistics)
+            return _score_of_turns(metric, values)
+        return _score_of_samples(metric, values)
 
     aggregation.__name__ = aggregation.__qualname__ = metric
     return aggregation
 
 
-def _of_turns(name: str, values: Sequence[Mapping[str, Any]]) -> float | str:
-    """The metric over the items that the turns form. The harness does not say which task it
-    aggregates; each value names the one whose ``metadata.timing`` counts.
+def _score_of_samples(metric: str, values: Sequence[Mapping[str, Any]]) -> float | str:
+    """The corpus score of a metric, or why it is not computed."""
+    reasons = {value["unavailable"] for value in values if "unavailable" in value}
+    if reasons:
+        return f"not computed, because {min(reasons)}"
+    pending = sum("pending" in value for value in values)
+    if pending:
+        return f"not computed, because {pending} of {len(values)} samples await a judge"
+    statistics = np.array([value["statistics"] for value in values], dtype=np.float64)
+    return corpus_score(get_metric(metric), statistics)
+
+
+def _score_of_turns(metric: str, values: Sequence[Mapping[str, Any]]) -> float | str:
+    """The corpus score of a metric over the items that the turns form, or why it is not computed.
+
+    The harness does not say which task it aggregates; each value names the one whose
+    ``metadata.timing`` counts.
     """
-    groups: dict[tuple[str, str], list[Turn]] = {}
+    turns_of_item: dict[tuple[str, str], list[Turn]] = {}
     for value in values:
         turn = Turn(**value["turn"])
-        groups.setdefault((value["task"], turn.item), []).append(turn)
-    items = [
-        item_values(sorted(turns, key=lambda turn: turn.number), task)[name]
-        for (task, _), turns in groups.items()
-        if len(turns) == turns[0].rounds
-    ]
+        turns_of_item.setdefault((value["task"], turn.item), []).append(turn)
+    items: list[Value] = []
+    for (task, _), turns in turns_of_item.items():
+        if len(turns) == turns[0].rounds:
+            turns.sort(key=lambda turn: turn.number)
+            items.append(item_values(turns, task)[metric])
+    if not items:
+        return "not computed, because no item has all of its rounds"
     pending = sum(item.pending for item in items)
-    if pending or not items:
-        why = (
-            f"{pending} of {len(items)} items await a judge"
-            if items
-            else "no item has all of its rounds"
-        )
-        return f"not computed, because {why}"
-    score = corpus_score(
-        get_metric(name), np.array([item.statistics for item in items], dtype=np.float64)
-    )
-    return "not computed, because it applies to no item here" if np.isnan(score) else score
+    if pending:
+        return f"not computed, because {pending} of {len(items)} items await a judge"
+    statistics = np.array([item.statistics for item in items], dtype=np.float64)
+    score = corpus_score(get_metric(metric), statistics)
+    if np.isnan(score):
+        return "not computed, because it applies to no item here"
+    return score
