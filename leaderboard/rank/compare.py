@@ -35,7 +35,7 @@ from medtasks.stats.sign_flips import rounded_differences, signed_rank_p
 from ..schema.board import Pair, Unit
 from ..verify.entries import Entry
 from ..verify.scored_run import ScoredRun
-from .rankings import pair_of, with_holm
+from .pairs import pair_of, with_holm
 
 COLUMNS = ("task", "metric", "comparable", "A", "B", "A - B", "95 % interval", "p", "p (Holm)", "items", "clusters",
            "unpaired", "detectable")  # fmt: skip

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..board.rows import without_empty
+from ..board.tables import without_empty
 from ..figures.plots import model_order
 from ..schema import board as schema
 from ..schema.numbers import shown_name

@@ -16,10 +16,10 @@ from medtasks.runs.replies import RunUsage
 from medtasks.runs.signature import parse_signature
 
 from ..board.floors import floors_text
+from ..board.model_traits import billions_of
 from ..board.usage import amount, measured
 from ..figures.plots import figures_of, model_order
 from ..figures.shapes import LOOKS, time_axis
-from ..rank.rankings import billions_of
 from ..schema.board import BenchmarkBoard, Board, BoardModel, LetterCounts, Published
 from ..schema.numbers import UNIT_LABELS, direction, exact, interval, number
 from . import tables

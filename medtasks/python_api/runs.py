@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from medtasks.catalog.spec import leaf_tasks
 from medtasks.core.errors import UsageError
 from medtasks.core.text import TextTable
-from medtasks.leaderboard.board.rows import part_signature
+from medtasks.leaderboard.board.cells import part_signature
 from medtasks.leaderboard.verify.model_identity import model_name
 from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_run
 from medtasks.leaderboard.view.media import pictures

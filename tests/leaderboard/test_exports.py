@@ -18,6 +18,7 @@ from boards import HOSTILE, board, hostile_board, write_exports
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from medtasks.leaderboard.board.model_traits import billions_of
 from medtasks.leaderboard.board.usage import amount
 from medtasks.leaderboard.exports.escapes import latex_escaped, markdown_escaped
 from medtasks.leaderboard.exports.latex_tables import INTERVAL_MACRO, MOST_LINES, as_latex
@@ -30,7 +31,6 @@ from medtasks.leaderboard.exports.tables import (
     csv_field,
     exports_of,
 )
-from medtasks.leaderboard.rank.rankings import billions_of
 from medtasks.leaderboard.schema.board import (
     Board,
     BoardColumn,

@@ -18,7 +18,7 @@ from boards import board as invented_board
 from invented_runs import GROUPS, shared_runs
 from made_runs import FAIR
 from made_runs import board as made_board
-from medtasks.leaderboard.board import build
+from medtasks.leaderboard.board import benchmark_board
 from medtasks.leaderboard.board.bibliography import entry_key
 from medtasks.leaderboard.exports.references import paper_entry
 
@@ -156,7 +156,7 @@ def test_a_wrong_bibtex_file_is_named_and_costs_only_the_entry(
 ) -> None:
     (tmp_path / "paper.bib").write_text(content, encoding="utf-8")
     wrong = replace(all_benchmarks()["mi_cxr"], bibliography=tmp_path / "paper.bib")
-    monkeypatch.setattr(build, "get_benchmark", lambda _: wrong)
+    monkeypatch.setattr(benchmark_board, "get_benchmark", lambda _: wrong)
     (benchmark,) = made_board(FAIR).benchmarks
     assert benchmark.published_problem == (
         "paper.bib: expected one BibTeX entry, such as @misc{key, title = {…}}; fix the file."

@@ -1,0 +1,181 @@
+"""What the media add: each model's score minus that of its blind run.
+
+Chen et al. 2024 (MMStar) call that difference multi-modal gain. Here it is paired, with a
+cluster-jackknife interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from medtasks.catalog.benchmark import Benchmark
+from medtasks.runs.signature import changed_signature
+from medtasks.scoring.comparisons import compare_statistics
+from medtasks.scoring.item_table import Rows, without_value
+
+from ..rank.comparability import ComparabilityGroups
+from ..schema.board import BoardColumn, BoardPlot, BoardTable, Cell, TextOnly
+from ..verify.entries import Entry
+from ..verify.scored_run import ScoredRun
+from .cells import FilledCell, cell_of
+from .floors import NO_FLOORS
+from .tables import made_table
+
+GAINS = "media-gain"
+GAINS_TITLE = "What the media add"
+_GAINS_NOTE = (
+    "Score of the run minus score of the same model's blind run (prompts without media), on the "
+    "same items. 0: the media change nothing. Lines are 95 % intervals of the paired difference."
+)
+
+
+def media_gain(
+    benchmark: Benchmark,
+    headline: Sequence[BoardColumn],
+    columns: Iterable[BoardColumn],
+    groups: ComparabilityGroups,
+) -> tuple[list[BoardTable], list[BoardPlot], TextOnly | None]:
+    """The table of a benchmark's gains, its bars, and the items that every blind run answers.
+
+    The table has a row for each model that has a blind run. Its columns are the headline scores,
+    and of ``columns`` those with the first one's metric: in other tasks, and by the first breakdown
+    among them. The items are those of the first headline score; None without a score per answer.
+    """
+    main: dict[str, BoardColumn] = {}
+    for column in headline:
+        if not column.signed and groups.blind_twins(column.task, column.metric):
+            main[column.key] = column
+    if not main:
+        return [], [], None
+    first = next(iter(main.values()))
+    parts = _part_columns(first, [column for column in columns if column.key not in main])
+    cells: list[FilledCell] = []
+    for column in (*main.values(), *parts):
+        cells += _gain_cells(benchmark, column, groups)
+    gain_columns = {cell.column.key: cell.column for cell in cells}
+    cells.sort(key=lambda cell: cell.model)
+    table = made_table(GAINS, GAINS_TITLE, _GAINS_NOTE, cells, gain_columns.values())
+
+    in_headline = [key for key in gain_columns if key.removesuffix(".gain") in main]
+    in_parts = [key for key in gain_columns if key not in in_headline]
+    plots = []
+    if in_headline:
+        plots.append(_gain_bars(GAINS, GAINS_TITLE, in_headline))
+    if in_parts:
+        plots.append(_gain_bars(f"{GAINS}-parts", f"{GAINS_TITLE}, in parts", in_parts))
+    return [table], plots, _text_only(first, groups)
+
+
+def _part_columns(first: BoardColumn, columns: Iterable[BoardColumn]) -> list[BoardColumn]:
+    """The columns of the first one's metric: in other tasks, and by its first breakdown."""
+    same_metric = [column for column in columns if column.metric == first.metric]
+    breakdown = None
+    for column in same_metric:
+        if column.task == first.task and column.breakdown is not None:
+            breakdown = column.breakdown
+            break
+    parts: dict[str, BoardColumn] = {}
+    for column in same_metric:
+        is_part = column.task == first.task and column.breakdown == breakdown
+        if column.breakdown is None or is_part:
+            # a later table may call it "all classes"
+            parts.setdefault(column.key, column)
+    return list(parts.values())
+
+
+def _gain_cells(
+    benchmark: Benchmark, column: BoardColumn, groups: ComparabilityGroups
+) -> list[FilledCell]:
+    """Each model's gain in a column."""
+    # a model that does not use the media gains 0
+    update = {"key": f"{column.key}.gain", "metric": f"{column.metric}.gain", **NO_FLOORS}
+    gain_column = column.model_copy(update=update)
+    cells = []
+    twins = groups.blind_twins(column.task, column.metric)
+    for model, (seeing, blind) in twins.items():
+        cell = _gain(benchmark, seeing, blind, column)
+        if cell is not None:
+            runs = (seeing.public.key, blind.public.key)
+            cells.append(FilledCell(model, gain_column, cell, runs))
+    return cells
+
+
+def _gain_bars(name: str, title: str, columns: Sequence[str]) -> BoardPlot:
+    return BoardPlot(name=name, title=title, kind="bars", table=GAINS, columns=tuple(columns))
+
+
+def _gain(
+    benchmark: Benchmark, seeing: ScoredRun, blind: ScoredRun, column: BoardColumn
+) -> Cell | None:
+    """A model's gain in a column; None if one of its runs has no score there."""
+    with_media, without_media = cell_of(seeing, column), cell_of(blind, column)
+    if with_media is None or without_media is None:
+        return None
+    incomplete = with_media.incomplete or without_media.incomplete
+    signature = changed_signature(with_media.signature, minus="blind")
+    difference = None
+    if with_media.value is None:
+        reason = with_media.reason or "no value"
+    elif without_media.value is None:
+        reason = f"blind run: {without_media.reason or 'no value'}"
+    else:
+        reason = "no item has a value from both runs"
+        entries = seeing.entries[column.task], blind.entries[column.task]
+        rows = _rows_in_group(entries[0], column)
+        # items are judged by parts
+        part = column.group if column.breakdown == benchmark.parts else None
+        first, second = (entry.statistics(column.metric, part or "")[rows] for entry in entries)
+        codes = entries[0].table.codes[rows]
+        difference = compare_statistics(column.metric, first, second, codes)
+    if difference is None:
+        return Cell(
+            value=None,
+            items=with_media.items,
+            reason=reason,
+            incomplete=incomplete,
+            signature=signature,
+        )
+    return Cell(
+        value=difference.difference,
+        low=difference.low,
+        high=difference.high,
+        items=difference.items,
+        incomplete=incomplete,
+        signature=signature,
+    )
+
+
+def _rows_in_group(entry: Entry, column: BoardColumn) -> Rows:
+    """The rows of the items in the column's group; all rows without a breakdown."""
+    count = len(entry.items)
+    if column.breakdown is None:
+        return np.arange(count)
+    groups = entry.table.groups[column.breakdown][:count]
+    return np.flatnonzero([column.group in keys for keys in groups])
+
+
+def _text_only(column: BoardColumn, groups: ComparabilityGroups) -> TextOnly | None:
+    """The items of a column that every blind run answers; None without a score per answer."""
+    twins = groups.blind_twins(column.task, column.metric)
+    entries = {model: blind.entries[column.task] for model, (_, blind) in sorted(twins.items())}
+    items = next(iter(entries.values())).items
+    statistics = {}
+    for model, entry in entries.items():
+        if entry.items == items:
+            statistics[model] = entry.statistics(column.metric)
+    tables = list(statistics.values())
+    if tables[0].shape[1] != 2:  # not a mean over answers
+        return None
+    has_value = np.array([~without_value(table) for table in tables])
+    is_full = np.array([table[:, 0] == table[:, 1] for table in tables])
+    answered = np.flatnonzero((has_value & is_full).all(axis=0))
+    return TextOnly(
+        task=column.task,
+        metric=column.metric,
+        models=tuple(statistics),
+        items=int(has_value.any(axis=0).sum()),
+        expected=None if column.chance is None else column.chance ** len(tables),
+        answered=tuple(items[row] for row in answered.tolist()),
+    )

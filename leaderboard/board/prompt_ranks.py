@@ -1,0 +1,130 @@
+"""How the order of models depends on the prompt."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
+
+from medtasks.runs.signature import changed_signature
+
+from ..schema.board import BoardColumn, BoardTable, Cell, OrderChange, PromptOrder, Ranking
+from .cells import FilledCell
+from .floors import NO_FLOORS
+from .tables import made_table
+
+_PROMPT = re.compile(r"prompt_([0-9]+)")
+_NOTE = "With 95 % intervals of the ranks; 1 is the best."
+
+Ranks = Mapping[int, Mapping[str, int]]
+"""The ranks of models under each prompt, by its number."""
+
+
+def prompt_ranks(
+    columns: Sequence[BoardColumn], ranking_of: Callable[[BoardColumn], Ranking | None]
+) -> tuple[list[BoardTable], PromptOrder | None]:
+    """The ranks under each prompt of the first task with several, and how they differ.
+
+    Nothing without two models.
+    """
+    whole = {column.key: column for column in columns if column.breakdown is None}
+    prompted: list[tuple[int, BoardColumn]] = []
+    for column in whole.values():
+        match = _PROMPT.fullmatch(column.metric)
+        if match is not None:
+            prompted.append((int(match[1]), column))
+    if not prompted:
+        return [], None
+    task = prompted[0][1].task
+    rankings: dict[int, Ranking] = {}
+    for number, column in prompted:
+        ranking = ranking_of(column) if column.task == task else None
+        if ranking is not None:
+            rankings[number] = ranking
+    ranks = {number: _ranks_of(ranking) for number, ranking in rankings.items()}
+    models = _models_under_all(ranks)
+    if len(models) < 2:
+        return [], None
+    over_all = next(
+        column for column in columns if column.breakdown is None and column.task == task
+    )
+    cells: list[FilledCell] = []
+    for ranking in (ranking_of(over_all), *rankings.values()):
+        if ranking is not None:
+            cells += _rank_cells(ranking)
+    table = made_table("prompt-ranks", "Rank under each prompt", _NOTE, cells)
+    tau, lowest_tau = _rank_correlations(models, ranks)
+    order = PromptOrder(
+        task=task,
+        prompts=len(ranks),
+        pairs=math.comb(len(models), 2),
+        changes=tuple(_order_changes(models, ranks)),
+        tau=tau,
+        lowest_tau=lowest_tau,
+    )
+    return [table], order
+
+
+def _ranks_of(ranking: Ranking) -> dict[str, int]:
+    return {ranked.model: ranked.rank for ranked in ranking.ranked}
+
+
+def _models_under_all(ranks: Ranks) -> list[str]:
+    """The models that are ranked under all prompts, sorted."""
+    if not ranks:
+        return []
+    return sorted(set.intersection(*(set(by_model) for by_model in ranks.values())))
+
+
+def _rank_cells(ranking: Ranking) -> Iterator[FilledCell]:
+    """The models' ranks as cells of a column of ranks."""
+    column = ranking.column
+    update = {
+        "key": f"{column.key}.rank",
+        "metric": f"{column.metric}.rank",
+        "unit": "rank",
+        "higher_is_better": False,
+        **NO_FLOORS,
+    }
+    rank_column = column.model_copy(update=update)
+    signature = changed_signature(ranking.signature, of="ranks")
+    for ranked in ranking.ranked:
+        cell = Cell(
+            value=ranked.rank,
+            low=ranked.best,
+            high=ranked.worst,
+            items=ranking.items,
+            signature=signature,
+        )
+        yield FilledCell(ranked.model, rank_column, cell, ())
+
+
+def _order_changes(models: Sequence[str], ranks: Ranks) -> Iterator[OrderChange]:
+    """The pairs of models of which each is better under some prompt."""
+    for first, second in combinations(models, 2):
+        ahead, behind = [], []
+        for number, rank in ranks.items():
+            if rank[first] < rank[second]:
+                ahead.append(number)
+            elif rank[first] > rank[second]:
+                behind.append(number)
+        if ahead and behind:
+            yield OrderChange(first=first, second=second, ahead=tuple(ahead), behind=tuple(behind))
+
+
+def _rank_correlations(models: Sequence[str], ranks: Ranks) -> tuple[float | None, float | None]:
+    """The mean and the lowest of Kendall's tau-b between two prompts.
+
+    None if they are undefined, because models are tied.
+    """
+    from scipy.stats import kendalltau  # slow to import
+
+    orders = [[rank[model] for model in models] for rank in ranks.values()]
+    correlations = []
+    for first, second in combinations(orders, 2):
+        if len(set(first)) > 1 and len(set(second)) > 1:
+            correlations.append(float(kendalltau(first, second).statistic))
+    if not correlations:
+        return None, None
+    return sum(correlations) / len(correlations), min(correlations)

@@ -1,0 +1,178 @@
+"""Tables of a board: each model's comparable scores, then those that are not, with the reasons."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from medtasks.runs.signature import has_unknown_prompts
+from medtasks.scoring.verification import unverified_note
+
+from ..rank.comparability import ComparabilityGroup, ComparabilityGroups, coverage_notes
+from ..schema.board import BoardColumn, BoardRow, BoardTable, Cell
+from ..verify.scored_run import ScoredRun
+from .cells import FilledCell, cell_of
+
+_VARYING = re.compile(
+    r"\b[0-9a-f]{8}…|[\d,]+ of [\d,]+(?= documents)|[\d,]+ samples? instead of [\d,]+"
+)
+"""Parts of reasons that differ between tasks: hashes and counts."""
+_LAST = (float("inf"),)
+"""The place of models without a rank."""
+
+
+def made_table(
+    name: str,
+    title: str,
+    note: str,
+    cells: Iterable[FilledCell],
+    columns: Iterable[BoardColumn] = (),
+    apart: Iterable[BoardRow] = (),
+) -> BoardTable:
+    """A table with the ``cells``, whose rows, and columns unless given, are in their order.
+
+    ``apart`` are the rows that are not comparable.
+    """
+    used_columns: dict[str, BoardColumn] = {}
+    cells_of: dict[str, dict[str, Cell]] = defaultdict(dict)
+    runs_of: dict[str, set[str]] = defaultdict(set)
+    for filled in cells:
+        used_columns[filled.column.key] = filled.column
+        cells_of[filled.model][filled.column.key] = filled.cell
+        runs_of[filled.model].update(filled.runs)
+    rows = []
+    for model, row in cells_of.items():
+        rows.append(BoardRow(model=model, cells=row, runs=tuple(sorted(runs_of[model]))))
+    return BoardTable(
+        name=name,
+        title=title,
+        note=note,
+        columns=tuple(columns) or tuple(used_columns.values()),
+        rows=tuple(rows),
+        apart=tuple(apart),
+    )
+
+
+def comparable_table(
+    groups: ComparabilityGroups,
+    order: Mapping[str, tuple[float, ...]],
+    name: str,
+    title: str,
+    columns: Sequence[BoardColumn],
+    note: str = "",
+) -> BoardTable:
+    """The table of the columns, with models in this ``order``.
+
+    A row may combine several runs of a model; a row that is not comparable has one.
+    """
+    cells: list[FilledCell] = []
+    for column in columns:
+        group = groups.of(column.task, column.metric)
+        for model, run in {**group.waiting, **group.ranked}.items():
+            cell = cell_of(run, column)
+            if cell is not None:
+                cells.append(FilledCell(model, column, cell, (run.public.key,)))
+    cells.sort(key=lambda cell: (order.get(cell.model, _LAST), cell.model))
+    notes = [note, *_table_notes(columns, groups)]
+    text = " ".join(filter(None, notes))
+    return made_table(name, title, text, cells, columns, _rows_apart(columns, groups))
+
+
+@dataclass
+class _RowApart:
+    """A run that is not comparable in some columns, with its cells there and the reasons."""
+
+    run: ScoredRun
+    cells: dict[str, Cell] = field(default_factory=dict)
+    reasons: dict[str, None] = field(default_factory=dict)
+
+
+def _rows_apart(columns: Iterable[BoardColumn], groups: ComparabilityGroups) -> Iterator[BoardRow]:
+    """The rows of runs that are not comparable, by model, oldest first."""
+    rows: dict[tuple[str, str, str], _RowApart] = {}
+    for column in columns:
+        for run, reasons in groups.of(column.task, column.metric).apart:
+            cell = cell_of(run, column)
+            if cell is None:
+                continue
+            place = (run.model, run.public.created, run.public.key)
+            row = rows.setdefault(place, _RowApart(run))
+            row.cells[column.key] = cell
+            row.reasons.update(dict.fromkeys(reasons))
+    for _, row in sorted(rows.items(), key=lambda entry: entry[0]):
+        yield BoardRow(
+            model=row.run.model,
+            cells=row.cells,
+            runs=(row.run.public.key,),
+            blind=row.run.blind,
+            reasons=tuple(_shortened(row.reasons)),
+        )
+
+
+def _table_notes(columns: Iterable[BoardColumn], groups: ComparabilityGroups) -> Iterator[str]:
+    """What a reader must know of the comparable runs in a table."""
+    by_score: dict[tuple[str, str], ComparabilityGroup] = {}
+    for column in columns:
+        score = (column.task, column.metric)
+        by_score[score] = groups.of(*score)
+    unknown: set[str] = set()
+    unusual: set[str] = set()
+    unverified: set[str] = set()
+    claimed: set[str] = set()
+    coverage: set[str] = set()
+    for (task, _), group in by_score.items():
+        if has_unknown_prompts(group.signature):
+            unknown.add(task)
+        if not group.usual:
+            unusual.add(task)
+        if group.ranked and group.level == 1:
+            unverified.add(task)
+        if group.ranked and group.level == 2:
+            claimed.add(task)
+        for run in group.ranked.values():
+            coverage.update(coverage_notes(run, task))
+    unusual -= unknown
+    if unusual:
+        yield (
+            f"No run of {', '.join(sorted(unusual))} follows today's task files; "
+            "these runs agree with each other."
+        )
+    if unknown:
+        yield (
+            f"The responses of {', '.join(sorted(unknown))} were made elsewhere, with prompts that "
+            "nobody knows: these runs are comparable only if their models were asked the same."
+        )
+    yield from sorted(f"{text}." for text in coverage)
+    if unverified:
+        yield unverified_note(sorted(unverified))
+    if claimed:
+        yield (
+            f"Scores of {', '.join(sorted(claimed))} are claimed: "
+            "they cannot be computed from responses here."
+        )
+
+
+def without_empty(table: BoardTable, printed: Collection[str] = ()) -> BoardTable:
+    """The table without columns that have neither cells nor published figures.
+
+    ``printed`` are the keys of columns with published figures.
+    """
+    filled = set(printed)
+    for row in table.every_row:
+        filled.update(row.cells)
+    columns = tuple(column for column in table.columns if column.key in filled)
+    return table.model_copy(update={"columns": columns})
+
+
+def _shortened(reasons: Iterable[str]) -> Iterator[str]:
+    """The reasons; those that differ only in hashes or counts (one per task) are combined."""
+    same_text: dict[str, list[str]] = {}
+    for reason in reasons:
+        same_text.setdefault(_VARYING.sub("", reason), []).append(reason)
+    for alike in same_text.values():
+        if len(alike) > 1:
+            yield f"{alike[0]} (and {len(alike) - 1} more of other tasks)"
+        else:
+            yield alike[0]
