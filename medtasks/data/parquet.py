@@ -19,11 +19,12 @@ _ROWS = 64
 _BATCH_BYTES = 64 * 2**20
 """Bytes that the cells of one column may have in memory at a time."""
 _EXPANSION = 100
-"""How often larger than its bytes in the file a column that exceeds the limit of a picture may
-be.
+"""The limit of a column's expanded size, in multiples of its bytes in the file.
+
+It applies to columns that exceed the limit of a picture.
 """
 _SOME_ROWS = 1_000_000
-"""Rows up to which their number is no matter of concern."""
+"""The number of rows up to which it is not compared with the size of the file."""
 
 _UNREADABLE = (
     OSError,
@@ -34,15 +35,14 @@ _UNREADABLE = (
     MemoryError,
     NotImplementedError,
 )
-"""What pyarrow raises on damaged files."""
+"""Errors that pyarrow raises on damaged files."""
 
 
 def read_parquet(path: Path) -> Iterator[SourceRow]:
-    """The rows of a parquet file, read in small batches, pictures as they are stored.
+    """Yield the rows of a parquet file, read in small batches, pictures as they are stored.
 
     Raises:
-        DataError: the file cannot be read, or a column expands beyond bounds, which is found before
-        it is expanded.
+        DataError: the file cannot be read, or a column would expand beyond bounds.
     """
     import pyarrow.parquet as pq
 
@@ -81,14 +81,16 @@ def _refuse_expansion(path: Path, size: int, metadata: Any) -> None:
         cell = expanded // max(1, column.num_values)
         if expanded > _EXPANSION * stored or cell > MAX_PICTURE_BYTES:
             raise DataError(
-                f"{path}: column {column.path_in_schema} expands from {stored:,} to {expanded:,} bytes, {cell:,} a "
-                f"cell, more than the limit of {MAX_PICTURE_BYTES:,}; do not use it."
+                f"{path}: column {column.path_in_schema} expands from {stored:,} to {expanded:,} "
+                f"bytes, {cell:,} a cell, more than the limit of {MAX_PICTURE_BYTES:,}; "
+                "do not use it."
             )
 
 
 def _batch_rows(metadata: Any) -> int:
-    """How many rows are read at a time: cells in a dictionary may be repeated in every row of a
-    batch.
+    """The number of rows that are read at a time.
+
+    A cell in a dictionary may be repeated in every row of a batch, so it may be one.
     """
     largest = max((column.total_uncompressed_size for column in _columns(metadata)), default=0)
     return max(1, min(_ROWS, _BATCH_BYTES // max(1, largest)))

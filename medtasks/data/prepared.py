@@ -6,9 +6,8 @@ import functools
 import hashlib
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -29,7 +28,10 @@ T = TypeVar("T", bound=BaseModel)
 
 
 class Source(Frozen):
-    """Where the rows came from; without local paths, so that equal sources give equal manifests."""
+    """Where the rows came from.
+
+    It has no local paths, so that equal sources give equal manifests.
+    """
 
     kind: str
     name: str
@@ -48,8 +50,9 @@ class Counts(Frozen):
 
 
 class Coverage(Frozen):
-    """How many of a source's records of one task are prepared; the others lack media or end before
-    their window.
+    """How many of a source's records of one task are prepared.
+
+    The others lack media, or end before their window.
     """
 
     source: str
@@ -71,9 +74,8 @@ class DataManifest(Frozen):
     differences: tuple[str, ...]
     excluded: dict[str, int]
     excluded_samples: tuple[str, ...]
-    excluded_media: dict[str, str] = Field(
-        default_factory=dict
-    )  # file below the media root: why, and the fix
+    # by the file's path below the media root: why it cannot be used, and the fix
+    excluded_media: dict[str, str] = Field(default_factory=dict)
     uniform_media: tuple[str, ...] = ()  # pictures whose pixels are all equal
     details: dict[str, dict[str, int]] = Field(default_factory=dict)
     coverage: tuple[Coverage, ...] = ()
@@ -83,14 +85,16 @@ class DataManifest(Frozen):
 
 
 def counted(benchmark: Benchmark, counts: Counts) -> dict[str, int]:
-    """The prepared rows under the names of the published counts; ``rows`` are those that are not
-    `Benchmark.apart`.
+    """The numbers of prepared rows under the names of the published counts.
+
+    ``rows`` are those that are not `Benchmark.apart`.
     """
     if benchmark.apart is None:
         return {"rows": counts.rows, **counts.by_kind}
-    apart = sum(
-        number for kind, number in counts.by_kind.items() if kind.startswith(benchmark.apart)
-    )
+    apart = 0
+    for kind, number in counts.by_kind.items():
+        if kind.startswith(benchmark.apart):
+            apart += number
     return {"rows": counts.rows - apart, benchmark.apart: apart, **counts.by_kind}
 
 
@@ -101,15 +105,19 @@ def coverage_lines(coverage: Sequence[Coverage]) -> list[str]:
     for entry in coverage:
         prepared[entry.source] += entry.prepared
         records[entry.source] += entry.records
-    return [
-        f"coverage {name}: {prepared[name]:,} of {records[name]:,} records ({prepared[name] / records[name]:.0%})"
-        for name in sorted(records, key=str.casefold)
-    ]
+    lines: list[str] = []
+    for name in sorted(records, key=str.casefold):
+        share = prepared[name] / records[name]
+        lines.append(
+            f"coverage {name}: {prepared[name]:,} of {records[name]:,} records ({share:.0%})"
+        )
+    return lines
 
 
 def fingerprint(directory: Path) -> str:
-    """SHA-256 over the records and the media index in ``directory``: equal means the same questions
-    and pixels.
+    """SHA-256 over the records and the media index in ``directory``.
+
+    Equal fingerprints mean the same questions and pixels.
     """
     digest = hashlib.sha256()
     for name in ("records.jsonl", "media.jsonl"):
@@ -124,9 +132,7 @@ def is_mini(benchmark: str = "") -> bool:
 
 
 def data_root() -> Path:
-    """Directory of prepared data: ``$MEDTASKS_DATA``, by default ``data`` in the user's cache
-    directory.
-    """
+    """Directory of prepared data: ``$MEDTASKS_DATA``, or ``data`` in the user's cache directory."""
     return current_settings().data or cache_root() / "data"
 
 
@@ -138,8 +144,11 @@ class Prepared:
     manifest: DataManifest
 
     def records(self) -> tuple[Record, ...]:
-        """All records, in the order of the source; raises :class:`DamagedDataError` if the files
-        have changed."""
+        """All records, in the order of the source.
+
+        Raises:
+            DamagedDataError: the files have changed since they were prepared.
+        """
         return self._records
 
     def forget_records(self) -> None:
@@ -149,19 +158,21 @@ class Prepared:
     @functools.cached_property
     def _records(self) -> tuple[Record, ...]:
         self.require_intact()
-        return _read_lines(
-            self.directory / "records.jsonl", get_benchmark(self.manifest.benchmark).record
-        )
+        record_type = get_benchmark(self.manifest.benchmark).record
+        return _read_lines(self.directory / "records.jsonl", record_type)
 
     def require_intact(self) -> None:
-        """Refuse records and a media index that are not those that were prepared."""
-        expected, found = self.manifest.fingerprint, "missing"
-        with suppress(OSError):
-            found = fingerprint(self.directory)
-        if found != expected:
+        """Raise :class:`DamagedDataError` if records or media index have changed."""
+        expected = self.manifest.fingerprint
+        try:
+            actual = fingerprint(self.directory)
+        except OSError:
+            actual = "missing"
+        if actual != expected:
             raise DamagedDataError(
-                f"{self.directory}: records or media index have changed since they were prepared (fingerprint "
-                f"{found[:16]}, expected {expected[:16]}); prepare the benchmark again."
+                f"{self.directory}: records or media index have changed since they were prepared "
+                f"(fingerprint {actual[:16]}, expected {expected[:16]}); "
+                "prepare the benchmark again."
             )
 
     @functools.cached_property
@@ -170,7 +181,7 @@ class Prepared:
 
     @functools.cached_property
     def videos(self) -> dict[str, VideoFacts]:
-        """What is needed to read frames of each video, by its name."""
+        """The facts that are needed to read frames of each video, by its name."""
         return {entry.path: entry.video for entry in self.media if entry.video is not None}
 
     @functools.cached_property
@@ -182,51 +193,56 @@ class Prepared:
             for document in documents_of(record):
                 if document.get("frames"):
                     frames[document["item_id"]].update(document["frames"])
-        return {item: tuple(sorted(shown)) for item, shown in frames.items()}
+        return {item: tuple(sorted(timestamps)) for item, timestamps in frames.items()}
 
     def media_path(self, name: str) -> Path:
         return Path(os.path.normpath(self.directory / self.manifest.media_root / name))
 
     def missing_media(self) -> list[str]:
         """Names of media files that are missing or changed size since verification, sorted."""
-        return [
-            entry.path
-            for entry in self.media
-            if self._read(entry, lambda file: file.stat().st_size) != entry.bytes
-        ]
+        return [entry.path for entry in self.media if not self._has_size(entry)]
 
     def changed_media(self, names: Collection[str] | None = None) -> list[str]:
         """As :meth:`missing_media`, among ``names`` or all, but by the files' content."""
         entries = [entry for entry in self.media if names is None or entry.path in names]
         with ThreadPoolExecutor() as pool:
-            found = pool.map(lambda entry: self._read(entry, file_sha256), entries)
+            unchanged = pool.map(self._has_content, entries)
             return [
                 entry.path
-                for entry, digest in zip(entries, found, strict=True)
-                if digest != entry.sha256
+                for entry, is_unchanged in zip(entries, unchanged, strict=True)
+                if not is_unchanged
             ]
 
     def is_whole(self) -> bool:
-        """Whether records, media index and all media files are those that were prepared."""
+        """Whether records, media index and all media files are unchanged since preparation."""
         try:
             self.require_intact()
-            return all(self._read(entry, file_sha256) == entry.sha256 for entry in self.media)
+            return all(self._has_content(entry) for entry in self.media)
         except DamagedDataError:
             return False
 
-    def _read(self, entry: MediaEntry, read: Callable[[Path], object]) -> object:
+    def _has_size(self, entry: MediaEntry) -> bool:
         try:
-            return read(self.media_path(entry.path))
+            return self.media_path(entry.path).stat().st_size == entry.bytes
         except OSError:
-            return None
+            return False
+
+    def _has_content(self, entry: MediaEntry) -> bool:
+        try:
+            return file_sha256(self.media_path(entry.path)) == entry.sha256
+        except OSError:
+            return False
 
 
 def open_directory(directory: Path) -> Prepared:
-    """The prepared dataset in ``directory``; raises :class:`DamagedDataError` if its manifest
-    cannot be read."""
+    """The prepared dataset in ``directory``.
+
+    Raises:
+        DamagedDataError: its manifest cannot be read.
+    """
     path = directory / "manifest.json"
     try:
-        return _open(directory, path.stat().st_mtime_ns)
+        return _opened_once(directory, path.stat().st_mtime_ns)
     except (OSError, ValidationError, UnicodeDecodeError) as error:
         raise DamagedDataError(
             f"{path}: not a manifest of prepared data; prepare the benchmark again."
@@ -236,19 +252,19 @@ def open_directory(directory: Path) -> Prepared:
 # Every document opens its dataset. The manifest's mtime is part of the key, so re-prepared data are
 # read again.
 @functools.lru_cache(maxsize=8)
-def _open(directory: Path, manifest_mtime_ns: int) -> Prepared:
+def _opened_once(directory: Path, manifest_mtime_ns: int) -> Prepared:
     del manifest_mtime_ns
     text = (directory / "manifest.json").read_text(encoding="utf-8")
     return Prepared(directory, DataManifest.model_validate_json(text))
 
 
 def _read_lines(path: Path, kind: type[T]) -> tuple[T, ...]:
-    items = []
+    records: list[T] = []
     try:
         with path.open(encoding="utf-8") as lines:
             for line in lines:
-                items.append(kind.model_validate_json(line))
+                records.append(kind.model_validate_json(line))
     except (OSError, ValidationError, UnicodeDecodeError) as error:
-        place = f"{path}, after line {len(items)}"
+        place = f"{path}, after line {len(records)}"
         raise DamagedDataError(f"{place}: cannot be read; prepare the benchmark again.") from error
-    return tuple(items)
+    return tuple(records)

@@ -7,7 +7,9 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -27,12 +29,11 @@ ZIP_MARK = b"PK\x03\x04"
 
 def _with_distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
-    if len(fields) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(
-            f"the key {shown(next(key for key in keys if keys.count(key) > 1))} is repeated"
-        )
-    return fields
+    if len(fields) == len(pairs):
+        return fields
+    counts = Counter(key for key, _ in pairs)
+    first_repeated = next(key for key in fields if counts[key] > 1)
+    raise ValueError(f"the key {shown(first_repeated)} is repeated")
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_with_distinct_keys)
@@ -60,56 +61,96 @@ def first_bytes(path: Path) -> bytes:
 
 
 def read_jsonl(path: Path) -> Iterator[SourceRow]:
-    """Rows of a JSONL or JSON file, as :func:`read_json` reads them; also raises if the file cannot
-    be read.
+    """Yield the rows of a JSONL or JSON file, as :func:`read_json` reads them.
+
+    Raises:
+        DataError: also if the file cannot be read.
     """
     yield from read_json(content_of(path), path.name)
 
 
 def read_json(data: bytes, file: str) -> Iterator[SourceRow]:
-    """The objects of a list, or objects one after the other, each on one or more lines; ``file`` is
-    for messages. A row's place is its number in the list, or else the line of its opening brace.
+    """Yield the objects of a list, or objects one after the other, each on one or more lines.
+
+    A row's place is its number in the list, or else the line of its opening brace; ``file`` is for
+    messages.
 
     Raises:
         DataError: the content is empty, not UTF-8, not valid JSON, or a row is not an object.
     """
     text = decoded(data, file)
     position = _after_blanks(text, 0)
-    listed = text.startswith("[", position)
-    number, line = 0, 1 + text.count("\n", 0, position)
-    if listed:
-        position = _after_blanks(text, position + 1)
-    if text[position:].rstrip() in ("", "]" if listed else ""):
-        raise DataError(
-            f"{file}: the file is empty, expected at least one JSON object; fetch it again."
-        )
-    while listed or position < len(text):
+    if text.startswith("[", position):
+        return _objects_of_list(text, _after_blanks(text, position + 1), file)
+    return _objects_in_sequence(text, position, file)
+
+
+def _objects_of_list(text: str, position: int, file: str) -> Iterator[SourceRow]:
+    """Yield the objects of a list whose first one is at ``position``."""
+    if text[position:].rstrip() in ("", "]"):
+        raise _empty_file(file)
+    number = 0
+    following: int | None = position
+    while following is not None:
         number += 1
-        where = Where(file, number, unit="row") if listed else Where(file, line)
-        try:
+        where = Where(file, number, unit="row")
+        with _json_errors(where):
+            row, end = _DECODER.raw_decode(text, following)
+            following = _next_in_list(text, end)
+        yield SourceRow(where, _require_object(row, where))
+
+
+def _next_in_list(text: str, end: int) -> int | None:
+    """The position of the item after one that ends at ``end``; None if the list ends there."""
+    position = _after_blanks(text, end)
+    if text.startswith(",", position):
+        return _after_blanks(text, position + 1)
+    if text[position:].rstrip() == "]":
+        return None
+    raise json.JSONDecodeError("Expecting ',' or the end of the list", text, position)
+
+
+def _objects_in_sequence(text: str, position: int, file: str) -> Iterator[SourceRow]:
+    """Yield the objects of a text, the first of which is at ``position``."""
+    if position == len(text):
+        raise _empty_file(file)
+    line = 1 + text.count("\n", 0, position)
+    while position < len(text):
+        where = Where(file, line)
+        with _json_errors(where):
             row, end = _DECODER.raw_decode(text, position)
-            following = _after_blanks(text, end)
-            if listed and text.startswith(",", following):
-                following = _after_blanks(text, following + 1)
-            elif listed and text[following:].rstrip() == "]":
-                listed, following = False, len(text)
-            elif listed:
-                raise json.JSONDecodeError("Expecting ',' or the end of the list", text, following)
-        except json.JSONDecodeError as error:
-            raise DataError(
-                f"{file}, line {error.lineno}, column {error.colno}: not valid JSON ({error.msg}) in the object that "
-                f"begins in {where.unit} {where.line}; fix it, or fetch the file again."
-            ) from error
-        except (
-            ValueError,
-            RecursionError,
-        ) as error:  # a number of thousands of digits, thousands of brackets
-            raise DataError(f"{where}: not readable JSON ({error}); fix it.") from error
-        if not isinstance(row, dict):
-            raise DataError(f"{where}: found {type(row).__name__}, expected a JSON object; fix it.")
-        yield SourceRow(where, row)
+        yield SourceRow(where, _require_object(row, where))
+        following = _after_blanks(text, end)
         line += text.count("\n", position, following)
         position = following
+
+
+@contextmanager
+def _json_errors(where: Where) -> Iterator[None]:
+    """Turn errors of decoding the object at ``where`` into a :class:`DataError`."""
+    try:
+        yield
+    except json.JSONDecodeError as error:
+        raise DataError(
+            f"{where.file}, line {error.lineno}, column {error.colno}: not valid JSON "
+            f"({error.msg}) in the object that begins in {where.unit} {where.line}; fix it, or "
+            "fetch the file again."
+        ) from error
+    # A repeated key, a number of thousands of digits, or thousands of nested brackets
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where}: not readable JSON ({error}); fix it.") from error
+
+
+def _require_object(row: Any, where: Where) -> dict[str, Any]:
+    if not isinstance(row, dict):
+        raise DataError(f"{where}: found {type(row).__name__}, expected a JSON object; fix it.")
+    return row
+
+
+def _empty_file(file: str) -> DataError:
+    return DataError(
+        f"{file}: the file is empty, expected at least one JSON object; fetch it again."
+    )
 
 
 _SEPARATOR_LINE = re.compile(
@@ -118,54 +159,79 @@ _SEPARATOR_LINE = re.compile(
 
 
 def separator_of(text: str) -> tuple[str, int]:
-    """What separates the columns of a CSV text, and where its header begins.
+    """The separator of the columns of a CSV text, and the position at which its header begins.
 
-    It is what a first line such as ``sep=;`` says, which spreadsheet programs write and read; else
-    commas, or tabs or semicolons if the header has more of these.
+    A first line such as ``sep=;``, which spreadsheet programs write and read, states the separator;
+    otherwise it is a comma, or a tab or semicolon if the header has more of these.
     """
-    stated = _SEPARATOR_LINE.match(text)
-    if stated is not None:
-        return stated["separator"], stated.end()
+    statement = _SEPARATOR_LINE.match(text)
+    if statement is not None:
+        return statement["separator"], statement.end()
     header = next(iter(text.lstrip().splitlines()), "")
     return max(",\t;", key=header.count), 0
 
 
 def read_csv_rows(path: Path) -> list[SourceRow]:
-    """The rows of a CSV file with a header, as strings, separated as :func:`separator_of` finds; a
-    row may span lines. What is wrong is a :class:`DataError` with file, line and fix.
+    """The rows of a CSV file with a header, as strings; a row may span lines.
+
+    Columns are separated as :func:`separator_of` finds.
+
+    Raises:
+        DataError: the file is empty or not CSV; names line and fix.
     """
     text = decoded(content_of(path), path.name)
-    before = csv.field_size_limit(max(len(text), 131072))  # a long response is no error
+    # a long response is not an error
+    size_limit = csv.field_size_limit(max(len(text), 131072))
+    try:
+        return _csv_rows(text, path)
+    finally:
+        csv.field_size_limit(size_limit)
+
+
+def _csv_rows(text: str, path: Path) -> list[SourceRow]:
     delimiter, begin = separator_of(text)
     skipped = len(text[:begin].splitlines())
     reader = csv.reader(io.StringIO(text[begin:], newline=""), delimiter=delimiter, strict=True)
-    names, rows, where = list[str](), list[SourceRow](), Where(path.name, 1 + skipped)
+    columns: list[str] = []
+    rows: list[SourceRow] = []
+    where = Where(path.name, 1 + skipped)
     try:
         for cells in reader:
-            if cells and not names:
-                names = [name.strip() for name in cells]
-                if twice := sorted({name for name in names if names.count(name) > 1}):
-                    raise DataError(
-                        f"{where}: column {twice[0][:60]!r} is duplicated in the header; rename one."
-                    )
-            elif len(cells) not in (0, len(names)):
-                raise DataError(
-                    f"{where}: found {len(cells)} cells, expected {len(names)} as in the header; quote cells with "
-                    "commas or line breaks."
-                )
+            if cells and not columns:
+                columns = _header(cells, where)
             elif cells:
-                rows.append(SourceRow(where, dict(zip(names, cells, strict=True))))
+                rows.append(SourceRow(where, _csv_row(columns, cells, where)))
             where = Where(path.name, skipped + reader.line_num + 1)
     except csv.Error as error:
         raise DataError(f"{where}: not CSV ({error}); fix the row that begins there.") from error
-    finally:
-        csv.field_size_limit(before)
-    if not rows:
-        found, expected = (
-            ("has only a header", "rows below it") if names else ("is empty", "a header and rows")
+    if rows:
+        return rows
+    if columns:
+        raise DataError(
+            f"{path}: the file has only a header, expected rows below it; write or fetch it again."
         )
-        raise DataError(f"{path}: the file {found}, expected {expected}; write or fetch it again.")
-    return rows
+    raise DataError(
+        f"{path}: the file is empty, expected a header and rows; write or fetch it again."
+    )
+
+
+def _header(cells: Sequence[str], where: Where) -> list[str]:
+    columns = [name.strip() for name in cells]
+    duplicates = sorted(name for name, count in Counter(columns).items() if count > 1)
+    if duplicates:
+        raise DataError(
+            f"{where}: column {duplicates[0][:60]!r} is duplicated in the header; rename one."
+        )
+    return columns
+
+
+def _csv_row(columns: Sequence[str], cells: Sequence[str], where: Where) -> dict[str, str]:
+    if len(cells) != len(columns):
+        raise DataError(
+            f"{where}: found {len(cells)} cells, expected {len(columns)} as in the header; "
+            "quote cells with commas or line breaks."
+        )
+    return dict(zip(columns, cells, strict=True))
 
 
 def _after_blanks(text: str, position: int) -> int:
@@ -187,9 +253,10 @@ that of UTF-16.
 
 def encoding_of(data: bytes) -> str:
     """The encoding of a file by its first four bytes, UTF-8 without a mark."""
-    return next(
-        (encoding for mark, encoding in _MARKS.items() if data.startswith(mark)), "utf-8-sig"
-    )
+    for mark, encoding in _MARKS.items():
+        if data.startswith(mark):
+            return encoding
+    return "utf-8-sig"
 
 
 def decoded(data: bytes, file: str) -> str:
@@ -209,13 +276,13 @@ def decoded(data: bytes, file: str) -> str:
         line = data.count(b"\n", 0, error.start) + 1
         name = encoding.removesuffix("-sig").upper()
         raise DataError(
-            f"{file}, line {line}: byte 0x{data[error.start]:02x} is not {name}; save the file as UTF-8."
+            f"{file}, line {line}: byte 0x{data[error.start]:02x} is not {name}; "
+            "save the file as UTF-8."
         ) from error
 
 
 def read_table(module: str, name: str, kind: type[T]) -> T:
     """Our YAML file ``name``, which lies beside the code in the file ``module``, as a ``kind``."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # 20 times as fast
-    return TypeAdapter(kind).validate_python(
-        yaml.load(Path(module).with_name(name).read_bytes(), loader)
-    )
+    text = Path(module).with_name(name).read_bytes()
+    return TypeAdapter(kind).validate_python(yaml.load(text, loader))

@@ -10,8 +10,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
-
 import medtasks
 from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.records import Record, repeated
@@ -23,7 +21,7 @@ from medtasks.data.prepared import Counts, Coverage, DataManifest, Source, count
 
 @dataclass(frozen=True)
 class Exclusions:
-    """What is left out: records by reason, their ids, and why each media file cannot be used."""
+    """What is left out: numbers of records by reason, their ids, and the errors of media files."""
 
     reasons: Mapping[str, int] = field(default_factory=dict)
     samples: tuple[str, ...] = ()
@@ -37,7 +35,9 @@ class Exclusions:
         errors: Mapping[str, MediaError],
         files: Path,
     ) -> Exclusions:
-        """Of ``records`` those ``left_out``, a reason by sample id, with the ``errors`` of media
+        """The exclusions of a preparation.
+
+        ``left_out`` has a reason by sample id, and ``errors`` an error by the name of a media file
         below ``files``.
         """
         samples = tuple(record.sample_id for record in records if record.sample_id in left_out)
@@ -53,8 +53,9 @@ class Exclusions:
 
 @dataclass(frozen=True)
 class Contents:
-    """What is written: the ``records`` that are kept, ``all_records`` of the source, and the media
-    that these show.
+    """The contents of prepared data.
+
+    ``records`` are those of ``all_records`` that are kept, and ``media`` what they show.
     """
 
     source: Source
@@ -71,16 +72,18 @@ class Contents:
 
 def media_of(records: Sequence[Record], index: MediaIndex) -> MediaIndex:
     """The part of ``index`` that ``records`` show, entries in the order of their paths."""
-    used = {name for record in records for name in record.media}
-    entries = sorted(
-        (entry for entry in index.entries if entry.path in used), key=lambda entry: entry.path
-    )
-    return MediaIndex(entries, index.errors, sorted(used.intersection(index.uniform)))
+    names: set[str] = set()
+    for record in records:
+        names.update(record.media)
+    entries = [entry for entry in index.entries if entry.path in names]
+    entries.sort(key=lambda entry: entry.path)
+    return MediaIndex(entries, index.errors, sorted(names.intersection(index.uniform)))
 
 
 def remove_other_media(folder: Path, media: Sequence[MediaEntry]) -> None:
-    """Delete files below ``folder`` that are not indexed: an abandoned preparation of another
-    source may leave some.
+    """Delete the files below ``folder`` that are not indexed.
+
+    An abandoned preparation of another source may have left some.
     """
     indexed = {folder / entry.path for entry in media}
     for path in folder.rglob("*"):
@@ -90,43 +93,29 @@ def remove_other_media(folder: Path, media: Sequence[MediaEntry]) -> None:
 
 def write_contents(directory: Path, benchmark: Benchmark, contents: Contents) -> None:
     """Write ``records.jsonl``, ``media.jsonl`` and ``manifest.json``."""
-    _write_lines(
-        directory / "records.jsonl", (record.model_dump(mode="json") for record in contents.records)
-    )
-    _write_lines(directory / "media.jsonl", (_dumped_entry(entry) for entry in contents.media))
+    records = [record.model_dump(mode="json") for record in contents.records]
+    media = [entry.model_dump(mode="json", exclude_none=True) for entry in contents.media]
+    _write_lines(directory / "records.jsonl", records)
+    _write_lines(directory / "media.jsonl", media)
     manifest = _manifest(directory, benchmark, contents)
     text = canonical_json(manifest.model_dump(mode="json"), indent=1) + "\n"
     (directory / "manifest.json").write_text(text, encoding="utf-8")
 
 
-def _dumped_entry(entry: BaseModel) -> dict[str, Any]:
-    return entry.model_dump(mode="json", exclude_none=True)
-
-
-def _write_lines(path: Path, rows: Iterator[dict[str, Any]]) -> None:
-    lines = (json.dumps(row, sort_keys=True, ensure_ascii=False) + "\n" for row in rows)
+def _write_lines(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    lines = [json.dumps(row, sort_keys=True, ensure_ascii=False) + "\n" for row in rows]
     try:
         path.write_text("".join(lines), encoding="utf-8")
     except UnicodeEncodeError as error:  # our records are checked, another package's may not be
-        found = repr(error.object[error.start])
+        character = repr(error.object[error.start])
         raise DataError(
-            f"a string of the records has {found}, half a surrogate pair; fix it in the source."
+            f"a string of the records has {character}, half a surrogate pair; fix it in the source."
         ) from error
 
 
 def _manifest(directory: Path, benchmark: Benchmark, contents: Contents) -> DataManifest:
-    records, exclusions, details = contents.records, contents.exclusions, dict(contents.details)
-    if twice := repeated(contents.all_records):
-        details["oddities"] = {**details.get("oddities", {}), **twice}
-    kinds = Counter(
-        kind for record in records for kind in (benchmark.kinds(record) if benchmark.kinds else ())
-    )
-    counts = Counts(
-        rows=len(records),
-        clusters=len({record.cluster for record in records}),
-        media=len(contents.media),
-        by_kind=dict(sorted(kinds.items())),
-    )
+    exclusions = contents.exclusions
+    counts = _counts(benchmark, contents)
     return DataManifest(
         benchmark=benchmark.name,
         medtasks=medtasks.__version__,
@@ -140,7 +129,7 @@ def _manifest(directory: Path, benchmark: Benchmark, contents: Contents) -> Data
         excluded_samples=exclusions.samples,
         excluded_media=dict(exclusions.media),
         uniform_media=tuple(contents.uniform),
-        details={topic: dict(numbers) for topic, numbers in details.items()},
+        details=_details(contents),
         coverage=tuple(_coverage(benchmark, contents)),
         references_only=contents.references_only,
         mini=contents.mini,
@@ -148,27 +137,55 @@ def _manifest(directory: Path, benchmark: Benchmark, contents: Contents) -> Data
     )
 
 
+def _counts(benchmark: Benchmark, contents: Contents) -> Counts:
+    clusters: set[str] = set()
+    kinds: Counter[str] = Counter()
+    for record in contents.records:
+        clusters.add(record.cluster)
+        if benchmark.kinds is not None:
+            kinds.update(benchmark.kinds(record))
+    return Counts(
+        rows=len(contents.records),
+        clusters=len(clusters),
+        media=len(contents.media),
+        by_kind=dict(sorted(kinds.items())),
+    )
+
+
+def _details(contents: Contents) -> dict[str, dict[str, int]]:
+    """The details of the source, with the records that repeat others among its oddities."""
+    details = {topic: dict(numbers) for topic, numbers in contents.details.items()}
+    duplicates = repeated(contents.all_records)
+    if duplicates:
+        details["oddities"] = {**details.get("oddities", {}), **duplicates}
+    return details
+
+
 def _coverage(benchmark: Benchmark, contents: Contents) -> Iterator[Coverage]:
     if benchmark.coverage is None:
         return
     total = Counter(map(benchmark.coverage, contents.all_records))
     prepared = Counter(map(benchmark.coverage, contents.records))
-    for place in sorted(filter(None, total)):
+    places = [place for place in total if place is not None]
+    for place in sorted(places):
         source, task = place
         yield Coverage(source=source, task=task, prepared=prepared[place], records=total[place])
 
 
 def _differences(benchmark: Benchmark, counts: Counts) -> Iterator[str]:
-    found = counted(benchmark, counts)
-    for name, published in benchmark.published.items():
-        if found.get(name, 0) != published:
-            here, there = _with_share(name, found), _with_share(name, benchmark.published)
-            yield f"{name}: {here} here, {there} published"
+    prepared = counted(benchmark, counts)
+    for name, number in benchmark.published.items():
+        if prepared.get(name, 0) != number:
+            here = _with_share(name, prepared)
+            published = _with_share(name, benchmark.published)
+            yield f"{name}: {here} here, {published} published"
 
 
 def _with_share(name: str, counts: Mapping[str, int]) -> str:
     """A count, with its share of another one: that of ``mcq_sod`` of ``mcq``."""
     number = counts.get(name, 0)
     group, _, part = name.partition("_")
-    whole = counts.get(group, 0) if part else 0
-    return f"{number:,} ({number / whole:.1%})" if whole else f"{number:,}"
+    total = counts.get(group, 0)
+    if not part or not total:
+        return f"{number:,}"
+    return f"{number:,} ({number / total:.1%})"

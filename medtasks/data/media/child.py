@@ -31,19 +31,15 @@ class Crashed(Exception):
 
 
 def call_in_child(function: Callable[..., T], *arguments: Any) -> T:
-    """``function(*arguments)``, all of which are pickled; what it raises is raised here.
-    Thread-safe. Not `concurrent.futures`: its children outlive a parent that is killed, and import
-    the main module again.
+    """Call ``function(*arguments)``, all of which are pickled, in a child process. Thread-safe.
+
+    The exception that the function raises is raised here. Not `concurrent.futures`: its children
+    outlive a parent that is killed, and import the main module again.
+
+    Raises:
+        Crashed: the child ended during the call.
     """
-    while _IDLE:
-        process = _IDLE.pop()
-        if (
-            process.poll() is None
-        ):  # one that was killed while it waited says nothing about the next file
-            break
-    else:
-        command = [sys.executable, "-c", _SERVE, *sys.path]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = _waiting_child()
     assert process.stdin is not None
     assert process.stdout is not None
     try:
@@ -54,13 +50,23 @@ def call_in_child(function: Callable[..., T], *arguments: Any) -> T:
         code = process.wait()
         raise Crashed(signal.strsignal(-code) if code < 0 else f"exit code {code}") from ended
     except BaseException:
-        process.kill()  # its next answer would be that to this call
+        process.kill()  # its next answer would be the one to this call
         raise
     _IDLE.append(process)
     if error is not None:
         raise error
     answer: T = result
     return answer
+
+
+def _waiting_child() -> subprocess.Popen[bytes]:
+    """A child that is idle, or else a new one."""
+    while _IDLE:
+        process = _IDLE.pop()
+        if process.poll() is None:  # it was not killed while it waited
+            return process
+    command = [sys.executable, "-c", _SERVE, *sys.path]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
 def serve() -> None:

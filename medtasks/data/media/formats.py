@@ -1,6 +1,4 @@
-"""Files that are given as pictures or videos and are neither: what they are, and what to do with
-them.
-"""
+"""Formats of files that are given as pictures or videos and are neither, with the fix for each."""
 
 from __future__ import annotations
 
@@ -13,8 +11,9 @@ HEAD = 512
 
 @dataclass(frozen=True)
 class ForeignFormat:
-    """A format that is recognised and not read: its name with an article, how its files begin, and
-    the fix.
+    """A format that is recognised and not read.
+
+    ``name`` has an article; ``begins`` matches the first bytes of its files.
     """
 
     name: str
@@ -87,19 +86,17 @@ _NO_VIDEO_FILES = (
 
 
 def foreign_picture(head: bytes) -> ForeignFormat | None:
-    """What a file given as a picture is instead, by its first bytes; None if it is not
-    recognised.
-    """
-    return _first((*_NEITHER, *_VIDEOS), head)
+    """The format of a file given as a picture, by its first bytes; None if not recognised."""
+    return _first_match((*_NEITHER, *_VIDEOS), head)
 
 
 def foreign_video(head: bytes) -> ForeignFormat | None:
-    """What a file given as a video is instead, by its first bytes; None if it is not recognised."""
-    return _first((*_NO_VIDEO_FILES, *_NEITHER), head)
+    """The format of a file given as a video, by its first bytes; None if not recognised."""
+    return _first_match((*_NO_VIDEO_FILES, *_NEITHER), head)
 
 
-def _first(formats: tuple[ForeignFormat, ...], head: bytes) -> ForeignFormat | None:
-    for known in formats:
-        if known.begins.match(head[:HEAD]):
-            return known
+def _first_match(formats: tuple[ForeignFormat, ...], head: bytes) -> ForeignFormat | None:
+    for candidate in formats:
+        if candidate.begins.match(head[:HEAD]):
+            return candidate
     return None

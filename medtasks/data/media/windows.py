@@ -28,42 +28,41 @@ def exact(seconds: float) -> Fraction:
 
 
 def frames_shown(times: Sequence[Fraction], start: Fraction, end: Fraction) -> list[int]:
-    """Positions in ``times`` (increasing) of the frames that a window shows, each once: ``start``,
-    ``start + STEP``, …, ``end``. After the end of the video its last frame is shown, before the
-    first frame nothing. Runs in time proportional to the frames shown, not to the window, which may
-    be 1e9 seconds long.
+    """Positions in ``times`` (increasing) of the frames that a window shows, without repeats.
+
+    The window is sampled at ``start``, ``start + STEP``, …, ``end``. After the end of the video its
+    last frame is shown, before the first frame nothing. Runs in time proportional to the frames
+    shown, not to the window, which may be 1e9 seconds long.
 
     >>> frames_shown([Fraction(0), Fraction(1), Fraction(3)], Fraction(0), Fraction(9))
     [0, 1, 2]
     """
-    shown: list[int] = []
+    positions: list[int] = []
     time = start
     while time <= end:
         following = bisect_right(times, time)  # position of the first frame that is later
         if following:
-            shown.append(following - 1)
+            positions.append(following - 1)
         if following == len(times):
-            return shown
-        steps = ceil(
-            (times[following] - start) / STEP
-        )  # before that frame, the samples show the same as this one
+            return positions
+        # all samples before that frame show the same as this one
+        steps = ceil((times[following] - start) / STEP)
         time = start + steps * STEP
     last = bisect_right(times, end) - 1
-    return shown if last < 0 or shown[-1:] == [last] else [*shown, last]
+    if last >= 0 and last not in positions[-1:]:
+        positions.append(last)
+    return positions
 
 
 def beyond_end(times: Sequence[Fraction], start: Fraction) -> bool:
-    """Whether a window that starts at ``start`` begins more than one step after the last frame and
-    so shows nothing.
-    """
+    """Whether a window begins more than one step after the last frame, and so shows nothing."""
     return not times or start > times[-1] + STEP
 
 
 def thin(total: int, most: int | None) -> list[int]:
-    """Positions 0 to ``total`` - 1, or ``most`` of them, evenly spread, with the first and the
-    last.
+    """Positions 0 to ``total`` - 1, or ``most`` of them, evenly spread.
 
-    A single position is the last one, at the window's end.
+    They include the first and the last; a single position is the last one, at the window's end.
 
     >>> thin(10, 4), thin(3, 8), thin(5, 1)
     ([0, 3, 6, 9], [0, 1, 2], [4])
@@ -77,20 +76,28 @@ def thin(total: int, most: int | None) -> list[int]:
 
 
 def frame_numbers(names: Sequence[str]) -> tuple[list[str], list[int]]:
-    """File names of an image sequence in order, and the frame index of each: the last number in its
-    name, or its position in the natural order of names unless all names have a number and all
-    differ.
+    """File names of an image sequence in order, and the frame index of each.
+
+    The index is the last number in the name. Unless all names have a number and all numbers differ,
+    it is the position in the natural order of the names.
     """
-    found = [_NUMBER.search(name.rpartition(".")[0] or name) for name in names]
-    numbers = [int(match["number"]) for match in found if match is not None]
-    if len(numbers) == len(names) == len(set(numbers)):
-        pairs = sorted(zip(numbers, names, strict=True))
-        return [name for _, name in pairs], [number for number, _ in pairs]
+    name_by_number: dict[int, str] = {}
+    for name in names:
+        stem = name.rpartition(".")[0] or name
+        match = _NUMBER.search(stem)
+        if match is not None:
+            name_by_number[int(match["number"])] = name
+    if len(name_by_number) == len(names):
+        numbers = sorted(name_by_number)
+        return [name_by_number[number] for number in numbers], numbers
+    return sorted(names, key=_natural_order), list(range(len(names)))
 
-    def natural(name: str) -> list[tuple[int, int, str]]:
-        parts = re.split(r"([0-9]{1,18})", name)
-        return [
-            (0, int(part), "") if number % 2 else (1, 0, part) for number, part in enumerate(parts)
-        ]
 
-    return sorted(names, key=natural), list(range(len(names)))
+def _natural_order(name: str) -> list[tuple[int, int, str]]:
+    """A sort key by which ``frame9`` comes before ``frame10``, and digits before other text."""
+    key: list[tuple[int, int, str]] = []
+    # with a group in the pattern, every second part is a number
+    for position, part in enumerate(re.split(r"([0-9]{1,18})", name)):
+        is_number = position % 2 == 1
+        key.append((0, int(part), "") if is_number else (1, 0, part))
+    return key
