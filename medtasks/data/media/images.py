@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 
 class VideoFacts(Frozen):
-    """What is needed to read frames: the time base in seconds (a fraction), timestamps in units of
-    it, and the number of the stream; None for the first video stream.
+    """The facts that are needed to read frames of a video.
+
+    ``time_base`` is in seconds (a fraction), and timestamps are in units of it. ``stream`` is the
+    number of the stream, None for the first video stream.
     """
 
     time_base: str
@@ -37,8 +39,9 @@ class VideoFacts(Frozen):
 
 
 class MediaEntry(Frozen):
-    """One verified file: path below the media root (POSIX), size in bytes, width and height in
-    pixels.
+    """One verified file.
+
+    ``path`` is below the media root (POSIX); width and height are in pixels.
     """
 
     path: str
@@ -50,8 +53,10 @@ class MediaEntry(Frozen):
 
 
 class KnownMedia(Frozen):
-    """An entry with its file's state (`medtasks.core.files.file_state`); a changed file is read
-    again. ``uniform`` is whether all pixels of the picture are equal.
+    """An entry with its file's state (`medtasks.core.files.file_state`).
+
+    A file whose state has changed is read again. ``uniform`` is whether all pixels of the picture
+    are equal.
     """
 
     entry: MediaEntry
@@ -61,8 +66,10 @@ class KnownMedia(Frozen):
 
 @dataclass(frozen=True)
 class MediaIndex:
-    """The result of verifying files: entries of whole ones in the order of their paths, the errors
-    of others by path, and the paths of pictures whose pixels are all equal.
+    """The result of verifying files.
+
+    ``entries`` are those of whole files in the order of their paths, ``errors`` those of the other
+    files by path, and ``uniform`` the paths of pictures whose pixels are all equal.
     """
 
     entries: Sequence[MediaEntry] = ()
@@ -72,8 +79,9 @@ class MediaIndex:
 
 @dataclass
 class EncodedPicture:
-    """An image file that is decoded where its picture is needed: its bytes are a tenth of the
-    pixels'.
+    """An image file that is decoded where its picture is needed.
+
+    Its bytes are about a tenth of those of the pixels.
     """
 
     name: str
@@ -103,8 +111,9 @@ def unreadable_as_media_error(path: Path) -> Iterator[None]:
 
 @contextmanager
 def decoding_threads(workers: int) -> Iterator[ThreadPoolExecutor]:
-    """A pool of ``workers`` threads, 0 for one per processor, at most 8; an error in the block
-    cancels what waits.
+    """A pool of ``workers`` threads; 0 is one per processor, at most 8.
+
+    An error in the block cancels the calls that wait.
     """
     pool = ThreadPoolExecutor(max_workers=workers or min(8, os.cpu_count() or 1))
     try:
@@ -114,9 +123,10 @@ def decoding_threads(workers: int) -> Iterator[ThreadPoolExecutor]:
 
 
 class ImageCache:
-    """An LRU cache of decoded images; thread-safe. Questions about one image are adjacent, so each
-    is decoded once although the cache is small. ``misses`` counts the calls that decoded an
-    image.
+    """An LRU cache of decoded images; thread-safe.
+
+    Questions about one image are adjacent, so each is decoded once although the cache is small.
+    ``misses`` counts the calls that decoded an image.
     """
 
     def __init__(self, max_bytes: int = 64 * 2**20) -> None:
@@ -125,9 +135,10 @@ class ImageCache:
         self.misses = 0
 
     def load(self, path: Path, together: Collection[Path] = ()) -> Image:
-        """The image of ``path``, not to be changed. ``together`` are the images of the same
-        document, which stay even if they exceed ``max_bytes``: the next question is probably about
-        them, too.
+        """The image of ``path``, not to be changed.
+
+        ``together`` are the images of the same document. They stay even if they exceed
+        ``max_bytes``: the next question is probably about them, too.
         """
         with self._lock:  # also while decoding, so that no image is decoded twice
             image = self._held.get(path)
@@ -161,14 +172,14 @@ def index_media(
     write: Callable[[KnownMedia], None] | None = None,
     progress: Progress | None = None,
 ) -> MediaIndex:
-    """Decode every file below ``root`` once.
+    """Verify files below ``root``: each is decoded once.
 
     The result does not depend on ``workers`` (:func:`decoding_threads`). ``known`` entries of an
     earlier, interrupted pass are used unless the file has changed; ``write`` gets all others.
     """
     earlier = {media.entry.path: media for media in known}
 
-    def indexed(path: str) -> KnownMedia | MediaError:
+    def verify(path: str) -> KnownMedia | MediaError:
         try:
             return _verified(root, path, earlier.get(path))
         except MediaError as error:
@@ -179,25 +190,25 @@ def index_media(
     errors: dict[str, MediaError] = {}
     uniform: list[str] = []
     with decoding_threads(workers) as pool:
-        for number, (name, media) in enumerate(
-            zip(names, pool.map(indexed, names), strict=True), start=1
-        ):
-            if isinstance(media, MediaError):
-                errors[name] = media
+        results = pool.map(verify, names)
+        for number, (name, result) in enumerate(zip(names, results, strict=True), start=1):
+            if isinstance(result, MediaError):
+                errors[name] = result
             else:
-                entries.append(media.entry)
-                if media.uniform:
+                entries.append(result.entry)
+                if result.uniform:
                     uniform.append(name)
-                if write is not None and earlier.get(name) != media:
-                    write(media)
+                if write is not None and earlier.get(name) != result:
+                    write(result)
             if progress is not None:
                 progress(number, len(names))
     return MediaIndex(entries, errors, uniform)
 
 
 def _verified(root: Path, path: str, earlier: KnownMedia | None) -> KnownMedia:
-    """The entry of the picture ``path`` below ``root``, decoded unless ``earlier`` is of the same
-    file.
+    """The entry of the picture ``path`` below ``root``.
+
+    The picture is decoded unless ``earlier`` is of the same file.
     """
     file = root / path
     with unreadable_as_media_error(file):

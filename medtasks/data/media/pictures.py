@@ -14,10 +14,9 @@ import re
 import struct
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from medtasks.core.errors import MediaError
 from medtasks.core.files import MAX_PIXELS
@@ -53,19 +52,12 @@ _FULL = 2**16 - 1
 # limit of pixels
 warnings.filterwarnings("ignore", module=r"PIL\.")
 
-_STRICT_LOCK = threading.Lock()
-_STRICT = {
-    "threads": 0,
-    "before": False,
-}  # threads that decode strictly, and Pillow's setting before the first of them
-
 
 def decode_image(data: bytes, name: str) -> Image:
-    """The whole picture in the file ``data``, upright by its EXIF orientation, as RGB of 8 bits per
-    channel.
+    """The whole picture in the file ``data`` as RGB of 8 bits per channel.
 
-    A truncated file is refused even if Pillow is lenient: a half-grey radiograph must not pass for
-    a whole one.
+    It is upright by its EXIF orientation. A truncated file is refused even if Pillow is lenient: a
+    half-grey radiograph must not pass for a whole one.
 
     Raises:
         MediaError: the bytes are not a complete picture of a known format, are several pictures,
@@ -78,7 +70,7 @@ def decode_image(data: bytes, name: str) -> Image:
             f"{name}: not a complete image (the file is empty); fetch or copy the file again."
         )
     try:
-        with _strict_decoding():
+        with _STRICT_DECODING:
             picture = Image.open(io.BytesIO(data), formats=FORMATS)
             _refuse_size(picture, name)
             _refuse_several(picture, name)
@@ -101,56 +93,71 @@ def decode_image(data: bytes, name: str) -> Image:
         ) from error
 
 
-@contextmanager
-def _strict_decoding() -> Iterator[None]:
-    """Refuse truncated files although lmms-eval makes Pillow lenient, in all threads until the last
-    of them leaves.
+class _StrictDecoding:
+    """A context manager in which Pillow refuses truncated files, although lmms-eval makes it
+    lenient. Pillow's setting is one for all threads: it is restored when the last of them leaves.
     """
-    from PIL import ImageFile
 
-    with _STRICT_LOCK:
-        if not _STRICT["threads"]:
-            _STRICT["before"] = ImageFile.LOAD_TRUNCATED_IMAGES
-        ImageFile.LOAD_TRUNCATED_IMAGES = False
-        _STRICT["threads"] += 1
-    try:
-        yield
-    finally:
-        with _STRICT_LOCK:
-            _STRICT["threads"] -= 1
-            if not _STRICT["threads"]:
-                ImageFile.LOAD_TRUNCATED_IMAGES = bool(_STRICT["before"])
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._threads = 0
+        self._setting_before = False
+
+    def __enter__(self) -> None:
+        from PIL import ImageFile
+
+        with self._lock:
+            if self._threads == 0:
+                self._setting_before = ImageFile.LOAD_TRUNCATED_IMAGES
+            ImageFile.LOAD_TRUNCATED_IMAGES = False
+            self._threads += 1
+
+    def __exit__(self, *_: object) -> None:
+        from PIL import ImageFile
+
+        with self._lock:
+            self._threads -= 1
+            if self._threads == 0:
+                ImageFile.LOAD_TRUNCATED_IMAGES = self._setting_before
+
+
+_STRICT_DECODING = _StrictDecoding()
 
 
 def _refuse_size(picture: Image, name: str) -> None:
     if picture.width * picture.height > MAX_PIXELS:
         raise MediaError(
-            f"{name}: {picture.width:,} × {picture.height:,} pixels exceed the limit of {MAX_PIXELS:,}; make it "
-            "smaller."
+            f"{name}: {picture.width:,} × {picture.height:,} pixels exceed the limit of "
+            f"{MAX_PIXELS:,}; make it smaller."
         )
 
 
 def _refuse_several(picture: Image, name: str) -> None:
-    """Refuse animations and files of several pages, of which a model would see the first alone."""
-    count = (
-        _full_size_pages(picture) if picture.format == "TIFF" else getattr(picture, "n_frames", 1)
-    )
-    # a JPEG file may hold previews beside its picture (MPO), which no viewer shows
-    if count > 1 and picture.format != "MPO":
+    """Refuse animations and files of several pages, of which a model would see only the first."""
+    count = _number_of_pictures(picture)
+    if count > 1:
         raise MediaError(
-            f"{name}: holds {count:,} pictures (an animation or several pages), which is not supported; save the one "
-            "to be shown as a file of its own."
+            f"{name}: holds {count:,} pictures (an animation or several pages), which is not "
+            "supported; save the one to be shown as a file of its own."
         )
 
 
-_SUBFILE_TYPE, _REDUCED_OR_MASK = (
-    254,
-    0b101,
-)  # a TIFF tag, and the bits that say the page is a preview or a mask
+def _number_of_pictures(picture: Image) -> int:
+    if picture.format == "TIFF":
+        return _full_size_pages(picture)
+    if picture.format == "MPO":  # a JPEG with previews beside its picture, which no viewer shows
+        return 1
+    return getattr(picture, "n_frames", 1)
+
+
+_SUBFILE_TYPE = 254
+"""A TIFF tag: what the page is."""
+_REDUCED_OR_MASK = 0b101
+"""The bits of this tag that are set if the page is a preview or a mask."""
 
 
 def _full_size_pages(picture: Image) -> int:
-    """How many pages of a TIFF file are neither previews nor masks of others."""
+    """The number of pages of a TIFF file that are neither previews nor masks of others."""
     count = 1
     for page in range(1, getattr(picture, "n_frames", 1)):
         picture.seek(page)
@@ -162,23 +169,26 @@ def _full_size_pages(picture: Image) -> int:
 
 
 def _unidentified(data: bytes, name: str) -> str:
-    """The message about a file that Pillow cannot open: what it is, if its first bytes say so."""
+    """The message about a file that Pillow cannot open, with the format that its bytes indicate."""
     foreign = foreign_picture(data)
     if foreign is not None:
         return f"{name}: is {foreign.name}, not a picture that can be read; {foreign.fix}."
-    for beginning, known in _BEGINNINGS.items():
+    for beginning, format_name in _BEGINNINGS.items():
         if data.startswith(beginning):
             return (
-                f"{name}: not a complete image ({known} whose header is damaged or of a rare kind); fetch or copy the "
-                "file again, or convert it to PNG with 8 bits per channel."
+                f"{name}: not a complete image ({format_name} whose header is damaged or of a "
+                "rare kind); fetch or copy the file again, or convert it to PNG with 8 bits per "
+                "channel."
             )
     return f"{name}: not a complete image (unknown format); fetch or copy the file again."
 
 
 @dataclass(frozen=True)
 class Values:
-    """What a file states about its values as Pillow delivers them: their bits in the file, the
-    value that is white, if it is stated, whether they have a sign, and whether 0 is white.
+    """The statements of a file about its values, as Pillow delivers them.
+
+    ``bits`` is their number in the file; ``white`` is the value that is white, None if that is not
+    stated.
     """
 
     bits: int = 8
@@ -188,9 +198,11 @@ class Values:
 
 
 def _values_in(picture: Image, data: bytes) -> Values:
-    """What the file ``data`` states about its values; ``picture`` is not loaded yet."""
-    read = _STATEMENTS.get(picture.format or "")
-    return Values() if read is None else read(picture, data)
+    """The statements of the file ``data`` about its values; ``picture`` is not loaded yet."""
+    read_statements = _STATEMENTS.get(picture.format or "")
+    if read_statements is None:
+        return Values()
+    return read_statements(picture, data)
 
 
 _GREY = 0  # a colour type of PNG
@@ -214,17 +226,22 @@ def _png_chunk(data: bytes, kind: bytes) -> bytes | None:
     """The content of the first chunk of this kind before the pixels, if there is one."""
     position = 8
     while position + 8 <= len(data):
-        length, found = struct.unpack(">I4s", data[position : position + 8])
-        if found == kind:
+        length, chunk_kind = struct.unpack(">I4s", data[position : position + 8])
+        if chunk_kind == kind:
             return data[position + 8 : position + 8 + length]
-        if found == b"IDAT":
+        if chunk_kind == b"IDAT":
             return None
         position += 12 + length
     return None
 
 
-_BITS_PER_SAMPLE, _PHOTOMETRIC, _SAMPLE_FORMAT = 258, 262, 339  # TIFF tags
+# TIFF tags
+_BITS_PER_SAMPLE = 258
+_PHOTOMETRIC = 262
+_SAMPLE_FORMAT = 339
+
 _SIGNED_INTEGER = 2
+"""A value of the tag `_SAMPLE_FORMAT`."""
 
 
 def _tiff_values(picture: Image, _: bytes) -> Values:
@@ -239,13 +256,14 @@ def _tiff_values(picture: Image, _: bytes) -> Values:
     )
 
 
-_SIZES_TO_PRECISION = (
-    42  # bytes from the codestream's first marker to the precision of its first component
-)
+_CODESTREAM = b"\xff\x4f\xff\x51"
+"""The first markers of a JPEG 2000 codestream."""
+_SIZES_TO_PRECISION = 42
+"""Bytes from the codestream's first marker to the precision of its first component."""
 
 
 def _jpeg2000_values(_: Image, data: bytes) -> Values:
-    precision = data[data.index(b"\xff\x4f\xff\x51") + _SIZES_TO_PRECISION]
+    precision = data[data.index(_CODESTREAM) + _SIZES_TO_PRECISION]
     bits = (precision & 0x7F) + 1
     # Pillow shifts grey values up to 16 bits
     white = (2**bits - 1) << (16 - bits) if 8 < bits < 16 else None
@@ -277,7 +295,8 @@ _STATEMENTS: Mapping[str, Callable[[Image, bytes], Values]] = {
 
 def as_rgb(picture: Image, name: str, values: Values | None = None) -> Image:
     """The picture as RGB of 8 bits per channel, transparency on white, as viewers show it.
-    ``values`` is what its file states about them; by default, what the mode of ``picture`` says.
+
+    ``values`` are the statements of its file; by default, the mode of ``picture`` is followed.
 
     Raises:
         MediaError: its values need a decision: they are signed, of 32 bits, floating-point, or of
@@ -286,31 +305,43 @@ def as_rgb(picture: Image, name: str, values: Values | None = None) -> Image:
     grey_16 = picture.mode.startswith("I;16")
     values = values or Values(bits=16 if grey_16 else 8)
     if picture.mode == "F":
-        raise _needs_decision(name, "floating-point", picture.getextrema())
+        raise _needs_decision(name, "floating-point", _extrema(picture))
     if values.signed:
-        raise _needs_decision(name, "signed", picture.getextrema())
+        raise _needs_decision(name, "signed", _extrema(picture))
     if grey_16 or (picture.mode == "I" and (values.bits == 16 or values.white)):
         picture = _reduced_to_8_bits(picture, name, values)
     elif picture.mode == "I":
-        raise _needs_decision(name, "32-bit", picture.getextrema())
+        raise _needs_decision(name, "32-bit", _extrema(picture))
     elif values.bits == 16 and values.white is None:
         _refuse_part_of_range(picture, name)
-    return _on_white(picture) if picture.has_transparency_data else picture.convert("RGB")
+    if picture.has_transparency_data:
+        return _on_white(picture)
+    return picture.convert("RGB")
 
 
-def _needs_decision(name: str, kind: str, extrema: object) -> MediaError:
-    # of one channel (lowest, highest), of several one pair each
-    ends = [end for ends in extrema for end in (ends if isinstance(ends, tuple) else (ends,))]  # type: ignore[attr-defined]
+def _extrema(picture: Image) -> tuple[float, float]:
+    """The lowest and the highest value of all channels."""
+    extrema: Any = picture.getextrema()
+    if len(picture.getbands()) == 1:
+        low, high = extrema
+        return low, high
+    return min(low for low, _ in extrema), max(high for _, high in extrema)
+
+
+def _needs_decision(name: str, kind: str, extrema: tuple[float, float]) -> MediaError:
+    low, high = extrema
     return MediaError(
-        f"{name}: its {kind} values run from {min(ends):,} to {max(ends):,}, and nothing says which of them are black "
-        "and white; scale the values that should be to 0 and 255, and save it with 8 bits per channel."
+        f"{name}: its {kind} values run from {low:,} to {high:,}, and nothing says which of them "
+        "are black and white; scale the values that should be to 0 and 255, and save it with "
+        "8 bits per channel."
     )
 
 
 def _uses_range(low: int, high: int) -> bool:
-    """Whether 16-bit values fill so much of their range that they must have been scaled to it: the
-    upper half, and more than 16 of the levels that 8 bits have. A picture that is all black or all
-    white is either.
+    """Whether 16-bit values fill so much of their range that they must have been scaled to it.
+
+    That is, they reach the upper half, and span more than 16 of the levels that 8 bits have. A
+    picture that is all black or all white counts as scaled.
     """
     if low == high:
         return low in (0, _FULL)
@@ -341,13 +372,14 @@ def _reduced_to_8_bits(picture: Image, name: str, values: Values) -> Image:
 
 
 def _refuse_part_of_range(picture: Image, name: str) -> None:
-    """Refuse colours of 16 bits per channel, of which Pillow keeps the high bytes, if they use a
-    part of the range.
+    """Refuse colours of 16 bits per channel if they use only a part of the range.
+
+    Pillow keeps their high bytes.
     """
-    colours = picture.convert("RGB").getextrema()
-    ends = [end * 257 for channel in colours for end in channel]  # type: ignore[union-attr]
-    if not _uses_range(min(ends), max(ends)):
-        raise _needs_decision(name, "16-bit", (min(ends), max(ends)))
+    low_byte, high_byte = _extrema(picture.convert("RGB"))
+    low, high = int(low_byte) * 257, int(high_byte) * 257
+    if not _uses_range(low, high):
+        raise _needs_decision(name, "16-bit", (low, high))
 
 
 def _on_white(picture: Image) -> Image:
@@ -362,11 +394,12 @@ def _on_white(picture: Image) -> Image:
 
 
 def is_uniform(picture: Image) -> bool:
-    """Whether all pixels of an RGB picture are equal, as in one that was decoded wrongly, or never
-    written.
+    """Whether all pixels of an RGB picture are equal.
+
+    They are in a picture that was decoded wrongly, or never written.
     """
     corner = picture.getpixel((0, 0))
     middle = picture.getpixel((picture.width // 2, picture.height // 2))
-    if corner != middle:  # true of most, without a look at all pixels
+    if corner != middle:  # as in most pictures: their other pixels are not read
         return False
     return all(low == high for low, high in picture.getextrema())  # type: ignore[misc]

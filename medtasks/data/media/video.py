@@ -10,7 +10,7 @@ import hashlib
 import struct
 import threading
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -40,8 +40,9 @@ _LARGEST = {"max_pixels": str(MAX_PIXELS)}
 
 @dataclass
 class VideoReader:
-    """An open video that decodes forward, and jumps to a keyframe only if that saves decoding; for
-    one thread at a time. ``decoded`` counts frames that came out of the decoder.
+    """An open video that decodes forward, and jumps to a keyframe only if that saves decoding.
+
+    It is for one thread at a time. ``decoded`` counts frames that came out of the decoder.
     """
 
     path: Path
@@ -50,28 +51,33 @@ class VideoReader:
     decoded: int = 0
     _container: Any = field(default=None, repr=False)
     _frames: Iterator[Any] = field(default=iter(()), repr=False)
-    _position: int | None = None  # timestamp of the newest frame that came out of the decoder
+    # timestamp of the newest frame that came out of the decoder
+    _position: int | None = None
 
     def close(self) -> None:
         if self._container is not None:
             self._container.close()
-        self._container, self._frames, self._position = None, iter(()), None
+        self._container = None
+        self._frames = iter(())
+        self._position = None
 
     def read(self, timestamps: Sequence[int]) -> Iterator[tuple[int, Image]]:
-        """Timestamp and RGB picture of each frame in ``timestamps`` (increasing), one at a time, as
-        players show it: with square pixels, turned and mirrored as the container prescribes. Raises
-        :class:`MediaError` for a frame that cannot be decoded whole, or is not where the index
-        says.
+        """Yield timestamp and RGB picture of each frame in ``timestamps`` (increasing).
+
+        Pictures are as players show them: with square pixels, turned and mirrored as the container
+        prescribes.
+
+        Raises:
+            MediaError: a frame cannot be decoded whole, or is not where the index says.
         """
         for pts in timestamps:
             try:
-                frame = self._frame(pts, "AUTO")
-            except (
-                MediaError
-            ):  # several threads report an error some frames early, depending on the machine
-                frame = self._frame(pts, "NONE")
+                frame = self._frame_at(pts, "AUTO")
+            except MediaError:
+                # several threads report an error some frames early, depending on the machine
+                frame = self._frame_at(pts, "NONE")
             try:
-                yield pts, self._shown(frame)
+                yield pts, self._as_players_show(frame)
             except MediaError:
                 raise
             except Exception as error:  # the scaler's errors have no common base class
@@ -79,57 +85,65 @@ class VideoReader:
                     f"{self.path}: the frame with timestamp {pts} cannot be converted ({error})."
                 ) from error
 
-    def _shown(self, frame: Any) -> Image:
-        picture = _rgb(frame, str(self.path))
-        picture = _with_square_pixels(picture, self._stream.sample_aspect_ratio, str(self.path))
-        turn = _turn(frame, str(self.path))
+    def _as_players_show(self, frame: Any) -> Image:
+        name = str(self.path)
+        picture = _rgb(frame, name)
+        picture = _with_square_pixels(picture, self._stream.sample_aspect_ratio, name)
+        turn = _turn(frame, name)
         return picture if turn is None else picture.transpose(turn)
 
-    def _frame(self, pts: int, threads: str) -> Any:
-        number = bisect_right(self.keyframes, pts)
-        keyframe = self.keyframes[number - 1] if number else None
+    def _frame_at(self, pts: int, threads: str) -> Any:
+        """The decoded frame with timestamp ``pts``; closes the video if that fails."""
         try:
-            behind = self._position is None or self._position >= pts
-            if behind or (keyframe is not None and keyframe > (self._position or 0)):
+            keyframe = self._keyframe_before(pts)
+            is_behind = self._position is None or self._position >= pts
+            if is_behind or (keyframe is not None and keyframe > (self._position or 0)):
                 self._jump(pts, keyframe, threads)
-            for frame in self._frames:
-                self.decoded += 1
-                if frame.pts is None or (
-                    self._position is not None and frame.pts <= self._position
-                ):
-                    raise MediaError(
-                        f"{self.path}: decoded frames are not in order of time; convert it to MP4."
-                    )
-                self._position = frame.pts
-                if frame.pts == pts and frame.is_corrupt:
-                    raise MediaError(f"{self.path}: the frame with timestamp {pts} is damaged.")
-                if frame.pts == pts:
-                    return frame
-                if frame.pts > pts:
-                    break
-            raise MediaError(
-                f"{self.path}: the frame with timestamp {pts} cannot be decoded (it is missing)."
-            )
+            return self._decode_until(pts)
         except MediaError:
             self.close()
             raise
         except Exception as error:  # as in `read_index`
             self.close()
             raise MediaError(
-                f"{self.path}: the frame with timestamp {pts} cannot be decoded ({reason_of(error)})."
+                f"{self.path}: the frame with timestamp {pts} cannot be decoded "
+                f"({reason_of(error)})."
             ) from error
 
+    def _keyframe_before(self, pts: int) -> int | None:
+        """The timestamp of the last keyframe that is not later than ``pts``."""
+        number = bisect_right(self.keyframes, pts)
+        return self.keyframes[number - 1] if number else None
+
+    def _decode_until(self, pts: int) -> Any:
+        """Decode forward up to the frame with timestamp ``pts``, and return it."""
+        for frame in self._frames:
+            self.decoded += 1
+            if frame.pts is None or (self._position is not None and frame.pts <= self._position):
+                raise MediaError(
+                    f"{self.path}: decoded frames are not in order of time; convert it to MP4."
+                )
+            self._position = frame.pts
+            if frame.pts == pts and frame.is_corrupt:
+                raise MediaError(f"{self.path}: the frame with timestamp {pts} is damaged.")
+            if frame.pts == pts:
+                return frame
+            if frame.pts > pts:
+                break
+        raise MediaError(
+            f"{self.path}: the frame with timestamp {pts} cannot be decoded (it is missing)."
+        )
+
     def _jump(self, pts: int, keyframe: int | None, threads: str) -> None:
-        """Go to the keyframe before ``pts``, or to the start if the container cannot seek
-        exactly.
-        """
+        """Go to ``keyframe``, or to the start if the container cannot seek exactly."""
         at_start = keyframe is None or keyframe == self.keyframes[0]
         if self._container is None or at_start:
             self._open(threads)
         if at_start:
             return
         self._container.seek(keyframe, stream=self._stream, backward=True)
-        self._frames, self._position = self._container.decode(self._stream), None
+        self._frames = self._container.decode(self._stream)
+        self._position = None
         first = next(self._frames, None)
         if first is not None and first.pts is not None and first.pts <= pts and first.key_frame:
             self._frames = chain([first], self._frames)
@@ -160,9 +174,7 @@ def _rgb(frame: Any, name: str) -> Image:
 
 
 def _with_square_pixels(picture: Image, aspect: Fraction | None, name: str) -> Image:
-    """The picture with its width, or else its height, stretched by the aspect ratio of its
-    pixels.
-    """
+    """The picture with one of its sides stretched by the aspect ratio of its pixels."""
     from PIL.Image import Resampling
 
     if not aspect or aspect == 1:
@@ -174,14 +186,13 @@ def _with_square_pixels(picture: Image, aspect: Fraction | None, name: str) -> I
         height = round(height / aspect)
     if width * height > MAX_PIXELS:
         raise MediaError(
-            f"{name}: its pixels have an aspect ratio of {aspect}, which makes frames of {width:,} × {height:,} "
-            f"pixels, more than the limit of {MAX_PIXELS:,}; correct the ratio."
+            f"{name}: its pixels have an aspect ratio of {aspect}, which makes frames of "
+            f"{width:,} × {height:,} pixels, more than the limit of {MAX_PIXELS:,}; "
+            "correct the ratio."
         )
-    return (
-        picture
-        if (width, height) == picture.size
-        else picture.resize((width, height), Resampling.BICUBIC)
-    )
+    if (width, height) == picture.size:
+        return picture
+    return picture.resize((width, height), Resampling.BICUBIC)
 
 
 _TURNS: Mapping[tuple[int, int, int, int], str] = {
@@ -194,13 +205,14 @@ _TURNS: Mapping[tuple[int, int, int, int], str] = {
     (0, 1, 1, 0): "TRANSPOSE",
     (0, -1, -1, 0): "TRANSVERSE",
 }
-"""Pillow's name for what a display matrix does, by the signs of a, b, c and d: the pixel in column
-x and row y is shown in column a x + c y and row b x + d y.
+"""Pillow's name for the effect of a display matrix, by the signs of a, b, c and d.
+
+The pixel in column x and row y is shown in column a x + c y and row b x + d y.
 """
 
 
 def _turn(frame: Any, name: str) -> Transpose | None:
-    """How the frame is turned or mirrored before it is shown; None if it is not."""
+    """The turn or mirroring of the frame before it is shown; None for neither."""
     from av.sidedata.sidedata import Type
     from PIL.Image import Transpose
 
@@ -214,7 +226,8 @@ def _turn(frame: Any, name: str) -> Transpose | None:
         raise MediaError(
             f"{name}: is turned by an angle that is no multiple of 90 degrees; convert it to MP4."
         )
-    return Transpose[_TURNS[signs]] if _TURNS[signs] else None
+    turn = _TURNS[signs]
+    return Transpose[turn] if turn else None
 
 
 def _sign(entry: int, largest: int) -> int:
@@ -225,8 +238,10 @@ def _sign(entry: int, largest: int) -> int:
 
 
 class FrameStore:
-    """An LRU cache of decoded frames; thread-safe. The rounds of a streaming item show growing
-    parts of one video: the reader stays open and continues where the previous round ended.
+    """An LRU cache of decoded frames; thread-safe.
+
+    The rounds of a streaming item show growing parts of one video: the reader stays open and
+    continues where the previous round ended.
     """
 
     def __init__(self, max_bytes: int = 512 * 2**20) -> None:
@@ -238,9 +253,10 @@ class FrameStore:
     def load(
         self, path: Path, video: VideoFacts, timestamps: Sequence[int], also: Sequence[int] = ()
     ) -> list[Image]:
-        """The frames of ``path`` at ``timestamps``, in that order, RGB, not to be changed. ``also``
-        are timestamps of frames that other rounds of the same item will need; those on the way are
-        kept.
+        """The frames of ``path`` at ``timestamps``, in that order, RGB, not to be changed.
+
+        ``also`` are timestamps of frames that other rounds of the same item will need; those that
+        decoding passes are kept, too.
         """
         with self._lock:
             frames: dict[int, Image] = {}
@@ -250,21 +266,30 @@ class FrameStore:
                     frames[pts] = cached
             missing = set(timestamps) - frames.keys()
             if missing:
-                first, last = min(missing), max(missing)
-                passed = {
-                    pts for pts in also if first <= pts <= last and (path, pts) not in self.held
-                }
-                if self._reader.path != path:
-                    self._reader.close()
-                    self._reader = VideoReader(path, video.keyframes, video.stream)
-                before = self._reader.decoded
-                for pts, picture in self._reader.read(sorted(missing | passed)):
-                    if pts in missing:
-                        frames[pts] = picture
-                    self.held.add((path, pts), picture)
-                    self.held.trim([(path, pts)])
-                self.decoded += self._reader.decoded - before
+                frames |= self._decode(path, video, missing, also)
             return [frames[pts] for pts in timestamps]
+
+    def _decode(
+        self, path: Path, video: VideoFacts, missing: Set[int], also: Sequence[int]
+    ) -> dict[int, Image]:
+        """Decode the frames at ``missing``; keep them, and those of ``also`` on the way."""
+        first, last = min(missing), max(missing)
+        wanted = set(missing)
+        for pts in also:
+            if first <= pts <= last and (path, pts) not in self.held:
+                wanted.add(pts)
+        if self._reader.path != path:
+            self._reader.close()
+            self._reader = VideoReader(path, video.keyframes, video.stream)
+        decoded_before = self._reader.decoded
+        frames: dict[int, Image] = {}
+        for pts, picture in self._reader.read(sorted(wanted)):
+            if pts in missing:
+                frames[pts] = picture
+            self.held.add((path, pts), picture)
+            self.held.trim([(path, pts)])
+        self.decoded += self._reader.decoded - decoded_before
+        return frames
 
     def clear(self) -> None:
         """Close the open video and drop all frames."""
@@ -277,8 +302,10 @@ FRAMES = FrameStore()  # shared by all tasks of this process
 
 
 class KnownVideo(KnownMedia):
-    """A video's entry, with its first good frame's size, and the bad ones of the frames of digest
-    ``wanted``.
+    """A video's entry, whose size is that of the first frame that can be decoded.
+
+    ``wanted`` is a digest of the timestamps that were requested, and ``bad`` are those of the
+    frames that cannot be decoded.
     """
 
     wanted: str
@@ -292,8 +319,12 @@ def scan_video(
     timestamps: Iterable[int],
     known: KnownVideo | None = None,
 ) -> KnownVideo:
-    """Decode the frames of ``file`` at ``timestamps``; its entry is called ``name``. ``known``, the
-    result of an interrupted pass, is returned if file and frames are still the same.
+    """Verify a video by decoding its frames at ``timestamps``; its entry is called ``name``.
+
+    ``known``, the result of an interrupted pass, is returned if file and frames are still the same.
+
+    Raises:
+        MediaError: the file cannot be read, or none of the frames can be decoded.
     """
     stamps = sorted(set(timestamps))
     digest = hashlib.sha256(repr(stamps).encode()).hexdigest()

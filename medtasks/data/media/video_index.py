@@ -1,6 +1,4 @@
-"""The index of a video, read from its packets without decoding: which stream it is, and when each
-frame is shown.
-"""
+"""The index of a video: its stream and the times of its frames, read without decoding."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from medtasks.data.media.formats import HEAD, foreign_video
 from medtasks.data.media.images import VideoFacts
 
 _END = 2
-"""Seconds without pictures at the end of a video that are not taken for a cut file."""
+"""Seconds without pictures at the end of a video up to which it does not count as cut."""
 
 _FORMATS = "asf,avi,flv,ivf,matroska,mov,mpeg,mpegts,mxf,nut,ogg,webm,wtv"
 """Containers with timestamps. No raw streams or animated pictures, and no playlists or scripts,
@@ -27,22 +25,23 @@ which FFmpeg would follow to other files or URLs.
 """
 
 _ANY_ORDER = frozenset(("h264", "hevc", "vvc"))
-"""Codecs whose frames may be stored in any order, so that times cannot be worked out from the order
-in the file.
-"""
+"""Codecs whose frames may be stored in any order: their order in the file does not give times."""
 
 _MOST_BITS = 14
-"""Bits per value up to which a pixel format states which value is white; 16 bits may hold values of
-fewer.
+"""Bits per value up to which a pixel format states which value is white.
+
+16 bits may hold values of fewer.
 """
 
 
 @dataclass(frozen=True)
 class VideoIndex:
-    """Facts about a video that need no decoding: the timestamps of all frames, increasing, and of
-    those at which decoding can begin; the time in the container, in seconds, that is 0; ``cut`` is
-    whether the file ends before the video does; ``stream`` is the number of the stream, None for
-    the first video stream.
+    """Facts about a video that need no decoding.
+
+    ``pts`` are the timestamps of all frames, increasing, and ``keyframes`` those of the frames at
+    which decoding can begin, in units of ``time_base`` (seconds). ``zero`` is the time in the
+    container, in seconds, that counts as 0. ``cut`` is whether the file ends before the video does.
+    ``stream`` is the number of the stream, None for the first video stream.
     """
 
     time_base: Fraction
@@ -54,14 +53,12 @@ class VideoIndex:
 
     @property
     def times(self) -> list[Fraction]:
-        """When each frame is shown, in seconds after the beginning of the container's streams (see
-        :func:`_zero`).
-        """
+        """The time of each frame in seconds, from where the container's streams begin (`_zero`)."""
         return [pts * self.time_base - self.zero for pts in self.pts]
 
     @property
     def facts(self) -> VideoFacts:
-        """What prepared data keep of the index."""
+        """The part of the index that prepared data keep."""
         return VideoFacts(
             time_base=str(self.time_base),
             first=self.pts[0],
@@ -98,7 +95,7 @@ def read_index(path: Path) -> VideoIndex:
     """
     try:
         with open_container(path) as container:
-            return _read_index(path, container)
+            return _index_of_container(path, container)
     except MediaError:
         raise
     except Exception as error:  # PyAV raises errors of many kinds on damaged bytes
@@ -117,12 +114,12 @@ def _unreadable(path: Path, error: Exception) -> MediaError:
 
 
 def reason_of(error: Exception) -> str:
-    """What FFmpeg says, without its number and the path."""
+    """FFmpeg's message, without its number and the path."""
     return one_line(getattr(error, "strerror", None) or str(error)) or type(error).__name__
 
 
 def _head(path: Path) -> bytes:
-    """The first bytes of a file, none of one that cannot be read."""
+    """The first bytes of a file; empty if it cannot be read."""
     with suppress(OSError):
         check_regular(path)  # a named pipe would block
         with path.open("rb") as stream:
@@ -132,13 +129,16 @@ def _head(path: Path) -> bytes:
 
 @dataclass
 class _Track:
-    """A video stream with what its packets say."""
+    """A video stream with the facts that its packets state.
+
+    ``undated`` is the number of the first frame without a timestamp, 0 if there is none.
+    """
 
     stream: Any
     pts: list[int] = field(default_factory=list)
     keyframes: list[int] = field(default_factory=list)
     packets: int = 0
-    undated: int = 0  # number of the first frame without a timestamp
+    undated: int = 0
 
     def add(self, packet: Any) -> None:
         self.packets += 1
@@ -151,8 +151,9 @@ class _Track:
 
     @property
     def rank(self) -> tuple[bool, bool, int, int]:
-        """The higher, the more likely players show the stream: it moves, is the default, is large,
-        has many frames.
+        """The stream with the highest rank is the one that players show.
+
+        It has several frames, is the default, is large, and has many frames, in this order.
         """
         from av.stream import Disposition
 
@@ -160,8 +161,8 @@ class _Track:
         return self.packets > 1, default, self.stream.width * self.stream.height, self.packets
 
 
-def _read_index(path: Path, container: Any) -> VideoIndex:
-    tracks = {stream.index: _Track(stream) for stream in _moving(path, container)}
+def _index_of_container(path: Path, container: Any) -> VideoIndex:
+    tracks = {stream.index: _Track(stream) for stream in _moving_streams(path, container)}
     streams = [track.stream for track in tracks.values()]
     for packet in container.demux(streams):
         if packet.size:
@@ -171,58 +172,76 @@ def _read_index(path: Path, container: Any) -> VideoIndex:
     pts = sorted(track.pts)
     time_base = Fraction(track.stream.time_base)
     is_first = track.stream.index == container.streams.video[0].index
+    lacks_frames = track.packets < int(track.stream.frames or 0)
     return VideoIndex(
         time_base=time_base,
         pts=tuple(pts),
         keyframes=tuple(sorted(track.keyframes)),
         zero=_zero(container, pts[0] * time_base),
-        cut=track.packets < int(track.stream.frames or 0) or _is_short(container, pts, time_base),
+        cut=lacks_frames or _ends_early(container, pts, time_base),
         stream=None if is_first else track.stream.index,
     )
 
 
-def _moving(path: Path, container: Any) -> list[Any]:
-    """The video streams that are no covers or thumbnails."""
+def _moving_streams(path: Path, container: Any) -> list[Any]:
+    """The video streams that can be decoded and are not covers or thumbnails.
+
+    Raises:
+        MediaError: there is none.
+    """
     from av.stream import Disposition
 
     pictures = Disposition.attached_pic | Disposition.timed_thumbnails
     videos = container.streams.video
     moving = [stream for stream in videos if not stream.disposition & pictures]
     if not moving:
-        held = "sound" if container.streams.audio else "no sound"
-        held += " and a cover picture" if videos else ""
+        contents = "sound" if container.streams.audio else "no sound"
+        if videos:
+            contents += " and a cover picture"
         raise MediaError(
-            f"{path}: has {held}, but no video stream; fetch or copy the video itself."
+            f"{path}: has {contents}, but no video stream; fetch or copy the video itself."
         )
-    if all(stream.codec_context is None for stream in moving):
+    decodable = [stream for stream in moving if stream.codec_context is not None]
+    if not decodable:
         raise MediaError(
             f"{path}: its frames are in a format that FFmpeg cannot decode; convert it to MP4."
         )
-    return [stream for stream in moving if stream.codec_context is not None]
+    return decodable
 
 
 def _check_stream(path: Path, container: Any, track: _Track) -> None:
-    stream, context = track.stream, track.stream.codec_context
+    """Refuse a stream whose pixels or times would be a guess, or that is too large."""
+    stream = track.stream
     if stream.width * stream.height > MAX_PIXELS:
         raise MediaError(
-            f"{path}: frames of {stream.width:,} × {stream.height:,} pixels exceed the limit of {MAX_PIXELS:,}; make "
-            "them smaller."
+            f"{path}: frames of {stream.width:,} × {stream.height:,} pixels exceed the limit of "
+            f"{MAX_PIXELS:,}; make them smaller."
         )
-    bits = (
-        max((component.bits for component in context.format.components), default=0)
-        if context.format
-        else 0
-    )
+    codec = stream.codec_context
+    bits = _bits_per_value(codec)
     if bits > _MOST_BITS:
         raise MediaError(
-            f"{path}: its values have {bits} bits, and nothing says which of them are black and white; scale the "
-            "values that should be to 0 and 255, and convert it to MP4 with 8 bits per channel."
+            f"{path}: its values have {bits} bits, and nothing says which of them are black and "
+            "white; scale the values that should be to 0 and 255, and convert it to MP4 with "
+            "8 bits per channel."
         )
-    if container.format.name == "avi" and context.name in _ANY_ORDER and context.has_b_frames:
+    if container.format.name == "avi" and codec.name in _ANY_ORDER and codec.has_b_frames:
         raise MediaError(
-            f"{path}: its frames have no timestamps of their own ({context.name} with B-frames in AVI), so they would "
-            "be shown at wrong times; convert it to MP4 (ffmpeg -i IN.avi OUT.mp4)."
+            f"{path}: its frames have no timestamps of their own ({codec.name} with B-frames in "
+            "AVI), so they would be shown at wrong times; convert it to MP4 "
+            "(ffmpeg -i IN.avi OUT.mp4)."
         )
+    _check_timestamps(path, track)
+
+
+def _bits_per_value(codec: Any) -> int:
+    """The bits of the largest component of a pixel; 0 if the codec does not state its format."""
+    if not codec.format:
+        return 0
+    return max((component.bits for component in codec.format.components), default=0)
+
+
+def _check_timestamps(path: Path, track: _Track) -> None:
     if track.undated:
         raise MediaError(f"{path}: frame {track.undated} has no timestamp; convert it to MP4.")
     if not track.pts:
@@ -234,27 +253,31 @@ def _check_stream(path: Path, container: Any, track: _Track) -> None:
 
 
 def _zero(container: Any, first: Fraction) -> Fraction:
-    """The time in the container that is 0, ``first`` being that of the first frame: where its first
-    stream begins, sound included, as in players. Sound before the container's own 0 is never played
-    (it primes the decoder), and AVI has no times, so there all streams begin together.
+    """The time in the container that counts as 0: where its first stream begins, as in players.
+
+    ``first`` is the time of the first frame. Sound counts as well, but not before the container's
+    own 0: it is never played there (it primes the decoder). AVI has no times, so there all streams
+    begin together.
     """
     if container.format.name == "avi":
         return first
-    sound = [
-        stream.start_time * Fraction(stream.time_base)
-        for stream in container.streams.audio
-        if stream.start_time is not None
-    ]
-    return min(first, max(Fraction(0), min(sound, default=first)))
+    starts_of_sound: list[Fraction] = []
+    for stream in container.streams.audio:
+        if stream.start_time is not None:
+            starts_of_sound.append(stream.start_time * Fraction(stream.time_base))
+    if not starts_of_sound:
+        return first
+    return min(first, max(Fraction(0), min(starts_of_sound)))
 
 
-def _is_short(container: Any, pts: Sequence[int], time_base: Fraction) -> bool:
-    """Whether the pictures end before the container says; only of one without sound, which may
-    outlast them.
+def _ends_early(container: Any, pts: Sequence[int], time_base: Fraction) -> bool:
+    """Whether the pictures end before the duration that the container states.
+
+    It is False for a container with sound, which may outlast them.
     """
     if len(container.streams) > 1 or container.duration is None:
         return False
-    length = Fraction(container.duration, 1_000_000)
+    duration = Fraction(container.duration, 1_000_000)
     last = pts[-1] * time_base - Fraction(container.start_time or 0, 1_000_000)
-    gap = max((after - before for before, after in pairwise(pts)), default=0)
-    return length > last + _END + gap * time_base
+    longest_gap = max((after - before for before, after in pairwise(pts)), default=0)
+    return duration > last + _END + longest_gap * time_base
