@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from medtasks.benchmarks.documents import Rows, task_rows
+from medtasks.benchmarks.documents import task_rows
 from medtasks.benchmarks.paraphrased_prompts import paraphrased_documents, prompt_scores
 from medtasks.benchmarks.rotated_options import (
     in_plain_order,
@@ -21,6 +21,7 @@ from medtasks.benchmarks.rotated_options import (
     order_scores,
     rotated_documents,
 )
+from medtasks.benchmarks.rows import Rows
 from medtasks.catalog.benchmark import Benchmark, Document, Item, Joined, SampleView, Value
 from medtasks.catalog.spec import TaskSpec, load_spec
 from medtasks.catalog.task_model import ORDER_METRICS, Metadata, prompt_metrics

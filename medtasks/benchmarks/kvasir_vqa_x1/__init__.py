@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from medtasks.benchmarks.aggregations import scored_by
-from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.kvasir_vqa_x1.board import KVASIR_VQA_X1
 from medtasks.benchmarks.kvasir_vqa_x1.error_kinds import ERRORS, contradiction
 from medtasks.benchmarks.kvasir_vqa_x1.perturb import original_name, prepare_transformed
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord, prepare_kvasir
+from medtasks.benchmarks.rows import Rows
 from medtasks.catalog.benchmark import ABSTENTION, Benchmark, Document, shipped
 from medtasks.catalog.registry import Plugin
 from medtasks.core.errors import DataError

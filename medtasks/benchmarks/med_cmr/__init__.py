@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from medtasks.benchmarks.aggregations import pending_value, scored_by
-from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.med_cmr.board import MED_CMR
 from medtasks.benchmarks.med_cmr.error_kinds import ERRORS
 from medtasks.benchmarks.med_cmr.records import DIMENSIONS, OPTIONS, MedCmrRecord, prepare_med_cmr
+from medtasks.benchmarks.rows import Rows
 from medtasks.catalog.benchmark import (
     ABSTENTION,
     Benchmark,

@@ -18,11 +18,11 @@ import numpy as np
 
 from medtasks.answers.alert_state import parse_alert
 from medtasks.answers.answerability import UNANSWERABLE, answerability_status
-from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.error_kinds import Case, Errors
 from medtasks.benchmarks.medstreambench.board import MEDSTREAMBENCH
 from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.benchmarks.medstreambench.records import ABSTENTIONS, MedStreamRecord
+from medtasks.benchmarks.rows import Rows
 from medtasks.catalog.benchmark import (
     Benchmark,
     Document,

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.benchmarks.aggregations import responses_of, sample_value, scored_by
-from medtasks.benchmarks.documents import Rows
 from medtasks.benchmarks.mi_cxr.board import MI_CXR
 from medtasks.benchmarks.mi_cxr.cider import Cider, CiderCorpus
 from medtasks.benchmarks.mi_cxr.error_kinds import ERRORS
@@ -27,6 +26,7 @@ from medtasks.benchmarks.mi_cxr.records import (
     MiCxrRecord,
     prepare_mi_cxr,
 )
+from medtasks.benchmarks.rows import Rows
 from medtasks.catalog.benchmark import Benchmark, Document, by_fields, shipped
 from medtasks.catalog.registry import Plugin
 from medtasks.core.errors import DataError
