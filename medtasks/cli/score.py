@@ -64,8 +64,8 @@ def score(
         raise UsageError(
             "--against compares result directories; write the predictions' run with --out first."
         )
+    from medtasks.importers.imported_run import PredictionFile, scored_predictions
     from medtasks.importers.prediction_files import LAYOUTS, recognise, task_in_name
-    from medtasks.importers.run import PredictionFile, scored_predictions
     from medtasks.scoring.run_cache import user_store
     from medtasks.scoring.summary import summary
 

@@ -14,9 +14,9 @@ from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import UsageError
 from medtasks.core.files import canonical_json, short_hash
 from medtasks.data.sources import SourceRow
+from medtasks.importers.imported_run import PredictionFile, score_predictions, score_rows
 from medtasks.importers.layouts import predictions_in_rows
 from medtasks.importers.prediction_files import recognise
-from medtasks.importers.run import PredictionFile, score_predictions, score_rows
 from medtasks.python_api.runs import Run, open
 from medtasks.scoring.run_record import write_run
 

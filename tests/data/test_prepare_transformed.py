@@ -39,7 +39,7 @@ from medtasks.cli.app import app
 from medtasks.core.errors import MediaError, NotPreparedError, UsageError
 from medtasks.data.prepared import Prepared, open_directory
 from medtasks.data.store import open_prepared
-from medtasks.importers.run import PredictionFile, score_predictions
+from medtasks.importers.imported_run import PredictionFile, score_predictions
 
 WIDE, HIGH = 10_000, 8_000  # so large that rounding to pixels hides nothing of the crop
 

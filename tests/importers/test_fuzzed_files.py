@@ -22,8 +22,9 @@ from written_workbooks import formula, text, write_workbook
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.core.errors import MedtasksError
+from medtasks.importers.imported_run import PredictionFile, score_predictions
+from medtasks.importers.matching import join
 from medtasks.importers.prediction_files import read_predictions, recognise
-from medtasks.importers.run import PredictionFile, join, score_predictions
 
 TASK = "mi_cxr_icr"
 BY_PICTURE = "kvasir_vqa_x1_level1"

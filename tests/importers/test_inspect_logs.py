@@ -16,9 +16,9 @@ from medtasks.leaderboard.verify.commands import commands
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.core.errors import DataError, UsageError
+from medtasks.importers.imported_run import PredictionFile, score_predictions
 from medtasks.importers.prediction_files import read_predictions, recognise
 from medtasks.importers.predictions import End, Prediction
-from medtasks.importers.run import PredictionFile, score_predictions
 from medtasks.python_api.scoring import score
 from medtasks.scoring.run_record import RunRecord
 from medtasks.scoring.summary import summary

@@ -19,9 +19,10 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.records import Where
 from medtasks.catalog.spec import leaf_tasks
 from medtasks.core.errors import DataError, MedtasksError, UsageError
+from medtasks.importers.imported_run import PredictionFile, score_predictions
+from medtasks.importers.matching import Joined, join
 from medtasks.importers.prediction_files import LAYOUTS, read_predictions, recognise
 from medtasks.importers.predictions import Prediction
-from medtasks.importers.run import Joined, PredictionFile, join, score_predictions
 from medtasks.scoring.verified_runs import scored_record
 
 TASK = "kvasir_vqa_x1_level1"

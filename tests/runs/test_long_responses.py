@@ -16,7 +16,7 @@ from medtasks.answers import AnswerTextFilter
 from medtasks.answers.base import LONGEST_SCORED, scored_part
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.spec import load_spec
-from medtasks.importers.run import PredictionFile, score_predictions
+from medtasks.importers.imported_run import PredictionFile, score_predictions
 from medtasks.metrics.registry import get_metric, lexical_statistics
 from medtasks.runs import manifest as manifests
 from medtasks.runs.manifest import protocol_hash

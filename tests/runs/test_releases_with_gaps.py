@@ -18,7 +18,7 @@ from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.benchmarks.mi_cxr.records import prepare_mi_cxr
 from medtasks.cli.app import app
 from medtasks.core.errors import DataError, NoRowsError
-from medtasks.importers.run import PredictionFile, score_predictions
+from medtasks.importers.imported_run import PredictionFile, score_predictions
 from medtasks.scoring.run_record import RunRecord
 
 

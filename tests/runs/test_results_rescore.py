@@ -27,7 +27,7 @@ from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError, UsageError
 from medtasks.core.settings import read_subset, using
 from medtasks.harness import run_tasks
-from medtasks.importers.run import PredictionFile, score_predictions, scored_predictions
+from medtasks.importers.imported_run import PredictionFile, score_predictions, scored_predictions
 from medtasks.runs.manifest import now, task_facts
 from medtasks.runs.replies import Answer, Probabilities, Reply, Slot
 from medtasks.runs.samples import without_garbage_collection
