@@ -17,7 +17,7 @@ from medtasks.answers.thoughts import strip_thinking
 from medtasks.benchmarks.aggregations import pending_value, sample_value, scored_by
 from medtasks.benchmarks.documents import doc_to_messages, doc_to_text, doc_to_visual
 from medtasks.benchmarks.error_kinds import Case, Errors
-from medtasks.benchmarks.layouts import error_columns, kinds_of_error
+from medtasks.benchmarks.layout_parts import error_columns, kinds_of_error
 from medtasks.benchmarks.rows import Rows
 from medtasks.catalog.benchmark import (
     ALL_GROUPS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from medtasks.benchmarks.layouts import HEADLINE
+from medtasks.benchmarks.layout_parts import HEADLINE
 from medtasks.catalog.benchmark import Benchmark, BoardLayout, LayoutTable
 from medtasks.catalog.registry import benchmark_owner, get_benchmark
 from medtasks.catalog.spec import leaf_tasks

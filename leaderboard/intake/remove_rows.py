@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.benchmarks.error_kinds import derived_metrics
-from medtasks.benchmarks.layouts import all_layouts, columns_of
+from medtasks.benchmarks.layout_parts import columns_of
+from medtasks.benchmarks.layouts import all_layouts
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.benchmark import BoardLayout, with_derived
 from medtasks.catalog.spec import load_spec, load_specs

@@ -14,7 +14,7 @@ from typing import Any
 from medtasks.answers import OptionLetterFilter
 from medtasks.benchmarks.aggregations import scored_metrics
 from medtasks.benchmarks.error_kinds import gold_text, name_problem
-from medtasks.benchmarks.layouts import layouts_left_out
+from medtasks.benchmarks.layout_checks import layouts_left_out
 from medtasks.benchmarks.rows import Rows
 from medtasks.benchmarks.variants import varied_rows
 from medtasks.catalog.benchmark import Benchmark

@@ -28,7 +28,9 @@ from medtasks.leaderboard.schema.board import (
 )
 
 from medtasks.benchmarks.documents import prompt_text, task_documents
-from medtasks.benchmarks.layouts import HARMS, check_layout, default_layout
+from medtasks.benchmarks.layout_checks import check_layout
+from medtasks.benchmarks.layout_parts import HARMS
+from medtasks.benchmarks.layouts import default_layout
 from medtasks.catalog.registry import all_benchmarks, get_benchmark
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.metrics.confidence import CONFIDENCE_NAMES

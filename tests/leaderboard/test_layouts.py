@@ -12,12 +12,11 @@ from medtasks.leaderboard.schema.reference import load_reference, place_of
 
 from medtasks.benchmarks import layouts as boards
 from medtasks.benchmarks.kvasir_vqa_x1.board import KVASIR_VQA_X1
+from medtasks.benchmarks.layout_checks import check_layout, metrics_of
+from medtasks.benchmarks.layout_parts import columns_of
 from medtasks.benchmarks.layouts import (
     all_layouts,
-    check_layout,
-    columns_of,
     default_layout,
-    metrics_of,
 )
 from medtasks.benchmarks.med_cmr.board import MED_CMR
 from medtasks.benchmarks.medstreambench.board import MEDSTREAMBENCH

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from medtasks.benchmarks.kvasir_vqa_x1.error_kinds import ERRORS, FINDINGS
-from medtasks.benchmarks.layouts import (
+from medtasks.benchmarks.layout_parts import (
     error_columns,
     groups,
     kinds_of_error,

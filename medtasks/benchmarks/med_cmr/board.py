@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from medtasks.benchmarks.layouts import (
+from medtasks.benchmarks.layout_parts import (
     error_columns,
     groups,
     kinds_of_error,

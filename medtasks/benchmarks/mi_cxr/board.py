@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from medtasks.benchmarks.layouts import (
+from medtasks.benchmarks.layout_parts import (
     error_columns,
     groups,
     kinds_of_error,
