@@ -8,10 +8,10 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ProcessPoolExecutor, wait
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from medtasks.catalog.spec import load_specs
 from medtasks.core.errors import MedtasksError, machine_fault
@@ -27,28 +27,37 @@ from ..verify.scored_run import RunStore, ScoredRun, scored_run
 
 LOG = re.compile(r".+_samples_(?P<task>.+)\.jsonl", re.I)
 LARGE = 64 * 2**20
-"""From this many bytes on, runs are read in several processes; with less, these would hardly have
-started.
-"""
+"""Bytes from which on runs are read in several processes; these take a while to start."""
 MOST_PROCESSES = 8
 COPY = "copy what it points to"
 """What to do about a link."""
-LOGS = (
-    "it has only lmms-eval's logs",
-    "make a run of them: `medtasks score LOG --from lmms-eval --out NEW_DIR`",
-)
+MAKE_A_RUN = "make a run of them: `medtasks score LOG --from lmms-eval --out NEW_DIR`"
+"""What to do about lmms-eval's logs."""
 Progress = Callable[[int, int], None]
 """Called with the number of runs done and of all runs."""
 
 
-class Found(NamedTuple):
-    """Result directories; and by path what was not read (a link to one, a directory that cannot be
-    listed, or one with logs of our tasks, but without a result directory), with what it is and what
-    to do.
+@dataclass(frozen=True)
+class Unread:
+    """What a path is that was not read, and what to do about it."""
+
+    what: str
+    fix: str
+
+
+LOGS = Unread("it has only lmms-eval's logs", MAKE_A_RUN)
+"""A directory with logs of our tasks, but without a result directory."""
+
+
+@dataclass(frozen=True)
+class Everything:
+    """The result directories below some paths, and what was not read.
+
+    That is a link to a result directory, a directory that cannot be listed, or one of `LOGS`.
     """
 
     runs: list[RunFolder]
-    unread: dict[Path, tuple[str, str]]
+    unread: dict[Path, Unread]
 
 
 def collect(
@@ -62,91 +71,101 @@ def collect(
     Raises:
         MachineError: this machine is at fault, for example because its prepared data are damaged.
     """
-    found = find_everything(paths)
-    links = {run.directory: linked for run in found.runs if (linked := links_in(run.directory))}
-    runs = [run for run in found.runs if run.directory not in links]
+    everything = find_everything(paths)
+    refused = _unread_paths(paths, everything)
+    runs = []
+    for run in everything.runs:
+        links = links_in(run.directory)
+        if links:
+            what = "is a link" if len(links) == 1 else "are links"
+            name = name_below(run.directory, paths)
+            refused.append((name, f"{first_names(links)} {what}; {COPY}"))
+        else:
+            runs.append(run)
     store = store or RunStore(None)
-    read = {run.directory.resolve() for run in found.runs}
-    refused = [
-        (path.resolve().name, NO_RUN)
-        for path in dict.fromkeys(paths)
-        if not any(place.is_relative_to(path.resolve()) for place in read)
-    ]
-    refused += [
-        (name_below(path, paths), f"{what}; {fix}")
-        for path, (what, fix) in found.unread.items()
-        if path.resolve() not in read  # otherwise it is a link, whose target is shown
-    ]
-    for directory, names in links.items():
-        what = "is a link" if len(names) == 1 else "are links"
-        refused.append((name_below(directory, paths), f"{first_names(names)} {what}; {COPY}"))
-    scored: dict[str, ScoredRun] = {}
+    by_digest: dict[str, ScoredRun] = {}
     progress(0, len(runs))
-    ahead = _score_ahead(runs, store, progress)
+    is_counted = _score_ahead(runs, store, progress)
     for number, run in enumerate(runs, start=1):
         try:
-            one = scored_run(run, store)
+            scored = scored_run(run, store)
         except Exception as error:  # untrusted input: one bad run must not hide the others
-            if (fault := machine_fault(error)) is not None:
+            fault = machine_fault(error)
+            if fault is not None:
                 raise fault from error
-            text = " ".join(
-                str(error).split()
-            )  # on one line, with directories shortened to their names
-            for folder in (str(run.directory.resolve()), str(run.directory)):
-                text = text.replace(folder, run.name)
-            text = shown(text)[:500] or "it cannot be read"
-            ours = isinstance(error, MedtasksError)
-            refused.append(
-                (
-                    submission_name(run),
-                    text if ours else f"it cannot be read ({type(error).__name__}: {text})",
-                )
-            )
+            refused.append((submission_name(run), _refusal(error, run)))
         else:
-            known = scored.setdefault(one.digest, one)
-            scored[one.digest] = min(
-                known, one, key=lambda run: run.public.folder
-            )  # for any order of paths
-        if not ahead:
+            same = by_digest.setdefault(scored.digest, scored)
+            # the same one for any order of paths
+            by_digest[scored.digest] = min(same, scored, key=lambda run: run.public.folder)
+        if not is_counted:
             progress(number, len(runs))
+    in_order = [by_digest[digest] for digest in sorted(by_digest)]
     reasons = sorted((shown(folder), reason) for folder, reason in refused)
-    return [scored[key] for key in sorted(scored)], [
-        Refused(folder=name, reason=why) for name, why in reasons
-    ]
+    return in_order, [Refused(folder=folder, reason=reason) for folder, reason in reasons]
+
+
+def _unread_paths(paths: Sequence[Path], everything: Everything) -> list[tuple[str, str]]:
+    """The names of paths without a run, and of those that were not read, with reasons."""
+    read = {run.directory.resolve() for run in everything.runs}
+    refused = []
+    for path in dict.fromkeys(paths):
+        root = path.resolve()
+        if not any(directory.is_relative_to(root) for directory in read):
+            refused.append((root.name, NO_RUN))
+    for path, unread in everything.unread.items():
+        # if the target was read, the path is a link, whose target is shown
+        if path.resolve() not in read:
+            refused.append((name_below(path, paths), f"{unread.what}; {unread.fix}"))
+    return refused
+
+
+def _refusal(error: Exception, run: RunFolder) -> str:
+    """The error on one line, with the run's directory shortened to its name."""
+    text = " ".join(str(error).split())
+    for folder in (str(run.directory.resolve()), str(run.directory)):
+        text = text.replace(folder, run.name)
+    text = shown(text)[:500] or "it cannot be read"
+    if isinstance(error, MedtasksError):
+        return text
+    return f"it cannot be read ({type(error).__name__}: {text})"
 
 
 def _score_ahead(runs: Sequence[RunFolder], store: RunStore, progress: Progress) -> bool:
-    """Score runs into the store in several processes, if there is much to read; return whether
-    there was. What fails is read in this process, which reports the reason, and loads runs when the
-    others, with their memory, have ended.
+    """Score runs into the store in several processes, if there is much to read.
+
+    What fails is read in this process, which reports the reason, and loads runs when the others,
+    with their memory, have ended. Returns whether runs were scored.
     """
     processes = min(MOST_PROCESSES, os.cpu_count() or 1)
-    served = (
-        threading.current_thread() is not threading.main_thread()
-    )  # a fork would copy the locks of other threads
-    if served or store.folder is None or processes < 2:
-        return False
-    unread = 0
-    for run in runs:
-        with contextlib.suppress(Exception):  # reported when the run is read
-            if not store.knows(store.key_of(run.content, *run.contains())):
-                unread += sum(path.stat().st_size for path in run.files)
-    if unread < LARGE:
+    # a fork would copy the locks of other threads
+    is_served = threading.current_thread() is not threading.main_thread()
+    if is_served or store.folder is None or processes < 2 or _unread_bytes(runs, store) < LARGE:
         return False
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     pool = ProcessPoolExecutor(processes, context, _end_with_parent)
     try:
-        reading = [pool.submit(_into_store, run, store) for run in runs]
-        for number, one in enumerate(reading, start=1):
-            wait([one])
+        jobs = [pool.submit(_into_store, run, store) for run in runs]
+        for number, job in enumerate(jobs, start=1):
+            wait([job])
             progress(number, len(runs))
     finally:
         pool.shutdown(cancel_futures=True)
     return True
 
 
+def _unread_bytes(runs: Sequence[RunFolder], store: RunStore) -> int:
+    """The size of the runs that the store does not have."""
+    size = 0
+    for run in runs:
+        with contextlib.suppress(Exception):  # reported when the run is read
+            if not store.knows(store.key_of(run.content, *run.contains())):
+                size += sum(path.stat().st_size for path in run.files)
+    return size
+
+
 def _end_with_parent() -> None:
-    """Otherwise this process would wait for work forever if its parent is killed."""
+    """End this process with its parent; otherwise it waits for work forever."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 
@@ -167,63 +186,68 @@ def state_of_results(paths: Sequence[Path], store: RunStore) -> str | None:
 
     None if a run cannot be read; :func:`collect` says why.
     """
-    found = find_everything(paths)
+    everything = find_everything(paths)
     try:
         keys = []
-        for run in found.runs:
+        for run in everything.runs:
             key = store.key_of(run.content, *run.contains())
             keys.append([shown(run.name), key, links_in(run.directory)])
     except Exception:  # untrusted input
         return None
-    unread = [[shown(name_below(path, paths)), what] for path, (what, _) in found.unread.items()]
-    return canonical_json([keys, [shown(path.resolve().name) for path in paths], unread])
+    names = [shown(path.resolve().name) for path in paths]
+    unread = []
+    for path, reason in everything.unread.items():
+        unread.append([shown(name_below(path, paths)), reason.what])
+    return canonical_json([keys, names, unread])
 
 
 def links_in(folder: Path) -> list[str]:
     """The links below a result directory, which may point to any file of this machine."""
-    return sorted(
-        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_symlink()
-    )
+    links = [path for path in folder.rglob("*") if path.is_symlink()]
+    return sorted(path.relative_to(folder).as_posix() for path in links)
 
 
-def find_everything(paths: Sequence[Path]) -> Found:
+def find_everything(paths: Sequence[Path]) -> Everything:
     """All runs in ``paths``, which are result directories or trees that contain some, each once.
 
     Hidden directories are skipped, except for a run that a crash left there while it was being
     replaced. Links to result directories (``…_medtasks``) are not followed.
     """
     folders: dict[Path, Path] = {}
-    unread: dict[Path, tuple[str, str]] = {}
+    unread: dict[Path, Unread] = {}
 
-    def closed(error: OSError) -> None:
-        unread[Path(error.filename)] = (
-            f"it cannot be listed ({error.strerror})",
-            "give access to it",
-        )
+    def cannot_be_listed(error: OSError) -> None:
+        what = f"it cannot be listed ({error.strerror})"
+        unread[Path(error.filename)] = Unread(what, "give access to it")
 
-    def other(here: Path, names: list[str], files: list[str]) -> None:
-        links = [
-            here / name
-            for name in (*names, *files)
-            if name.endswith(SUFFIX) and (here / name).is_symlink()
-        ]
-        unread.update(dict.fromkeys(links, ("it is a link", COPY)))
-        tasks = {match["task"] for match in map(LOG.fullmatch, files) if match is not None}
-        if tasks & load_specs().keys() and not any(name.endswith(SUFFIX) for name in names):
+    def has_no_run(here: Path, names: list[str], files: list[str]) -> None:
+        for name in (*names, *files):
+            if name.endswith(SUFFIX) and (here / name).is_symlink():
+                unread[here / name] = Unread("it is a link", COPY)
+        has_results = any(name.endswith(SUFFIX) for name in names)
+        if not has_results and _are_our_logs(files):
             unread[here.resolve()] = LOGS
 
     for path in paths:
         require_directory(path)
-        for folder in run_folders(path, other, closed):
+        for folder in run_folders(path, has_no_run, cannot_be_listed):
             folders.setdefault(folder.resolve(), folder)
-    runs = [RunFolder(folders[key], name_below(key, paths)) for key in sorted(folders)]
-    return Found(runs, dict(sorted(unread.items())))
+    runs = [RunFolder(folders[place], name_below(place, paths)) for place in sorted(folders)]
+    return Everything(runs, dict(sorted(unread.items())))
+
+
+def _are_our_logs(files: Collection[str]) -> bool:
+    """Whether one of the files is a log of a task that is installed."""
+    specs = load_specs()
+    for file in files:
+        match = LOG.fullmatch(file)
+        if match is not None and match["task"] in specs:
+            return True
+    return False
 
 
 def submission_name(run: RunFolder) -> str:
-    """The name of a submission: its path below the given root, and its model if the manifest can be
-    read.
-    """
+    """The name of a submission: its path below the given root, and its model if it can be read."""
     with contextlib.suppress(MedtasksError, OSError):
         return f"{run.name} ({model_name(read_manifest(run.directory))})"
     return run.name

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +25,18 @@ _LONGEST = 40
 
 
 def layout_of(benchmark: str) -> BoardLayout:
-    """The board layout with the tasks of ``benchmark``, its own or another's; without one no sample
-    of it is shown.
+    """The board layout with the tasks of ``benchmark``, its own or another's.
+
+    Without one, no sample of the benchmark is shown.
     """
     layouts = all_layouts()
+    if benchmark in layouts:
+        return layouts[benchmark]
     tasks = {name for name, spec in load_specs().items() if spec.metadata.benchmark == benchmark}
-    others = (
-        layout
-        for layout in layouts.values()
-        if any(column.task in tasks for column in columns_of(layout))
-    )
-    return layouts.get(benchmark) or next(others, BoardLayout(benchmark, headline=()))
+    for layout in layouts.values():
+        if any(column.task in tasks for column in columns_of(layout)):
+            return layout
+    return BoardLayout(benchmark, headline=())
 
 
 def is_withheld(benchmark: str) -> bool:
@@ -44,8 +45,7 @@ def is_withheld(benchmark: str) -> bool:
 
 
 def remove_rows(folder: Path, out: Path, report: Callable[[str], object] = lambda _: None) -> Path:
-    """Write the run in ``folder`` to the new directory ``out``, without what its board layouts
-    withhold.
+    """Write the run in ``folder`` to the new directory ``out``, without what layouts withhold.
 
     Samples of such a benchmark keep their ids, the correct and the chosen options, the groups of
     its breakdowns, scores and statistics. Prompts, responses, references, verdicts and media names
@@ -63,143 +63,190 @@ def remove_rows(folder: Path, out: Path, report: Callable[[str], object] = lambd
     folder = one_run(folder)
     with as_data_error(folder):
         before = RunRecord.scored(*read_run(folder))
-        record, left_out = _without_rows(before, words=False)
-        if left_out:
-            record, left_out = _without_rows(before, words=True)
-        if not record.samples:
+        stripped = _without_rows(before, words=False)
+        if stripped.left_out:
+            stripped = _without_rows(before, words=True)
+        if not stripped.record.samples:
             raise MedtasksError(
-                f"{folder}: every task needs the texts of its rows; keep the directory private instead."
+                f"{folder}: every task needs the texts of its rows; "
+                "keep the directory private instead."
             )
-        for reason in left_out:
+        for reason in stripped.left_out:
             report(f"left out: {reason}")
-        return write_run(out, record)
+        return write_run(out, stripped.record)
 
 
-def _without_rows(before: RunRecord, *, words: bool) -> tuple[RunRecord, list[str]]:
-    """The run without what is withheld, but with answers that are ``words``, and what was left out
-    and why.
-    """
+@dataclass(frozen=True)
+class _Stripped:
+    """A run without what is withheld; ``left_out`` says which tasks and groups it lacks, and why."""
+
+    record: RunRecord
+    left_out: list[str] = field(default_factory=list)
+
+
+def _without_rows(before: RunRecord, *, words: bool) -> _Stripped:
+    """The run without what is withheld, but with answers that are ``words``."""
     manifest = before.manifest
     withheld = {task for task, facts in manifest.tasks.items() if is_withheld(facts.benchmark)}
-    # new names in the order of the old ones, so that the bootstrap resamples the same clusters
-    clusters = sorted({sample.cluster for task in withheld for sample in before.samples[task]})
-    names = {name: f"c{number:06d}" for number, name in enumerate(clusters, start=1)}
+    clusters = _cluster_names(before, withheld)
+    left_out: list[str] = []
     kept: dict[str, Sequence[Sample]] = {}
-    left_out = []
-
-    def unchanged(name: str, old: Scores, new: Scores) -> bool:
-        if old != new:
-            changed = [
-                metric for metric, score in old.metrics.items() if score != new.metrics.get(metric)
-            ]
-            what = [*changed, "breakdowns"][0]
-            left_out.append(
-                f"{name}, because its {what} would change without the texts of its rows"
-            )
-        return old == new
-
-    for task, members in before.samples.items():
-        without = members
+    for task, samples in before.samples.items():
         if task in withheld:
-            fields = _fields_read(task, members)
-            texts = (
-                f"its scores depend on the field `{field}`, which is text ({text[:40]!r})"
-                for sample in members
-                for field in sorted(fields & sample.document.keys())
-                for text in texts_in(sample.document[field])
-                if len(text) > _LONGEST or " " in text.strip()
-            )
-            if why := next(texts, ""):
-                left_out.append(f"{task}, because {why}")
+            fields = _fields_read(task, samples)
+            reason = _reason_to_keep_texts(samples, fields)
+            if reason:
+                left_out.append(f"{task}, because {reason}")
                 continue
-            confidences = kept_confidences(members)
-            without = [
-                _without_row(sample, fields, names[sample.cluster], confidence, words=words)
-                for sample, confidence in zip(members, confidences, strict=True)
-            ]
-        alone = RunRecord.scored(manifest.model_copy(update={"groups": {}}), {task: without})
-        if unchanged(task, before.tasks[task], alone.tasks[task]):
-            kept[task] = without
-    groups = {name: leaves for name, leaves in manifest.groups.items() if kept.keys() >= {*leaves}}
-    facts = {task: one for task, one in manifest.tasks.items() if task in kept}
-    record = RunRecord.scored(manifest.model_copy(update={"tasks": facts, "groups": groups}), kept)
+            samples = _stripped_samples(samples, fields, clusters, words=words)
+        alone = RunRecord.scored(manifest.model_copy(update={"groups": {}}), {task: samples})
+        changed = _changed_score(before.tasks[task], alone.tasks[task])
+        if changed is None:
+            kept[task] = samples
+        else:
+            left_out.append(_would_change(task, changed))
+    groups = {name: tasks for name, tasks in manifest.groups.items() if kept.keys() >= {*tasks}}
+    facts_kept = {task: facts for task, facts in manifest.tasks.items() if task in kept}
+    stripped_manifest = manifest.model_copy(update={"tasks": facts_kept, "groups": groups})
+    record = RunRecord.scored(stripped_manifest, kept)
     for name in manifest.groups:
         if name not in groups:
             left_out.append(f"{name}, because one of its tasks is")
-        elif not unchanged(name, before.groups[name], record.groups[name]):
+            continue
+        changed = _changed_score(before.groups[name], record.groups[name])
+        if changed is not None:
+            left_out.append(_would_change(name, changed))
             del groups[name], record.groups[name]
-    return record, left_out
+    return _Stripped(record, left_out)
+
+
+def _cluster_names(run: RunRecord, tasks: Collection[str]) -> dict[str, str]:
+    """New names of the clusters in the tasks.
+
+    They are in the order of the old ones, so that the bootstrap resamples the same clusters.
+    """
+    clusters = {sample.cluster for task in tasks for sample in run.samples[task]}
+    return {name: f"c{number:06d}" for number, name in enumerate(sorted(clusters), start=1)}
+
+
+def _changed_score(before: Scores, after: Scores) -> str | None:
+    """The name of a metric whose score differs, or ``breakdowns``; None if all are equal."""
+    if before == after:
+        return None
+    for metric, score in before.metrics.items():
+        if score != after.metrics.get(metric):
+            return metric
+    return "breakdowns"
+
+
+def _would_change(name: str, changed: str) -> str:
+    """Why the task or group ``name`` is left out."""
+    return f"{name}, because its {changed} would change without the texts of its rows"
+
+
+def _reason_to_keep_texts(samples: Sequence[Sample], fields: Collection[str]) -> str:
+    """Why the scores need a text of the rows; empty if the ``fields`` they read have none."""
+    for sample in samples:
+        for name in sorted(fields & sample.document.keys()):
+            for text in texts_in(sample.document[name]):
+                if len(text) > _LONGEST or " " in text.strip():
+                    return f"its scores depend on the field `{name}`, which is text ({text[:40]!r})"
+    return ""
+
+
+class _Watched(dict[str, Any]):
+    """A document that adds to ``fields_read`` which of its fields were read."""
+
+    def __init__(self, document: Mapping[str, Any], fields_read: set[str]) -> None:
+        super().__init__(document)
+        self._fields_read = fields_read
+
+    def __getitem__(self, key: str) -> Any:
+        self._fields_read.add(key)
+        return super().__getitem__(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self._fields_read.add(key)
+        return super().get(key, default)
 
 
 def _fields_read(task: str, samples: Sequence[Sample]) -> frozenset[str]:
     """The fields of documents that joining, breakdowns and pooled metrics read."""
     benchmark = load_spec(task).benchmark
-    seen: set[str] = set()
-
-    class Watched(dict[str, Any]):
-        """A document that records which of its fields were read."""
-
-        def __getitem__(self, key: str) -> Any:
-            seen.add(key)
-            return super().__getitem__(key)
-
-        def get(self, key: str, default: Any = None) -> Any:
-            seen.add(key)
-            return super().get(key, default)
-
-    views = [
-        replace(view, document=Watched(view.document)) for view in (one.view() for one in samples)
-    ]
-    rates = () if benchmark.errors is None else (rate.name for rate in benchmark.errors.rates)
+    fields_read: set[str] = set()
+    views = []
+    for sample in samples:
+        view = sample.view()
+        views.append(replace(view, document=_Watched(view.document, fields_read)))
+    pooled = list(benchmark.pooled)
+    if benchmark.errors is not None:
+        pooled += [rate.name for rate in benchmark.errors.rates]
     task_of = {view.sample_id: task for view in views}
-    derived = derived_metrics(benchmark, task_of, (*benchmark.pooled, *rates))
+    derived = derived_metrics(benchmark, task_of, pooled)
     joined = with_derived(joined_items(benchmark, views), [derived]).items
     for view in (*views, *(item.view for item in joined)):  # of incomplete items, too
         for breakdown in benchmark.breakdowns.values():
             breakdown(view)
-    return frozenset(seen)
+    return frozenset(fields_read)
 
 
-def _without_row(
-    sample: Sample,
-    fields: frozenset[str],
-    cluster: str,
-    confidence: float | str | None,
+def _stripped_samples(
+    samples: Sequence[Sample],
+    fields: Collection[str],
+    clusters: Mapping[str, str],
     *,
     words: bool,
-) -> Sample:
-    """The sample with these ``fields`` of its document, and of the gold answer and the extracted
-    ones those that are options or, with ``words``, possible answers that are no sentences.
-    """
-    benchmark = load_spec(sample.task).benchmark
-    guesses = sample.document.get("guesses", ()) if words else ()
-    shown = {
-        *benchmark.options,
-        *(one for one in guesses if len(one) <= _LONGEST and " " not in one),
-    }
-
-    def option(filtered: str, status: str) -> str:
-        return filtered if filtered in shown or filtered == f"[{status}]" else ""
-
-    own = sample.document.get("choices") or benchmark.options  # their number is the chance level
-    choices = {"choices": dict.fromkeys(own, "")} if len(own) != len(benchmark.options) else {}
-    repeats = (
-        one.model_copy(update={"filtered": option(one.filtered, one.status)})
-        for one in sample.repeats
-    )
-    return sample.model_copy(
-        update={
-            "cluster": cluster,
-            **dict.fromkeys(("media", "responses", "probabilities"), ()),
+) -> list[Sample]:
+    """The samples without their texts; ``clusters`` are their new names by the old ones."""
+    stripped = []
+    for sample, confidence in zip(samples, kept_confidences(samples), strict=True):
+        document = _stripped_document(sample, fields)
+        kept = _kept_answers(sample, words=words)
+        repeats = []
+        for repeat in sample.repeats:
+            filtered = _kept_answer(repeat.filtered, repeat.status, kept)
+            repeats.append(repeat.model_copy(update={"filtered": filtered}))
+        update = {
+            "cluster": clusters[sample.cluster],
+            "media": (),
+            "responses": (),
+            "probabilities": (),
             "prompt": "",
-            "target": sample.target if sample.target in shown else "",
+            "target": sample.target if sample.target in kept else "",
             "confidence": confidence,
-            "filtered": option(sample.filtered, sample.status),
+            "filtered": _kept_answer(sample.filtered, sample.status, kept),
             "repeats": tuple(repeats),
             "verdicts": {},
-            "document": {
-                **choices,
-                **{key: value for key, value in sample.document.items() if key in fields},
-            },
+            "document": document,
         }
-    )
+        stripped.append(sample.model_copy(update=update))
+    return stripped
+
+
+def _kept_answers(sample: Sample, *, words: bool) -> set[str]:
+    """The answers that are no texts of the row: options and, with ``words``, single words."""
+    kept = set(load_spec(sample.task).benchmark.options)
+    if words:
+        for guess in sample.document.get("guesses", ()):
+            if len(guess) <= _LONGEST and " " not in guess:
+                kept.add(guess)
+    return kept
+
+
+def _kept_answer(filtered: str, status: str, kept: Collection[str]) -> str:
+    """The extracted answer if it is kept or stands for a status, otherwise empty."""
+    return filtered if filtered in kept or filtered == f"[{status}]" else ""
+
+
+def _stripped_document(sample: Sample, fields: Collection[str]) -> dict[str, Any]:
+    """The fields of a sample's document that scores read, and the number of its options."""
+    options = load_spec(sample.task).benchmark.options
+    choices = sample.document.get("choices") or options
+    document: dict[str, Any] = {}
+    if len(choices) != len(options):
+        # their number is the chance level
+        document["choices"] = dict.fromkeys(choices, "")
+    for name, value in sample.document.items():
+        if name in fields:
+            document[name] = value
+    return document

@@ -1,5 +1,6 @@
-"""The report of a submission check: a line for each submission, and its findings, those of several
-tasks folded.
+"""The report of a submission check: a line for each submission, and its findings.
+
+Findings of several tasks that only differ in the task are folded into one.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from medtasks.core.findings import Finding
 from medtasks.core.text import first_names, one_line
 
 from .check import CheckReport
-from .check_run import SubmissionFinding
+from .rules import SubmissionFinding
 
 OVERVIEW = ("result", "submission", "why")
 """Headings of :func:`overview`."""
@@ -20,38 +21,52 @@ _MOST = 3
 
 
 def overview(report: CheckReport) -> list[tuple[str, str, str]]:
-    """A row for each submission: *ok*, *warnings* or *refused*, its name, and the kinds of findings
-    that decide so.
+    """A row for each submission: its result, its name, and the kinds of findings behind it.
+
+    The result is *ok*, *warnings* or *refused*.
     """
     rows = []
     for name in report.submissions:
-        findings = [one for one in report.findings if one.submission == name]
-        errors = [one for one in findings if one.severity == "error"]
-        warnings = [one for one in findings if one.severity == "warning"]
-        result = "refused" if errors else "warnings" if warnings else "ok"
-        kinds = dict.fromkeys(f"{one.check} ({one.code})" for one in errors or warnings)
+        result, decisive = _result(_findings_of(report, name))
+        kinds = dict.fromkeys(f"{finding.check} ({finding.code})" for finding in decisive)
         rows.append((result, one_line(name), first_names(kinds, _MOST, "; ")))
     return rows
 
 
+def _findings_of(report: CheckReport, name: str) -> list[SubmissionFinding]:
+    return [finding for finding in report.findings if finding.submission == name]
+
+
+def _result(findings: Sequence[SubmissionFinding]) -> tuple[str, Sequence[SubmissionFinding]]:
+    """The result of a submission with these findings, and those that decide it."""
+    errors = [finding for finding in findings if finding.severity == "error"]
+    if errors:
+        return "refused", errors
+    warnings = [finding for finding in findings if finding.severity == "warning"]
+    if warnings:
+        return "warnings", warnings
+    return "ok", ()
+
+
 def folded(report: CheckReport) -> dict[str, list[Finding]]:
-    """The findings by submission; those that only differ in the task are one, which names the first
-    and counts them.
+    """The findings by submission; those that only differ in the task are one.
+
+    It names the first task and counts the others.
     """
     by_submission: dict[str, list[Finding]] = {}
     for name in report.submissions:
-        alike: dict[tuple[str, str, str], list[SubmissionFinding]] = {}
-        for one in report.findings:
-            if one.submission == name:
-                task = one.where.partition(": ")[0]
-                alike.setdefault(
-                    (one.severity, one.code, one.message.replace(task, "…")), []
-                ).append(one)
-        if alike:
-            by_submission[name] = [_folded(several) for several in alike.values()]
+        same_message: dict[tuple[str, str, str], list[SubmissionFinding]] = {}
+        for finding in _findings_of(report, name):
+            task = finding.where.partition(": ")[0]
+            kind = (finding.severity, finding.code, finding.message.replace(task, "…"))
+            same_message.setdefault(kind, []).append(finding)
+        if same_message:
+            by_submission[name] = [_folded(findings) for findings in same_message.values()]
     return by_submission
 
 
-def _folded(alike: Sequence[SubmissionFinding]) -> Finding:
-    first, more = alike[0], len(alike) - 1
-    return replace(first, where=f"{first.where} and {more:,} more") if more else first
+def _folded(findings: Sequence[SubmissionFinding]) -> Finding:
+    first, *more = findings
+    if not more:
+        return first
+    return replace(first, where=f"{first.where} and {len(more):,} more")
