@@ -14,7 +14,7 @@ import typer
 
 import medtasks
 from medtasks.catalog.contents import raised_at
-from medtasks.cli import console, demo, judge, leaderboard, score, setup, tasks
+from medtasks.cli import console, demo, judge, leaderboard, run, score, setup, tasks
 from medtasks.core.errors import (
     INTERRUPTED,
     MedtasksError,
@@ -56,6 +56,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "list": tasks.list_tasks,
     "show": tasks.show,
     "plan": score.plan,
+    "run": run.run,
     "score": score.score,
     "compare": score.compare,
     "judge": judge.judge,
@@ -67,7 +68,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "demo": demo.demo,
 }
 for name, command in COMMANDS.items():
-    app.command(name)(command)
+    app.command(name, context_settings=run.PASSED_ON if name == "run" else None)(command)
 for name, group in {
     "prepare": setup.app,
     "leaderboard": leaderboard.app,

@@ -1,8 +1,9 @@
 """The command line of lmms-eval, checked before the harness acts on it.
 
 The harness answers an unknown task with a traceback and exit code 0, and other mistakes only when
-the model is loaded. It imports torch before it calls any plug-in, so this is the first moment at
-which medtasks can look: no task is indexed yet, no logger started, no model loaded.
+the model is loaded. ``medtasks run`` checks its arguments before the harness is imported.
+``lmms-eval`` itself imports torch before it calls any plug-in; the entry point is the first moment
+at which medtasks can look: no task is indexed yet, no logger started, no model loaded.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from medtasks.core.errors import UsageError, reading
 from medtasks.core.schema import suggestion
 from medtasks.core.settings import current_settings
 from medtasks.core.text import first_names
+from medtasks.core.yaml_files import MarkedLoader, read_yaml
 
 from .options import REASONING_TAGS, refuse_incomplete, refuse_options
 
@@ -33,6 +36,8 @@ _TEXTS = (
     "baseline", "cache_requests", "config", "hf_hub_log_args", "include_path", "launcher_args", "model", "output_path",
     "tasks", "wandb_args",
 )  # fmt: skip
+_IGNORED = frozenset({"__pycache__", ".ipynb_checkpoints"})
+"""Directories of ``--include_path`` that the harness does not look into."""
 _NUMBERS = {"limit": float, "max_tokens": int, "num_fewshot": int, "offset": int}
 
 
@@ -132,14 +137,36 @@ def _names(tasks: Any) -> tuple[str, ...]:
     return tuple(name for name in (tasks or "").split(",") if name)
 
 
+class _TagBlindLoader(MarkedLoader):
+    """Reads tags such as ``!function`` as nothing: only the harness resolves them."""
+
+
+_TagBlindLoader.add_multi_constructor("!", lambda *_: None)
+
+
+def _check_included(folder: Path) -> None:
+    """Refuse YAML files that would stop the harness when it indexes ``--include_path``."""
+    for path in sorted(folder.rglob("*.yaml")):
+        if _IGNORED.isdisjoint(path.relative_to(folder).parts):
+            content = read_yaml(path, UsageError, _TagBlindLoader)
+            if not isinstance(content, Mapping):
+                raise UsageError(
+                    f"{path}: is {type(content).__name__}, expected the keys of a task or group; "
+                    "fix it, or move it out of --include_path."
+                )
+
+
 def check_command(arguments: Sequence[str]) -> list[str]:
     """Check the arguments of ``lmms-eval``; return the tasks of medtasks that they select.
 
     Raises:
-        UsageError: a task does not exist, or a command with our tasks has options that cannot work.
+        UsageError: a task does not exist, a file of ``--include_path`` cannot be read, or a command
+            with our tasks has options that cannot work.
     """
     selected: list[str] = []
     for command in read_commands(arguments):
+        if command.options["include_path"]:
+            _check_included(Path(command.options["include_path"]))
         if missing := command.missing:
             from .backends import harness_names
 
@@ -155,12 +182,33 @@ def check_command(arguments: Sequence[str]) -> list[str]:
     return selected
 
 
+def run_harness(arguments: Sequence[str]) -> None:
+    """Run lmms-eval with these arguments in this process, after they were checked.
+
+    Nothing of lmms-eval, and neither torch nor transformers, is imported before.
+
+    Raises:
+        UsageError: see :func:`check_command`; or no argument was given.
+    """
+    if not arguments:
+        raise UsageError(
+            "no tasks; give lmms-eval's options, such as `--model MODEL --tasks NAME` "
+            "(`medtasks list` prints the names)."
+        )
+    _announce(check_command(arguments), version("lmms-eval"))
+    sys.argv = ["lmms-eval", *arguments]  # the harness reads it in several places
+    from lmms_eval.__main__ import cli_evaluate
+
+    cli_evaluate()
+
+
 def check_this_process(harness_version: str) -> None:
     """If this process is about to run ``lmms-eval``, check its arguments, and print what it loads.
 
     A command that cannot work ends the process with one sentence and exit code 2.
     """
-    if not {"lmms_eval.cli.dispatch", "lmms_eval.__main__"} <= sys.modules.keys():  # a program
+    # both are imported by its command, the second one alone by `run_harness`
+    if not {"lmms_eval.cli.dispatch", "lmms_eval.__main__"} <= sys.modules.keys():
         return
     try:
         ours = check_command(sys.argv[1:])
@@ -168,6 +216,11 @@ def check_this_process(harness_version: str) -> None:
         if _is_first_process():
             print(f"medtasks: {error}", file=sys.stderr, flush=True)
         raise SystemExit(2) from error
+    _announce(ours, harness_version)
+
+
+def _announce(ours: Sequence[str], harness_version: str) -> None:
+    """Print that lmms-eval is being loaded for these tasks, once."""
     if ours and _is_first_process():
         print(
             f"medtasks: loading lmms-eval {harness_version} for {first_names(ours, 3)} …",

@@ -44,6 +44,30 @@ def test_tasks_that_only_the_harness_or_an_included_folder_has_are_accepted(tmp_
     assert "no task 'own_task'" in refusal("--tasks", "own_task")
 
 
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("task: own_task\ndoc_to_text: [\n", "own.yaml, line 3, column 1: not valid YAML ("),
+        ("- own_task\n", "own.yaml: is list, expected the keys of a task or group; fix it, or"),
+    ],
+    ids=["damaged", "a list"],
+)
+def test_a_file_that_would_stop_the_index_is_named(
+    tmp_path: Path, text: str, sentence: str
+) -> None:
+    (tmp_path / "own.yaml").write_text(text)
+    assert sentence in refusal("--tasks", TASK, "--include_path", str(tmp_path))
+
+
+def test_tags_and_ignored_directories_of_an_included_folder_are_left_to_the_harness(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "own.yaml").write_text("task: own_task\ndoc_to_text: !function own.text\n")
+    (tmp_path / ".ipynb_checkpoints").mkdir()
+    (tmp_path / ".ipynb_checkpoints" / "own.yaml").write_text("[")
+    assert check_command(["--tasks", TASK, "--include_path", str(tmp_path)]) == [TASK]
+
+
 def test_tasks_of_a_plug_in_of_the_harness_are_left_to_the_harness(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -117,3 +141,48 @@ def test_the_first_line_names_what_is_loaded(python: Any) -> None:
     loading = [line for line in done.stderr.splitlines() if line.startswith("medtasks: ")]
     assert loading[0].startswith("medtasks: loading lmms-eval 0.7.")
     assert loading[0].endswith(f" for {TASK} …")
+
+
+IN_A_NEW_PYTHON = """
+import sys
+from medtasks.__main__ import main
+
+sys.argv = ["medtasks", *sys.argv[1:]]
+try:
+    main()
+except SystemExit as ended:
+    print(ended.code, sorted({"torch", "transformers", "lmms_eval"} & sys.modules.keys()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--tasks", "med_cmr_mcq_ltgg"], "there is no task 'med_cmr_mcq_ltgg' (did you mean"),
+        ([*RUN, "--use_cache", "cache"], "--use_cache"),
+        ([], "no tasks; give lmms-eval's options"),
+    ],
+    ids=["task", "option", "nothing"],
+)
+def test_our_command_refuses_before_torch_and_the_harness_are_imported(
+    new_python: Any, arguments: list[str], sentence: str
+) -> None:
+    done = new_python("-c", IN_A_NEW_PYTHON, "run", *arguments)
+    assert done.stdout == "2 []\n"
+    assert done.stderr.startswith("medtasks: ")
+    assert sentence in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_our_command_runs_what_lmms_eval_runs(new_python: Any, tmp_path: Path) -> None:
+    samples = []
+    for name, command in {"ours": ("medtasks", "run"), "theirs": ("lmms_eval",)}.items():
+        output = tmp_path / name
+        done = new_python("-m", *command, *RUN, "--output_path", str(output))
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.splitlines()[0].startswith("medtasks: loading lmms-eval 0.7.")
+        assert done.stderr.count("medtasks: loading") == 1
+        (lines,) = output.rglob(f"*_medtasks/samples/{TASK}.jsonl")
+        samples.append(lines.read_bytes())
+    assert samples[0] == samples[1]
