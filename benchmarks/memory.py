@@ -91,7 +91,7 @@ def prepared(folder: Path, size: int) -> Path:
     """Prepared data of ``size`` documents."""
     from prepare_paths import PER_IMAGE, VARIETY, jsonl, kvasir_rows, linked, picture
 
-    from medtasks.benchmarks.kvasir_vqa_x1.records import prepare_kvasir
+    from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 
     rows = list(kvasir_rows())
     step = len(rows) // size

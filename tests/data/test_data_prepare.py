@@ -13,7 +13,7 @@ import pytest
 from data_sources import interrupted_at, kvasir_row, mi_cxr_row, picture, write_kvasir, write_mi_cxr
 
 from medtasks.benchmarks.documents import task_documents
-from medtasks.benchmarks.kvasir_vqa_x1.records import prepare_kvasir
+from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 from medtasks.benchmarks.med_cmr.records import prepare_med_cmr
 from medtasks.benchmarks.mi_cxr.records import prepare_mi_cxr
 from medtasks.catalog.registry import all_benchmarks

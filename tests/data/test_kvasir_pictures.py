@@ -21,8 +21,8 @@ from data_sources import interrupted_at, kvasir_row, write_kvasir
 from local_server import Answer, LocalServer
 from PIL import Image
 
-from medtasks.benchmarks.kvasir_vqa_x1 import records as kvasir
-from medtasks.benchmarks.kvasir_vqa_x1.records import prepare_kvasir
+from medtasks.benchmarks.kvasir_vqa_x1 import prepare as kvasir
+from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.data import downloads as fetch
 from medtasks.data.prepared import Prepared

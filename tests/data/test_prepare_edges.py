@@ -21,7 +21,7 @@ from PIL import Image
 from release_rows import single_turn_row
 from time_coded import write_video
 
-from medtasks.benchmarks.kvasir_vqa_x1.records import prepare_kvasir
+from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 from medtasks.benchmarks.med_cmr.records import FILES, prepare_med_cmr
 from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.benchmarks.mi_cxr.records import prepare_mi_cxr

@@ -13,7 +13,7 @@ from data_sources import interrupted_at, kvasir_row, write_kvasir
 from encoded_pictures import RAMP, png, ramp, saved
 from typer.testing import CliRunner
 
-from medtasks.benchmarks.kvasir_vqa_x1.records import prepare_kvasir
+from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 from medtasks.cli.app import app
 
 GRADIENT = saved((RAMP * 255).astype(np.uint8), "JPEG")

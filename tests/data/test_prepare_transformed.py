@@ -33,8 +33,8 @@ from medtasks.benchmarks.kvasir_vqa_x1.perturb import (
     draw_perturbation,
     perturb,
     perturbed_png,
-    prepare_transformed,
 )
+from medtasks.benchmarks.kvasir_vqa_x1.transformed import prepare_transformed
 from medtasks.cli.app import app
 from medtasks.core.errors import MediaError, NotPreparedError, UsageError
 from medtasks.data.prepared import Prepared, open_directory
@@ -288,7 +288,7 @@ def test_an_interrupted_call_goes_on(
         made.append(img_id)
         return real(data, name, seed, img_id, variant)
 
-    monkeypatch.setattr("medtasks.benchmarks.kvasir_vqa_x1.perturb.perturbed_png", counted)
+    monkeypatch.setattr("medtasks.benchmarks.kvasir_vqa_x1.transformed.perturbed_png", counted)
 
     with pytest.raises(KeyboardInterrupt):
         prepare_transformed(

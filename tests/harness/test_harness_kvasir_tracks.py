@@ -63,7 +63,7 @@ def test_the_subset_of_incomplete_data_is_refused(
 ) -> None:
     from release_rows import write_mini
 
-    from medtasks.benchmarks.kvasir_vqa_x1.records import prepare_kvasir
+    from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 
     write_mini("kvasir_vqa_x1", tmp_path / "source")
     (tmp_path / "source" / "images" / "mini0002.jpg").unlink()

@@ -12,7 +12,7 @@ from medtasks.leaderboard.verify.scored_run import scored_run
 from release_rows import med_cmr_row, single_turn_row, streaming_row
 from typer.testing import CliRunner
 
-from medtasks.benchmarks.kvasir_vqa_x1.records import prepare_kvasir
+from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 from medtasks.benchmarks.med_cmr.records import FILES, prepare_med_cmr
 from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.benchmarks.mi_cxr.records import prepare_mi_cxr

@@ -15,8 +15,9 @@ import numpy as np
 from medtasks.benchmarks.aggregations import scored_by
 from medtasks.benchmarks.kvasir_vqa_x1.board import KVASIR_VQA_X1
 from medtasks.benchmarks.kvasir_vqa_x1.error_kinds import ERRORS, contradiction
-from medtasks.benchmarks.kvasir_vqa_x1.perturb import original_name, prepare_transformed
-from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord, prepare_kvasir
+from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
+from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
+from medtasks.benchmarks.kvasir_vqa_x1.transformed import original_name, prepare_transformed
 from medtasks.benchmarks.rows import Rows
 from medtasks.catalog.benchmark import ABSTENTION, Benchmark, Document, shipped
 from medtasks.catalog.registry import Plugin
@@ -36,21 +37,23 @@ level1, level2, level3 = (Rows.where("kvasir_vqa_x1", complexity=level) for leve
 transformed_level1, transformed_level2, transformed_level3 = (
     replace(rows, benchmark="kvasir_vqa_x1_transformed") for rows in (level1, level2, level3)
 )
-ORIGINALS = 0.23  # the share of questions about the original picture in the mixed track (paper, section 2.3)
+ORIGINALS = 0.23
+"""The share of questions about the original picture in the mixed track (paper, section 2.3)."""
 
 
 def mixed(documents: list[Document]) -> list[Document]:
-    """Documents of the transformed track, of which about 23 % show the original picture, drawn by
-    the question's id.
+    """Documents of the transformed track, of which about 23 % show the original picture.
+
+    These are drawn by the question's id.
     """
-    shown = []
+    mixture = []
     for document in documents:
         digest = hashlib.sha256(f"mixed|{document['sample_id']}".encode()).digest()
-        original = int.from_bytes(digest[:8], "big") < ORIGINALS * 2**64
-        shown.append(
-            {**document, "media": [original_name(document["img_id"])]} if original else document
-        )
-    return shown
+        if int.from_bytes(digest[:8], "big") < ORIGINALS * 2**64:
+            media = [original_name(document["img_id"])]
+            document = {**document, "media": media}
+        mixture.append(document)
+    return mixture
 
 
 mixed1, mixed2, mixed3 = (
@@ -60,15 +63,17 @@ mixed1, mixed2, mixed3 = (
 
 
 def medico_subset(documents: list[Document]) -> list[Document]:
-    """The Medico 2025 challenge's public subset: the test split shuffled with seed 42, cut at
-    1,500. The order is that of ``datasets.Dataset.shuffle(seed=42)``, so data that rows were left
-    out of are refused.
+    """The public subset of the Medico 2025 challenge: 1,500 shuffled rows of the test split.
+
+    The order is that of ``datasets.Dataset.shuffle(seed=42)``, so data that rows were left out of
+    are refused.
     """
     excluded = open_prepared("kvasir_vqa_x1").manifest.excluded
     if excluded:
         raise DataError(
-            f"kvasir_vqa_x1_medico2025: {sum(excluded.values())} rows of the split were left out when it was prepared, "
-            "so the challenge's subset cannot be drawn; prepare the whole split."
+            f"kvasir_vqa_x1_medico2025: {sum(excluded.values())} rows of the split were left out "
+            "when it was prepared, so the challenge's subset cannot be drawn; prepare the whole "
+            "split."
         )
     order = np.random.default_rng(42).permutation(len(documents))
     return [documents[number] for number in order[:1500].tolist()]

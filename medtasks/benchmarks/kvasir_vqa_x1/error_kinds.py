@@ -1,5 +1,6 @@
-"""Kvasir-VQA-x1: missed and invented findings, and counts that are too high or too low, from the
-atomic pairs; and references that contradict the pairs (:func:`contradiction`).
+"""Kvasir-VQA-x1: missed and invented findings, and wrong counts, from the atomic pairs.
+
+Reference answers that contradict the pairs are found too (:func:`contradiction`).
 
 Each presence or count pair behind a question asks about one class of findings. Free answers are
 read by `medtasks.answers.presence`; one that says nothing clear about a class is counted as unread,
@@ -23,25 +24,26 @@ _LABELS = {
     name: VOCABULARY[name]
     for name in ("landmark_presence", "instrument_presence", "abnormality_presence")
 }
-"""Classes whose gold answers list what is present, and regular expressions of the names of what
-they list.
-"""
+"""Classes whose gold answers list what is present: patterns of each name that they list."""
 
-NAMES = VOCABULARY["names"]  # regular expressions of what each class is called as a whole
+NAMES = VOCABULARY["names"]
+"""Patterns of what each class is called as a whole."""
 
-_ABNORMALITIES, _INSTRUMENTS = _LABELS["abnormality_presence"], _LABELS["instrument_presence"]
 _WITH_LABELS = {
-    "finding_presence": _ABNORMALITIES,
-    "finding_count": _ABNORMALITIES,
-    "instrument_count": _INSTRUMENTS,
+    "finding_presence": _LABELS["abnormality_presence"],
+    "finding_count": _LABELS["abnormality_presence"],
+    "instrument_count": _LABELS["instrument_presence"],
 }
 """Classes that an answer may also name by what is present."""
 
 FINDINGS = tuple(NAMES)
+_DENIED_BY_NORMAL = NAMES.keys() - {"landmark_presence", "instrument_presence"}
+"""Classes of which nothing is present if everything is called normal."""
+
 _NORMAL = r"normal|unremarkable|healthy"
 _IN_PART = re.compile(
-    r"\b(?:surrounding|adjacent|background|remaining|rest\s+of|otherwise|elsewhere|apart\s+from|aside\s+from|except|besides"
-    r"|other\s+than)\b",
+    r"\b(?:surrounding|adjacent|background|remaining|rest\s+of|otherwise|elsewhere"
+    r"|apart\s+from|aside\s+from|except|besides|other\s+than)\b",
     re.IGNORECASE,
 )
 """What makes *normal* no statement about the whole image."""
@@ -55,9 +57,11 @@ _INVERTED = re.compile(
 
 @dataclass(frozen=True)
 class Reading:
-    """What an answer says about one class of findings: whether it is there, which of the known
-    ones, how many; ``denied`` are the known ones that it says are not there, if it names none that
-    is.
+    """What an answer says about one class of findings.
+
+    ``said`` is whether there is one, ``named`` are the known ones that the answer says are there,
+    ``count`` is how many. If it names none, ``denied`` are the known ones that it says are not
+    there.
     """
 
     said: Said
@@ -69,99 +73,161 @@ class Reading:
 def read_answer(
     name: str, text: str, *, only: bool = False, further: tuple[str, ...] = ()
 ) -> Reading:
-    """What ``text`` says about the class ``name``, one of :data:`FINDINGS`, with ``further`` names
-    of findings. If the question asked ``only`` about the class, *yes*, *no* or a number is an
-    answer.
+    """What ``text`` says about the class ``name``, one of :data:`FINDINGS`.
+
+    ``further`` are names of findings besides the known ones. If the question asked ``only`` about
+    the class, *yes*, *no* or a number is an answer.
     """
-    whole = said_of(text, NAMES[name])
     if name.endswith("_count"):
-        counted = count_of(text, NAMES[name], only=only)
-        others = _WITH_LABELS.get(name, {})
-        if counted is None and whole == "silent" and others:
-            present = [terms for terms in others.values() if said_of(text, terms) == "present"]
-            if len(present) > 1:  # a snare and a needle: neither number is that of all
-                return Reading("present")
-            terms = present[0] if present else "|".join(others.values())
-            counted, whole = count_of(text, terms), said_of(text, terms)
-        if counted is not None:
-            whole = "present" if counted else "absent"
-        return Reading(whole, count=counted)
-    labels = {
-        **_LABELS.get(name, _WITH_LABELS.get(name, {})),
-        **{one: re.escape(one) for one in further},
-    }
-    states = {label: said_of(text, terms) for label, terms in labels.items()}
-    named = frozenset(label for label, said in states.items() if said == "present")
+        return _read_count(name, text, only=only)
+    return _read_presence(name, text, only=only, further=further)
+
+
+def _read_count(name: str, text: str, *, only: bool) -> Reading:
+    said = said_of(text, NAMES[name])
+    count = count_of(text, NAMES[name], only=only)
+    patterns = list(_WITH_LABELS.get(name, {}).values())
+    if count is None and said == "silent" and patterns:
+        present = [pattern for pattern in patterns if said_of(text, pattern) == "present"]
+        if len(present) > 1:  # a snare and a needle: neither number is that of all
+            return Reading("present")
+        pattern = present[0] if present else "|".join(patterns)
+        count = count_of(text, pattern)
+        said = said_of(text, pattern)
+    if count is not None:
+        said = "present" if count else "absent"
+    return Reading(said, count=count)
+
+
+def _read_presence(name: str, text: str, *, only: bool, further: tuple[str, ...]) -> Reading:
+    patterns = dict(_LABELS.get(name, _WITH_LABELS.get(name, {})))
+    for label in further:
+        patterns[label] = re.escape(label)
+    named, denied = set(), set()
+    unclear = False
+    for label, pattern in patterns.items():
+        said_of_label = said_of(text, pattern)
+        if said_of_label == "present":
+            named.add(label)
+        elif said_of_label == "absent":
+            denied.add(label)
+        elif said_of_label == "unclear":
+            unclear = True
     if named:
-        return Reading("present", named)
-    if whole != "present" and "unclear" in states.values():
+        return Reading("present", frozenset(named))
+    said = said_of(text, NAMES[name])
+    if said != "present" and unclear:
         return Reading("unclear")
-    denied = frozenset(label for label, said in states.items() if said == "absent")
-    if whole == "silent" and labels and name not in ("landmark_presence", "instrument_presence"):
-        normal = said_of(text, _NORMAL) == "present" and _IN_PART.search(text) is None
-        whole = "absent" if normal else "silent"
-    if whole == "silent" and only and not denied:
-        whole = bare_answer(text)
-    return Reading(whole, denied=denied)
+    if said == "silent" and patterns and name in _DENIED_BY_NORMAL and _calls_all_normal(text):
+        said = "absent"
+    if said == "silent" and only and not denied:
+        said = bare_answer(text)
+    return Reading(said, denied=frozenset(denied))
+
+
+def _calls_all_normal(text: str) -> bool:
+    return said_of(text, _NORMAL) == "present" and _IN_PART.search(text) is None
 
 
 def cases(item: Item) -> Iterator[Case]:
     """The cases of a row, one set for each different presence or count pair behind its question."""
-    for view in item.samples:
-        pairs = {
-            (class_of(pair["q"]) or "", pair["a"].strip().rstrip("."))
-            for pair in view.document["original"]
-        }
-        only = len(pairs) == 1 and _INVERTED.search(view.document["question"]) is None
-        for name, answer in sorted(pairs):
+    for sample in item.samples:
+        pairs: set[tuple[str, str]] = set()
+        for pair in sample.document["original"]:
+            pairs.add((class_of(pair["q"]) or "", pair["a"].strip().rstrip(".")))
+        only = len(pairs) == 1 and _INVERTED.search(sample.document["question"]) is None
+        for name, gold_answer in sorted(pairs):
             if name in NAMES:
-                yield from _of_pair(name, answer, view.filtered, only)
+                yield from _cases_of_pair(name, gold_answer, sample.filtered, only=only)
 
 
-def _of_pair(name: str, answer: str, text: str, only: bool) -> Iterator[Case]:
-    listed = {" ".join(one.split()) for one in re.split(r"[;,]", answer.casefold())} - _NOTHING
-    gold = frozenset(
-        "barretts" if "barrett" in one else one for one in listed
-    )  # under their known names
-    there: list[Said] = []  # what the answer says about each finding that is there
-    beyond: Said | None = None  # and about those that are not, unless there can be none
+@dataclass(frozen=True)
+class _Statements:
+    """What an answer says about a class of findings, as the gold answer divides it.
+
+    ``there`` is what it says about each finding that is there, ``beyond`` about those that are not;
+    None if the gold answer leaves none.
+    """
+
+    there: tuple[Said, ...] = ()
+    beyond: Said | None = None
+
+    @classmethod
+    def of_class(cls, said: Said, *, present: bool) -> _Statements:
+        """A statement on the class as a whole, of which a finding is ``present`` or not."""
+        return cls(there=(said,)) if present else cls(beyond=said)
+
+
+def _cases_of_pair(name: str, gold_answer: str, text: str, *, only: bool) -> Iterator[Case]:
+    """The cases of one atomic pair; ``text`` is the answer to the question made from it."""
+    gold = _gold_labels(gold_answer)
     if name in _LABELS:
-        found = read_answer(
-            name, text, only=only, further=tuple(sorted(gold - _LABELS[name].keys()))
-        )
-        unnamed: Said = "unclear" if found.said == "present" else found.said
-        for label in gold:
-            if found.named:  # to name only others denies it
-                there.append("present" if label in found.named else "absent")
-            else:
-                there.append("absent" if label in found.denied else unnamed)
-        if gold and found.named:
-            beyond = "absent" if found.named <= gold else "present"
-        else:
-            beyond = unnamed if gold else found.said
-    else:
-        counted = name.endswith("_count")
-        if counted and gold and not answer.isdecimal():  # `contradiction` reports it
+        statements = _statements_on_labels(name, gold, text, only=only)
+    elif name.endswith("_count"):
+        if gold and not gold_answer.isdecimal():  # `contradiction` reports it
             return
-        number = int(answer) if counted and gold else 0
-        found = read_answer(name, text, only=only)
-        if counted:
-            yield Case("exact_count_rate", found.count == number, name)
-            yield Case("overcount_rate", found.count is not None and found.count > number, name)
-            yield Case("undercount_rate", found.count is not None and found.count < number, name)
-            yield Case("unread_count_rate", found.count is None, name)
-        if number or (gold and not counted):
-            there.append(found.said)
-        else:
-            beyond = found.said
+        number = int(gold_answer) if gold else 0
+        reading = read_answer(name, text, only=only)
+        yield from _count_cases(name, reading.count, number)
+        statements = _Statements.of_class(reading.said, present=number > 0)
+    else:
+        reading = read_answer(name, text, only=only)
+        statements = _Statements.of_class(reading.said, present=bool(gold))
+    yield from _presence_cases(name, statements)
 
-    for said in there:
+
+def _gold_labels(gold_answer: str) -> frozenset[str]:
+    """The findings that a gold answer lists, under their known names."""
+    labels = set()
+    for part in re.split(r"[;,]", gold_answer.casefold()):
+        label = " ".join(part.split())
+        if label not in _NOTHING:
+            labels.add("barretts" if "barrett" in label else label)
+    return frozenset(labels)
+
+
+def _statements_on_labels(name: str, gold: frozenset[str], text: str, *, only: bool) -> _Statements:
+    unknown_labels = tuple(sorted(gold - _LABELS[name].keys()))
+    reading = read_answer(name, text, only=only, further=unknown_labels)
+    if not gold:
+        return _Statements(beyond=reading.said)
+    there = tuple(_said_of_label(label, reading) for label in gold)
+    if not reading.named:
+        return _Statements(there, beyond=_said_of_unnamed(reading))
+    return _Statements(there, beyond="absent" if reading.named <= gold else "present")
+
+
+def _said_of_label(label: str, reading: Reading) -> Said:
+    """What an answer says about one finding; to name only others denies it."""
+    if reading.named:
+        return "present" if label in reading.named else "absent"
+    if label in reading.denied:
+        return "absent"
+    return _said_of_unnamed(reading)
+
+
+def _said_of_unnamed(reading: Reading) -> Said:
+    """What an answer says about a finding that it does not name."""
+    return "unclear" if reading.said == "present" else reading.said
+
+
+def _count_cases(name: str, count: int | None, gold: int) -> Iterator[Case]:
+    yield Case("exact_count_rate", count == gold, name)
+    yield Case("overcount_rate", count is not None and count > gold, name)
+    yield Case("undercount_rate", count is not None and count < gold, name)
+    yield Case("unread_count_rate", count is None, name)
+
+
+def _presence_cases(name: str, statements: _Statements) -> Iterator[Case]:
+    every = list(statements.there)
+    for said in statements.there:
         yield Case("sensitivity", said == "present", name)
         yield Case("missed_finding_rate", said == "absent", name)
-    if beyond is not None:
-        yield Case("specificity", beyond == "absent", name)
-        yield Case("hallucination_rate", beyond == "present", name)
-    for said in (*there, *([] if beyond is None else [beyond])):
+    if statements.beyond is not None:
+        every.append(statements.beyond)
+        yield Case("specificity", statements.beyond == "absent", name)
+        yield Case("hallucination_rate", statements.beyond == "present", name)
+    for said in every:
         yield Case("unread_presence_rate", said in ("unclear", "silent"), name)
 
 
@@ -193,25 +259,42 @@ ERRORS = Errors(
 
 
 def contradiction(document: Mapping[str, Any]) -> str | None:
-    """How the reference answer, which a language model wrote and judges follow, contradicts an
-    atomic pair it was merged from.
+    """How the reference answer contradicts an atomic pair it was merged from; None if it does not.
+
+    A language model wrote the reference answer, and judges follow it.
 
     >>> pair = {"q": "Is there text?", "a": "Yes"}
     >>> contradiction({"original": [pair], "target": "No text is visible in the image."})
     "'Is there text?' is answered yes, but the reference denies it"
     """
     for pair in document["original"]:
-        name, answer = class_of(pair["q"]) or "", pair["a"].strip().casefold().rstrip(".")
-        if name.endswith("_count") and answer.isdecimal():
-            counted = count_of(document["target"], NAMES[name])
-            if counted not in (None, int(answer)):
-                return f"{pair['q']!r} is answered {answer}, but the reference counts {counted}"
-        elif name.endswith("_count"):
-            if answer not in ("none", "no"):
-                return f"{pair['q']!r} is answered {answer}, which is not a number"
-        elif name in NAMES and answer in ("yes", "no"):
-            said = said_of(document["target"], NAMES[name])
-            if said == ("absent" if answer == "yes" else "present"):
-                verb = "affirms" if said == "present" else "denies"
-                return f"{pair['q']!r} is answered {answer}, but the reference {verb} it"
+        name = class_of(pair["q"]) or ""
+        answer = pair["a"].strip().casefold().rstrip(".")
+        if name.endswith("_count"):
+            how = _count_contradiction(name, answer, document["target"])
+        else:
+            how = _presence_contradiction(name, answer, document["target"])
+        if how:
+            return f"{pair['q']!r} is answered {answer}, {how}"
     return None
+
+
+def _count_contradiction(name: str, answer: str, reference: str) -> str:
+    if answer.isdecimal():
+        count = count_of(reference, NAMES[name])
+        if count is not None and count != int(answer):
+            return f"but the reference counts {count}"
+    elif answer not in ("none", "no"):
+        return "which is not a number"
+    return ""
+
+
+def _presence_contradiction(name: str, answer: str, reference: str) -> str:
+    if name not in NAMES or answer not in ("yes", "no"):
+        return ""
+    said = said_of(reference, NAMES[name])
+    if answer == "yes" and said == "absent":
+        return "but the reference denies it"
+    if answer == "no" and said == "present":
+        return "but the reference affirms it"
+    return ""
