@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from medtasks.core.text import counted
-from medtasks.runs.manifest import UNKNOWN_PROMPT
+from medtasks.runs.samples import UNKNOWN_PROMPT
 from medtasks.runs.signature import PROTOCOL_PARTS
 
 from ..schema.board import BenchmarkBoard, Board, BoardRun

@@ -35,8 +35,9 @@ from medtasks.data.store import open_prepared
 from medtasks.judge.judge_run import judge_all, plain_progress
 from medtasks.judge.settings import configured_judges
 from medtasks.runs.decoding import decoding_warnings
-from medtasks.runs.manifest import UNKNOWN_PROMPT, RunManifest, now, task_facts, versions
+from medtasks.runs.manifest import RunManifest, now, task_facts, versions
 from medtasks.runs.replies import RunUsage, run_usage
+from medtasks.runs.samples import UNKNOWN_PROMPT
 from medtasks.runs.unfinished import SUFFIX, AnswerStore, Plan, read_work
 from medtasks.scoring.finished_run import collect_run, data_facts
 from medtasks.scoring.item_table import refuse_unknown_names

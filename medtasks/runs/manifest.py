@@ -29,7 +29,7 @@ from medtasks.metrics.base import package_version
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.agreement_report import AgreementReport
 from medtasks.runs.replies import Reply, RunUsage
-from medtasks.runs.samples import Outcome
+from medtasks.runs.samples import UNKNOWN_PROMPT, Outcome
 
 PACKAGES = (
     "lmms-eval", "transformers", "torch", "accelerate", "datasets", "peft",
@@ -39,10 +39,6 @@ PACKAGES = (
 
 WARNED_SHARE = 0.01
 """The largest share of responses that may be cut off without a warning."""
-UNKNOWN_PROMPT = "unknown"
-"""In place of the hash of a prompt that is not known, because the predictions were made with
-another tool.
-"""
 _NUMBER = re.compile(r"\b(?=\w*\d)[\w-]*\w\b")
 
 

@@ -28,6 +28,9 @@ from medtasks.metrics.confidence import REASONS
 from medtasks.runs.replies import Probabilities, Reply, Share
 from medtasks.runs.verdict import Verdict
 
+UNKNOWN_PROMPT = "unknown"
+"""In place of a prompt's hash: the response was made elsewhere."""
+
 Limits: TypeAlias = "tuple[tuple[float, ...], tuple[float, ...]]"
 """Worst and best sufficient statistics that are still possible; equal if nothing is open."""
 
@@ -145,13 +148,15 @@ class Sample(Compact):
     ) -> Sample:
         """A document, which includes sample id, cluster, media and target, and the replies to it,
         one per repeat, before they are scored (`medtasks.scoring.scored_samples.scored_samples`).
+
+        With `UNKNOWN_PROMPT` as the hash, ours is not stored: it may not be what was asked.
         """
         own = {name: document[name] for name in ("sample_id", "cluster", "media", "target")}
         others = {name: value for name, value in document.items() if name not in own}
         unscored: dict[str, Any] = {"filtered": "", "status": "", "scores": {}, "statistics": {}}
         given = {
             "task": task,
-            "prompt": prompt,
+            "prompt": "" if prompt_hash == UNKNOWN_PROMPT else prompt,
             "prompt_hash": prompt_hash,
             **reply_fields(replies),
         }

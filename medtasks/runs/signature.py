@@ -18,7 +18,8 @@ from medtasks.core.errors import UsageError
 from medtasks.core.files import HASH_LENGTH, canonical_json, short_hash
 from medtasks.metrics.confidence import CONFIDENCE_NAMES
 from medtasks.metrics.registry import get_metric
-from medtasks.runs.manifest import UNKNOWN_PROMPT, RunManifest, filter_versions
+from medtasks.runs.manifest import RunManifest, filter_versions
+from medtasks.runs.samples import UNKNOWN_PROMPT
 
 PROTOCOL_PARTS = (
     "task", "group", "version", "filters", "prompt", "protocol", "data", "items", "subset", "blind", "harness", "judge",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from medtasks.leaderboard.rank.compare import compare_runs
@@ -25,12 +26,18 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return baseline("noisy_oracle,accuracy=0.5", TASKS, tmp_path_factory.mktemp("original"))
 
 
+def sample_lines(folder: Path) -> list[dict[str, Any]]:
+    lines = []
+    for path in sorted((folder / "samples").glob("*.jsonl")):
+        lines += map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return lines
+
+
 def responses(run: Run) -> list[dict[str, str]]:
-    files = sorted((run.folder / "samples").glob("*.jsonl"))
-    lines = [
-        json.loads(line) for path in files for line in path.read_text(encoding="utf-8").splitlines()
+    return [
+        {"sample_id": line["sample_id"], "response": line["responses"][0]}
+        for line in sample_lines(run.folder)
     ]
-    return [{"sample_id": line["sample_id"], "response": line["responses"][0]} for line in lines]
 
 
 def test_responses_to_our_prompts_give_the_same_bytes(original: Run, tmp_path: Path) -> None:
@@ -50,9 +57,8 @@ def test_replayed_and_imported_responses_say_the_same(original: Run, tmp_path: P
     path.write_text(
         "".join(json.dumps(row) + "\n" for row in responses(original)), encoding="utf-8"
     )
-    replayed = scored_run(
-        Run(run_tasks("medtasks_replay", f"path={path}", [task], tmp_path / "out")).folder
-    )
+    run = Run(run_tasks("medtasks_replay", f"path={path}", [task], tmp_path / "out"))
+    replayed = scored_run(run.folder)
     score(path, task, model="same", out=tmp_path / "scored")
     imported = scored_run(tmp_path / "scored")
 
@@ -62,6 +68,8 @@ def test_replayed_and_imported_responses_say_the_same(original: Run, tmp_path: P
     }
     assert replayed.entries[task].signatures == imported.entries[task].signatures
     assert replayed.entries[task].scores == imported.entries[task].scores
+    for folder in (run.folder, tmp_path / "scored"):
+        assert all(line["prompt"] == "" for line in sample_lines(folder))
     with_prompts = compare_runs(replayed, scored_run(original.folder), task=task)
     assert all("prompt unknown instead of " in line.unlike[0] for line in with_prompts.lines)
 
