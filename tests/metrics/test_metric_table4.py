@@ -15,7 +15,7 @@ from medtasks.leaderboard.schema.reference import load_reference
 from table4 import table4_overall
 
 from medtasks.benchmarks.med_cmr import ACCURACY_DIMENSION_MEAN, dimension_statistics
-from medtasks.benchmarks.medstreambench import (
+from medtasks.benchmarks.medstreambench.table4 import (
     MODES,
     OVERALL_TABLE4,
     OVERALL_TABLE4_EQ10,

@@ -15,12 +15,12 @@ from release_rows import single_turn_row, streaming_row
 from medtasks.answers import AlertStateFilter, AnswerabilityFilter
 from medtasks.benchmarks import aggregations
 from medtasks.benchmarks.medstreambench import (
-    OVERALL_TABLE4,
     STREAMING_METRICS,
     documents,
     process_results,
 )
 from medtasks.benchmarks.medstreambench.records import parse_medstream_row
+from medtasks.benchmarks.medstreambench.table4 import OVERALL_TABLE4
 from medtasks.catalog.records import Where
 from medtasks.catalog.registry import get_benchmark, get_filter
 from medtasks.runs.samples import Sample

@@ -1,6 +1,4 @@
-"""MedStreamBench: which frames of its media the windows of each record show, and what is wrong with
-media.
-"""
+"""MedStreamBench: the frames that the windows of each record show, and what is wrong with media."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ _PREFIX = "Stream_Bench"
 _PICTURES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp"})
 
 
-class LeftOut(Enum):
+class MediaProblem(Enum):
     """Why a record is left out because of its media."""
 
     MISSING = "missing_media"
@@ -35,26 +33,29 @@ class LeftOut(Enum):
 
 @dataclass
 class Examined:
-    """What media give to records: those ``chosen``, with the frames that their rounds show, by id;
-    those that are left out, by id; what is wrong with files, by path; and the entries of the files
-    that are shown.
+    """What was found about some records' media.
+
+    By record id: those ``chosen``, with the frames that their rounds show, and those ``left_out``.
+    By path: ``errors`` are what is wrong with files, ``entries`` those of the files that are shown;
+    ``uniform`` are pictures of one colour. ``video`` is the entry of a video, if it is the only
+    file, in the progress log.
     """
 
     chosen: dict[str, MedStreamRecord] = field(default_factory=dict)
-    left_out: dict[str, LeftOut] = field(default_factory=dict)
+    left_out: dict[str, MediaProblem] = field(default_factory=dict)
     errors: dict[str, MediaError] = field(default_factory=dict)
     entries: dict[str, MediaEntry] = field(default_factory=dict)
     uniform: set[str] = field(default_factory=set)
-    video: KnownVideo | None = None  # the only file's entry in the progress log
+    video: KnownVideo | None = None
 
     @classmethod
     def without(
-        cls, records: Sequence[MedStreamRecord], reason: LeftOut, file: str, error: MediaError
+        cls, records: Sequence[MedStreamRecord], reason: MediaProblem, file: str, error: MediaError
     ) -> Examined:
         """All ``records`` of a file are left out."""
         return cls(left_out={record.sample_id: reason for record in records}, errors={file: error})
 
-    def leave_out(self, sample_id: str, reason: LeftOut) -> None:
+    def leave_out(self, sample_id: str, reason: MediaProblem) -> None:
         self.chosen.pop(sample_id, None)
         self.left_out[sample_id] = reason
 
@@ -72,9 +73,7 @@ class Examined:
 
 
 def examine_media(records: Sequence[MedStreamRecord], media: Path, place: Preparation) -> Examined:
-    """Choose the frames of all records in the files below ``media``, and decode each of these
-    frames once.
-    """
+    """Choose the frames of all records in the files below ``media``; each is decoded once."""
     by_path: dict[str, list[MedStreamRecord]] = {}
     for record in records:
         by_path.setdefault(record.media_path, []).append(record)
@@ -101,33 +100,37 @@ def examine_media(records: Sequence[MedStreamRecord], media: Path, place: Prepar
 def _examine(
     records: Sequence[MedStreamRecord], media: Path, path: str, known: Mapping[str, KnownVideo]
 ) -> Examined:
-    """The records of one path in the release, in a child process if it is a video, which may crash
-    the decoder.
+    """The records of one path in the release.
+
+    A video is read in a child process, because it may crash the decoder.
     """
     name = _find_medium(media, path)
     if name is None:
         fix = "put it there, or give the directory that has it with --media"
-        return Examined.without(
-            records, LeftOut.MISSING, path, MediaError(f"{media / path}: is missing; {fix}.")
-        )
+        missing = MediaError(f"{media / path}: is missing; {fix}.")
+        return Examined.without(records, MediaProblem.MISSING, path, missing)
     if records[0].medium == "images":
         return _in_images(records, media, name)
     try:
         return call_in_child(_in_video, records, media, name, known.get(name))
     except Crashed as crash:
         error = MediaError(
-            f"{media / name}: crashes the video decoder ({crash}); convert it to MP4, or fetch it again."
+            f"{media / name}: crashes the video decoder ({crash}); convert it to MP4, or fetch it "
+            "again."
         )
-        return Examined.without(records, LeftOut.UNREADABLE, name, error)
+        return Examined.without(records, MediaProblem.UNREADABLE, name, error)
 
 
 def _find_medium(root: Path, path: str) -> str | None:
+    """The name of a medium below ``root``, which may be inside of Stream_Bench/ or contain it."""
+    names = [path]
     parts = PurePosixPath(path).parts
-    names = (
-        [path, str(PurePosixPath(*parts[1:]))] if parts[0] == _PREFIX and len(parts) > 1 else [path]
-    )
+    if parts[0] == _PREFIX and len(parts) > 1:
+        names.append(str(PurePosixPath(*parts[1:])))
     with suppress(OSError):  # not a valid file name, or a directory that cannot be searched
-        return next((name for name in names if (root / name).exists()), None)
+        for name in names:
+            if (root / name).exists():
+                return name
     return None
 
 
@@ -146,32 +149,35 @@ def _in_video(
             return examined
         video = scan_video(file, name, index, timestamps, known)
     except MediaError as error:
-        return Examined.without(records, LeftOut.UNREADABLE, name, error)
-    examined.entries[name], examined.video = video.entry, video
+        return Examined.without(records, MediaProblem.UNREADABLE, name, error)
+    examined.entries[name] = video.entry
+    examined.video = video
     if video.bad:
         examined.errors[name] = _bad_frames(file, index, video.bad)
         for record in [*examined.chosen.values()]:
             if not _timestamps(record).isdisjoint(video.bad):
-                examined.leave_out(record.sample_id, LeftOut.UNREADABLE)
+                examined.leave_out(record.sample_id, MediaProblem.UNREADABLE)
     return examined
 
 
 def _windows_of_video(
     records: Sequence[MedStreamRecord], file: Path, name: str, index: VideoIndex
 ) -> Examined:
-    times, files = index.times, [name] * len(index.pts)
+    """The records with the frames that they show; not decoded yet."""
+    times = index.times
+    files = [name] * len(index.pts)
     examined = Examined()
     for record in records:
-        shown = _with_frames(record, times, files, index.pts)
+        with_frames = _with_frames(record, times, files, index.pts)
         if index.cut and any(exact(turn.window[1]) > times[-1] for turn in record.rounds):
-            examined.left_out[record.sample_id] = LeftOut.UNREADABLE
+            examined.left_out[record.sample_id] = MediaProblem.UNREADABLE
             end = f"is cut off after {float(times[-1]):.1f} s"
             examined.errors[name] = MediaError(f"{file}: {end}; fetch or copy the file again.")
-        elif shown is None:
-            examined.left_out[record.sample_id] = LeftOut.OUTSIDE
+        elif with_frames is None:
+            examined.left_out[record.sample_id] = MediaProblem.OUTSIDE
             examined.errors.setdefault(name, _outside(file, times, "s"))
         else:
-            examined.chosen[record.sample_id] = shown
+            examined.chosen[record.sample_id] = with_frames
     return examined
 
 
@@ -183,8 +189,8 @@ def _bad_frames(file: Path, index: VideoIndex, bad: Sequence[int]) -> MediaError
     first = float(min(bad) * index.time_base - index.zero)
     number = counted(len(bad), "frame")
     return MediaError(
-        f"{file}: {number} that records show cannot be decoded (the first at {first:.1f} s); fetch or copy the file "
-        "again."
+        f"{file}: {number} that records show cannot be decoded (the first at {first:.1f} s); "
+        "fetch or copy the file again."
     )
 
 
@@ -193,14 +199,13 @@ def _outside(file: Path, times: Sequence[Fraction], unit: str) -> MediaError:
         return MediaError(f"{file}: has no pictures; fetch or copy them again.")
     span = f"from {float(times[0]):.1f} to {float(times[-1]):.1f} {unit}"
     return MediaError(
-        f"{file}: runs {span}, outside the windows of some records; check that it is the release's file."
+        f"{file}: runs {span}, outside the windows of some records; check that it is the release's "
+        "file."
     )
 
 
 def _in_images(records: Sequence[MedStreamRecord], root: Path, name: str) -> Examined:
-    """The path of a picture means that picture, or its sequence if the window is an interval of
-    frame indices.
-    """
+    """The records of a picture, or of its sequence if windows are intervals of frame indices."""
     folder = name if (root / name).is_dir() else str(PurePosixPath(name).parent)
     try:
         pictures = [
@@ -210,21 +215,22 @@ def _in_images(records: Sequence[MedStreamRecord], root: Path, name: str) -> Exa
         unreadable = MediaError(
             f"{root / folder}: cannot be read ({error.strerror}); correct its permissions."
         )
-        return Examined.without(records, LeftOut.UNREADABLE, folder, unreadable)
+        return Examined.without(records, MediaProblem.UNREADABLE, folder, unreadable)
     ordered, numbers = frame_numbers(pictures)
-    times, paths = (
-        [Fraction(number) for number in numbers],
-        [str(PurePosixPath(folder, file)) for file in ordered],
-    )
+    times = [Fraction(number) for number in numbers]
+    files = [str(PurePosixPath(folder, file)) for file in ordered]
     examined = Examined()
     for record in records:
-        single = folder != name and all(turn.window[0] == turn.window[1] for turn in record.rounds)
-        shown = _with_picture(record, name) if single else _with_frames(record, times, paths)
-        if shown is None:
-            examined.left_out[record.sample_id] = LeftOut.OUTSIDE
+        with_pictures: MedStreamRecord | None
+        if folder != name and all(turn.window[0] == turn.window[1] for turn in record.rounds):
+            with_pictures = _with_picture(record, name)
+        else:
+            with_pictures = _with_frames(record, times, files)
+        if with_pictures is None:
+            examined.left_out[record.sample_id] = MediaProblem.OUTSIDE
             examined.errors[folder] = _outside(root / folder, times, "as frame numbers")
         else:
-            examined.chosen[record.sample_id] = shown
+            examined.chosen[record.sample_id] = with_pictures
     _verify_pictures(examined, root)
     return examined
 
@@ -238,7 +244,7 @@ def _verify_pictures(examined: Examined, root: Path) -> None:
     examined.uniform.update(index.uniform)
     for record in [*examined.chosen.values()]:
         if not index.errors.keys().isdisjoint(record.media):
-            examined.leave_out(record.sample_id, LeftOut.UNREADABLE)
+            examined.leave_out(record.sample_id, MediaProblem.UNREADABLE)
 
 
 def _with_picture(record: MedStreamRecord, name: str) -> MedStreamRecord:
@@ -255,20 +261,24 @@ def _with_frames(
     files: Sequence[str],
     pts: Sequence[int] = (),
 ) -> MedStreamRecord | None:
-    """The record with the frames of its windows, each with its time, its file and, in videos, its
-    timestamp; None if a window shows nothing.
+    """The record with the frames of its windows; None if a window shows nothing.
+
+    Each frame has its time, its file and, in videos, its timestamp.
     """
     rounds = []
+    media: dict[str, None] = {}
     for turn in record.rounds:
-        start, end = (exact(edge) for edge in turn.window)
+        start = exact(turn.window[0])
+        end = exact(turn.window[1])
         positions = [] if beyond_end(times, start) else frames_shown(times, start, end)
         if not positions:
             return None
-        shown = {
-            "media": tuple(dict.fromkeys(files[position] for position in positions)),
+        round_media = dict.fromkeys(files[position] for position in positions)
+        frames = {
+            "media": tuple(round_media),
             "frames": tuple(pts[position] for position in positions if pts),
             "times": tuple(float(times[position]) for position in positions),
         }
-        rounds.append(turn.model_copy(update=shown))
-    media = tuple(dict.fromkeys(name for turn in rounds for name in turn.media))
-    return record.model_copy(update={"rounds": tuple(rounds), "media": media})
+        rounds.append(turn.model_copy(update=frames))
+        media.update(round_media)
+    return record.model_copy(update={"rounds": tuple(rounds), "media": tuple(media)})

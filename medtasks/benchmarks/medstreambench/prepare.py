@@ -1,5 +1,6 @@
-"""MedStreamBench: record files and the media of 22 datasets, of which a user may have some, as
-prepared data with frames.
+"""MedStreamBench: record files and media of 22 datasets as prepared data with frames.
+
+A user may have the media of some of these datasets only.
 """
 
 from __future__ import annotations
@@ -64,9 +65,10 @@ def prepare_medstream(
     """
     references_only = options.get("references_only")
     if not references_only and (media is None or not media.is_dir()):
-        found = "is missing" if media is None else f"{media}: not a directory"
+        problem = "is missing" if media is None else f"{media}: not a directory"
         raise UsageError(
-            f"--media {found}; give the directory of Stream_Bench/ (or --references-only, which is enough for scoring)."
+            f"--media {problem}; give the directory of Stream_Bench/ (or --references-only, which "
+            "is enough for scoring)."
         )
     folder, origin = located(source, HUB, "*.jsonl")
     if not folder.is_dir():
@@ -76,66 +78,75 @@ def prepare_medstream(
     files = sorted(folder.glob("*.jsonl"))
     if not files:
         raise UsageError(f"--source {source}: has no .jsonl file; give the directory that does.")
-    records = [
-        parse_medstream_row(item.row, item.where) for path in files for item in read_jsonl(path)
-    ]
-    # multi-select is known of a task as a whole: a record of it has several answers, or its name
-    # says so
-    several = {(record.dataset, record.source_task) for record in records if record.multi_select}
-    for row, record in enumerate(records):
-        listed = (
-            record.dataset,
-            record.source_task,
-        ) in several or "multi" in record.source_task.casefold()
-        if record.choices and listed:
-            records[row] = record.model_copy(update={"multi_select": True})
-    records = distinct(records)
-    details, root = _details(records), Path("media")
-    left_out: dict[str, str] = {}
+    records = _read_records(files)
+    details = _details(records)
+    root = Path("media")
     index = MediaIndex()
+    left_out: dict[str, str] = {}
     with Preparation("medstreambench", out, **options) as place:
         if not references_only and media is not None:
             root = media.resolve()
             examined = examine_media(records, root, place)
-            index, left_out = (
-                examined.index,
-                {name: reason.value for name, reason in examined.left_out.items()},
-            )
+            index = examined.index
+            for sample_id, unusable in examined.left_out.items():
+                left_out[sample_id] = unusable.value
             records = [examined.chosen.get(record.sample_id, record) for record in records]
-        for record in records:
-            if record.degenerate and not keep_degenerate:
-                left_out[record.sample_id] = "degenerate"
+        if not keep_degenerate:
+            for record in records:
+                if record.degenerate:
+                    left_out[record.sample_id] = "degenerate"
         if len(left_out) == len(records):
-            fix = (
-                "keep them with --keep-degenerate" if references_only else f"check --media {media}"
-            )
-            raise DataError(
-                f"{origin.name}: no record is left: {_reasons(left_out, index)}; {fix}."
-            )
+            fix = f"check --media {media}"
+            if references_only:
+                fix = "keep them with --keep-degenerate"
+            reasons = _reasons(left_out, index)
+            raise DataError(f"{origin.name}: no record is left: {reasons}; {fix}.")
         return place.complete(origin, records, root, index, details, left_out=left_out)
 
 
+def _read_records(files: Sequence[Path]) -> list[MedStreamRecord]:
+    """The records of all files, with multi-select set for each task as a whole.
+
+    A task is multi-select if a record of it has several answers, or if its name says so.
+    """
+    records: list[MedStreamRecord] = []
+    for path in files:
+        records.extend(parse_medstream_row(item.row, item.where) for item in read_jsonl(path))
+    multi_select_tasks = {_task_of(record) for record in records if record.multi_select}
+    for row, record in enumerate(records):
+        named_so = "multi" in record.source_task.casefold()
+        if record.choices and (named_so or _task_of(record) in multi_select_tasks):
+            records[row] = record.model_copy(update={"multi_select": True})
+    return distinct(records)
+
+
+def _task_of(record: MedStreamRecord) -> tuple[str, str]:
+    return record.dataset, record.source_task
+
+
 def _reasons(left_out: Mapping[str, str], index: MediaIndex) -> str:
-    """How many records are left out for which reason, and what is wrong with the first file."""
+    """How many records are left out for each reason, and what is wrong with the first file."""
     counts = sorted(Counter(left_out.values()).items())
     reasons = ", ".join(f"{number:,} {reason}" for reason, number in counts)
     first = next(iter(index.errors.values()), None)
-    return reasons if first is None else f"{reasons} ({str(first).rstrip('.')})"
+    if first is None:
+        return reasons
+    return f"{reasons} ({str(first).rstrip('.')})"
 
 
 def _details(records: Sequence[MedStreamRecord]) -> dict[str, dict[str, int]]:
-    oddities: Counter[str] = Counter(note for record in records for note in record.notes)
-    oddities.update(f"degenerate: {record.degenerate}" for record in records if record.degenerate)
+    """Counts for the manifest: records by topic, and what is odd about them."""
+    oddities: Counter[str] = Counter()
+    for record in records:
+        oddities.update(record.notes)
+    for record in records:
+        if record.degenerate:
+            oddities[f"degenerate: {record.degenerate}"] += 1
     oddities["records that share their id with an earlier one"] = sum(
         "#" in record.sample_id for record in records
     )
     oddities["records with an answer that is none of the choices"] = sum(
-        bool(record.choices)
-        and any(
-            turn.answerable and set(turn.expected) - set(record.choices) for turn in record.rounds
-        )
-        for record in records
-        if record.temporal_mode != "proactive"
+        _answers_beyond_choices(record) for record in records
     )
     oddities["open questions whose reference is unanswerable"] = sum(
         record.question_type == "open"
@@ -146,3 +157,12 @@ def _details(records: Sequence[MedStreamRecord]) -> dict[str, dict[str, int]]:
     topics = tallies(records, "dataset", "source_task", "label_source", "question_type")
     topics["task"] = topics.pop("source_task")
     return {**topics, "oddities": dict(oddities)}
+
+
+def _answers_beyond_choices(record: MedStreamRecord) -> bool:
+    """Whether a round expects an answer that is none of the choices; alerts are free text."""
+    if record.temporal_mode == "proactive" or not record.choices:
+        return False
+    return any(
+        turn.answerable and set(turn.expected) - set(record.choices) for turn in record.rounds
+    )
