@@ -15,7 +15,8 @@ from medtasks.data.sources import content_of, decoded
 from medtasks.runs.replies import Usage
 from medtasks.scoring.scores import coverage_text
 
-from ..rank.comparability import ComparabilityGroups, on_common_items
+from ..rank.common_items import on_common_items
+from ..rank.comparability import ComparabilityGroups
 from ..rank.rankings import rank_models
 from ..schema.board import (
     BenchmarkBoard,

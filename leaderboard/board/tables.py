@@ -10,7 +10,12 @@ from dataclasses import dataclass, field
 from medtasks.runs.signature import has_unknown_prompts
 from medtasks.scoring.verification import unverified_note
 
-from ..rank.comparability import ComparabilityGroup, ComparabilityGroups, coverage_notes
+from ..rank.comparability import (
+    ComparabilityGroup,
+    ComparabilityGroups,
+    VerificationLevel,
+    coverage_notes,
+)
 from ..schema.board import BoardColumn, BoardRow, BoardTable, Cell
 from ..verify.scored_run import ScoredRun
 from .cells import FilledCell, cell_of
@@ -93,14 +98,14 @@ def _rows_apart(columns: Iterable[BoardColumn], groups: ComparabilityGroups) -> 
     """The rows of runs that are not comparable, by model, oldest first."""
     rows: dict[tuple[str, str, str], _RowApart] = {}
     for column in columns:
-        for run, reasons in groups.of(column.task, column.metric).apart:
-            cell = cell_of(run, column)
+        for apart in groups.of(column.task, column.metric).apart:
+            cell = cell_of(apart.run, column)
             if cell is None:
                 continue
-            place = (run.model, run.public.created, run.public.key)
-            row = rows.setdefault(place, _RowApart(run))
+            place = (apart.run.model, apart.run.public.created, apart.run.public.key)
+            row = rows.setdefault(place, _RowApart(apart.run))
             row.cells[column.key] = cell
-            row.reasons.update(dict.fromkeys(reasons))
+            row.reasons.update(dict.fromkeys(apart.reasons))
     for _, row in sorted(rows.items(), key=lambda entry: entry[0]):
         yield BoardRow(
             model=row.run.model,
@@ -127,9 +132,9 @@ def _table_notes(columns: Iterable[BoardColumn], groups: ComparabilityGroups) ->
             unknown.add(task)
         if not group.usual:
             unusual.add(task)
-        if group.ranked and group.level == 1:
+        if group.ranked and group.level == VerificationLevel.SUBMITTED_DOCUMENTS:
             unverified.add(task)
-        if group.ranked and group.level == 2:
+        if group.ranked and group.level == VerificationLevel.SUBMITTED_SCORES:
             claimed.add(task)
         for run in group.ranked.values():
             coverage.update(coverage_notes(run, task))

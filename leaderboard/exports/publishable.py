@@ -108,8 +108,8 @@ def publishable(results: Sequence[Path], model: str) -> tuple[list[Headline], li
 def _reasons(one: Headline, groups: ComparabilityGroups) -> Iterator[str]:
     """Why the score may not be published."""
     group, facts = groups.of(one.column.task, one.column.metric), one.tasks.values()
-    for _, reasons in group.apart:
-        yield from reasons
+    for apart in group.apart:
+        yield from apart.reasons
     if any(task.subset for task in facts):
         yield "only a subset of the clusters was asked"
     if failed := sum(sum(task.failed.values()) for task in facts):

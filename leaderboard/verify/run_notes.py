@@ -62,12 +62,16 @@ def _data_notes(manifest: RunManifest) -> Iterator[str]:
     for name, facts in sorted(manifest.data.items()):
         prepared, records = release_coverage(manifest, name)
         if prepared < records:
-            yield (
-                f"{name}: coverage {prepared / records:.0%} "
-                f"({prepared:,} of the release's {records:,} records)"
-            )
+            share = f"{prepared / records:.0%}"
+            counts = f"{prepared:,} of the release's {records:,} records"
+            yield f"{coverage_prefix(name)}{share} ({counts})"
         for why, count in sorted(facts.excluded.items()):
             yield f"{name}: excluded when the data were prepared: {count:,} ({why})"
+
+
+def coverage_prefix(benchmark: str) -> str:
+    """How the note about an incompletely prepared release starts."""
+    return f"{benchmark}: coverage "
 
 
 def _asked_notes(manifest: RunManifest) -> Iterator[str]:

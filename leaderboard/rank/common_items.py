@@ -1,0 +1,78 @@
+"""The statistics of several models on the same items."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from medtasks.metrics.base import Array
+from medtasks.metrics.registry import get_metric
+
+from ..verify.entries import Entry
+
+Row = tuple[str, str, int]
+"""An item, its cluster (by its first item), and the party of runs that agree about it."""
+
+
+def on_common_items(
+    entries: Mapping[str, Entry], metric: str
+) -> tuple[dict[str, Array], Sequence[str]]:
+    """The statistics of all models on the same items, and the cluster of each item.
+
+    Verified runs have equal items. Others may claim any: each row is then an item in a cluster, and
+    a run without it has no value there. Runs that contradict each other about the question of an
+    item share no row: the items on which they agree are a choice of one of them.
+    """
+    first, *others = entries.values()
+    if all(_has_equal_items(first, entry) for entry in others):
+        return {model: entry.statistics(metric) for model, entry in entries.items()}, first.clusters
+    rows_of = _claimed_rows(entries)
+    every_row = sorted(set().union(*rows_of.values()))
+    place_of = {row: place for place, row in enumerate(every_row)}
+    width = get_metric(metric).width
+    tables = {}
+    for model, entry in entries.items():
+        table = np.full((len(every_row), width), np.nan)
+        table[[place_of[row] for row in rows_of[model]]] = entry.statistics(metric)
+        tables[model] = table
+    return tables, [cluster for _, cluster, _ in every_row]
+
+
+def _has_equal_items(first: Entry, second: Entry) -> bool:
+    """Whether two runs have the same items, clusters and questions."""
+    return (
+        first.items == second.items
+        and first.clusters == second.clusters
+        and first.questions == second.questions
+    )
+
+
+def _claimed_rows(entries: Mapping[str, Entry]) -> dict[str, list[Row]]:
+    """The rows of each model's items."""
+    party_of = _parties(entries)
+    rows_of: dict[str, list[Row]] = {}
+    for model, entry in entries.items():
+        rows_of[model] = []
+        for item, first_item in zip(entry.items, entry.first_items, strict=True):
+            rows_of[model].append((item, first_item, party_of[model]))
+    return rows_of
+
+
+def _parties(entries: Mapping[str, Entry]) -> dict[str, int]:
+    """The number of each model's party.
+
+    Within one, no two runs contradict each other about a question.
+    """
+    parties: list[list[Entry]] = []
+    party_of: dict[str, int] = {}
+    for model, entry in entries.items():
+        for number, members in enumerate(parties):
+            if not any(entry.contradicts(member) for member in members):
+                members.append(entry)
+                party_of[model] = number
+                break
+        else:
+            party_of[model] = len(parties)
+            parties.append([entry])
+    return party_of
