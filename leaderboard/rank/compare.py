@@ -1,10 +1,4 @@
-"""Two runs on the same questions: the difference in every shared score, and whether it exceeds
-chance.
-
-Several pairs of runs, such as base and tuned models, are compared over the tasks of a group: each
-pair and task gives one difference, tuned - base, over the items with a value in both runs, and the
-tests ask whether these differences lean to one side.
-"""
+"""Two runs on the same questions: the difference in every shared score, and its significance."""
 
 from __future__ import annotations
 
@@ -12,9 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.core.errors import UsageError
 from medtasks.core.schema import suggestion
 from medtasks.core.text import (
@@ -25,35 +17,58 @@ from medtasks.core.text import (
     p_text,
     signed_interval,
 )
-from medtasks.metrics.registry import get_metric, unit_of
+from medtasks.metrics.registry import unit_of
 from medtasks.runs.signature import differences, has_unknown_prompts
 from medtasks.scoring.comparisons import compare_statistics
-from medtasks.scoring.item_table import Mask, Rows, without_value
+from medtasks.scoring.item_table import without_value
 from medtasks.stats.paired import detectable_difference
-from medtasks.stats.sign_flips import rounded_differences, signed_rank_p
 
 from ..schema.board import Pair, Unit
 from ..verify.entries import Entry
 from ..verify.scored_run import ScoredRun
 from .pairs import pair_of, with_holm
+from .shared_items import SharedRows, shared_rows
 
-COLUMNS = ("task", "metric", "comparable", "A", "B", "A - B", "95 % interval", "p", "p (Holm)", "items", "clusters",
-           "unpaired", "detectable")  # fmt: skip
-Texts = npt.NDArray[np.str_]
+COLUMNS = (
+    "task",
+    "metric",
+    "comparable",
+    "A",
+    "B",
+    "A - B",
+    "95 % interval",
+    "p",
+    "p (Holm)",
+    "items",
+    "clusters",
+    "unpaired",
+    "detectable",
+)
 _DIGITS = {"fraction": 3, "points": 1, "seconds": 2, "score": 3}
-_UNKNOWN_PROMPTS = "Both runs' responses were made elsewhere; nobody knows whether both models were asked the same."
-_OVER = "Scores are over the items with a value in both runs; intervals and p are from the cluster sign-flip test."
+_UNKNOWN_PROMPTS = (
+    "Both runs' responses were made elsewhere; "
+    "nobody knows whether both models were asked the same."
+)
+_OVER = (
+    "Scores are over the items with a value in both runs; "
+    "intervals and p are from the cluster sign-flip test."
+)
+_DETECTABLE = (
+    "detectable: the minimum detectable difference (80 % power); "
+    "smaller ones are likely to be missed."
+)
 
 
 @dataclass(frozen=True)
 class Line:
-    """One metric of one task or group: ``first`` and ``second`` are the scores over the items with
-    a value in both runs, None without any; ``pair`` has their difference, first - second.
+    """One metric of one task or group in two runs.
 
-    ``unpaired`` counts items with a value in only one run. ``detectable`` is the minimum detectable
-    difference (80 % power at level 0.05). ``unlike`` says why the two scores are not comparable,
-    ``reason`` why there is no test. With ``unknown_prompts``, the responses of both runs were made
-    elsewhere: whether both models were asked the same, nobody knows.
+    ``first`` and ``second`` are the scores over the items with a value in both runs, None without
+    any; ``pair`` has their difference, first - second. ``unpaired`` counts items with a value in
+    only one run. ``detectable`` is the minimum detectable difference (80 % power at level 0.05).
+    ``unlike`` says why the two scores are not comparable, ``reason`` why there is no test. With
+    ``unknown_prompts``, the responses of both runs were made elsewhere, so it is unknown whether
+    both models were asked the same.
     """
 
     task: str
@@ -75,11 +90,16 @@ class Line:
             return "no"
         return "yes*" if self.unknown_prompts else "yes"
 
+    @property
+    def is_tested(self) -> bool:
+        return self.pair is not None and self.pair.p_value is not None
+
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two runs, named by their models' slugs; p-values are corrected over all lines that have
-    one.
+    """Two runs, named by their models' slugs.
+
+    p-values are corrected over all lines that have one.
     """
 
     first: str
@@ -89,89 +109,61 @@ class Comparison:
     @property
     def table(self) -> TextTable:
         """The lines as ``medtasks compare`` prints them; A is the first run."""
-        rows = []
-        texts: dict[str, list[tuple[str, str]]] = {
-            "no difference": [],
-            "no interval": [],
-            "warning": [],
-            "unlike": [],
-        }
-        for line in self.lines:
-            pair, unit, place = line.pair, line.unit, f"{line.task} {line.metric}"
-            values, items, clusters = [""] * 6, "0", "0"
-            if pair is not None:
-                ends = signed_interval((pair.low, pair.high), _DIGITS[unit])
-                difference = signed_number(pair.difference, unit, "+")
-                values = [
-                    signed_number(line.first, unit),
-                    signed_number(line.second, unit),
-                    difference,
-                    ends,
-                ]
-                values += [p_text(pair.p_value), p_text(pair.p_holm)]
-                items, clusters = f"{pair.items:,}", f"{pair.clusters:,}"
-                if pair.warning is not None:
-                    texts["warning"].append((f"warning: {pair.warning}", place))
-            counts = [items, clusters, f"{line.unpaired:,}", signed_number(line.detectable, unit)]
-            rows.append((line.task, line.metric, line.comparable, *values, *counts))
-            if line.reason is not None:
-                kind = "no difference" if pair is None or pair.p_value is None else "no interval"
-                texts[kind].append((f"{kind}: {line.reason}", place))
-            texts["unlike"] += [(f"not comparable: {reason}", place) for reason in line.unlike]
-        tests = sum(line.pair is not None and line.pair.p_value is not None for line in self.lines)
-        holm = (
-            [f"  p (Holm) is corrected over the {tests:,} tests of this table."]
-            if tests > 1
-            else []
-        )
-        unknown = any(line.comparable == "yes*" for line in self.lines)
-        notes = [
-            f"  {_OVER}",
-            *holm,
-            *([f"  * {_UNKNOWN_PROMPTS}"] if unknown else []),
-            "  detectable: the minimum detectable difference (80 % power); smaller ones are likely to be missed.",
-            *(note for kind in texts.values() for note in grouped_notes(kind)),
-        ]
+        rows = [_table_row(line) for line in self.lines]
+        notes = [f"  {_OVER}"]
+        tests = sum(line.is_tested for line in self.lines)
+        if tests > 1:
+            notes.append(f"  p (Holm) is corrected over the {tests:,} tests of this table.")
+        if any(line.unknown_prompts and not line.unlike for line in self.lines):
+            notes.append(f"  * {_UNKNOWN_PROMPTS}")
+        notes.append(f"  {_DETECTABLE}")
+        for kind in _line_notes(self.lines).values():
+            notes += grouped_notes(kind)
         return TextTable(COLUMNS, rows, notes=notes)
 
     def _repr_html_(self) -> str:
         return self.table._repr_html_()
 
 
-@dataclass(frozen=True)
-class TaskDifference:
-    """``tuned`` - ``base`` (slugs of models) in one task; ``difference`` is None for the ``reason``
-    given. ``unlike`` says why the two scores are not comparable.
-    """
+def _table_row(line: Line) -> tuple[str, ...]:
+    """A line with its numbers as text."""
+    pair, unit = line.pair, line.unit
+    if pair is None:
+        values = ("", "", "", "", "", "")
+        items = clusters = "0"
+    else:
+        values = (
+            signed_number(line.first, unit),
+            signed_number(line.second, unit),
+            signed_number(pair.difference, unit, "+"),
+            signed_interval((pair.low, pair.high), _DIGITS[unit]),
+            p_text(pair.p_value),
+            p_text(pair.p_holm),
+        )
+        items, clusters = f"{pair.items:,}", f"{pair.clusters:,}"
+    unpaired, detectable = f"{line.unpaired:,}", signed_number(line.detectable, unit)
+    names = (line.task, line.metric, line.comparable)
+    return (*names, *values, items, clusters, unpaired, detectable)
 
-    base: str
-    tuned: str
-    task: str
-    difference: float | None
-    reason: str | None
-    unlike: tuple[str, ...]
 
-
-@dataclass(frozen=True)
-class LeaningTest:
-    """Whether the differences of all pairs in the tasks of a group, in one metric, lean to one
-    side.
-
-    ``better`` and ``worse`` count differences for and against the tuned models, in the metric's
-    direction; equal scores count in neither, and both tests leave them out. p-values are two-sided;
-    None if no difference is left. ``least_p`` is the lowest that either test can reach with this
-    number of differences.
-    """
-
-    group: str
-    metric: str
-    unit: Unit
-    differences: tuple[TaskDifference, ...]
-    better: int
-    worse: int
-    sign_p: float | None
-    wilcoxon_p: float | None
-    least_p: float
+def _line_notes(lines: Sequence[Line]) -> dict[str, list[tuple[str, str]]]:
+    """By kind, the notes on lines, each with its task and metric."""
+    notes: dict[str, list[tuple[str, str]]] = {
+        "no difference": [],
+        "no interval": [],
+        "warning": [],
+        "unlike": [],
+    }
+    for line in lines:
+        place = f"{line.task} {line.metric}"
+        if line.pair is not None and line.pair.warning is not None:
+            notes["warning"].append((f"warning: {line.pair.warning}", place))
+        if line.reason is not None:
+            kind = "no interval" if line.is_tested else "no difference"
+            notes[kind].append((f"{kind}: {line.reason}", place))
+        for reason in line.unlike:
+            notes["unlike"].append((f"not comparable: {reason}", place))
+    return notes
 
 
 def signed_number(value: float | None, unit: str, sign: str = "") -> str:
@@ -187,223 +179,161 @@ def compare_runs(
     metric: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
-    """The comparison of two runs item by item in every score that both have, or in one ``task`` or
-    ``metric``.
+    """The comparison of two runs item by item, in every score that both have.
 
     Unless they are asked for by name, metrics that apply to no item of either run are left out, and
-    those of a group that its only task has, too. `UsageError` if the runs have no score in common.
+    those of a group that its only task has, too.
+
+    Args:
+        first: the run A.
+        second: the run B.
+        task: compare only this task or group.
+        metric: compare only this metric.
+        progress: called with the number of tasks and groups done and of all.
+
+    Raises:
+        UsageError: the runs have no score in common, or not this one.
     """
-    both = first.entries.keys() & second.entries.keys()
-    shared = sorted(
-        both, key=lambda name: (-len(first.entries[name].items), name)
-    )  # those with most items first
-    if not shared:
-        known = [first_names(sorted(run.entries)) for run in (first, second)]
-        raise UsageError(
-            f"the two runs have no task in common: A has {known[0]}, B has {known[1]}; compare runs of the same tasks."
-        )
-    if task is not None and task not in shared:
-        raise UsageError(
-            f"--task {task}: not in both runs{suggestion(task, shared)}, which share {first_names(shared)}; choose one."
-        )
-    shared = shared if task is None else [task]
-    held = {name: _metrics_of((first, second), name) for name in shared}
-    metrics = list(dict.fromkeys(one for several in held.values() for one in several))
-    if metric is not None and metric not in metrics:
-        some = first_names(metrics, 12) or "none"
-        raise UsageError(
-            f"--metric {metric}: not in both runs{suggestion(metric, metrics)}, which share {some}."
-        )
+    names = _shared_names(first, second, task)
+    metrics_of = {name: shared_metrics((first, second), name) for name in names}
+    if metric is not None:
+        _require_metric(metric, metrics_of)
     if task is None and metric is None:
-        held = _worth_showing(held, first, second)
+        metrics_of = _worth_showing(metrics_of, first, second)
     lines: list[Line] = []
-    for number, (name, several) in enumerate(held.items(), start=1):
-        chosen = [one for one in several if metric in (None, one)]
-        lines += _lines(first.entries[name], second.entries[name], chosen)
+    for number, (name, metrics) in enumerate(metrics_of.items(), start=1):
+        if metric is not None:
+            metrics = [metric] if metric in metrics else []
+        lines += compared_lines(first.entries[name], second.entries[name], metrics)
         if progress is not None:
-            progress(number, len(held))
-    corrected = iter(with_holm([line.pair for line in lines if line.pair is not None]))
-    lines = [line if line.pair is None else replace(line, pair=next(corrected)) for line in lines]
-    return Comparison(first=first.model, second=second.model, lines=tuple(lines))
+            progress(number, len(metrics_of))
+    return Comparison(first=first.model, second=second.model, lines=_corrected(lines))
 
 
-def _metrics_of(runs: Sequence[ScoredRun], name: str) -> list[str]:
+def _shared_names(first: ScoredRun, second: ScoredRun, task: str | None) -> list[str]:
+    """The tasks and groups of both runs, those with most items first; only ``task`` if given."""
+    in_both = first.entries.keys() & second.entries.keys()
+    shared = sorted(in_both, key=lambda name: (-len(first.entries[name].items), name))
+    if not shared:
+        names = [first_names(sorted(run.entries)) for run in (first, second)]
+        raise UsageError(
+            f"the two runs have no task in common: A has {names[0]}, B has {names[1]}; "
+            "compare runs of the same tasks."
+        )
+    if task is None:
+        return shared
+    if task not in shared:
+        raise UsageError(
+            f"--task {task}: not in both runs{suggestion(task, shared)}, "
+            f"which share {first_names(shared)}; choose one."
+        )
+    return [task]
+
+
+def shared_metrics(runs: Sequence[ScoredRun], name: str) -> list[str]:
     """The metrics of a task or group that all runs have."""
     first, *others = (run.entries[name].scores.metrics for run in runs)
-    return [metric for metric in first if all(metric in other for other in others)]
+    return [metric for metric in first if all(metric in metrics for metrics in others)]
+
+
+def _require_metric(metric: str, metrics_of: Mapping[str, Sequence[str]]) -> None:
+    """Raise a `UsageError` unless a task or group has the metric."""
+    metrics: dict[str, None] = {}
+    for names in metrics_of.values():
+        metrics.update(dict.fromkeys(names))
+    if metric not in metrics:
+        named = first_names(metrics, 12) or "none"
+        raise UsageError(
+            f"--metric {metric}: not in both runs{suggestion(metric, list(metrics))}, "
+            f"which share {named}."
+        )
 
 
 def _worth_showing(
-    held: Mapping[str, list[str]], first: ScoredRun, second: ScoredRun
+    metrics_of: Mapping[str, list[str]], first: ScoredRun, second: ScoredRun
 ) -> dict[str, list[str]]:
-    """The metrics by task and group that apply to an item, each once: a group of one task repeats
-    that task's.
+    """The metrics by task and group that apply to an item.
+
+    A group of one task does not repeat that task's.
     """
-    shown: dict[str, list[str]] = {}
-    for name, metrics in held.items():
+    worth_showing: dict[str, list[str]] = {}
+    for name, metrics in metrics_of.items():
         entries = first.entries[name], second.entries[name]
         members = {task for entry in entries for task in entry.table.tasks}
-        repeated = (
-            held.get(next(iter(members)), []) if len(members) == 1 and members != {name} else []
-        )
-        shown[name] = [
-            metric
-            for metric in metrics
-            if metric not in repeated
-            and any(entry.scores.metrics[metric].samples for entry in entries)
-        ]
-    return shown
+        repeated: list[str] = []
+        if len(members) == 1 and name not in members:
+            repeated = metrics_of.get(members.pop(), [])
+        worth_showing[name] = []
+        for metric in metrics:
+            applies = any(entry.scores.metrics[metric].samples for entry in entries)
+            if applies and metric not in repeated:
+                worth_showing[name].append(metric)
+    return worth_showing
 
 
-@dataclass(frozen=True)
-class SharedRows:
-    """The rows of the items that two entries share; ``others`` counts items with other questions or
-    gold answers.
-    """
-
-    here: Rows
-    there: Rows
-    others: int
-
-
-def shared_rows(first: Entry, second: Entry) -> SharedRows:
-    """The items of both that have the same question; none if the entries claim the same data and
-    disagree.
-    """
-    _, here, there = np.intersect1d(
-        first.items, second.items, assume_unique=True, return_indices=True
-    )
-    same_question = _asked_the_same(
-        np.array(first.questions)[here], np.array(second.questions)[there]
-    )
-    others = int(np.count_nonzero(~same_question))
-    if (
-        others and first.fingerprint == second.fingerprint
-    ):  # the items on which they agree are a choice of one of them
-        same_question[:] = False
-    return SharedRows(here[same_question], there[same_question], others)
-
-
-def _lines(first: Entry, second: Entry, metrics: Sequence[str]) -> Iterator[Line]:
+def compared_lines(first: Entry, second: Entry, metrics: Sequence[str]) -> Iterator[Line]:
+    """The lines of a task or group, before Holm's correction."""
     rows = shared_rows(first, second)
-    here, there, others = rows.here, rows.there, rows.others
-    same_clusters = np.array_equal(np.array(first.clusters)[here], np.array(second.clusters)[there])
+    clusters_here = np.array(first.clusters)[rows.here]
+    clusters_there = np.array(second.clusters)[rows.there]
+    shared_reasons = []
+    if not np.array_equal(clusters_here, clusters_there):
+        shared_reasons.append("items are in different clusters")
+    if rows.others:
+        items = counted(rows.others, "item")
+        shared_reasons.append(f"the runs have other questions or gold answers of {items}")
     for metric in metrics:
         unlike = differences(first.signatures[metric], second.signatures[metric])
-        unlike += [] if same_clusters else ["items are in different clusters"]
-        unlike += (
-            [f"the runs have other questions or gold answers of {counted(others, 'item')}"]
-            if others
-            else []
-        )
-        tables = first.statistics(metric), second.statistics(metric)
-        one, two = tables[0][here], tables[1][there]
-        valued = sum(int(np.count_nonzero(~without_value(table))) for table in tables)
-        in_both = int(np.count_nonzero(~(without_value(one) | without_value(two))))
-        line = Line(
-            first.name,
-            metric,
-            unit_of(metric),
-            valued - 2 * in_both,
-            tuple(unlike),
-            unknown_prompts=not unlike and has_unknown_prompts(first.signatures[metric]),
-        )
-        found = compare_statistics(metric, one, two, first.table.codes[here])
-        if found is None:
-            sides = (
-                ("first", first.scores.metrics[metric]),
-                ("second", second.scores.metrics[metric]),
-            )
-            why = [
-                f"{side} run: {score.reason or 'no value'}"
-                for side, score in sides
-                if score.value is None
-            ]
-            why = (
-                [*why, "no item has a value from both runs"]
-                if len(here)
-                else ["the runs have no item in common"]
-            )
-            yield replace(line, reason=why[0])
-            continue
-        pair, error = pair_of("first", "second", metric, (one, two), found), found.standard_error
-        least = detectable_difference(error, found.clusters) if error else None
-        yield replace(
-            line,
-            first=found.first,
-            second=found.second,
-            pair=pair,
-            detectable=least,
-            reason=found.reason,
-        )
+        yield _compared_line(first, second, metric, rows, [*unlike, *shared_reasons])
 
 
-def _asked_the_same(first: Texts, second: Texts) -> Mask:
-    """By item whether both runs have the same question, as far as they have their own documents."""
-    same: Mask = (first == second) | (first == "") | (second == "")
-    return same
+def _compared_line(
+    first: Entry, second: Entry, metric: str, rows: SharedRows, unlike: Sequence[str]
+) -> Line:
+    """One metric over the items in ``rows``; ``unlike`` says why it is not comparable."""
+    tables = first.statistics(metric), second.statistics(metric)
+    here, there = tables[0][rows.here], tables[1][rows.there]
+    valued = sum(int(np.count_nonzero(~without_value(table))) for table in tables)
+    in_both = int(np.count_nonzero(~(without_value(here) | without_value(there))))
+    line = Line(
+        first.name,
+        metric,
+        unit_of(metric),
+        valued - 2 * in_both,
+        tuple(unlike),
+        unknown_prompts=not unlike and has_unknown_prompts(first.signatures[metric]),
+    )
+    difference = compare_statistics(metric, here, there, first.table.codes[rows.here])
+    if difference is None:
+        return replace(line, reason=_why_no_difference(first, second, metric, rows))
+    detectable = None
+    if difference.standard_error:
+        detectable = detectable_difference(difference.standard_error, difference.clusters)
+    return replace(
+        line,
+        first=difference.first,
+        second=difference.second,
+        pair=pair_of("first", "second", metric, (here, there), difference),
+        detectable=detectable,
+        reason=difference.reason,
+    )
 
 
-def compare_pairs(
-    pairs: Sequence[tuple[ScoredRun, ScoredRun]],
-    *,
-    group: str | None = None,
-    metric: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> list[LeaningTest]:
-    """The tests of every ``group`` and ``metric`` that all runs share, over ``pairs`` of a base and
-    a tuned run; `UsageError` if the runs share no group of several tasks with a metric.
-    """
-    from scipy.stats import binomtest  # slow to import, and few comparisons are of several pairs
+def _why_no_difference(first: Entry, second: Entry, metric: str, rows: SharedRows) -> str:
+    """Why no difference in a metric is defined."""
+    if not len(rows.here):
+        return "the runs have no item in common"
+    for side, entry in (("first", first), ("second", second)):
+        score = entry.scores.metrics[metric]
+        if score.value is None:
+            return f"{side} run: {score.reason or 'no value'}"
+    return "no item has a value from both runs"
 
-    runs = [run for pair in pairs for run in pair]
-    shared = set.intersection(*({*run.entries} for run in runs))
-    places: list[tuple[str, str, list[str]]] = []
-    for name in sorted(shared) if group is None else [group]:
-        tasks = [task for task in leaf_tasks(name) if task in shared]
-        if name in shared and load_spec(name).kind == "group" and len(tasks) > 1:
-            known = [_metrics_of(runs, task) for task in tasks]
-            in_all = [
-                one for one in known[0] if metric in (None, one) and all(one in of for of in known)
-            ]
-            places += [(name, one, tasks) for one in in_all]
-    if not places:
-        asked = " ".join(
-            filter(None, (group and f"--task {group}", metric and f"--metric {metric}"))
-        )
-        raise UsageError(
-            f"{asked or 'the runs'}: the runs share {first_names(sorted(shared), 12) or 'no task'}, expected a group "
-            "of several tasks with a metric in common; give runs of one."
-        )
-    tests: list[LeaningTest] = []
-    for name, one, tasks in places:
-        differences: list[TaskDifference] = []
-        for base, tuned in pairs:
-            for task in tasks:
-                (line,) = _lines(tuned.entries[task], base.entries[task], [one])
-                difference, reason = (
-                    (None, line.reason) if line.pair is None else (line.pair.difference, None)
-                )
-                differences.append(
-                    TaskDifference(base.model, tuned.model, task, difference, reason, line.unlike)
-                )
-            if progress is not None:
-                progress(
-                    len(tests) * len(pairs) + len(differences) // len(tasks),
-                    len(places) * len(pairs),
-                )
-        sign = 1 if get_metric(one).higher_is_better else -1
-        values = [task.difference for task in differences if task.difference is not None]
-        leaning = rounded_differences(sign * np.array(values, dtype=np.float64))
-        leaning = leaning[leaning != 0]
-        better = int(np.count_nonzero(leaning > 0))
-        sign_p = float(binomtest(better, len(leaning)).pvalue) if len(leaning) else None
-        wilcoxon_p = signed_rank_p(leaning) if len(leaning) else None
-        counts = (better, len(leaning) - better)
-        least_p = min(1.0, 2.0 ** (1 - len(leaning)))
-        tests.append(
-            LeaningTest(
-                name, one, unit_of(one), tuple(differences), *counts, sign_p, wilcoxon_p, least_p
-            )
-        )
-    return tests
+
+def _corrected(lines: Sequence[Line]) -> tuple[Line, ...]:
+    """The lines with p-values corrected over all of them."""
+    pairs = iter(with_holm([line.pair for line in lines if line.pair is not None]))
+    corrected = []
+    for line in lines:
+        corrected.append(line if line.pair is None else replace(line, pair=next(pairs)))
+    return tuple(corrected)

@@ -13,8 +13,9 @@ from medtasks.scoring.item_table import without_value
 from medtasks.stats.paired import ClusteredScore, clustered_score, with_observations
 
 from ..verify.scored_run import ScoredRun
-from .compare import compare_runs, shared_rows
+from .compare import compare_runs
 from .power import Sizes
+from .shared_items import shared_rows
 
 NO_SPREAD = 1e-12
 """Deviations up to here are rounding."""
