@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from release_rows import single_turn_row, streaming_row
 
-from medtasks.benchmarks.medstreambench.records import parse_medstream_row
+from medtasks.benchmarks.medstreambench.parse import parse_medstream_row
 from medtasks.core.errors import DataError
 from medtasks.data.sources import read_json, read_jsonl
 

@@ -21,7 +21,7 @@ from time_coded import read_time_code
 
 from medtasks.benchmarks.kvasir_vqa_x1.records import ATOMIC_QUESTIONS, QUESTION_CLASSES
 from medtasks.benchmarks.med_cmr.records import DIMENSIONS
-from medtasks.benchmarks.medstreambench.records import parse_medstream_row
+from medtasks.benchmarks.medstreambench.parse import parse_medstream_row
 from medtasks.benchmarks.mi_cxr.records import QTYPES, MiCxrRecord
 from medtasks.data.media.video import VideoReader
 from medtasks.data.media.video_index import read_index

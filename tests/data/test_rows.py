@@ -25,7 +25,8 @@ from medtasks.benchmarks.med_cmr.records import (
     parse_med_cmr_row,
     prepare_med_cmr,
 )
-from medtasks.benchmarks.medstreambench.records import ALIASES, parse_medstream_row
+from medtasks.benchmarks.medstreambench.parse import parse_medstream_row
+from medtasks.benchmarks.medstreambench.release_rows import ALIASES
 from medtasks.benchmarks.mi_cxr.records import parse_mi_cxr_row
 from medtasks.catalog.records import Record, Where
 from medtasks.core.errors import DataError

@@ -19,7 +19,7 @@ from medtasks.benchmarks.medstreambench import (
     documents,
     process_results,
 )
-from medtasks.benchmarks.medstreambench.records import parse_medstream_row
+from medtasks.benchmarks.medstreambench.parse import parse_medstream_row
 from medtasks.benchmarks.medstreambench.table4 import OVERALL_TABLE4
 from medtasks.catalog.records import Where
 from medtasks.catalog.registry import get_benchmark, get_filter

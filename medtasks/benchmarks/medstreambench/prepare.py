@@ -14,7 +14,8 @@ import typer
 from typing_extensions import Unpack
 
 from medtasks.benchmarks.medstreambench.frames import examine_media
-from medtasks.benchmarks.medstreambench.records import MedStreamRecord, parse_medstream_row
+from medtasks.benchmarks.medstreambench.parse import parse_medstream_row
+from medtasks.benchmarks.medstreambench.records import MedStreamRecord
 from medtasks.catalog.records import distinct, tallies
 from medtasks.core.errors import DataError, UsageError
 from medtasks.data.hub import located
