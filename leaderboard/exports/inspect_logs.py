@@ -26,9 +26,9 @@ from medtasks.scoring.run_record import RunFolder, as_data_error
 from ..intake.collect import find_everything
 from ..intake.remove_rows import layout_of
 from ..schema.numbers import safe_name
+from ..verify.media import picture, shown_media
 from ..verify.model_identity import model_name
 from ..verify.scored_run import ScoredRun, scored_run
-from ..view.media import picture, shown_media
 
 INSTALL = 'pip install "medtasks[inspect]"'
 Pictures = Mapping[str, Sequence[str]]

@@ -31,9 +31,9 @@ from ..exports.tables import csv_field
 from ..figures.shapes import time_axis
 from ..schema.board import Board, Timeline
 from ..site.pages import page_environment
+from ..verify.media import shown_media
 from . import library as lists
 from .library import OUTCOMES, Library, Row, Run, Selection, address, sample_address
-from .media import shown_media
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "

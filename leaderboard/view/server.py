@@ -20,9 +20,9 @@ from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.runs.find import require_directory, run_folders, unfinished_runs
 
 from ..board.build import build_board
+from ..verify.media import picture
 from .library import TITLE, Library, read_library
 from .live import UnfinishedRun
-from .media import picture
 from .pages import POLICY, bookmark_sample, list_file, list_page, sample_page, view_environment
 from .parquet import state_of
 

@@ -16,9 +16,9 @@ from medtasks.catalog.spec import leaf_tasks
 from medtasks.core.errors import UsageError
 from medtasks.core.text import TextTable
 from medtasks.leaderboard.board.cells import part_signature
+from medtasks.leaderboard.verify.media import pictures
 from medtasks.leaderboard.verify.model_identity import model_name
 from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_run
-from medtasks.leaderboard.view.media import pictures
 from medtasks.leaderboard.view.parquet import SampleTables, table_of
 from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.python_api.columns import (
