@@ -20,7 +20,7 @@ from medtasks.answers.thoughts import (
 )
 
 _THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking", "thought")
-"""What chat templates call the thought of a message."""
+"""Names of the field for a message's thought in chat templates."""
 
 _THOUGHT, _ANSWER = "medtasks asks for a thought", "medtasks asks for an answer"
 _TAG = r"(?:<[^<>\n]{1,40}>|\[[^\[\]\n]{1,40}\]|◁[^◁▷\n]{1,40}▷)"
@@ -39,31 +39,31 @@ class ThoughtMarkers:
 
 
 def named_markers(tokenizer: Any) -> ThoughtMarkers | None:
-    """The markers that a tokenizer's response template or chat template names; None if it names
-    none.
-    """
-    return _of_response_template(tokenizer) or _of_chat_template(tokenizer)
+    """The markers in a tokenizer's response template or chat template; None if they have none."""
+    return _markers_of_response_template(tokenizer) or _markers_of_chat_template(tokenizer)
 
 
-def _of_response_template(tokenizer: Any) -> ThoughtMarkers | None:
-    """The markers in the field for thoughts of a response template (transformers 5.13 and
-    newer).
-    """
+def _markers_of_response_template(tokenizer: Any) -> ThoughtMarkers | None:
+    """The markers in a response template's field for thoughts (transformers 5.13 and newer)."""
     template = getattr(tokenizer, "response_template", None) or {}
     for name in _THOUGHT_FIELDS:
         field = template.get("fields", {}).get(name, {})
-        opening, closing = _first(field.get("open")), _first(field.get("close"))
+        opening = _first_literal(field.get("open"))
+        closing = _first_literal(field.get("close"))
         if opening and closing:
             return ThoughtMarkers(opening, closing)
     return None
 
 
-def _first(literals: str | list[str] | None) -> str:
-    texts = [literals] if isinstance(literals, str) else (literals or [""])
-    return texts[0].strip()
+def _first_literal(literals: str | list[str] | None) -> str:
+    if not literals:
+        return ""
+    if isinstance(literals, str):
+        return literals.strip()
+    return literals[0].strip()
 
 
-def _of_chat_template(tokenizer: Any) -> ThoughtMarkers | None:
+def _markers_of_chat_template(tokenizer: Any) -> ThoughtMarkers | None:
     """The tags that the chat template writes around the thought of an assistant's message."""
     if not getattr(tokenizer, "chat_template", None):
         return None
@@ -72,9 +72,7 @@ def _of_chat_template(tokenizer: Any) -> ThoughtMarkers | None:
         question = {"role": "user", "content": "?"}
         try:
             written = str(tokenizer.apply_chat_template([question, message], tokenize=False))
-        except (
-            Exception
-        ):  # a template raises whatever it likes for messages that it does not expect
+        except Exception:  # a template may raise anything for messages that it does not expect
             continue
         before, _, behind = written.partition(_THOUGHT)
         between, answer, _ = behind.partition(_ANSWER)
@@ -96,13 +94,16 @@ class AnswerText:
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
         self._unknown = _unknown_markers(tokenizer)
-        wanted = marker_tokens()
-        named = f"{self._unknown.opening} {self._unknown.closing}" if self._unknown else ""
+        unknown_texts = ""
+        if self._unknown:
+            unknown_texts = f"{self._unknown.opening} {self._unknown.closing}"
+        supported = marker_tokens()
         special = _special_tokens(tokenizer)
-        self._special = special.keys()
-        self._markers = {
-            number for number, text in special.items() if text in wanted or (text and text in named)
-        }
+        self._markers: set[int] = set()
+        for number, text in special.items():
+            if text in supported or (text and text in unknown_texts):
+                self._markers.add(number)
+        self._hidden = special.keys() - self._markers
 
     def begins_in_thought(self, prompt: Sequence[int]) -> bool:
         """Whether a prompt ends with a marker that opens a thought."""
@@ -112,21 +113,19 @@ class AnswerText:
             return True
         return ends_in_opening(text)
 
-    def of(self, tokens: Sequence[int], *, in_thought: bool = False) -> str:
-        """The text of ``tokens``; ``in_thought``: the prompt before them ended within a thought."""
+    def text_of(self, tokens: Sequence[int], *, in_thought: bool = False) -> str:
+        """The text of ``tokens``.
+
+        ``in_thought`` is whether the prompt before them ended within a thought.
+        """
         if self._markers.isdisjoint(tokens):
             text = str(self._tokenizer.decode(list(tokens), skip_special_tokens=True))
         else:
-            kept = [
-                number
-                for number in tokens
-                if number in self._markers or number not in self._special
-            ]
-            text = str(self._tokenizer.decode(kept, skip_special_tokens=False))
+            visible = [number for number in tokens if number not in self._hidden]
+            text = str(self._tokenizer.decode(visible, skip_special_tokens=False))
         if self._unknown:
-            text = text.replace(self._unknown.opening, OPENING).replace(
-                self._unknown.closing, CLOSING
-            )
+            text = text.replace(self._unknown.opening, OPENING)
+            text = text.replace(self._unknown.closing, CLOSING)
         return f"{OPENING}{text}" if in_thought else text
 
 
@@ -139,8 +138,9 @@ def _unknown_markers(tokenizer: Any) -> ThoughtMarkers | None:
 
 
 def _special_tokens(tokenizer: Any) -> dict[int, str]:
-    """The special tokens by number; tokenizers of other libraries may have only some of these
-    attributes.
+    """The special tokens by number.
+
+    Tokenizers of other libraries may have only some of these attributes.
     """
     special: dict[int, str] = {}
     numbers = getattr(tokenizer, "all_special_ids", ())

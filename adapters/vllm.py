@@ -39,7 +39,7 @@ from ._base import (
     sample_seed,
 )
 from ._decoding import LETTERS, Letters
-from ._reading import content_hash
+from ._pixels import content_hash
 
 PICTURES_AT_ONCE = (
     128  # different pictures passed to the engine at once; prepared, they have some 10 MB each
@@ -202,7 +202,7 @@ class MedtasksVLLM(GeneratingAdapter):
         if first.finish_reason not in ("stop", "length"):
             return Reply.failure(f"vLLM ended the request with {first.finish_reason!r}")
         in_thought = self._answer_text.begins_in_thought(prompt)
-        text_of = functools.partial(self._answer_text.of, in_thought=in_thought)
+        text_of = functools.partial(self._answer_text.text_of, in_thought=in_thought)
         text = cut_at_stop(text_of(first.token_ids), settings.until)
         return Reply(
             text,

@@ -47,7 +47,8 @@ from ._base import (
     sample_seed,
 )
 from ._decoding import Decoder
-from ._reading import Prompt, Reader, SharedPrefix, padded, refusal
+from ._reading import Prompt, Reader, padded
+from ._shared_prefix import SharedPrefix, refusal
 
 TINY = Path(__file__).with_name(
     "tiny_vlm"

@@ -137,7 +137,7 @@ def means(tokenizer: Any, row: list[int], text: str) -> list[int]:
     """The tokens of ``row`` over which the mean goes."""
     chosen = Recorded([-1.0] * len(row))
     Letters(tokenizer).probabilities(
-        row, text, AnswerText(tokenizer).of, chosen, [[0.0] * 26] * len(row), ()
+        row, text, AnswerText(tokenizer).text_of, chosen, [[0.0] * 26] * len(row), ()
     )
     return row[chosen.part]
 
@@ -145,7 +145,7 @@ def means(tokenizer: Any, row: list[int], text: str) -> list[int]:
 def test_a_value_that_rounding_may_decide_is_recognised(tokenizer: Any) -> None:
     for share, close in ((0.455, True), (0.457, False)):
         row = pieces(tokenizer, "A")
-        text_of = AnswerText(tokenizer).of
+        text_of = AnswerText(tokenizer).text_of
         assert (
             Letters(tokenizer).probabilities(
                 row, "A", text_of, [math.log(share)], [[0.0] * 26], ()
@@ -199,7 +199,7 @@ def test_what_vllm_returns_is_read_alike(tokenizer: Any) -> None:
         (of["ĠA"], {of["ĠA"]: 0.2, of["ĠB"]: 0.6, of["A"]: 0.1, of["C"]: 0.001}),
         (tokenizer.eos_token_id, {tokenizer.eos_token_id: 0.001}),
     ]
-    text_of, known = AnswerText(tokenizer).of, Letters(tokenizer)
+    text_of, known = AnswerText(tokenizer).text_of, Letters(tokenizer)
     found = probabilities(completion(steps), "Answer: A", text_of, known, OPTIONS)
     assert found is not None
     assert found.answer == round(math.exp((math.log(0.5) + math.log(0.2)) / (len(steps) - 1)), 2)
@@ -209,7 +209,7 @@ def test_what_vllm_returns_is_read_alike(tokenizer: Any) -> None:
     cut = probabilities(
         completion(steps[:-1], "length"),
         "Answer: A",
-        AnswerText(tokenizer).of,
+        AnswerText(tokenizer).text_of,
         Letters(tokenizer),
         OPTIONS,
     )
@@ -224,6 +224,6 @@ def test_without_what_vllm_returns_there_is_nothing(tokenizer: Any) -> None:
         token_ids=[5, 6], logprobs=None, finish_reason="length", stop_reason=None
     )
     assert (
-        probabilities(given, "a text", AnswerText(tokenizer).of, Letters(tokenizer), OPTIONS)
+        probabilities(given, "a text", AnswerText(tokenizer).text_of, Letters(tokenizer), OPTIONS)
         is None
     )

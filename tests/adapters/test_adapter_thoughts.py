@@ -52,12 +52,14 @@ def test_the_markers_of_known_formats_survive_decoding_although_they_are_special
     tokenizer = tokenizer_with({}, marks)
     row = tokens_of(tokenizer, f"{opening}Is it A?{closing}A polyp.<turn|>")
     assert opening.strip() not in tokenizer.decode(row, skip_special_tokens=True)
-    text = AnswerText(tokenizer).of(row)
+    text = AnswerText(tokenizer).text_of(row)
     assert opening in text
     assert strip_thinking(text) == "A polyp."
     assert "<turn|>" not in text
     assert (
-        strip_thinking(AnswerText(tokenizer).of(tokens_of(tokenizer, f"{opening}Is it A? Yes, A")))
+        strip_thinking(
+            AnswerText(tokenizer).text_of(tokens_of(tokenizer, f"{opening}Is it A? Yes, A"))
+        )
         == ""
     )
 
@@ -65,14 +67,14 @@ def test_the_markers_of_known_formats_survive_decoding_although_they_are_special
 def test_without_markers_the_text_is_the_decoders_own() -> None:
     tokenizer = tokenizer_with({}, ["<|channel>", "<channel|>"])
     row = [*tokens_of(tokenizer, " A small\n\npolyp , 5 µm"), tokenizer.eos_token_id]
-    assert AnswerText(tokenizer).of(row) == tokenizer.decode(row, skip_special_tokens=True)
+    assert AnswerText(tokenizer).text_of(row) == tokenizer.decode(row, skip_special_tokens=True)
 
 
 def test_markers_that_only_the_chat_template_names_become_those_of_the_table() -> None:
     tokenizer = tokenizer_with({}, ["<|muse|>", "<|said|>", "<|turn>", "<turn|>"])
     tokenizer.chat_template = TURNS
     assert named_markers(tokenizer) == ThoughtMarkers("<|muse|>", "<|said|>")
-    text = AnswerText(tokenizer).of(tokens_of(tokenizer, "<|muse|>Is it A?<|said|>B<turn|>"))
+    text = AnswerText(tokenizer).text_of(tokens_of(tokenizer, "<|muse|>Is it A?<|said|>B<turn|>"))
     assert text == "<think>Is it A?</think>B"
 
 
@@ -84,7 +86,7 @@ def test_markers_that_only_the_response_template_names_become_those_of_the_table
         "fields": {"reasoning_content": thought, "content": {}},
     }
     assert (
-        AnswerText(tokenizer).of(tokens_of(tokenizer, "<|muse|>Is it A?<|said|>B"))
+        AnswerText(tokenizer).text_of(tokens_of(tokenizer, "<|muse|>Is it A?<|said|>B"))
         == "<think>Is it A?</think>B"
     )
 
@@ -101,7 +103,7 @@ def test_a_chat_template_without_marked_thoughts_names_no_markers(template: str)
     tokenizer = tokenizer_with({}, ["<|turn>"])
     tokenizer.chat_template = template
     assert named_markers(tokenizer) is None
-    assert AnswerText(tokenizer).of(tokens_of(tokenizer, "A polyp")) == "A polyp"
+    assert AnswerText(tokenizer).text_of(tokens_of(tokenizer, "A polyp")) == "A polyp"
 
 
 @pytest.mark.parametrize(
