@@ -30,6 +30,44 @@ _TAIL = 16
 """Tokens at the end of a prompt among which an opening marker is looked for."""
 
 
+END_OF_TURN = (
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<end_of_turn>",
+    "<turn|>",
+    "<|assistant_end|>",
+    "<|endoftext|>",
+    "</s>",
+)
+
+
+def cut_at_stop(text: str, until: Sequence[str]) -> str:
+    """``text`` up to the earliest stop string in it."""
+    places = [text.find(stop) for stop in until if stop in text]
+    if not places:
+        return text
+    return text[: min(places)]
+
+
+def ends_of_turn(tokenizer: Any, own: Any) -> list[int]:
+    """The tokens that end an answer: the checkpoint's ``own``, and `END_OF_TURN`.
+
+    A fine-tuned checkpoint often names only its base model's, and would go on with an invented next
+    question. Padding ends an answer only if the checkpoint says so.
+    """
+    ends = [own] if isinstance(own, int) else list(own or ())
+    # tokenizers of other libraries have none
+    added_tokens = getattr(tokenizer, "added_tokens_decoder", {})
+    padding = getattr(tokenizer, "pad_token_id", None)
+    # of tokens with the same text, the last one counts
+    numbers: dict[str, int] = {}
+    for number, token in added_tokens.items():
+        if token.special and token.content in END_OF_TURN:
+            numbers[token.content] = number
+    additional = set(numbers.values()) - {padding, *ends}
+    return [*ends, *sorted(additional)]
+
+
 @dataclass(frozen=True)
 class ThoughtMarkers:
     """The texts that open and close a thought."""

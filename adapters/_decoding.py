@@ -23,8 +23,8 @@ from transformers import (
 from medtasks.answers.thoughts import strip_thinking
 from medtasks.runs.replies import Letter, Probabilities, Reply
 
-from ._answer_text import AnswerText
-from ._base import GenerationSettings, cut_at_stop, ends_of_turn
+from ._answer_text import AnswerText, cut_at_stop, ends_of_turn
+from ._settings import GenerationSettings
 
 LETTERS = string.ascii_uppercase
 _LONGEST = 6

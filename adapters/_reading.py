@@ -17,7 +17,7 @@ from transformers.video_utils import VideoMetadata
 
 from medtasks.core.errors import DataError
 
-from ._base import Messages, media_in
+from ._messages import Messages, media_in
 from ._pixels import Media, OncePerPicture, content_hash
 
 

@@ -1,15 +1,16 @@
-"""``medtasks_baseline``: answers made from the documents, as lower and upper bounds for every
-task.
-"""
+"""``medtasks_baseline``: answers made from the documents, as bounds for the scores of every task."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from medtasks.core.errors import UsageError, exit_with_sentence
 from medtasks.runs.replies import Reply
 
-from ._base import Arguments, ChatRequest, MedtasksAdapter, Natural, Share, read_documents
+from ._base import MedtasksAdapter
+from ._requests import ChatRequest, read_documents
+from ._settings import Arguments, Natural, Share
 from .policies import DEFAULT_ACCURACY, POLICIES, Question, make_policy, with_confidence
 
 FIELDS = ("sample_id", "target", "abstention", "choices", "guesses", "ideal_response", "task_mode",
@@ -17,71 +18,87 @@ FIELDS = ("sample_id", "target", "abstention", "choices", "guesses", "ideal_resp
 
 
 class BaselineArguments(Arguments):
-    """Arguments of ``medtasks_baseline``; ``policy`` is one of `POLICIES`. ``calibrated`` states
-    its probability of being right, ``overconfident`` always 99 %. ``early``, ``late`` and ``never``
-    answer streams too early, too late and not at all, and everything else as the oracle.
+    """Arguments of ``medtasks_baseline``; ``policy`` is one of `POLICIES`.
+
+    ``calibrated`` states its probability of being right, ``overconfident`` always 99 %. ``early``,
+    ``late`` and ``never`` answer streams too early, too late and not at all, and everything else as
+    the oracle.
     """
 
     policy: str = "oracle"
-    seed: Natural = (
-        0  # of policies that draw; a draw is independent of order and number of processes
-    )
-    accuracy: Share | None = (
-        None  # probability of the reference answer under noisy_oracle (by default 0.7)
-    )
-    answer: str | None = (
-        None  # of constant (by default ``A`` for multiple choice, else a fixed sentence)
-    )
+    # of policies that draw; a draw is independent of order and number of processes
+    seed: Natural = 0
+    # probability of the reference answer under noisy_oracle (by default 0.7)
+    accuracy: Share | None = None
+    # of constant (by default ``A`` for multiple choice, else a fixed sentence)
+    answer: str | None = None
+
+
+@dataclass(frozen=True)
+class _TaskDocuments:
+    """The documents of a task, and the sorted reference answers of all of them."""
+
+    documents: list[dict[str, Any]]
+    answers: list[str]
 
 
 class MedtasksBaseline(MedtasksAdapter):
-    """Answers from the documents by a policy (:class:`BaselineArguments`); media are never read.
-    Errors end the process with one sentence and exit code 1.
+    """Answers from the documents by a policy (:class:`BaselineArguments`).
+
+    Media are never read. Errors end the process with one sentence and exit code 1.
     """
 
     @exit_with_sentence
     def __init__(self, **arguments: Any) -> None:
         super().__init__()
-        self._given = given = BaselineArguments.read(arguments)
+        settings = BaselineArguments.read(arguments)
+        self._arguments = settings
         self._policy = make_policy(
-            given.policy, seed=given.seed, accuracy=given.accuracy, answer=given.answer
+            settings.policy, seed=settings.seed, accuracy=settings.accuracy, answer=settings.answer
         )
 
     def describe(self) -> dict[str, Any]:
-        """Provenance of the answers, JSON-serializable; settings that the policy does not use are
-        None.
-        """
-        given, noisy = self._given, self._given.policy == "noisy_oracle"
-        drawn = "seed" in POLICIES[given.policy][1]
+        """Provenance of the answers, JSON-serializable; settings without effect are None."""
+        arguments = self._arguments
+        seed: int | None = None
+        if "seed" in POLICIES[arguments.policy].settings:
+            seed = arguments.seed
+        accuracy: float | None = None
+        if arguments.policy == "noisy_oracle":
+            accuracy = arguments.accuracy
+            if accuracy is None:
+                accuracy = DEFAULT_ACCURACY
         return {
             "model": "medtasks_baseline",
-            "policy": given.policy,
-            "seed": given.seed if drawn else None,
-            "accuracy": (DEFAULT_ACCURACY if given.accuracy is None else given.accuracy)
-            if noisy
-            else None,
-            "answer": given.answer,
+            "policy": arguments.policy,
+            "seed": seed,
+            "accuracy": accuracy,
+            "answer": arguments.answer,
         }
 
     def answer(self, requests: list[ChatRequest]) -> list[Reply]:
         """Answer ``requests`` in their order; all repeats of a sample get the same answer."""
-        known: dict[tuple[str, str], tuple[list[dict[str, Any]], list[str]]] = {}
-        replies = []
+        tasks: dict[tuple[str, str], _TaskDocuments] = {}
+        replies: list[Reply] = []
         for request in requests:
-            where = (request.task, request.split)
-            if where not in known:
-                documents = read_documents(self.task_dict[request.task][request.split], FIELDS)
-                targets: list[Any] = [document.get("target") for document in documents]
-                if not all(isinstance(target, str) for target in targets):
-                    raise UsageError(
-                        f"Task {request.task}: field 'target' of its documents is missing or not a string, but "
-                        "medtasks_baseline answers from it."
-                    )
-                known[where] = documents, sorted(targets)
-            documents, answers = known[where]
-            question = Question.of(documents[request.doc_id], request.sample_id, answers)
-            text, found = with_confidence(
-                self._given.policy, self._policy(question), question, self._given.seed
+            key = (request.task, request.split)
+            if key not in tasks:
+                tasks[key] = self._read_task(request.task, request.split)
+            task = tasks[key]
+            document = task.documents[request.doc_id]
+            question = Question.of(document, request.sample_id, task.answers)
+            text, probabilities = with_confidence(
+                self._arguments.policy, self._policy(question), question, self._arguments.seed
             )
-            replies.append(Reply(text, finish="stop", probabilities=found))
+            replies.append(Reply(text, finish="stop", probabilities=probabilities))
         return replies
+
+    def _read_task(self, task: str, split: str) -> _TaskDocuments:
+        documents = read_documents(self.task_dict[task][split], FIELDS)
+        targets: list[Any] = [document.get("target") for document in documents]
+        if not all(isinstance(target, str) for target in targets):
+            raise UsageError(
+                f"Task {task}: field 'target' of its documents is missing or not a string, but "
+                "medtasks_baseline answers from it."
+            )
+        return _TaskDocuments(documents, sorted(targets))

@@ -10,12 +10,14 @@ from medtasks.core.errors import MedtasksError
 from medtasks.core.files import short_hash
 from medtasks.runs.replies import Reply
 
-from ._base import ChatRequest, MedtasksAdapter
+from ._base import MedtasksAdapter
+from ._requests import ChatRequest
 
 
 class MedtasksFunction(MedtasksAdapter):
-    """Answers each request by calling ``answer`` with its chat messages, one at a time. What the
-    function raises, or returns instead of a text, is the reason of a failed request.
+    """Answers each request by calling ``answer`` with its chat messages, one at a time.
+
+    If the function raises an error, or returns something other than a text, the request fails.
     """
 
     runs_model = True
@@ -26,25 +28,26 @@ class MedtasksFunction(MedtasksAdapter):
 
     @property
     def arguments(self) -> str:
-        """What identifies the function, as model arguments: a changed one does not continue the run
-        of the old one.
+        """The function's identity as model arguments.
+
+        With a changed function, a run of the former one is not continued.
         """
         return ",".join(f"{name}={value}" for name, value in self.describe().items())
 
     def describe(self) -> dict[str, Any]:
-        """The function's name, and a hash of its code; variables that it uses are not part of
-        it.
-        """
-        named = self._answer if hasattr(self._answer, "__qualname__") else type(self._answer)
+        """The function's name, and a hash of its code without the variables that it uses."""
+        # an object that is called has no name: its class has
+        function = self._answer if hasattr(self._answer, "__qualname__") else type(self._answer)
         try:
-            code = inspect.getsource(named)
+            code = inspect.getsource(function)
         except (OSError, TypeError):  # typed at a prompt, or not written in Python
-            code = repr(getattr(getattr(named, "__code__", None), "co_code", ""))
-        name = named.__qualname__.replace("<locals>.", "").replace("<lambda>", "lambda")
+            bytecode = getattr(function, "__code__", None)
+            code = repr(getattr(bytecode, "co_code", ""))
+        name = function.__qualname__.replace("<locals>.", "").replace("<lambda>", "lambda")
         return {"model": "medtasks_function", "checkpoint": name, "code": short_hash(code)}
 
     def batches(self, requests: list[ChatRequest]) -> list[list[ChatRequest]]:
-        """One request each: every answer is stored before the next one is asked for."""
+        """One request a batch: every answer is stored before the next request."""
         return [[request] for request in requests]
 
     def answer(self, requests: list[ChatRequest]) -> list[Reply]:

@@ -1,5 +1,4 @@
-"""Answering policies of the baselines: pure functions of one question, a seed and the policy's own
-settings.
+"""Answering policies of the baselines: pure functions of a question, a seed and further settings.
 
 Every draw comes from SHA-256 over (seed, sample id, purpose), so an answer depends neither on order
 or sharding nor on earlier questions.
@@ -14,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 from medtasks.core.errors import DataError, UsageError
 from medtasks.runs.replies import Letter, Probabilities
@@ -25,12 +24,15 @@ OVERCONFIDENT = 0.99
 
 
 def option_letters(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """The letters of a document's options; a dataset pads missing options with None, and other
-    tasks list texts.
+    """The letters of a document's options, sorted.
+
+    A dataset pads missing options with None. Documents of other tasks list texts: they have none.
     """
     choices = document.get("choices")
-    options = choices.items() if isinstance(choices, Mapping) else ()
-    return tuple(sorted(letter for letter, text in options if text is not None))
+    if not isinstance(choices, Mapping):
+        return ()
+    letters = [letter for letter, text in choices.items() if text is not None]
+    return tuple(sorted(letters))
 
 
 def draw(*parts: int | str) -> int:
@@ -40,9 +42,11 @@ def draw(*parts: int | str) -> int:
 
 @dataclass(frozen=True)
 class Question:
-    """A question as policies see it. ``choices`` are empty for an open question, which is answered
-    from ``answers``, the sorted references of all documents. ``ideal`` is a whole perfect response
-    if that is more than the target, ``positive`` the positive response to a streaming item.
+    """A question as policies see it.
+
+    ``choices`` are empty for an open question, which is answered from ``answers``, the sorted
+    references of all documents. ``ideal`` is a whole perfect response if that is more than the
+    target, ``positive`` the positive response to a streaming item.
     """
 
     sample_id: str
@@ -57,7 +61,8 @@ class Question:
 
     @classmethod
     def of(cls, document: Mapping[str, Any], sample_id: str, answers: Sequence[str]) -> Question:
-        numbers = {name: document[name] for name in ("round", "rounds") if document.get(name)}
+        """The question of a document."""
+        is_streaming = document.get("task_mode") == "streaming"
         return cls(
             sample_id,
             document["target"],
@@ -65,10 +70,9 @@ class Question:
             choices=tuple(option_letters(document) or document.get("guesses") or ()),
             answers=answers,
             ideal=document.get("ideal_response"),
-            positive=document.get("positive_response")
-            if document.get("task_mode") == "streaming"
-            else None,
-            **numbers,
+            positive=document.get("positive_response") if is_streaming else None,
+            round=document.get("round") or 1,
+            rounds=document.get("rounds") or 1,
         )
 
     def draw(self, seed: int, purpose: str) -> int:
@@ -108,18 +112,24 @@ def uniform(question: Question, seed: int = 0) -> str:
 
 
 def noisy_oracle(question: Question, seed: int = 0, accuracy: float = DEFAULT_ACCURACY) -> str:
-    """The reference answer with probability ``accuracy``, else a wrong one, all equally likely;
-    raises :class:`DataError` if the task has none.
+    """The reference answer with probability ``accuracy``, else a wrong one, all equally likely.
+
+    Raises:
+        DataError: the task has no wrong answer.
     """
     if question.draw(seed, "correct") < int(accuracy * 2**256):
         return oracle(question)
     if all(option == question.target for option in question.choices or question.answers):
         raise DataError(
-            f"{question.sample_id}: noisy_oracle needs an answer that differs from the reference, found none."
+            f"{question.sample_id}: noisy_oracle needs an answer that differs from the reference, "
+            "found none."
         )
     # redrawn, not filtered: a task can have thousands of documents
-    drawn = (question.pick(seed, f"wrong {attempt}") for attempt in count())
-    return next(answer for answer in drawn if answer != question.target)
+    for attempt in count():
+        answer = question.pick(seed, f"wrong {attempt}")
+        if answer != question.target:
+            break
+    return answer
 
 
 def certainty(question: Question, seed: int = 0) -> float:
@@ -128,9 +138,9 @@ def certainty(question: Question, seed: int = 0) -> float:
 
 
 def calibrated(question: Question, seed: int = 0) -> str:
-    """The reference answer with the probability that it states for an option letter
-    (:func:`certainty`), else a wrong one; ``overconfident`` gives the same answers, and always
-    states 99 %.
+    """The reference answer with the probability that it states (:func:`certainty`), else a wrong one.
+
+    ``overconfident`` gives the same answers, and always states 99 %.
     """
     return noisy_oracle(replace(question, ideal=None), seed, certainty(question, seed))
 
@@ -138,26 +148,31 @@ def calibrated(question: Question, seed: int = 0) -> str:
 def with_confidence(
     policy: str, answer: str, question: Question, seed: int = 0
 ) -> tuple[str, Probabilities | None]:
-    """A policy's answer with its confidence, as probabilities and, after a choice, in words; None
-    without one.
+    """A policy's answer, and the probabilities of its confidence; None if it states none.
+
+    After a choice, the answer states the confidence in words, too.
     """
-    if policy not in ("calibrated", "overconfident"):
+    if policy == "calibrated":
+        confidence = certainty(question, seed)
+    elif policy == "overconfident":
+        confidence = OVERCONFIDENT
+    else:
         return answer, None
-    sure = certainty(question, seed) if policy == "calibrated" else OVERCONFIDENT
     if not question.choices or question.positive is not None:
-        return answer, Probabilities(sure)
+        return answer, Probabilities(confidence)
     letters: tuple[Letter, ...] = ()
     if answer in question.choices and len(answer) == 1:
-        others = round((1 - sure) / max(1, len(question.choices) - 1), 6)
-        letters = (
-            Letter(0, answer, {**dict.fromkeys(question.choices, others), answer: sure}, 1.0),
-        )
-    return f"{answer}\nConfidence: {sure:.0%}", Probabilities(sure, letters)
+        other_options = max(1, len(question.choices) - 1)
+        options = dict.fromkeys(question.choices, round((1 - confidence) / other_options, 6))
+        options[answer] = confidence
+        letters = (Letter(0, answer, options, 1.0),)
+    return f"{answer}\nConfidence: {confidence:.0%}", Probabilities(confidence, letters)
 
 
 def streamed(question: Question, first: Callable[[Question], float]) -> str:
-    """The positive response to a stream from a round on, before it silence; the reference answer to
-    other questions.
+    """The positive response to a stream from the round ``first`` on, and silence before it.
+
+    Other questions get the reference answer.
     """
     if question.positive is None:
         return oracle(question)
@@ -168,17 +183,25 @@ early = partial(streamed, first=lambda _: 1)
 late = partial(streamed, first=lambda question: question.rounds)
 never = partial(streamed, first=lambda _: math.inf)
 
-POLICIES: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
-    "oracle": (oracle, ()),
-    "constant": (constant, ("answer",)),
-    "uniform": (uniform, ("seed",)),
-    "abstain": (abstain, ()),
-    "noisy_oracle": (noisy_oracle, ("seed", "accuracy")),
-    "calibrated": (calibrated, ("seed",)),
-    "overconfident": (calibrated, ("seed",)),
-    "early": (early, ()),
-    "late": (late, ()),
-    "never": (never, ()),
+
+class Policy(NamedTuple):
+    """A function of a question and ``settings``, the names of its keyword arguments."""
+
+    answer: Callable[..., str]
+    settings: tuple[str, ...] = ()
+
+
+POLICIES: dict[str, Policy] = {
+    "oracle": Policy(oracle),
+    "constant": Policy(constant, ("answer",)),
+    "uniform": Policy(uniform, ("seed",)),
+    "abstain": Policy(abstain),
+    "noisy_oracle": Policy(noisy_oracle, ("seed", "accuracy")),
+    "calibrated": Policy(calibrated, ("seed",)),
+    "overconfident": Policy(calibrated, ("seed",)),
+    "early": Policy(early),
+    "late": Policy(late),
+    "never": Policy(never),
 }
 
 
@@ -188,18 +211,20 @@ def make_policy(
     """The policy called ``name`` with its settings bound; None leaves a setting at its default.
 
     Raises:
-        UsageError: the policy is unknown or does not have a given setting.
+        UsageError: the policy is unknown or does not have a setting.
     """
     if name not in POLICIES:
         raise UsageError(f"policy is {name!r}, expected one of {', '.join(POLICIES)}.")
-    function, takes = POLICIES[name]
-    given = {
-        key: value
-        for key, value in (("accuracy", accuracy), ("answer", answer))
-        if value is not None
-    }
-    if others := given.keys() - set(takes):
-        raise UsageError(
-            f"policy={name} takes no {min(others)}; leave it out or choose another policy."
-        )
-    return partial(function, **given, **({"seed": seed} if "seed" in takes else {}))
+    policy = POLICIES[name]
+    settings: dict[str, Any] = {}
+    for setting, value in (("accuracy", accuracy), ("answer", answer)):
+        if value is None:
+            continue
+        if setting not in policy.settings:
+            raise UsageError(
+                f"policy={name} takes no {setting}; leave it out or choose another policy."
+            )
+        settings[setting] = value
+    if "seed" in policy.settings:
+        settings["seed"] = seed
+    return partial(policy.answer, **settings)

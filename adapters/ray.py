@@ -15,12 +15,12 @@ import socket
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from importlib import import_module
-from itertools import chain, count, groupby, islice
-from typing import Annotated, Any, ClassVar
+from itertools import count, groupby, islice
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from loguru import logger
 from pydantic import BeforeValidator, ConfigDict, Field
@@ -36,27 +36,29 @@ from medtasks.harness.backends import takes_system_prompt
 from medtasks.harness.requests import isolated
 from medtasks.runs.replies import Reply
 
-from ._base import (
-    ChatRequest,
-    Count,
-    MedtasksAdapter,
-    NonNegative,
-    Settings,
-    read_documents,
-    read_requests,
-)
+from ._base import MedtasksAdapter
+from ._requests import ChatRequest, read_documents, read_requests
+from ._settings import Count, NonNegative, Settings
 from .baseline import FIELDS
 
 ENGINES = {name: BACK_ENDS[f"medtasks_{name}"] for name in ("vlm", "vllm", "baseline")}
-ATTEMPTS = 3  # replicas that die on a unit before its requests fail, or while they load before one is left out
-UNITS_EACH = 4  # least units for each replica, so that none is idle for long at the end
-PICTURE_TOKENS, ANSWER_TOKENS, CHARACTERS = 1_024, 512, 4
-"""Rough tokens of a picture and of an answer, and characters of a token: they decide the sizes of
-units alone.
-"""
-HEAD_EVERY, HEAD_SILENT = 5.0, 30.0
-"""Seconds between questions to the cluster's head, and without an answer after which the run ends:
-after 60, Ray would end the process itself, and nobody would learn how to go on.
+ATTEMPTS = 3
+"""Replicas that die on a unit before its requests fail, or while loading before one is given up."""
+UNITS_EACH = 4
+"""Least units for each replica, so that none is idle for long at the end."""
+
+# Rough sizes, which are used for the sizes of units only
+PICTURE_TOKENS = 1_024
+ANSWER_TOKENS = 512
+CHARACTERS = 4
+"""Characters of a token."""
+
+HEAD_EVERY = 5.0
+"""Seconds between requests to the cluster's head."""
+HEAD_SILENT = 30.0
+"""Seconds without an answer of the head after which the run ends.
+
+After 60, Ray would end the process itself, without a message that says how to go on.
 """
 
 
@@ -79,104 +81,120 @@ class RayArguments(Settings):
     engine: Annotated[type[MedtasksAdapter], BeforeValidator(_engine)] = Field(
         "vlm", validate_default=True
     )
-    replicas: Count = (
-        1  # the run starts with the first that is loaded; others join as the cluster has room
-    )
-    gpus: NonNegative | None = (
-        None  # of each replica, on one node; by default 1 if the cluster has any, else 0
-    )
-    cpus: NonNegative = 1  # cores that Ray reserves for each replica
-    address: str | None = (
-        None  # ``auto``, or that of a running cluster; by default Ray starts on this machine alone
-    )
-    unit_tokens: Count = (
-        32_768  # most of a unit, roughly: what a replica that dies or is slow at the end costs
-    )
+    # the run starts with the first that is loaded; others join as the cluster has room
+    replicas: Count = 1
+    # of each replica, on one node; by default 1 if the cluster has any, else 0
+    gpus: NonNegative | None = None
+    # cores that Ray reserves for each replica
+    cpus: NonNegative = 1
+    # ``auto``, or that of a running cluster; by default Ray starts on this machine alone
+    address: str | None = None
+    # most of a unit, roughly: what a replica that dies or is slow at the end costs
+    unit_tokens: Count = 32_768
 
 
 Payload = tuple[list[ChatRequest], dict[str, dict[str, list[Any]]]]
-"""Requests as they travel to a replica, with their messages (pictures of several requests travel
-once), and their documents by task and split.
+"""Requests as they travel to a replica, and their documents by task and split.
+
+Requests have their messages with them; a picture of several requests travels once.
 """
+
+
+class UnitResult(NamedTuple):
+    """The replies of a replica to a unit, with the positions of their requests.
+
+    ``facts`` is the engine's description, whose usage grows.
+    """
+
+    replies: list[tuple[int, Reply]]
+    facts: dict[str, Any]
+    takes_system_prompt: bool
 
 
 class Replica:
     """The engine, in a Ray actor; it is imported where it runs."""
 
     def __init__(self, engine: str, arguments: dict[str, Any]) -> None:
-        self._engine, self._arguments = engine, arguments
+        self._engine = engine
+        self._arguments = arguments
         self._model: Any = None
 
-    def answer(self, unit: Payload) -> tuple[list[tuple[int, Reply]], dict[str, Any], bool]:
-        """The replies to a unit (of no requests while the model is loaded) with the positions of
-        their requests; the engine's description, whose usage grows; whether it takes a system
-        prompt.
+    def answer(self, unit: Payload) -> UnitResult:
+        """Answer a unit; one without requests loads the model.
+
+        Raises:
+            UsageError: the engine cannot be imported or started.
         """
         module, _, kind = self._engine.rpartition(".")
         try:
             engine = getattr(import_module(module), kind)
         except Exception as error:  # a module may raise anything
-            why = first_line(error)
             raise UsageError(
-                f"engine={self._engine} cannot be imported on this node ({why})."
+                f"engine={self._engine} cannot be imported on this node ({first_line(error)})."
             ) from None
         try:
             self._model = self._model or engine(**self._arguments)
         except SystemExit as end:  # back-ends end their process with one sentence
             raise UsageError(str(end.__cause__ or end)) from None
         requests, self._model.task_dict = unit
-        answered = isolated(self._model.batches(requests), self._model.answer)
-        replies = [(request.position, reply) for request, reply in chain.from_iterable(answered)]
-        return replies, self._model.describe(), takes_system_prompt(self._model)
+        replies: list[tuple[int, Reply]] = []
+        for batch in isolated(self._model.batches(requests), self._model.answer):
+            replies.extend((request.position, reply) for request, reply in batch)
+        return UnitResult(replies, self._model.describe(), takes_system_prompt(self._model))
 
 
-def _decoded(messages: list[dict[str, Any]] | str, _: Any) -> list[dict[str, Any]]:
-    """Messages as they travel, with their pictures decoded; a text is why there are none."""
-    if isinstance(messages, str):
-        raise MedtasksError(messages)
-    decoded = []
+def _decoded_messages(messages: list[dict[str, Any]] | Exception, _: Any) -> list[dict[str, Any]]:
+    """Messages as they travelled, with their pictures decoded; raises what they are instead."""
+    if isinstance(messages, Exception):
+        raise messages
+    decoded: list[dict[str, Any]] = []
     for message in messages:
         content = message["content"]
         if isinstance(content, list):
-            content = [
-                {**part, "url": part["url"].image}
-                if isinstance(part.get("url"), EncodedPicture)
-                else part
-                for part in content
-            ]
+            content = [_decoded_part(part) for part in content]
         decoded.append({**message, "content": content})
     return decoded
 
 
+def _decoded_part(part: dict[str, Any]) -> dict[str, Any]:
+    picture = part.get("url")
+    if isinstance(picture, EncodedPicture):
+        return {**part, "url": picture.image}
+    return part
+
+
 @dataclass
 class Unit:
-    """Requests that a replica answers together, none while its model is loaded; ``attempts``
-    replicas died on them.
+    """Requests that a replica answers together; without requests, its model is loaded.
+
+    ``attempts`` is the number of replicas that died on the unit; ``payload`` is a future of its
+    `Payload`.
     """
 
     requests: list[ChatRequest]
     cost: int = 0
     attempts: int = 0
-    payload: Any = None  # a future of the `Payload`
+    payload: Any = None
 
 
 def units_of(requests: Sequence[ChatRequest], tokens: int, least: int = 1) -> list[Unit]:
-    """The requests in units of at most ``tokens`` tokens, or a single request, longest first; those
-    that share media are together, and a picture costs its tokens once. Units are made smaller where
-    there are fewer than ``least``.
+    """The requests in units of at most ``tokens`` tokens, or a single request, longest first.
+
+    Requests that share media are together, and a picture costs its tokens once. Units are made
+    smaller where there are fewer than ``least``.
     """
     units: list[Unit] = []
     media: tuple[str, ...] = ()
-    for request in sorted(
-        requests, key=lambda one: (one.media, one.item_id, one.task, one.sample_id, one.repeat)
-    ):
-        text = len(request.prompt) // CHARACTERS + ANSWER_TOKENS
-        pictures = PICTURE_TOKENS * len(request.media)
-        if not units or units[-1].cost + text + (request.media != media) * pictures > tokens:
+    for request in sorted(requests, key=_media_order):
+        text_cost = len(request.prompt) // CHARACTERS + ANSWER_TOKENS
+        media_cost = PICTURE_TOKENS * len(request.media)
+        cost = text_cost if request.media == media else text_cost + media_cost
+        if not units or units[-1].cost + cost > tokens:
             units.append(Unit([]))
-            media = ()
+            # a new unit has none of the media yet
+            cost = text_cost + media_cost
         units[-1].requests.append(request)
-        units[-1].cost += text + (request.media != media) * pictures
+        units[-1].cost += cost
         media = request.media
     smaller = sum(unit.cost for unit in units) // least
     if len(units) < least and smaller < tokens:
@@ -184,67 +202,66 @@ def units_of(requests: Sequence[ChatRequest], tokens: int, least: int = 1) -> li
     return sorted(units, key=lambda unit: -unit.cost)
 
 
+def _media_order(request: ChatRequest) -> tuple[Any, ...]:
+    return request.media, request.item_id, request.task, request.sample_id, request.repeat
+
+
 class MedtasksRay(MedtasksAdapter):
-    """Answers with several replicas of another back-end (:class:`RayArguments`). Errors in
-    arguments, and an engine that cannot be started, end the process with one sentence and exit code
-    1.
+    """Answers with several replicas of another back-end (:class:`RayArguments`).
+
+    Errors in arguments, and an engine that cannot be started, end the process with one sentence and
+    exit code 1.
     """
 
     runs_model = True
 
     @exit_with_sentence
     def __init__(self, **arguments: Any) -> None:
-        self._given = given = RayArguments.read(arguments)
+        settings = RayArguments.read(arguments)
         if current_settings().processes > 1:
             raise UsageError(
                 "medtasks_ray runs as one process; start it without accelerate and torchrun."
             )
         super().__init__()
-        self._ray = ray = _started(given.address)
+        self._arguments = settings
+        self._ray = _started_ray(settings.address)
         self._head_seen = time.monotonic()
         threading.Thread(target=self._watch_head, daemon=True).start()
-        has, nodes = (
-            ray.cluster_resources(),
-            [node["Resources"] for node in ray.nodes() if node["Alive"]],
-        )
-        gpus = float(bool(has.get("GPU"))) if given.gpus is None else given.gpus
-        fitting = [
-            int(has.get(what, 0) // each)
-            for what, each in (("GPU", gpus), ("CPU", given.cpus))
-            if each
-        ]
-        if given.address is None and min(fitting, default=given.replicas) < given.replicas:
-            raise UsageError(
-                f"model_args: {given.replicas} replicas of {gpus:g} GPUs and {given.cpus:g} cores do not fit on "
-                f"this machine, which has {has.get('GPU', 0):g} and {has.get('CPU', 0):g}; lower replicas, gpus or "
-                "cpus, or give the address of a cluster."
-            )
+        resources = self._ray.cluster_resources()
+        gpus = settings.gpus
+        if gpus is None:
+            gpus = 1.0 if resources.get("GPU") else 0.0
+        if settings.address is None:
+            _refuse_too_many_replicas(settings, gpus, resources)
         self._cluster = {
-            "ray": ray.__version__,
-            "replicas": str(given.replicas),
-            "nodes": sorted(
-                f"{one.get('CPU', 0):g} CPU, {one.get('GPU', 0):g} GPU" for one in nodes
-            ),
+            "ray": self._ray.__version__,
+            "replicas": str(settings.replicas),
+            "nodes": _described_nodes(self._ray),
         }
-        self.devices = given.replicas * max(1, int(gpus))
+        self.devices = settings.replicas * max(1, int(gpus))
         self._facts: dict[str, Any] = {}
         self._usage: dict[Any, dict[str, int]] = {}
         self._preparing = ThreadPoolExecutor(1, thread_name_prefix="medtasks-units")
 
-        kind = ray.remote(num_gpus=gpus, num_cpus=given.cpus)(Replica)
-        engine = f"{given.engine.__module__}.{given.engine.__qualname__}"
-        self._new = functools.partial(kind.remote, engine, given.model_extra or {})
+        actor = self._ray.remote(num_gpus=gpus, num_cpus=settings.cpus)(Replica)
+        engine = f"{settings.engine.__module__}.{settings.engine.__qualname__}"
+        self._new_replica = functools.partial(actor.remote, engine, settings.model_extra or {})
         self._idle: list[Any] = []
         self._running: dict[Any, tuple[Any, Unit]] = {}
-        self._left = given.replicas
+        self._left = settings.replicas
         for _ in range(self._left):
             self._load(Unit([]))
-        for waited in count(1):
-            self._finished(deque())
+        self._wait_for_first_replica()
+
+    def _wait_for_first_replica(self) -> None:
+        for wait_number in count(1):
+            self._next_replies(deque())
             if self._idle:
-                break
-            if waited % 6 == 0:  # about every half minute
-                logger.info(f"medtasks_ray: none of {given.replicas} replicas is loaded yet")
+                return
+            if wait_number % 6 == 0:  # about every half minute
+                logger.info(
+                    f"medtasks_ray: none of {self._arguments.replicas} replicas is loaded yet"
+                )
 
     def _watch_head(self) -> None:
         """Note when the cluster's head has answered, until this process leaves the cluster."""
@@ -255,15 +272,18 @@ class MedtasksRay(MedtasksAdapter):
                 time.sleep(HEAD_EVERY)
 
     def _load(self, unit: Unit) -> None:
-        """Start a replica, on whatever node has room; ``unit`` counts those that died while they
-        loaded.
+        """Start a replica on any node that has room, and load its model.
+
+        ``unit`` counts the replicas that died while they loaded.
         """
-        replica = self._new()
+        replica = self._new_replica()
         self._running[replica.answer.remote(([], {}))] = (replica, unit)
 
-    def _finished(self, waiting: deque[Unit]) -> list[tuple[int, Reply]]:
-        """The replies of the replica that is done first; none after a while, or if it has loaded
-        its model or died.
+    def _next_replies(self, waiting: deque[Unit]) -> list[tuple[int, Reply]]:
+        """The replies of the replica that is done first.
+
+        There are none after a while, or if a replica has loaded its model or died. A unit on which
+        a replica died is put back into ``waiting``.
         """
         if time.monotonic() - self._head_seen > HEAD_SILENT:
             raise MedtasksError(
@@ -279,36 +299,49 @@ class MedtasksRay(MedtasksAdapter):
             raise UsageError(str(error.cause)) from None
         except self._ray.exceptions.RayError as error:  # the replica or its node died
             unit.attempts += 1
-            again = unit.attempts < ATTEMPTS
-            if unit.requests:
-                self._load(Unit([]))
-                reason = f"{ATTEMPTS} replicas died while they answered it ({type(error).__name__})"
-                waiting.extendleft([unit] * again)
-                return (
-                    []
-                    if again
-                    else [(request.position, Reply.failure(reason)) for request in unit.requests]
-                )
-            if again:
-                self._load(unit)
+            if not unit.requests:
+                self._load_again(unit, error)
                 return []
-            self._left -= 1
-            logger.warning(
-                f"medtasks_ray: a replica died {ATTEMPTS} times while it loaded ({type(error).__name__})"
-            )
-            if not self._left:
-                raise MedtasksError(
-                    "all replicas died while they loaded the model; look at Ray's logs, or give each more memory."
-                ) from error
-            return []
-        self._facts = facts if unit.requests else self._facts or facts
+            self._load(Unit([]))
+            return self._send_again(unit, waiting, error)
         self._usage[replica] = facts.get("usage", {})
         self._idle.append(replica)
-        return list(replies) if unit.requests else []
+        if not unit.requests:
+            self._facts = self._facts or facts
+            return []
+        self._facts = facts
+        return list(replies)
+
+    def _load_again(self, unit: Unit, error: Exception) -> None:
+        """Replace a replica that died while it loaded, unless too many did."""
+        if unit.attempts < ATTEMPTS:
+            self._load(unit)
+            return
+        self._left -= 1
+        logger.warning(
+            f"medtasks_ray: a replica died {ATTEMPTS} times while it loaded "
+            f"({type(error).__name__})"
+        )
+        if not self._left:
+            raise MedtasksError(
+                "all replicas died while they loaded the model; look at Ray's logs, or give each "
+                "more memory."
+            ) from error
+
+    def _send_again(
+        self, unit: Unit, waiting: deque[Unit], error: Exception
+    ) -> list[tuple[int, Reply]]:
+        """Put a unit on which a replica died first in line; fail its requests if too many did."""
+        if unit.attempts < ATTEMPTS:
+            waiting.appendleft(unit)
+            return []
+        reason = f"{ATTEMPTS} replicas died while they answered it ({type(error).__name__})"
+        return [(request.position, Reply.failure(reason)) for request in unit.requests]
 
     def describe(self) -> dict[str, Any]:
-        """The engine's description, with the usage of all replicas summed, and the cluster at the
-        beginning.
+        """The engine's description with the summed usage of all replicas, and the cluster.
+
+        The cluster is described as it was at the beginning.
         """
         usage: Counter[str] = Counter()
         for counts in self._usage.values():
@@ -316,51 +349,58 @@ class MedtasksRay(MedtasksAdapter):
         return {**self._facts, "cluster": self._cluster, "usage": dict(usage)}
 
     def stream(self, requests: list[Any]) -> Iterator[list[tuple[int, Reply]]]:
-        """Yield positions and replies of each unit as it finishes, in any order; padding requests
-        are left out.
-        """
+        """Yield positions and replies of each unit as it finishes, in any order, without padding."""
         for _, unit in self._running.values():
-            unit.requests = []  # of a stream that was interrupted: its positions are not those of this one
-        read = read_requests(requests, self.task_dict)
-        waiting = deque(units_of(read, self._given.unit_tokens, UNITS_EACH * self._left))
-        left = len(read)
-        with tqdm(total=left, desc="medtasks_ray", unit="sample") as bar:
-            while left:
+            # Left by a stream that was interrupted: its positions are not those of this one.
+            unit.requests = []
+        chat_requests = read_requests(requests, self.task_dict)
+        least = UNITS_EACH * self._left
+        waiting = deque(units_of(chat_requests, self._arguments.unit_tokens, least))
+        unanswered = len(chat_requests)
+        with tqdm(total=unanswered, desc="medtasks_ray", unit="sample") as bar:
+            while unanswered:
                 for unit in islice(waiting, 2):  # the next units are ready when a replica is
-                    unit.payload = unit.payload or self._preparing.submit(
-                        self._payload, unit.requests
-                    )
+                    if unit.payload is None:
+                        unit.payload = self._preparing.submit(self._payload, unit.requests)
                 if self._idle and waiting:
-                    unit, replica = waiting.popleft(), self._idle.pop()
+                    unit = waiting.popleft()
+                    replica = self._idle.pop()
                     self._running[replica.answer.remote(unit.payload.result())] = (replica, unit)
-                elif answered := self._finished(waiting):
-                    loading = sum(not unit.requests for _, unit in self._running.values())
-                    bar.set_postfix(replicas=self._left - loading, refresh=False)
-                    bar.update(len(answered))
-                    left -= len(answered)
-                    yield answered
+                    continue
+                replies = self._next_replies(waiting)
+                if replies:
+                    bar.set_postfix(replicas=self._left - self._number_loading(), refresh=False)
+                    bar.update(len(replies))
+                    unanswered -= len(replies)
+                    yield replies
+
+    def _number_loading(self) -> int:
+        """The number of replicas that load their model."""
+        return sum(not unit.requests for _, unit in self._running.values())
 
     def _payload(self, requests: Sequence[ChatRequest]) -> Payload:
         travelling: list[ChatRequest] = []
         documents: dict[str, dict[str, list[Any]]] = {}
         with using(), encoded_pictures():  # the environment is read once
-            for (task, split), group in groupby(
-                requests, key=lambda request: (request.task, request.split)
-            ):
-                together, rows = list(group), self.task_dict[task][split]
-                placed = documents.setdefault(task, {}).setdefault(split, [])
-                numbers = [request.doc_id for request in together]
-                read = read_documents(rows, getattr(rows, "column_names", ()), numbers)
-                for request, document in zip(together, read, strict=True):
-                    messages: Any
-                    try:
-                        messages = request.to_messages(document)
-                    except Exception as error:  # a package's prompts raise anything
-                        messages = first_line(error)
-                    made = functools.partial(_decoded, messages)
-                    travelling.append(replace(request, doc_id=len(placed), to_messages=made))
-                    placed.append({name: document[name] for name in FIELDS if name in document})
+            for (task, split), group in groupby(requests, key=_task_and_split):
+                requests_of_task = list(group)
+                sent = documents.setdefault(task, {}).setdefault(split, [])
+                for request, document in zip(
+                    requests_of_task,
+                    self._whole_documents(task, split, requests_of_task),
+                    strict=True,
+                ):
+                    messages = functools.partial(_decoded_messages, _messages(request, document))
+                    travelling.append(replace(request, doc_id=len(sent), to_messages=messages))
+                    sent.append({name: document[name] for name in FIELDS if name in document})
         return travelling, documents
+
+    def _whole_documents(
+        self, task: str, split: str, requests: Sequence[ChatRequest]
+    ) -> list[dict[str, Any]]:
+        rows = self.task_dict[task][split]
+        numbers = [request.doc_id for request in requests]
+        return read_documents(rows, getattr(rows, "column_names", ()), numbers)
 
     def clean(self) -> None:
         """Stop the replicas; the harness calls this once it has all answers."""
@@ -370,14 +410,54 @@ class MedtasksRay(MedtasksAdapter):
         super().clean()
 
 
-def _started(address: str | None) -> Any:
-    """Ray, connected to the cluster at ``address`` or, without one, started on this machine,
-    without its dashboard.
-    """
-    for name in (
-        "RAY_USAGE_STATS_ENABLED",
-        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO",
-    ):  # both make Ray print warnings
+def _task_and_split(request: ChatRequest) -> tuple[str, str]:
+    return request.task, request.split
+
+
+def _messages(
+    request: ChatRequest, document: Mapping[str, Any]
+) -> list[dict[str, Any]] | MedtasksError:
+    """The messages of a request, or the error of making them."""
+    try:
+        return request.to_messages(document)
+    except Exception as error:  # a package's prompts may raise anything
+        return MedtasksError(first_line(error))
+
+
+def _refuse_too_many_replicas(
+    settings: RayArguments, gpus: float, resources: Mapping[str, float]
+) -> None:
+    """Refuse more replicas than fit on this machine."""
+    fitting = settings.replicas
+    if gpus:
+        fitting = min(fitting, int(resources.get("GPU", 0) // gpus))
+    if settings.cpus:
+        fitting = min(fitting, int(resources.get("CPU", 0) // settings.cpus))
+    if fitting < settings.replicas:
+        raise UsageError(
+            f"model_args: {settings.replicas} replicas of {gpus:g} GPUs and {settings.cpus:g} "
+            f"cores do not fit on this machine, which has {resources.get('GPU', 0):g} and "
+            f"{resources.get('CPU', 0):g}; lower replicas, gpus or cpus, or give the address of a "
+            "cluster."
+        )
+
+
+def _described_nodes(ray: Any) -> list[str]:
+    nodes: list[str] = []
+    for node in ray.nodes():
+        if node["Alive"]:
+            resources = node["Resources"]
+            nodes.append(f"{resources.get('CPU', 0):g} CPU, {resources.get('GPU', 0):g} GPU")
+    return sorted(nodes)
+
+
+# both make Ray print warnings
+_SWITCHED_OFF = ("RAY_USAGE_STATS_ENABLED", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO")
+
+
+def _started_ray(address: str | None) -> Any:
+    """Ray, connected to the cluster at ``address``, or else started on this machine."""
+    for name in _SWITCHED_OFF:
         os.environ.setdefault(name, "0")
     try:
         import ray
@@ -385,7 +465,7 @@ def _started(address: str | None) -> Any:
         raise UsageError(
             f"medtasks_ray needs Ray ({first_line(error)}): pip install 'medtasks[ray]'."
         ) from None
-    own = {"include_dashboard": False} if address is None else {}
+    own_cluster = {"include_dashboard": False} if address is None else {}
     host, _, port = (address or "").rpartition(":")
     try:
         if host and port.isdecimal():  # Ray tries for ten minutes
@@ -395,11 +475,12 @@ def _started(address: str | None) -> Any:
             log_to_driver=False,
             logging_level="ERROR",
             ignore_reinit_error=True,
-            **own,
+            **own_cluster,
         )
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"model_args: no Ray cluster answers at address={address} ({first_line(error)}); start one with "
-            "`ray start --head`, with RAY_AUTH_MODE and RAY_AUTH_TOKEN as here, or leave address out."
+            f"model_args: no Ray cluster answers at address={address} ({first_line(error)}); "
+            "start one with `ray start --head`, with RAY_AUTH_MODE and RAY_AUTH_TOKEN as here, or "
+            "leave address out."
         ) from error
     return ray

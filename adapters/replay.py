@@ -16,19 +16,22 @@ from medtasks.importers.layouts import predictions_in_rows
 from medtasks.importers.predictions import Prediction
 from medtasks.runs.replies import Reply
 
-from ._base import Arguments, ChatRequest, MedtasksAdapter, read_documents
+from ._base import MedtasksAdapter
+from ._requests import ChatRequest, read_documents
+from ._settings import Arguments
 
 
 class ReplayArguments(Arguments):
-    """Arguments of ``medtasks_replay``. ``path`` is a JSONL file with ``sample_id``, ``response``
-    and, if a sample id occurs in several tasks, ``task``; optionally ``finish_reason``: ``stop``,
-    ``length`` for a response that the token limit cut off, ``content_filter`` for one that was
-    withheld. A response of null has failed. A row with the task takes precedence. All repeats of a
-    sample get the same response.
+    """Arguments of ``medtasks_replay``.
+
+    ``path`` is a JSONL file with ``sample_id``, ``response`` and, if a sample id occurs in several
+    tasks, ``task``; optionally ``finish_reason``: ``stop``, ``length`` for a response that the
+    token limit cut off, ``content_filter`` for one that was withheld. A response of null has
+    failed. A row with the task takes precedence. All repeats of a sample get the same response.
 
     ``missing`` decides whether a sample without a row ends the run or counts as not answered.
-    ``prompts`` states what the responses were made with: prompts that nobody knows here, or those
-    of our tasks.
+    ``prompts`` states the prompts of the responses: ``unknown``, or ``ours`` for those of our
+    tasks.
     """
 
     path: str
@@ -37,8 +40,9 @@ class ReplayArguments(Arguments):
 
 
 class MedtasksReplay(MedtasksAdapter):
-    """Answers each sample with its response in a JSONL file (:class:`ReplayArguments`). Errors end
-    the process with one sentence and exit code 1.
+    """Answers each sample with its response in a JSONL file (:class:`ReplayArguments`).
+
+    Errors end the process with one sentence and exit code 1.
     """
 
     answers_all_rounds = True
@@ -46,74 +50,105 @@ class MedtasksReplay(MedtasksAdapter):
     @exit_with_sentence
     def __init__(self, **arguments: Any) -> None:
         super().__init__()
-        given = ReplayArguments.read(arguments)
-        self._missing = given.missing
-        self.has_unknown_prompts = given.prompts == "unknown"
-        self._path = Path(given.path).expanduser()
-        self._rows: dict[tuple[str | None, str], Prediction] = {}
-        rows = _predictions(self._path)
-        for row in rows:
-            sample_id = row.keys["sample_id"]
-            earlier = self._rows.setdefault((row.keys.get("task"), sample_id), row)
-            if earlier.answer != row.answer:
+        settings = ReplayArguments.read(arguments)
+        self._missing = settings.missing
+        self.has_unknown_prompts = settings.prompts == "unknown"
+        self._path = Path(settings.path).expanduser()
+        # by task, None for a row that names none, and sample id
+        self._predictions: dict[tuple[str | None, str], Prediction] = {}
+        predictions = _predictions(self._path)
+        for prediction in predictions:
+            sample_id = prediction.keys["sample_id"]
+            key = (prediction.keys.get("task"), sample_id)
+            earlier = self._predictions.setdefault(key, prediction)
+            if earlier.answer != prediction.answer:
                 raise DataError(
-                    f"{row.where}: another response for sample {sample_id!r} than in line {earlier.where.line}; keep "
-                    "one of them, or name the task in each."
+                    f"{prediction.where}: another response for sample {sample_id!r} than in line "
+                    f"{earlier.where.line}; keep one of them, or name the task in each."
                 )
-        self._about: dict[str, Any] = {
+        self._facts: dict[str, Any] = {
             "model": "medtasks_replay",
             "file": self._path.name,
             "sha256": file_sha256(self._path),
-            "missing_policy": given.missing,
-            "prompts": given.prompts,
-            "rows": len(rows),
-            "identical_repeats": len(rows) - len(self._rows),
+            "missing_policy": settings.missing,
+            "prompts": settings.prompts,
+            "rows": len(predictions),
+            "identical_repeats": len(predictions) - len(self._predictions),
             "unmatched": None,
         }
 
     def describe(self) -> dict[str, Any]:
-        """Provenance of the answers, JSON-serializable. ``unmatched`` are rows of the file that
-        belong to no document of the run (None before the first request).
+        """Provenance of the answers, JSON-serializable.
+
+        ``unmatched`` are rows of the file that belong to no document of the run (None before the
+        first request).
         """
-        return dict(self._about)
+        return dict(self._facts)
 
     def answer(self, requests: list[ChatRequest]) -> list[Reply]:
         """Answer ``requests`` in their order, after looking up all of them."""
-        if (
-            self._about["unmatched"] is None
-        ):  # of all documents of the tasks, so the same number on every replica
-            known: dict[str | None, set[str]] = defaultdict(set)
-            for task, split in {(request.task, request.split) for request in requests}:
-                documents = read_documents(self.task_dict[task][split], ("sample_id",))
-                known[task].update(str(document.get("sample_id")) for document in documents)
-            known[None] = set().union(*known.values())
-            unmatched = sum(sample_id not in known.get(task, ()) for task, sample_id in self._rows)
-            self._about["unmatched"] = unmatched
-            if unmatched and self.rank == 0:
-                logger.warning(
-                    f"medtasks_replay: {unmatched} rows of {self._path.name} match no document of the run"
-                )
-        found = [
-            self._rows.get((one.task, one.sample_id), self._rows.get((None, one.sample_id)))
-            for one in requests
-        ]
-        lacking = [request for request, row in zip(requests, found, strict=True) if row is None]
-        if lacking and self._missing == "error":
+        if self._facts["unmatched"] is None:
+            self._count_unmatched(requests)
+        predictions = [self._prediction(request) for request in requests]
+        if self._missing == "error":
+            self._refuse_missing(requests, predictions)
+        failure = Reply.failure("the file of predictions has no row for it")
+        replies: list[Reply] = []
+        for prediction in predictions:
+            replies.append(failure if prediction is None else prediction.reply)
+        return replies
+
+    def _prediction(self, request: ChatRequest) -> Prediction | None:
+        """The row of a request; one that names the task takes precedence."""
+        row_of_task = self._predictions.get((request.task, request.sample_id))
+        if row_of_task is not None:
+            return row_of_task
+        return self._predictions.get((None, request.sample_id))
+
+    def _refuse_missing(
+        self, requests: list[ChatRequest], predictions: list[Prediction | None]
+    ) -> None:
+        missing: list[ChatRequest] = []
+        for request, prediction in zip(requests, predictions, strict=True):
+            if prediction is None:
+                missing.append(request)
+        if missing:
             raise UsageError(
-                f"{self._path}: no response for {len(lacking)} of {len(requests)} requested samples, first "
-                f"{lacking[0].sample_id!r} of task {lacking[0].task}; add the rows, or give missing=failed."
+                f"{self._path}: no response for {len(missing)} of {len(requests)} requested "
+                f"samples, first {missing[0].sample_id!r} of task {missing[0].task}; add the rows, "
+                "or give missing=failed."
             )
-        failed = Reply.failure("the file of predictions has no row for it")
-        return [failed if row is None else row.reply for row in found]
+
+    def _count_unmatched(self, requests: list[ChatRequest]) -> None:
+        """Count the rows that match no document.
+
+        All documents of the tasks count, so that the number is the same on every replica.
+        """
+        sample_ids: dict[str | None, set[str]] = defaultdict(set)
+        for task, split in {(request.task, request.split) for request in requests}:
+            for document in read_documents(self.task_dict[task][split], ("sample_id",)):
+                sample_id = str(document.get("sample_id"))
+                sample_ids[task].add(sample_id)
+                sample_ids[None].add(sample_id)
+        unmatched = 0
+        for named_task, predicted_id in self._predictions:
+            if predicted_id not in sample_ids.get(named_task, ()):
+                unmatched += 1
+        self._facts["unmatched"] = unmatched
+        if unmatched and self.rank == 0:
+            logger.warning(
+                f"medtasks_replay: {unmatched} rows of {self._path.name} match no document of the "
+                "run"
+            )
 
 
 def _predictions(path: Path) -> list[Prediction]:
     """The predictions in the file, each with a sample id."""
     predictions = predictions_in_rows(read_jsonl(path), {})
-    for one in predictions:
-        if "sample_id" not in one.keys:
+    for prediction in predictions:
+        if "sample_id" not in prediction.keys:
             raise wrong(
-                one.where,
+                prediction.where,
                 "sample_id",
                 None,
                 "the id of a sample; here, pictures and questions do not identify it",

@@ -35,7 +35,8 @@ from pathlib import Path
 from typing import Any
 
 from kills import Outcome, contents, differing
-from medtasks.adapters._base import ChatRequest, MedtasksAdapter
+from medtasks.adapters._base import MedtasksAdapter
+from medtasks.adapters._requests import ChatRequest
 from memory import prepared
 from yardstick import speed
 

@@ -34,7 +34,8 @@ def run(output: Path) -> dict[str, int]:
     from lmms_eval import evaluator
     from lmms_eval.loggers import EvaluationTracker
     from lmms_eval.tasks import TaskManager
-    from medtasks.adapters._base import ChatRequest, MedtasksAdapter, plan_batches
+    from medtasks.adapters._base import MedtasksAdapter
+    from medtasks.adapters._requests import ChatRequest, plan_batches
 
     from medtasks.catalog.contents import task_directory
     from medtasks.harness import evaluation

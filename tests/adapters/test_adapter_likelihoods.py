@@ -12,8 +12,8 @@ import pytest
 import torch
 from adapter_bench import Bench, questions
 from medtasks.adapters._answer_text import AnswerText
-from medtasks.adapters._base import GenerationSettings
 from medtasks.adapters._decoding import LETTERS, Decoder, Letters, letter_in
+from medtasks.adapters._settings import GenerationSettings
 from medtasks.adapters.vllm import probabilities
 from transformers import AutoModelForImageTextToText, AutoProcessor, AutoTokenizer
 

@@ -8,16 +8,10 @@ import pytest
 from adapter_bench import Bench
 from hypothesis import given
 from hypothesis import strategies as st
-from medtasks.adapters._base import (
-    GenerationSettings,
-    cut_at_stop,
-    ends_of_turn,
-    fit_pixels,
-    plan_batches,
-    read_requests,
-    read_settings,
-    sample_seed,
-)
+from medtasks.adapters._answer_text import cut_at_stop, ends_of_turn
+from medtasks.adapters._messages import fit_pixels
+from medtasks.adapters._requests import plan_batches, read_requests, sample_seed
+from medtasks.adapters._settings import GenerationSettings, read_settings
 from PIL import Image
 from transformers import AddedToken
 

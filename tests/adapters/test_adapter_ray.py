@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 from adapter_bench import Bench, texts
-from medtasks.adapters._base import ChatRequest, MedtasksAdapter, read_requests
+from medtasks.adapters._base import MedtasksAdapter
+from medtasks.adapters._requests import ChatRequest, read_requests
 from medtasks.adapters.ray import MedtasksRay, units_of
 
 from medtasks.harness import run_tasks

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from architectures import tokenizer_with
 from medtasks.adapters._answer_text import AnswerText, ThoughtMarkers, named_markers
-from medtasks.adapters._base import GenerationSettings
 from medtasks.adapters._decoding import LETTERS, Decoder
+from medtasks.adapters._settings import GenerationSettings
 from transformers import AutoModelForImageTextToText, AutoTokenizer
 
 from medtasks.answers.thoughts import strip_thinking

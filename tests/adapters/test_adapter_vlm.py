@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 from adapter_bench import Bench, draw, questions, show_and_ask, texts
-from medtasks.adapters._base import GeneratingArguments, media_in, read_messages
+from medtasks.adapters._messages import media_in, read_messages
 from medtasks.adapters._reading import video_inputs
+from medtasks.adapters._settings import GeneratingArguments
 from medtasks.adapters.baseline import MedtasksBaseline
 from medtasks.adapters.replay import MedtasksReplay
 

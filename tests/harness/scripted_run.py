@@ -19,7 +19,8 @@ from typing import Any
 
 import lmms_eval.models  # noqa: F401  (our hook comes with it)
 from foreign_backend import evaluate
-from medtasks.adapters._base import ChatRequest, MedtasksAdapter, plan_batches
+from medtasks.adapters._base import MedtasksAdapter
+from medtasks.adapters._requests import ChatRequest, plan_batches
 
 from medtasks.data.media.video import FRAMES
 from medtasks.runs.replies import Reply
