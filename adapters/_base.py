@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from medtasks.core.errors import MedtasksError, UsageError, exit_with_sentence
 from medtasks.core.settings import current_settings
-from medtasks.harness.requests import isolated
+from medtasks.harness.isolation import isolated
 from medtasks.runs.replies import Reply
 
 from ._requests import ChatRequest, plan_batches, read_requests

@@ -33,7 +33,7 @@ from medtasks.core.settings import current_settings, using
 from medtasks.data.media.images import EncodedPicture
 from medtasks.harness import BACK_ENDS
 from medtasks.harness.backends import takes_system_prompt
-from medtasks.harness.requests import isolated
+from medtasks.harness.isolation import isolated
 from medtasks.runs.replies import Reply
 
 from ._base import MedtasksAdapter

@@ -1,10 +1,8 @@
-"""One evaluation: the harness builds requests and writes logs; we send, score and write the result
-directory.
+"""One evaluation: the harness builds requests and writes logs; we send, score and write results.
 
-Replies are on disk before anything else happens (:mod:`medtasks.runs.unfinished`), so a later failure
-costs no
-inference: it is reported in one sentence, the exit code is not 0, and ``medtasks score`` continues
-from there.
+Replies are on disk before anything else happens (:mod:`medtasks.runs.unfinished`), so a later
+failure costs no inference: it is reported in one sentence, the exit code is not 0, and
+``medtasks score`` continues from there.
 """
 
 from __future__ import annotations
@@ -13,8 +11,10 @@ import atexit
 import inspect
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +35,18 @@ from medtasks.data.store import open_prepared
 from medtasks.judge.judge_run import judge_all, plain_progress
 from medtasks.judge.settings import configured_judges
 from medtasks.runs.decoding import decoding_warnings
-from medtasks.runs.manifest import RunManifest, now, task_facts, versions
-from medtasks.runs.replies import RunUsage, run_usage
+from medtasks.runs.manifest import (
+    DataFacts,
+    RunManifest,
+    TaskFacts,
+    now,
+    task_facts,
+    versions,
+)
+from medtasks.runs.replies import Reply, RunUsage, run_usage
 from medtasks.runs.samples import UNKNOWN_PROMPT
 from medtasks.runs.unfinished import SUFFIX, AnswerStore, Plan, read_work
-from medtasks.scoring.finished_run import collect_run, data_facts
+from medtasks.scoring.finished_run import AnsweredTask, collect_run, data_facts
 from medtasks.scoring.item_table import refuse_unknown_names
 from medtasks.scoring.run_cache import user_store
 from medtasks.scoring.run_record import RunRecord, write_run
@@ -48,16 +55,32 @@ from medtasks.scoring.verified_runs import keep_finished
 
 from . import backends
 from .endings import end_run, ending_of
+from .memory import memory_of
 from .processes import agree_with_first, gathered, leave_process_group
-from .requests import Requests, memory_of
+from .requests import DocumentReplies, Requests
 from .results import KEY, replace_numbers, replace_samples, stamp_of
 from .system_turn import add_system_turn, presented, refuse_system_turn
+
+_IDENTITY = (
+    "model",
+    "limit",
+    "offset",
+    "gen_kwargs",
+    "system_instruction",
+    "apply_chat_template",
+    "num_fewshot",
+    "repeats",
+    "torch_seed",
+)
+"""The harness's settings that replies depend on."""
 
 
 @dataclass
 class Evaluation:
-    """One call of ``evaluate`` that includes our tasks: ``ours`` by name, and ``groups`` of them;
-    ``asked`` are the arguments of ``simple_evaluate``.
+    """One call of ``evaluate`` that includes our tasks.
+
+    ``ours`` are the tasks by name, and ``groups`` those of them; ``asked`` are the arguments of
+    ``simple_evaluate``.
     """
 
     call: inspect.BoundArguments
@@ -68,18 +91,17 @@ class Evaluation:
     def __post_init__(self) -> None:
         self._lm = self.call.arguments["lm"]
         backends.take_no_media(self._lm)
+        # where the harness writes this model's results, if it does
+        self._output: Path | None = None
         tracker = self.asked.get("evaluation_tracker")
-        self._output: Path | None = (
-            None  # where the harness writes this model's results, if it does
-        )
         if tracker is not None and tracker.output_path:
-            self._output = Path(tracker.output_path) / (
-                tracker.general_config_tracker.model_name_sanitized or ""
-            )
+            model_name = tracker.general_config_tracker.model_name_sanitized or ""
+            self._output = Path(tracker.output_path) / model_name
         self._instruction = str(self.asked.get("system_instruction") or "")
         self._judges = configured_judges()
-        for rubric in self._judges.rubrics if self._judges is not None else ():
-            load_rubric(rubric)
+        if self._judges is not None:
+            for rubric in self._judges.rubrics:
+                load_rubric(rubric)
         for name in (*self.ours, *self.groups):
             spec = load_spec(name)
             refuse_unknown_names(spec, spec.benchmark)
@@ -88,86 +110,45 @@ class Evaluation:
                 refuse_system_turn(self._lm, spec)
             if not spec.benchmark.repeatable and (task.config.repeats or 1) > 1:
                 raise UsageError(
-                    f"{name}: repeats is {task.config.repeats}, expected 1: streaming items are scored once; run it "
-                    "again with another seed instead."
+                    f"{name}: repeats is {task.config.repeats}, expected 1: streaming items are "
+                    "scored once; run it again with another seed instead."
                 )
 
     def run(self, evaluate: Callable[..., Any]) -> Any:
         """The harness's results with our scores; None on every process but the first."""
-        rank, logged = current_settings().rank, self.call.arguments["log_samples"]
+        rank = current_settings().rank
+        is_logged = self.call.arguments["log_samples"]
         if rank == 0 and self._output is not None:
             remove_abandoned(self._output)
         for spec, task in self.ours.values():
-            # The harness logs responses without filtering or scoring them: a failure there would
-            # lose them all.
-            task._filters = [build_filter_ensemble(KEY, [["take_first", None]])]
-            task.process_results = lambda doc, results, full_docs=None: {}  # noqa: ARG005
-            if (
-                task.OUTPUT_TYPE != "generate_until"
-            ):  # rounds are run by us, in batches, on every back-end
-                task.OUTPUT_TYPE = task.config.output_type = "generate_until_multi_round"
-            if self._instruction:
-                add_system_turn(task, self._instruction)
-            if backends.SYSTEM_PROMPT in backends.task_presentation(self._lm, spec):
-                task.lmms_eval_specific_kwargs = {
-                    **task.lmms_eval_specific_kwargs,
-                    SYSTEM_IN_TEXT: True,
-                }
-                name = backends.backend_name(self._lm)
-                message = f"{name} takes no system prompt; the task's is put before the question."
-                print(f"medtasks: {spec.name}: {message}", file=sys.stderr, flush=True)
+            self._prepare_task(spec, task)
         plan = self._plan()
-        folder = self._checkpoint(plan.manifest)
+        folder = self._reply_folder(plan.manifest)
         agree_with_first(folder)
         store = AnswerStore(folder, rank)
         memory = memory_of(self._lm)
-        self.call.arguments["response_cache"] = requests = Requests(
-            store, memory, self.ours, logged
-        )
+        requests = Requests(store, memory, self.ours, is_logged)
+        self.call.arguments["response_cache"] = requests
         try:
-            if rank == 0:
-                store.write_plan(plan)
-                for warning in decoding_warnings(plan.manifest):
-                    print(f"medtasks: {warning}", file=sys.stderr, flush=True)
-            for spec, _ in self.ours.values():
-                open_prepared(
-                    spec.metadata.benchmark
-                ).forget_records()  # the harness has the documents
-            results = evaluate(*self.call.args, **self.call.kwargs)
-            IMAGES.clear()
-            FRAMES.clear()
-            atexit.register(leave_process_group)
-            if self.asked.get("predict_only"):
-                self._report_responses(requests, store.folder, first=results is not None)
-                return results
-            usage = self._usage(store, measured=memory is not None)
-            run = self._collect(requests, plan.manifest, store.folder, first=results is not None)
-            if run is None:
-                return None
-            written, text = self._write(run, usage)
-        except Exception as error:
-            if store.is_empty:
-                store.remove()
-                raise
-            kept = f"replies are in {store.folder}: repeat the command to continue, or score them with `medtasks score`"
-            if current_settings().debug and not isinstance(error, MedtasksError):
-                print(f"medtasks: {kept}", file=sys.stderr, flush=True)
-                raise
-            raise MedtasksError(f"{first_line(error).rstrip('.')} ({kept}).") from error
-        except KeyboardInterrupt as error:
-            if not self._in_command:
-                raise
-            kept = "" if store.is_empty else f" from the replies so far ({store.folder})"
-            raise stopped(f"run the same command again to continue{kept}") from error
+            with self._errors_name_replies(store):
+                results = self._evaluate(evaluate, store, plan)
+                is_first = results is not None
+                if self.asked.get("predict_only"):
+                    self._report_responses(requests, store.folder, first=is_first)
+                    return results
+                usage = self._usage(store, measured=memory is not None)
+                run = self._collect(requests, plan.manifest, store.folder, first=is_first)
+                if run is None:
+                    return None
+                written, text = self._write(run, usage)
         finally:
             store.close()
         self._report(run, text, store.folder)
-        unscored = self.ours.keys() - run.samples.keys()
-        if not unscored and not any(facts.failed for facts in run.manifest.tasks.values()):
+        if _is_complete(run, self.ours):
             store.remove()
         results[KEY] = {"folder": str(written) if written else None}
         replace_numbers(results, run)
-        if logged:
+        if is_logged:
             replace_samples(results, run)
         if getattr(self.asked.get("cli_args"), "wandb_args", ""):
             from .wandb_tables import log_to_wandb
@@ -175,137 +156,189 @@ class Evaluation:
             log_to_wandb(run, self.asked.get("evaluation_tracker"))
         return results
 
-    def _plan(self) -> Plan:
-        """The run before any reply: with the replies, everything needed to score it without this
-        process.
+    def _prepare_task(self, spec: TaskSpec, task: Any) -> None:
+        """Have the harness only log the responses to a task, and send its prompts as we want them.
+
+        The harness does not filter or score responses: a failure there would lose them all.
         """
-        chosen = backends.settings(self.asked, self._lm)
-        model = dict(backends.described(self._lm, chosen["model_args"]))
+        task._filters = [build_filter_ensemble(KEY, [["take_first", None]])]
+        task.process_results = lambda doc, results, full_docs=None: {}  # noqa: ARG005
+        # rounds are run by us, in batches, on every back-end
+        if task.OUTPUT_TYPE != "generate_until":
+            task.OUTPUT_TYPE = "generate_until_multi_round"
+            task.config.output_type = "generate_until_multi_round"
+        if self._instruction:
+            add_system_turn(task, self._instruction)
+        if backends.SYSTEM_PROMPT in backends.task_presentation(self._lm, spec):
+            task.lmms_eval_specific_kwargs = {
+                **task.lmms_eval_specific_kwargs,
+                SYSTEM_IN_TEXT: True,
+            }
+            name = backends.backend_name(self._lm)
+            message = f"{name} takes no system prompt; the task's is put before the question."
+            _print_note(f"{spec.name}: {message}")
+
+    def _evaluate(self, evaluate: Callable[..., Any], store: AnswerStore, plan: Plan) -> Any:
+        """The harness's own results, after all requests have been answered."""
+        if current_settings().rank == 0:
+            store.write_plan(plan)
+            for warning in decoding_warnings(plan.manifest):
+                _print_note(warning)
+        for spec, _ in self.ours.values():
+            # the harness has the documents
+            open_prepared(spec.metadata.benchmark).forget_records()
+        results = evaluate(*self.call.args, **self.call.kwargs)
+        IMAGES.clear()
+        FRAMES.clear()
+        atexit.register(leave_process_group)
+        return results
+
+    @contextmanager
+    def _errors_name_replies(self, store: AnswerStore) -> Iterator[None]:
+        """Add to errors and interruptions where the replies are, and how to continue."""
+        try:
+            yield
+        except Exception as error:
+            if store.is_empty:
+                store.remove()
+                raise
+            kept = (
+                f"replies are in {store.folder}: repeat the command to continue, or score them "
+                "with `medtasks score`"
+            )
+            if current_settings().debug and not isinstance(error, MedtasksError):
+                _print_note(kept)
+                raise
+            raise MedtasksError(f"{first_line(error).rstrip('.')} ({kept}).") from error
+        except KeyboardInterrupt as error:
+            if not self._in_command:
+                raise
+            kept = "" if store.is_empty else f" from the replies so far ({store.folder})"
+            raise stopped(f"run the same command again to continue{kept}") from error
+
+    def _plan(self) -> Plan:
+        """The run before any reply.
+
+        With the replies, it is all that is needed to score the run without this process.
+        """
+        settings = backends.settings(self.asked, self._lm)
+        model = dict(backends.described(self._lm, settings["model_args"]))
         model.pop("usage", None)
-        tasks, documents = {}, {}
+        tasks: dict[str, TaskFacts] = {}
+        documents: dict[str, tuple[int, ...]] = {}
+        data: dict[str, DataFacts] = {}
+        is_blind = current_settings().blind or bool(model.get("blind"))
         made_elsewhere = backends.has_unknown_prompts(self._lm)
         for name, (spec, task) in self.ours.items():
             tasks[name] = task_facts(
                 spec,
                 {} if made_elsewhere else dict(task.config.generation_kwargs or {}),
                 len(task.eval_docs),
-                blind=current_settings().blind or bool(model.get("blind")),
+                blind=is_blind,
                 presentation=self._presentation(spec),
                 prompt_hash=UNKNOWN_PROMPT if made_elsewhere else None,
             )
-            limit, offset = (
-                get_sample_size(task, self.asked.get("limit")),
-                self.asked.get("offset") or 0,
-            )
-            numbers = create_iterator(
-                range(len(task.eval_docs)), 0, 1, limit=limit or None, offset=offset
-            )
-            documents[name] = tuple(numbers)
-        benchmarks = sorted({spec.metadata.benchmark for spec, _ in self.ours.values()})
+            documents[name] = self._document_numbers(task)
+        for benchmark in sorted({spec.metadata.benchmark for spec, _ in self.ours.values()}):
+            data[benchmark] = data_facts(benchmark)
+        groups: dict[str, tuple[str, ...]] = {}
+        for group in self.groups:
+            groups[group] = tuple(leaf for leaf in leaf_tasks(group) if leaf in self.ours)
         manifest = RunManifest(
             created=now(),
             processes=current_settings().processes,
             usage=RunUsage(devices=getattr(self._lm, "devices", 1)),
             versions=versions(),
             model=model,
-            settings=chosen,
+            settings=settings,
             tasks=tasks,
-            groups={
-                name: tuple(leaf for leaf in leaf_tasks(name) if leaf in self.ours)
-                for name in self.groups
-            },
-            data={name: data_facts(name) for name in benchmarks},
+            groups=groups,
+            data=data,
         )
         return Plan(manifest=manifest, documents=documents)
+
+    def _document_numbers(self, task: Any) -> tuple[int, ...]:
+        """The documents that ``--limit`` and ``--offset`` select, by number."""
+        limit = get_sample_size(task, self.asked.get("limit")) or None
+        offset = self.asked.get("offset") or 0
+        numbers = range(len(task.eval_docs))
+        return tuple(create_iterator(numbers, 0, 1, limit=limit, offset=offset))
 
     def _presentation(self, spec: TaskSpec) -> dict[str, str]:
         """How the back-end and the command's options change the task's prompts."""
         by_options = presented(self._instruction) if self._instruction else {}
         return {**backends.task_presentation(self._lm, spec), **by_options}
 
-    def _checkpoint(self, planned: RunManifest) -> Path:
-        """The directory of this command's replies, which does not depend on the number of
-        processes.
-        """
-        kept = ("model", "limit", "offset", "gen_kwargs", "system_instruction", "apply_chat_template", "num_fewshot",
-                "repeats", "torch_seed")  # fmt: skip
-        frames, blind, subset = (
-            current_settings().max_frames,
-            current_settings().blind,
-            current_settings().subset,
-        )
-        pixels = [
-            str(frames or "all"),
-            *(["blind"] if blind else []),
-            *([str(subset)] if subset else []),
-        ]
-        tasks = {}
+    def _reply_folder(self, planned: RunManifest) -> Path:
+        """The directory of this command's replies, the same for any number of processes."""
+        settings = current_settings()
+        media = [str(settings.max_frames or "all")]
+        if settings.blind:
+            media.append("blind")
+        if settings.subset:
+            media.append(str(settings.subset))
+        tasks: dict[str, str] = {}
         for name, (spec, _) in self.ours.items():
             data = planned.data[spec.metadata.benchmark].fingerprint[:16]
-            tasks[name] = "-".join([planned.tasks[name].protocol_hash, data, *pixels])
+            tasks[name] = "-".join([planned.tasks[name].protocol_hash, data, *media])
         identity = {
-            **{name: planned.settings[name] for name in kept},
+            **{name: planned.settings[name] for name in _IDENTITY},
             "backend": planned.settings["model_backend"],
             "model_args": backends.run_arguments(self.asked.get("model_args")),
             "tasks": tasks,
         }
-        return (
-            self._output or cache_root() / "unfinished"
-        ) / f"{short_hash(canonical_json(identity))[:12]}{SUFFIX}"
+        parent = self._output or cache_root() / "unfinished"
+        return parent / f"{short_hash(canonical_json(identity))[:12]}{SUFFIX}"
 
     def _usage(self, store: AnswerStore, *, measured: bool) -> RunUsage:
-        """What the replies to the command took, with those of earlier, unfinished runs. Each
-        process reads its own file, which no other is writing to; the first one also those of
+        """The work that the replies to the command took, with those of earlier, unfinished runs.
+
+        Each process reads its own file, which no other is writing to; the first one also those of
         processes that no longer exist.
         """
         counters = Counter[str]()
-        for own in gathered(
-            self._lm.describe().get("usage", {}) if hasattr(self._lm, "describe") else {}
-        ):
-            counters.update(own)
-        rank, processes = current_settings().rank, current_settings().processes
-        work = sorted(read_work(store.folder).items()) if measured else []
-        known = [
-            part for number, part in work if number == rank or (rank == 0 and number >= processes)
-        ]
-        spent = [part for process in gathered(known) for part in process]
-        return run_usage(spent, devices=getattr(self._lm, "devices", 1), counters=counters)
+        own_counts = self._lm.describe().get("usage", {}) if hasattr(self._lm, "describe") else {}
+        for counts in gathered(own_counts):
+            counters.update(counts)
+        own_work: list[Any] = []
+        if measured:
+            rank, processes = current_settings().rank, current_settings().processes
+            for number, work in sorted(read_work(store.folder).items()):
+                if number == rank or (rank == 0 and number >= processes):
+                    own_work.append(work)
+        all_work: list[Any] = []
+        for process_work in gathered(own_work):
+            all_work.extend(process_work)
+        return run_usage(all_work, devices=getattr(self._lm, "devices", 1), counters=counters)
 
     def _collect(
         self, requests: Requests, planned: RunManifest, folder: Path, *, first: bool
     ) -> RunRecord | None:
-        """The run, scored and judged; None on every process but the ``first``, which gathers the
-        others' answers.
+        """The run, scored and judged, with the answers of all processes.
+
+        None on every process but the ``first``.
         """
-        judges = self._judges
-        several = current_settings().processes > 1
-        ours = self.ours.items()
-        processes = (
-            gathered({name: requests.answers(task) for name, (_, task) in ours}) if several else []
-        )
+        # of each process by task; a single process reads them task by task
+        processes: list[dict[str, list[DocumentReplies]]] = []
+        if current_settings().processes > 1:
+            own = {name: requests.answers(task) for name, (_, task) in self.ours.items()}
+            processes = gathered(own)
         if not first:
             return None
 
-        def answered(name: str) -> tuple[str, list[Any]]:
+        def answered(name: str) -> AnsweredTask:
             _, task = self.ours[name]
-            parts = [own.pop(name) for own in processes] if several else [requests.answers(task)]
-            answers = sorted(
-                (entry for part in parts for entry in part), key=lambda entry: entry[0]
-            )
-            documents = task.eval_docs.select([number for number, _, _ in answers]).to_list()
-            pairs = zip(documents, answers, strict=True)
-            return name, [(document, prompt, replies) for document, (_, prompt, replies) in pairs]
+            if processes:
+                answers: list[DocumentReplies] = []
+                for answers_of_process in processes:
+                    answers.extend(answers_of_process.pop(name))
+            else:
+                answers = requests.answers(task)
+            return name, _with_documents(answers, task)
 
-        def judged(samples: Any) -> Any:
-            if judges is None or not any(load_spec(name).metadata.rubrics for name in samples):
-                return samples, {}
-            verdicts = judge_all(samples, judges, planned, progress=plain_progress())
-            if verdicts.error is not None and not verdicts.report:
-                raise verdicts.error
-            print("\n".join(verdicts.report), flush=True)
-            return verdicts.samples, verdicts.facts
-
-        judging = None if judges is None else judged
+        judging = None
+        if self._judges is not None:
+            judging = partial(_judged, judges=self._judges, planned=planned)
         run = collect_run(planned, map(answered, self.ours), judging, folder)
         if not run.samples:
             raise MedtasksError(
@@ -320,47 +353,93 @@ class Evaluation:
         finished = replace(run, manifest=run.manifest.model_copy(update=update))
         if self._output is None:
             return None, summary(finished, None)
-        begun = stamp_of(self.asked)
-        names = (f"{begun}{suffix}_medtasks" for suffix in ("", *(f"-{n}" for n in range(2, 1000))))
-        # two runs may end within one second
-        folder = next(self._output / name for name in names if not (self._output / name).exists())
+        folder = _new_folder(self._output, stamp_of(self.asked))
         write_run(folder, finished)
         keep_finished(folder, finished, user_store())
         return folder, summary(finished, folder)
 
     def _report(self, run: RunRecord, text: str, kept: Path) -> None:
         """Print the scores and the number of failed requests."""
-        asked, reasons = 0, Counter[str]()
+        attempted = 0
+        reasons = Counter[str]()
         for facts in run.manifest.tasks.values():
-            asked += facts.attempted
+            attempted += facts.attempted
             reasons.update(facts.failed)
-        ending = ending_of(
-            text, asked, reasons, kept, self._lm, problems=bool(run.manifest.problems)
-        )
+        has_problems = bool(run.manifest.problems)
+        ending = ending_of(text, attempted, reasons, kept, self._lm, problems=has_problems)
         end_run(ending, in_command=self._in_command)
 
     def _report_responses(self, requests: Requests, kept: Path, *, first: bool) -> None:
         """Print how many responses there are, in a run that scores none."""
-        here = Counter[str | None]()  # by reason; None for those that are there
+        responses = 0
+        reasons = Counter[str]()
         for _, task in self.ours.values():
-            for _, _, replies in requests.answers(task):
-                here.update(reply.failed for reply in replies)
-        everywhere = Counter[str | None]()
-        for counts in gathered(here):
-            everywhere.update(counts)
+            for answer in requests.answers(task):
+                for reply in answer.replies:
+                    if reply.failed is None:
+                        responses += 1
+                    else:
+                        reasons[reply.failed] += 1
+        total_responses = sum(gathered(responses))
+        total_reasons = Counter[str]()
+        for reasons_of_process in gathered(reasons):
+            total_reasons.update(reasons_of_process)
         if not first:
             return
-        reasons = Counter(
-            {reason: count for reason, count in everywhere.items() if reason is not None}
-        )
         text = (
-            f"medtasks: {everywhere[None]:,} responses, not scored (--predict_only)\n"
-            f"  score them with `medtasks score {kept}`, or by the same command without --predict_only"
+            f"medtasks: {total_responses:,} responses, not scored (--predict_only)\n"
+            f"  score them with `medtasks score {kept}`, "
+            "or by the same command without --predict_only"
         )
-        ending = ending_of(text, everywhere.total(), reasons, kept, self._lm, problems=False)
+        requested = total_responses + total_reasons.total()
+        ending = ending_of(text, requested, total_reasons, kept, self._lm, problems=False)
         end_run(ending, in_command=self._in_command)
 
     @property
     def _in_command(self) -> bool:
         """Whether the command ``lmms-eval`` runs, not a program, which may continue afterwards."""
         return self.asked.get("cli_args") is not None
+
+
+def _print_note(note: str) -> None:
+    print(f"medtasks: {note}", file=sys.stderr, flush=True)
+
+
+def _is_complete(run: RunRecord, names: Collection[str]) -> bool:
+    """Whether all tasks are scored, and no request has failed: no reply is needed any more."""
+    if any(name not in run.samples for name in names):
+        return False
+    return not any(facts.failed for facts in run.manifest.tasks.values())
+
+
+def _with_documents(
+    answers: Sequence[DocumentReplies], task: Any
+) -> list[tuple[Mapping[str, Any], str, Sequence[Reply]]]:
+    """The documents of a task that were asked, in their order, with prompt and replies."""
+    ordered = sorted(answers, key=lambda answer: answer.doc_id)
+    documents = task.eval_docs.select([answer.doc_id for answer in ordered]).to_list()
+    answered: list[tuple[Mapping[str, Any], str, Sequence[Reply]]] = []
+    for document, answer in zip(documents, ordered, strict=True):
+        answered.append((document, answer.prompt, answer.replies))
+    return answered
+
+
+def _judged(samples: Any, *, judges: Any, planned: RunManifest) -> Any:
+    """The samples with verdicts, and facts about the judging."""
+    if not any(load_spec(name).metadata.rubrics for name in samples):
+        return samples, {}
+    verdicts = judge_all(samples, judges, planned, progress=plain_progress())
+    if verdicts.error is not None and not verdicts.report:
+        raise verdicts.error
+    print("\n".join(verdicts.report), flush=True)
+    return verdicts.samples, verdicts.facts
+
+
+def _new_folder(parent: Path, stamp: str) -> Path:
+    """A result directory that does not exist yet: two runs may end within one second."""
+    folder = parent / f"{stamp}_medtasks"
+    for number in range(2, 1000):
+        if not folder.exists():
+            break
+        folder = parent / f"{stamp}-{number}_medtasks"
+    return folder

@@ -15,7 +15,9 @@ import pytest
 from lmms_eval.api.instance import Instance
 
 from medtasks.core.errors import UsageError
-from medtasks.harness.requests import GIVE_UP, NOT_SENT, Requests, isolated
+from medtasks.harness.isolation import GIVE_UP, NOT_SENT, isolated
+from medtasks.harness.memory import PeakMemory
+from medtasks.harness.requests import Requests
 from medtasks.runs.replies import Answer, Reply, Slot
 from medtasks.runs.unfinished import AnswerStore, read_answers, read_work
 
@@ -71,7 +73,9 @@ def test_each_reply_is_stored_with_its_share_of_the_time(tmp_path: Path) -> None
         for place in range(len(asked)):
             yield [(place, Reply(f"answer {place}"))]
 
-    answered = Requests(AnswerStore(tmp_path / "answers"), lambda: (None, 77), {"task"}, False)
+    answered = Requests(
+        AnswerStore(tmp_path / "answers"), lambda: PeakMemory(None, 77), {"task"}, False
+    )
     given = [
         Instance(
             "generate_until",

@@ -1,0 +1,138 @@
+"""Replies of the harness's ``async_openai``, passed on as they arrive, not when all have arrived."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from medtasks.core.errors import MedtasksError
+from medtasks.runs.replies import Reply
+
+from .backends import backend_name
+from .responses import reply_of
+
+if TYPE_CHECKING:
+    from openai import APIConnectionError, APIStatusError
+
+_FORWARD = "maybe_forward_with_tool"
+"""The method of ``async_openai`` that sends one request."""
+_UNREACHED = 4
+"""Requests in a row that did not reach the server, after which the run ends."""
+_REFUSALS = (401, 403, 404)
+"""Statuses for a wrong key or model name.
+
+If as many requests are refused before any other answer, the run ends, too.
+"""
+
+
+def arrive_one_by_one(lm: Any) -> bool:
+    """Whether replies of the back-end can be passed on as they arrive."""
+    return hasattr(lm, _FORWARD)
+
+
+@contextmanager
+def kept_on_arrival(
+    lm: Any, keep: Callable[[Any, Reply], None], answered: Callable[[], int]
+) -> Iterator[None]:
+    """Call ``keep`` with each request and its reply as soon as it arrives.
+
+    ``answered`` returns the number of responses so far, for messages.
+
+    Raises:
+        MedtasksError: no request reaches the server any more, or it refuses every one.
+        OSError: ``keep`` raised it.
+    """
+    if not arrive_one_by_one(lm):
+        yield
+        return
+    watch = _ServerWatch(lm, keep, answered)
+    setattr(lm, _FORWARD, watch.forward)
+    try:
+        yield
+    except _EndOfRun as end:
+        raise end.error from None
+    finally:
+        delattr(lm, _FORWARD)  # restores the method of the class
+
+
+class _EndOfRun(BaseException):
+    """Carries an error past the back-end's retry loop, which retries every `Exception`."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+class _ServerWatch:
+    """Sends requests by the back-end's own method, and ends the run if the server is lost."""
+
+    def __init__(
+        self, lm: Any, keep: Callable[[Any, Reply], None], answered: Callable[[], int]
+    ) -> None:
+        self._lm = lm
+        self._keep = keep
+        self._answered = answered
+        self._forward = getattr(lm, _FORWARD)
+        # unreached attempts by request, since the last response
+        self._attempts: Counter[int] = Counter()
+        self._refused: set[int] = set()
+        # whether the server accepted a request, or failed for another reason than a refusal
+        self._has_accepted = False
+
+    async def forward(self, request: Any, position: int) -> Any:
+        """Send a request, and keep its reply."""
+        from lmms_eval.api.instance import GenerationResult
+        from openai import APIConnectionError, APIStatusError
+
+        try:
+            text, place, counts = await self._forward(request, position)
+        except APIConnectionError as error:
+            self._count_unreached(position, error)
+            raise
+        except APIStatusError as error:
+            self._count_refusal(position, error)
+            raise
+        self._attempts.clear()
+        self._has_accepted = True
+        reply = reply_of(GenerationResult(text, counts))
+        if reply.failed is None:
+            try:
+                self._keep(request, reply)
+            except OSError as error:
+                raise _EndOfRun(error) from error
+        return text, place, counts
+
+    def _count_unreached(self, position: int, error: APIConnectionError) -> None:
+        self._attempts[position] += 1
+        retries = self._lm.max_retries
+        unreached = sum(count >= retries for count in self._attempts.values())
+        if unreached >= _UNREACHED:
+            problem = (
+                f"{_UNREACHED} requests in a row did not reach the server at {self._lm.base_url} "
+                f"(max_retries={retries}: {str(error).rstrip('.')})"
+            )
+            raise self._end(problem, "start the server again") from error
+
+    def _count_refusal(self, position: int, error: APIStatusError) -> None:
+        self._attempts.clear()
+        if error.status_code not in _REFUSALS:
+            self._has_accepted = True
+        self._refused.add(position)
+        if not self._has_accepted and len(self._refused) >= _UNREACHED:
+            problem = (
+                f"the server at {self._lm.base_url} refused the first {_UNREACHED} requests "
+                f"(status {error.status_code}: {_message_of(error)})"
+            )
+            raise self._end(problem, "correct the model name or the key") from error
+
+    def _end(self, problem: str, fix: str) -> _EndOfRun:
+        answered = f"{self._answered():,} have a response"
+        return _EndOfRun(MedtasksError(f"{backend_name(self._lm)}: {problem}, {answered}; {fix}."))
+
+
+def _message_of(error: APIStatusError) -> str:
+    """The server's own message on one line, or else that of the client."""
+    message = error.body.get("message") if isinstance(error.body, Mapping) else None
+    return " ".join(str(message or error.message).split())[:200].rstrip(".")

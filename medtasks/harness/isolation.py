@@ -1,0 +1,71 @@
+"""Batches in which a failing request has no effect on the others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from medtasks.core.errors import UsageError, first_line
+from medtasks.runs.replies import Reply
+
+GIVE_UP = 64
+"""Consecutive failures after which the task's remaining requests are not sent."""
+NOT_SENT = f"not asked: the {GIVE_UP} requests before it failed"
+
+
+def isolated(
+    batches: Iterable[Sequence[Any]], answer: Callable[[Any], Sequence[Reply]]
+) -> Iterator[list[tuple[Any, Reply]]]:
+    """Yield the requests (each of a ``task``) of every batch, or of a part of it, with replies.
+
+    A batch for which ``answer`` raises is halved until the failing requests are alone. After
+    `GIVE_UP` failures in a row a task's further requests are not sent.
+
+    Raises:
+        UsageError: ``answer`` raises one: it ends the run.
+    """
+    failures = Counter[str]()
+    for batch in batches:
+        parts = [batch]
+        while parts:
+            part = parts.pop()
+            given_up = [request for request in part if failures[request.task] >= GIVE_UP]
+            if given_up:
+                yield [(request, Reply.failure(NOT_SENT)) for request in given_up]
+                part = [request for request in part if failures[request.task] < GIVE_UP]
+            if not part:
+                continue
+            replies, reason = _replies_or_reason(part, answer)
+            if reason and len(part) > 1:
+                half = len(part) // 2
+                parts += [part[half:], part[:half]]
+                continue
+            if reason:
+                replies = [Reply.failure(reason)]
+            for request, reply in zip(part, replies, strict=True):
+                if reply.failed is None:
+                    failures[request.task] = 0
+                else:
+                    failures[request.task] += 1
+            yield list(zip(part, replies, strict=True))
+
+
+def _replies_or_reason(
+    part: Sequence[Any], answer: Callable[[Any], Sequence[Reply]]
+) -> tuple[list[Reply], str]:
+    """The replies to a part of a batch, or none and the reason.
+
+    The exception is not returned: its frames would keep images and tensors alive.
+    """
+    try:
+        replies = [reply.checked() for reply in answer(part)]
+        if len(replies) != len(part):
+            raise ValueError(
+                f"the back-end returned {len(replies)} responses to {len(part)} requests"
+            )
+    except UsageError:
+        raise
+    except Exception as error:  # models and third-party back-ends may raise anything
+        return [], first_line(error)
+    return replies, ""
