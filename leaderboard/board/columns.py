@@ -8,8 +8,7 @@ from typing import Any
 
 from medtasks.catalog.benchmark import ALL_GROUPS, Column
 from medtasks.catalog.spec import load_spec
-from medtasks.metrics.item_metrics import SIGNED
-from medtasks.metrics.registry import get_metric, unit_of
+from medtasks.metrics.registry import facts_of, get_metric, unit_of
 
 from ..rank.comparability import ComparabilityGroups
 from ..schema.board import BoardColumn
@@ -64,7 +63,7 @@ def _board_column(
         remark=column.remark,
         unit=unit_of(column.metric),
         higher_is_better=get_metric(column.metric).higher_is_better,
-        signed=column.metric in SIGNED,
+        signed=facts_of(column.metric).is_signed,
         **_floor_fields(runs, column, groups),
     )
 
@@ -78,7 +77,7 @@ def _floor_fields(
         scores = [score_of(run, column) for run in runs]
         fields = held_floors(score for score in scores if score is not None)
         fields.setdefault("chance", held_chance(runs, column))
-    if groups is not None and column.metric not in SIGNED:
+    if groups is not None and not facts_of(column.metric).is_signed:
         complete = []
         for run in groups.blind_runs(column.task, column.metric):
             score = score_of(run, column)

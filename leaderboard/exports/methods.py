@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from medtasks.core.text import counted
+from medtasks.metrics.registry import facts_of
 from medtasks.runs.samples import UNKNOWN_PROMPT
 from medtasks.runs.signature import PROTOCOL_PARTS
 
@@ -22,19 +23,6 @@ from .prose import Citation, Code, Paragraph, Sentence, as_latex, as_markdown, c
 from .references import own_entry, paper_entry, paper_key, shipped_entries
 from .statistics_words import comparison_sentences, interval_sentences
 
-_CITED = {
-    "rouge1": ("lin2004rouge",),
-    "rouge2": ("lin2004rouge",),
-    "rougeL": ("lin2004rouge",),
-    "meteor": ("banerjee2005meteor",),
-    "chrf": ("popovic2015chrf", "post2018call"),
-    "chrf++": ("popovic2015chrf", "post2018call"),
-    "bleu": ("papineni2002bleu", "post2018call"),
-    "cider": ("vedantam2015cider",),
-    "bertscore": ("zhang2020bertscore",),
-    "bleurt": ("sellam2020bleurt",),
-}
-"""Keys of ``references.bib`` by metric."""
 _SOFTWARE = {"lmms-eval": "zhang2024lmmseval"}
 _SETTINGS = {
     "temperature": "temperature {}",
@@ -224,7 +212,7 @@ def _scores(source: MethodsSource) -> Paragraph:
         metric = score.parts["metric"]
         lead = f"{score.column.label} ({UNITS[score.column.unit]}): "
         sentence: list[str | Code | Citation] = [lead, Code(metric)]
-        for key in _CITED.get(metric, ()):
+        for key in facts_of(metric).cited:
             sentence += [" ", Citation(key)]
         sentence += [" of ", Code(score.scope)]
         for key, value in score.parts.items():

@@ -13,7 +13,7 @@ from medtasks.catalog.benchmark import Column
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.core.text import counted, first_names
-from medtasks.metrics.item_metrics import SIGNED
+from medtasks.metrics.registry import facts_of
 from medtasks.runs.manifest import TaskFacts
 from medtasks.scoring.scores import MetricScore
 
@@ -58,7 +58,11 @@ def headline_columns(benchmark: str) -> list[Column]:
     """
     layout = all_layouts().get(benchmark)
     columns = () if layout is None else layout.headline
-    return [one for one in columns if one.breakdown is None and one.metric not in SIGNED]
+    return [
+        column
+        for column in columns
+        if column.breakdown is None and not facts_of(column.metric).is_signed
+    ]
 
 
 def publishable(results: Sequence[Path], model: str) -> tuple[list[Headline], list[str]]:

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from medtasks.metrics.base import Array
+from medtasks.metrics.registry import facts_of
 from medtasks.scoring.item_table import without_value
 from medtasks.stats import paired
 
 from ..schema.board import Pair
-
-VERDICTS = ("accuracy", "exact_match", "judged_strict")
-"""Metrics that score an answer as right or wrong."""
 
 
 def pair_of(
@@ -29,7 +27,7 @@ def pair_of(
     counts the items that only one model has right, unless an item was asked several times.
     """
     wins = losses = None
-    if metric in VERDICTS and difference.items:
+    if facts_of(metric).is_verdict and difference.items:
         counts = _discordant_counts(*tables)
         if counts is not None:
             wins, losses = counts

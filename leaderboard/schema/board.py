@@ -11,7 +11,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from medtasks.metrics.registry import Unit as Unit
+from medtasks.metrics.facts import Unit as Unit
 from medtasks.metrics.streaming import Round as Round
 from medtasks.metrics.streaming import Timeline as Timeline
 from medtasks.runs.replies import RunUsage, Usage

@@ -15,7 +15,7 @@ from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.core.errors import MedtasksError, first_line
 from medtasks.core.schema import unknown
 from medtasks.metrics.confidence import CONFIDENCE_NAMES
-from medtasks.metrics.item_metrics import SIGNED
+from medtasks.metrics.registry import facts_of
 
 _NAME = re.compile(r"[a-z0-9]{1,30}(-[a-z0-9]{1,30}){0,11}")
 
@@ -145,7 +145,7 @@ def _ranking_problems(layout: BoardLayout) -> Iterator[LayoutProblem]:
 
 def _signed_columns(place: str, columns: Sequence[Column]) -> Iterator[LayoutProblem]:
     for column in columns:
-        if column.metric in SIGNED:
+        if facts_of(column.metric).is_signed:
             signed = f"{column.metric!r}, which is best at 0 and cannot rank models"
             yield LayoutProblem(column, f"{place} has {signed}; move it to a table")
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from medtasks.catalog.benchmark import Metric as Metric
 from medtasks.core.errors import DataError, MedtasksError, UsageError
+from medtasks.metrics.facts import NO_FACTS, MetricFacts
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Pairs: TypeAlias = "tuple[tuple[str, str], ...]"
@@ -34,6 +35,7 @@ class Installed:
 
     name: str
     higher_is_better = True
+    facts = NO_FACTS
 
     def unavailable(self) -> str | None:
         return None
@@ -124,6 +126,7 @@ class Accuracy(MeanMetric):
     """
 
     name = "accuracy"
+    facts = MetricFacts(headline=1, is_verdict=True)
     signature = sign(name, compare="letter", unparsed="wrong")
 
     def statistics(self, prediction: str, reference: str) -> Array:
@@ -141,6 +144,7 @@ class ExactMatch(MeanMetric):
     """
 
     name = "exact_match"
+    facts = MetricFacts(headline=30, is_verdict=True)
     signature = sign(name, case="lower", strip="yes")
 
     def table(self, pairs: Pairs) -> Array:

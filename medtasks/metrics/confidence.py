@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from medtasks.core.errors import UsageError
 from medtasks.metrics.base import Array, MeanMetric, means
+from medtasks.metrics.facts import MetricFacts
 from medtasks.metrics.item_metrics import ItemScore, item_mean, sum_in_order
 
 LEVELS = 101
@@ -128,7 +129,7 @@ def reasons(totals: Sequence[float]) -> dict[str, int]:
 GIVEN, ECE, BRIER = "confidence_given", "ece", "brier"
 _PERCENTS = {"confidence": "whole-percents"}
 CONFIDENCE_METRICS: tuple[ItemScore, ...] = (
-    ItemScore(GIVEN, 2 + len(REASONS), MeanMetric().score),
+    ItemScore(GIVEN, 2 + len(REASONS), MeanMetric().score, facts=MetricFacts(headline=61)),
     ItemScore(
         ECE,
         2 * LEVELS,
@@ -136,6 +137,7 @@ CONFIDENCE_METRICS: tuple[ItemScore, ...] = (
         {"bins": f"{BINS}-equal-width", **_PERCENTS},
         higher_is_better=False,
         is_distance=True,
+        facts=MetricFacts(headline=60),
     ),
     item_mean(BRIER, {"of": "chosen-answer", **_PERCENTS}, higher_is_better=False),
     ItemScore(

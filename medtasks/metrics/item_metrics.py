@@ -19,10 +19,8 @@ from medtasks.catalog.task_model import ErrorKind
 from medtasks.metrics.base import Array, Installed, MeanMetric, sign
 from medtasks.metrics.closed_answer import NORMALISED, normalise
 from medtasks.metrics.closed_answer import VERSION as CLOSED_VERSION
+from medtasks.metrics.facts import NO_FACTS, MetricFacts
 from medtasks.metrics.streaming import DUE, EXPECTED_TIME, LAW, TOLERANCE, WEIGHTS
-
-SIGNED = frozenset({"signed_delay", "alert_delay"})
-"""Metrics that are best neither high nor low."""
 
 CLOSED = {
     "closed": f"exact-match-v{CLOSED_VERSION}",
@@ -50,6 +48,7 @@ class ItemScore(Installed):
     timing: tuple[str, ...] = ()
     bounds: tuple[float, float] | None = None
     is_distance: bool = False
+    facts: MetricFacts = NO_FACTS
 
     @cached_property
     def signature(self) -> str:
@@ -63,10 +62,10 @@ def item_mean(name: str, choices: Mapping[str, str] | None = None, **more: Any) 
     return ItemScore(name, 2, MeanMetric().score, {"mean": "items", **(choices or {})}, **more)
 
 
-def judged_mean(name: str, top: float) -> ItemScore:
+def judged_mean(name: str, top: float, facts: MetricFacts = NO_FACTS) -> ItemScore:
     """The mean, over the judged samples, of a judge's total on a scale from 0 to ``top``."""
     choices = {"scale": f"0-{top:g}", "unjudged": "left-out"}
-    return ItemScore(name, 2, MeanMetric().score, choices, bounds=(0.0, top))
+    return ItemScore(name, 2, MeanMetric().score, choices, bounds=(0.0, top), facts=facts)
 
 
 _LEFT_OUT = {"default_expected": EXPECTED_TIME, "never_answerable": "left-out"}
@@ -74,20 +73,29 @@ _OVERALL = {"weights": WEIGHTS, "single_turn": "content", **CLOSED, **DUE}
 _LENGTH = {"law": "stream-length"}
 
 ITEM_METRICS: tuple[ItemScore, ...] = (
-    item_mean("content", CLOSED),
-    item_mean("content_closed", {"questions": "closed", **CLOSED}),
-    item_mean("content_closed_fallback", {"questions": "closed", "mismatches": "judged", **CLOSED}),
-    item_mean("content_fallback", {"mismatches": "judged", **CLOSED}),
-    item_mean("content_open", {"questions": "open"}),
-    item_mean("responsiveness", DUE, timing=LAW),
+    item_mean("content", CLOSED, facts=MetricFacts(headline=40)),
+    item_mean("content_closed", {"questions": "closed", **CLOSED}, facts=MetricFacts(headline=42)),
+    item_mean(
+        "content_closed_fallback",
+        {"questions": "closed", "mismatches": "judged", **CLOSED},
+        facts=MetricFacts(headline=43),
+    ),
+    item_mean(
+        "content_fallback", {"mismatches": "judged", **CLOSED}, facts=MetricFacts(headline=41)
+    ),
+    item_mean("content_open", {"questions": "open"}, facts=MetricFacts(headline=44)),
+    item_mean("responsiveness", DUE, timing=LAW, facts=MetricFacts(headline=50)),
     item_mean("responsiveness_stream_length", {**_LENGTH, **DUE}, timing=TOLERANCE),
-    item_mean("stability", DUE),
-    item_mean("overall", _OVERALL, timing=LAW),
+    item_mean("stability", DUE, facts=MetricFacts(headline=51)),
+    item_mean("overall", _OVERALL, timing=LAW, facts=MetricFacts(headline=52)),
     item_mean("overall_stream_length", {**_OVERALL, **_LENGTH}, timing=TOLERANCE),
     item_mean("false_alarm_rate", DUE, higher_is_better=False, timing=TOLERANCE),
     item_mean("miss_rate", _LEFT_OUT, higher_is_better=False),
     item_mean(
-        "signed_delay", {"unit": "s", "missed": "left-out", **_LEFT_OUT}, higher_is_better=False
+        "signed_delay",
+        {"unit": "s", "missed": "left-out", **_LEFT_OUT},
+        higher_is_better=False,
+        facts=MetricFacts(unit="seconds", is_signed=True),
     ),
     item_mean("invalid_rate", higher_is_better=False),
 )

@@ -42,6 +42,7 @@ from medtasks.metrics.base import (
     package_version,
     sign,
 )
+from medtasks.metrics.facts import MetricFacts
 
 T = TypeVar("T")
 Pair: TypeAlias = tuple[str, str]
@@ -352,6 +353,7 @@ class BertScore(LearnedMetric):
     """
 
     name = "bertscore"
+    facts = MetricFacts(cited=("zhang2020bertscore",))
     packages = ("torch", "transformers", "bert_score")
     variable = "MEDTASKS_BERTSCORE_MODEL"
 
@@ -465,6 +467,7 @@ class Bleurt(LearnedMetric):
     """
 
     name = "bleurt"
+    facts = MetricFacts(unit="score", cited=("sellam2020bleurt",))
     variable = "MEDTASKS_BLEURT_MODEL"
 
     def __init__(self, model: str = "Elron/bleurt-base-128") -> None:

@@ -29,6 +29,7 @@ from medtasks.metrics.base import (
     sign,
     tokens_of,
 )
+from medtasks.metrics.facts import MetricFacts
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 LARGEST_KEY = 2**63 - 1
@@ -121,6 +122,7 @@ class Bleu(Installed):
     """
 
     name = "bleu"
+    facts = MetricFacts(cited=("papineni2002bleu", "post2018call"))
     width = 2 + 2 * BLEU_ORDER
     signature = sign(
         name, tok="13a", case="mixed", smooth="none", order=BLEU_ORDER, sacrebleu=SACREBLEU
@@ -189,6 +191,11 @@ class Chrf(Installed):
 
     def __init__(self, name: str, word_order: int) -> None:
         self.name = name
+        self.facts = MetricFacts(
+            unit="points",
+            headline=0 if word_order else 32,
+            cited=("popovic2015chrf", "post2018call"),
+        )
         self.word_order = word_order
         self.width = 3 * (CHAR_ORDER + word_order)
         orders = {"nc": CHAR_ORDER, "nw": word_order, "beta": BETA}
@@ -257,6 +264,7 @@ class Rouge(MeanMetric):
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.facts = MetricFacts(headline=31 if name == "rougeL" else 0, cited=("lin2004rouge",))
         self.signature = sign(
             f"{name}|f1", stem="no", rouge_score="0.1.2"
         )  # which gives the same values

@@ -37,6 +37,7 @@ from medtasks.metrics.base import (
     sign,
     tokens_of,
 )
+from medtasks.metrics.facts import MetricFacts
 
 ALPHA, BETA, GAMMA = 0.9, 3.0, 0.5
 NO_SPLITTER = (
@@ -68,6 +69,8 @@ class Meteor(MeanMetric):
     """
 
     name = "meteor"
+    # stated, because its signature needs NLTK, which takes a second to import
+    facts = MetricFacts(unit="fraction", cited=("banerjee2005meteor",))
 
     @property
     def signature(self) -> str:

@@ -5,7 +5,7 @@ kinds of error that task files declare.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from medtasks.core.errors import UsageError
 from medtasks.core.schema import unknown
 from medtasks.metrics.base import Accuracy, Array, ExactMatch, Metric, Pairs
 from medtasks.metrics.confidence import CONFIDENCE_METRICS
+from medtasks.metrics.facts import NO_FACTS, MetricFacts, Unit
 from medtasks.metrics.item_metrics import (
     ITEM_METRICS,
     NO_OPTION,
@@ -66,6 +67,13 @@ def get_metric(name: str) -> Metric:
     )
 
 
+def facts_of(name: str) -> MetricFacts:
+    """The facts that the metric of that name states; none if it states or there is none."""
+    metric = registered_metric(name) or _declared().get(name)
+    facts = getattr(metric, "facts", NO_FACTS)
+    return facts if isinstance(facts, MetricFacts) else NO_FACTS
+
+
 def registered_metric(name: str) -> Metric | None:
     """The metric of that name, unless a task file declares it; None if there is none."""
     brought = package_metrics().get(name)
@@ -80,11 +88,13 @@ def is_ours(name: str) -> bool:
 
 @once
 def _judged() -> dict[str, ItemScore]:
-    return {
-        name: judged_mean(name, rubric.best)
-        for rubric in usable_rubrics()
-        for name in rubric.metrics
-    }
+    metrics: dict[str, ItemScore] = {}
+    for rubric in usable_rubrics():
+        first, *_ = rubric.metrics
+        for name, value in rubric.metrics.items():
+            facts = MetricFacts(headline=20 if name == first else 0, is_verdict=value == "strict")
+            metrics[name] = judged_mean(name, rubric.best, facts)
+    return metrics
 
 
 @once
@@ -133,26 +143,18 @@ def _chunks(pairs: Sequence[tuple[str, str]]) -> Iterator[Pairs]:
         yield tuple(chunk)
 
 
-Unit: TypeAlias = Literal["fraction", "points", "seconds", "score", "rank"]
-_NAMED: dict[str, Unit] = {
-    "chrf": "points",
-    "chrf++": "points",
-    "cider": "score",
-    "meteor": "fraction",  # its signature needs NLTK, which takes a second to import
-    "bleurt": "score",
-    "signed_delay": "seconds",
-}
 _SCALES: dict[str, Unit] = {"scale:0-100": "points", "scale:0-1": "fraction", "unit:s": "seconds"}
 
 
 def unit_of(metric: str) -> Unit:
     """The unit of a metric's scores.
 
-    For metrics of other packages the signature decides: ``scale:0-100`` means points, ``scale:0-1``
+    Unless its facts state one, its signature decides: ``scale:0-100`` means points, ``scale:0-1``
     fractions, ``unit:s`` seconds, another scale a score of its own, no scale a fraction.
     """
-    if metric in _NAMED:
-        return _NAMED[metric]
+    unit = facts_of(metric).unit
+    if unit is not None:
+        return unit
     parts = get_metric(metric).signature.split("|")[1:]
     scales = [
         _SCALES.get(part, "score") for part in parts if part.startswith("scale:") or part in _SCALES

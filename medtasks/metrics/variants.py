@@ -17,6 +17,7 @@ import numpy as np
 
 from medtasks.catalog.task_model import MOST_PROMPTS, ORDER_METRICS, PROMPT_METRICS, prompt_metric
 from medtasks.metrics.base import Array, means
+from medtasks.metrics.facts import MetricFacts
 from medtasks.metrics.item_metrics import ItemScore, item_mean, sum_in_order
 
 POSITIONS = 26
@@ -72,9 +73,13 @@ def letter_preference(totals: Array) -> Array:
 
 
 ORDER_SCORES: tuple[ItemScore, ...] = (
-    item_mean(CIRCULAR, {"right": "in-every-rotation", "unparsed": "wrong"}),
     item_mean(
-        CONSISTENCY, {"same": "original-option-in-every-rotation", "unparsed": "inconsistent"}
+        CIRCULAR, {"right": "in-every-rotation", "unparsed": "wrong"}, facts=MetricFacts(headline=3)
+    ),
+    item_mean(
+        CONSISTENCY,
+        {"same": "original-option-in-every-rotation", "unparsed": "inconsistent"},
+        facts=MetricFacts(headline=4),
     ),
     ItemScore(
         PREFERENCE,
@@ -83,6 +88,7 @@ ORDER_SCORES: tuple[ItemScore, ...] = (
         {"distance": "total-variation", "expected": "uniform-over-options", "unparsed": "left-out"},
         higher_is_better=False,
         is_distance=True,
+        facts=MetricFacts(headline=5),
     ),
 )
 
@@ -151,9 +157,25 @@ _HALVES = {"halves": "sha256-of-cluster"}
 _CHOSEN = {**_SCORE, "rule": "chosen-on-one-half,scored-on-the-other", **_HALVES}
 _COVARIANCE = {**_SCORE, "rule": "standard-deviation,covariance-of-halves", **_HALVES}
 PROMPT_SCORES: tuple[ItemScore, ...] = (
-    ItemScore(WORST, _WIDTH, partial(chosen_prompt, best=False), _CHOSEN),
-    ItemScore(BEST, _WIDTH, partial(chosen_prompt, best=True), _CHOSEN),
-    ItemScore(SPREAD, _WIDTH, prompt_spread, _COVARIANCE, higher_is_better=False, is_distance=True),
-    item_mean(AGREEMENT, {"same": "option-under-every-prompt", "unparsed": "different"}),
+    ItemScore(
+        WORST, _WIDTH, partial(chosen_prompt, best=False), _CHOSEN, facts=MetricFacts(headline=6)
+    ),
+    ItemScore(
+        BEST, _WIDTH, partial(chosen_prompt, best=True), _CHOSEN, facts=MetricFacts(headline=7)
+    ),
+    ItemScore(
+        SPREAD,
+        _WIDTH,
+        prompt_spread,
+        _COVARIANCE,
+        higher_is_better=False,
+        is_distance=True,
+        facts=MetricFacts(headline=8),
+    ),
+    item_mean(
+        AGREEMENT,
+        {"same": "option-under-every-prompt", "unparsed": "different"},
+        facts=MetricFacts(headline=9),
+    ),
     *(item_mean(prompt_metric(number), _SCORE) for number in range(1, MOST_PROMPTS + 1)),
 )

@@ -263,7 +263,7 @@ class Run(_Tables):
     def table(self) -> TextTable:
         """The headline scores of all tasks and groups with their intervals."""
         rows = [
-            (name, metric, format_score(score), f"{score.samples:,}")
+            (name, metric, format_score(metric, score), f"{score.samples:,}")
             for name, entry in self.scored.entries.items()
             for metric, score in headline_scores(entry.scores).items()
         ]

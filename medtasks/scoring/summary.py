@@ -12,7 +12,7 @@ from medtasks.catalog.spec import inner_groups, leaf_tasks, load_specs
 from medtasks.catalog.statuses import status_counts
 from medtasks.core.text import counted, first_names
 from medtasks.data.prepared import coverage_lines
-from medtasks.metrics.registry import get_metric, is_ours
+from medtasks.metrics.registry import facts_of, get_metric, is_ours, unit_of
 from medtasks.runs.decoding import decoding_warnings
 from medtasks.runs.manifest import WARNED_SHARE, RunManifest
 from medtasks.scoring.judged_scores import judges_of
@@ -20,14 +20,6 @@ from medtasks.scoring.run_record import RunRecord
 from medtasks.scoring.scores import MetricScore, Scores, coverage_text
 from medtasks.stats.paired import FEW_CLUSTERS
 
-_HEADLINE = (
-    "accuracy", "accuracy_dimension_mean", "circular_accuracy", "rotation_consistency", "letter_preference",
-    "worst_prompt", "best_prompt", "prompt_spread", "prompt_agreement",
-    "open_total", "medreason_total", "judged_accuracy", "exact_match", "rougeL", "chrf",
-    "content", "content_fallback", "content_closed", "content_closed_fallback", "content_open",
-    "responsiveness", "stability", "overall", "overall_table4",
-    "ece", "confidence_given",
-)  # fmt: skip
 NARROWEST, USUAL, WIDEST = 80, 100, 120
 """Columns: what the command line's texts are made for at least and at most, and without a
 terminal.
@@ -36,24 +28,27 @@ LINES = 40
 """Lines of the screen that a summary of saved results must fit."""
 
 
-def format_score(score: MetricScore) -> str:
+def format_score(metric: str, score: MetricScore) -> str:
     """A score with its 95 % interval, in its own unit; if there is none, a note instead."""
-    digits = 1 if score.signature.startswith("chrf") or "|scale:0-100" in score.signature else 3
     if score.value is None and score.bounds is None:
         return "not computed"
+    digits = 1 if unit_of(metric) == "points" else 3
     covered = coverage_text(score.samples, score.answered, score.judged)
     if score.bounds is not None and score.known != score.samples:
         low, high = score.bounds
         covered = f"{low:.{digits}f} to {high:.{digits}f}, {covered}"
     if score.value is None:
-        return f"{'no response' if score.answered == 0 else 'awaits a judge'} ({covered})"
+        missing = "no response" if score.answered == 0 else "awaits a judge"
+        return f"{missing} ({covered})"
     text = f"{score.value:.{digits}f}"
     if score.interval is not None:
         low, high = score.interval
         text = f"{text} [{low:.{digits}f}, {high:.{digits}f}]"
-    return (
-        text if score.bounds is None else f"{text} ({'incomplete: ' * score.incomplete}{covered})"
-    )
+    if score.bounds is None:
+        return text
+    if score.incomplete:
+        covered = f"incomplete: {covered}"
+    return f"{text} ({covered})"
 
 
 def _floors(score: MetricScore) -> str:
@@ -67,10 +62,20 @@ def _floors(score: MetricScore) -> str:
 
 
 def headline_scores(scores: Scores) -> dict[str, MetricScore]:
-    """The main ones of our metrics, and all metrics of other packages and of rubrics."""
-    theirs = [name for name in scores.metrics if not is_ours(name)]
-    shown = {name: scores.metrics[name] for name in (*_HEADLINE, *theirs) if name in scores.metrics}
-    return {name: score for name, score in (shown or scores.metrics).items() if score.samples}
+    """The headline scores of our metrics, in their order, then those of all other packages.
+
+    All scores if there are neither.
+    """
+    ours: list[tuple[int, str]] = []
+    theirs: list[str] = []
+    for metric in scores.metrics:
+        if not is_ours(metric):
+            theirs.append(metric)
+        elif facts_of(metric).headline:
+            ours.append((facts_of(metric).headline, metric))
+    ours.sort(key=lambda placed: placed[0])
+    names = [metric for _, metric in ours] + theirs or list(scores.metrics)
+    return {name: scores.metrics[name] for name in names if scores.metrics[name].samples}
 
 
 def summary(run: RunRecord, directory: Path | None, keep: str = "--output_path") -> str:
@@ -148,7 +153,7 @@ def _score_lines(run: RunRecord, names: Sequence[str]) -> list[str]:
         scores = entries[name]
         parts: list[str] = []
         for metric, score in headline_scores(scores).items():
-            parts.append(f"{metric} {format_score(score)}")
+            parts.append(f"{metric} {format_score(metric, score)}")
             if floors := _floors(score):
                 parts.append(floors)
         tasks = run.manifest.groups.get(name, (name,))

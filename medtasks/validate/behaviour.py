@@ -26,8 +26,7 @@ from medtasks.core.errors import MedtasksError, first_line
 from medtasks.core.findings import Finding
 from medtasks.core.schema import shown
 from medtasks.metrics.base import Metric, corpus_score
-from medtasks.metrics.item_metrics import SIGNED
-from medtasks.metrics.registry import get_metric
+from medtasks.metrics.registry import facts_of, get_metric
 from medtasks.runs.replies import Reply
 from medtasks.runs.samples import Sample
 from medtasks.scoring.group_scores import score_samples
@@ -346,7 +345,7 @@ class _Behaviour:
         """
         targets, short = [str(document["target"]) for document in self._documents], set()
         for name, best in oracle.scores.items():
-            if name not in self._metrics or name in SIGNED:
+            if name not in self._metrics or facts_of(name).is_signed:
                 continue
             metric, top = self._metrics[name], _REACHED.get(name, math.nan)
             if name not in _REACHED:
@@ -386,7 +385,8 @@ class _Behaviour:
         for name in best:
             rows = [item.values[name].statistics for item in oracle.items if name in item.values]
             applying = sum(row is not None and not (len(row) == 2 and row[1] == 0) for row in rows)
-            if name in self._metrics and name not in SIGNED | short and applying >= FEW:
+            is_left_out = facts_of(name).is_signed or name in short
+            if name in self._metrics and not is_left_out and applying >= FEW:
                 telling.append(name)
         alike = False
         for policy, (code, what) in _TRIVIAL.items():

@@ -139,7 +139,9 @@ def test_no_option_is_neither_missed_nor_invented() -> None:
     ]
     assert (missed.value, missed.samples, missed.answered, missed.incomplete) == (0.5, 4, 2, True)
     assert missed.bounds == (0.25, 0.75)
-    assert format_score(missed).endswith("(incomplete: 0.250 to 0.750, 2 of 4 answered)")
+    assert format_score("missed_change_rate", missed).endswith(
+        "(incomplete: 0.250 to 0.750, 2 of 4 answered)"
+    )
 
 
 def test_a_failed_response_bounds_the_rates_and_is_no_error() -> None:

@@ -30,6 +30,7 @@ from medtasks.catalog.benchmark import (
 from medtasks.catalog.registry import Plugin
 from medtasks.data.prepare_commands import prepare_command
 from medtasks.metrics.base import Array, means
+from medtasks.metrics.facts import MetricFacts
 from medtasks.metrics.item_metrics import ItemScore, sum_in_order
 
 
@@ -85,6 +86,7 @@ ACCURACY_DIMENSION_MEAN = ItemScore(
     2 * len(DIMENSIONS),
     _mean_of_dimensions,
     {"mean": "dimensions-unweighted", "dimensions": ",".join(DIMENSIONS)},
+    facts=MetricFacts(headline=2),
 )
 """Beside the pooled accuracy; each dimension has equal weight, however many items it has."""
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from medtasks.metrics.base import MeanMetric, package_version, sign
+from medtasks.metrics.facts import MetricFacts
 from medtasks.metrics.meteor import import_nltk
 
 MAX_ORDER = 4
@@ -116,6 +117,7 @@ class Cider(MeanMetric):
     """
 
     name = "cider"
+    facts = MetricFacts(unit="score", cited=("vedantam2015cider",))
 
     @property
     def signature(self) -> str:
