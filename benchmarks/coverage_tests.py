@@ -19,7 +19,7 @@ from coverage_designs import SIZES as DESIGNS
 from coverage_designs import Draw, Integers
 from coverage_report import Section, print_sections
 from medtasks.leaderboard.rank.pilots import Contributions
-from medtasks.leaderboard.rank.planning import Basis, basis_of_pair, basis_of_score
+from medtasks.leaderboard.rank.plan_basis import Basis, basis_of_pair, basis_of_score
 from medtasks.leaderboard.rank.power import RightOrWrong
 
 from medtasks.metrics.base import Array, MeanMetric

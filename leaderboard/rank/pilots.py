@@ -26,7 +26,7 @@ ROUNDS = 20
 
 @dataclass(frozen=True)
 class Contributions:
-    """By cluster, what it adds to a score or a difference beyond its share of the items.
+    """What each cluster adds to a score or a difference, beyond its share of the items.
 
     ``deviations`` are in the metric's unit and add up to about 0. ``sizes`` are the observations.
     ``right`` are the right answers of one model, None if values are not right or wrong.
@@ -40,8 +40,10 @@ class Contributions:
 def paired_contributions(
     first: ScoredRun, second: ScoredRun, task: str, metric: str
 ) -> Contributions:
-    """Those of the difference between two runs; `UsageError` if they do not differ in any
-    cluster.
+    """What each cluster adds to the difference between two runs.
+
+    Raises:
+        UsageError: the runs do not differ in any cluster.
     """
     (line,) = compare_runs(first, second, task=task, metric=metric).lines
     if line.pair is None or not line.pair.standard_error or line.detectable is None:
@@ -49,31 +51,36 @@ def paired_contributions(
         raise UsageError(
             f"{task} {metric}: the pilot runs show no spread ({why}); use other runs, or one alone."
         )
-    entries = first.entries[task], second.entries[task]
-    rows = shared_rows(*entries)
-    tables = [
-        entry.statistics(metric)[kept]
-        for entry, kept in zip(entries, (rows.here, rows.there), strict=True)
-    ]
-    both = np.flatnonzero(~(without_value(tables[0]) | without_value(tables[1])))
-    codes = entries[0].table.codes[rows.here[both]]
+    first_entry, second_entry = first.entries[task], second.entries[task]
+    rows = shared_rows(first_entry, second_entry)
+    first_table = first_entry.statistics(metric)[rows.here]
+    second_table = second_entry.statistics(metric)[rows.there]
+    in_both = np.flatnonzero(~(without_value(first_table) | without_value(second_table)))
+    codes = first_entry.table.codes[rows.here[in_both]]
     score = get_metric(metric).score
-    sides = (clustered_score(table[both], codes, score) for table in tables)
-    left, right = with_observations(*sides)
+    left, right = with_observations(
+        clustered_score(first_table[in_both], codes, score),
+        clustered_score(second_table[in_both], codes, score),
+    )
     weights = (left.weights + right.weights) / 2
-    middle, half = (left.sums + right.sums).sum(axis=0) / 2, (left.sums - right.sums) / 2
+    middle = (left.sums + right.sums).sum(axis=0) / 2
+    half = (left.sums - right.sums) / 2
     added = score(middle + half) - score(middle - half)
     return Contributions(_deviations(added, weights), _whole(weights))
 
 
 def single_contributions(run: ScoredRun, task: str, metric: str) -> Contributions:
-    """Those of one run's score; `UsageError` without the score, or if no cluster changes it."""
+    """What each cluster adds to one run's score.
+
+    Raises:
+        UsageError: the run has no such score, or no cluster changes it.
+    """
     entry = run.entries.get(task)
-    if entry is None or metric not in entry.scores.metrics:
-        known = ", ".join(sorted(run.entries)) if entry is None else ", ".join(entry.scores.metrics)
-        raise UsageError(
-            f"the pilot run has no {task if entry is None else metric}; it has {known}."
-        )
+    if entry is None:
+        raise UsageError(f"the pilot run has no {task}; it has {', '.join(sorted(run.entries))}.")
+    if metric not in entry.scores.metrics:
+        metrics = ", ".join(entry.scores.metrics)
+        raise UsageError(f"the pilot run has no {metric}; it has {metrics}.")
     table = entry.statistics(metric)
     rows = np.flatnonzero(~without_value(table))
     score = clustered_score(table[rows], entry.table.codes[rows], get_metric(metric).score)
@@ -85,24 +92,24 @@ def single_contributions(run: ScoredRun, task: str, metric: str) -> Contribution
     deviations = _left_out(score)
     if np.abs(deviations).max() < NO_SPREAD:
         raise UsageError(
-            f"{task} {metric}: the pilot run shows no spread (no cluster changes the score); use another."
+            f"{task} {metric}: the pilot run shows no spread (no cluster changes the score); "
+            "use another."
         )
-    values = table[rows]
-    is_verdict = (
-        unit_of(metric) == "fraction"
-        and values.shape[1] == 2
-        and bool(np.isin(values, (0, 1)).all())
-    )
-    return Contributions(
-        deviations, _whole(score.weights), score.sums[:, 0] if is_verdict else None
-    )
+    right = score.sums[:, 0] if _are_verdicts(metric, table[rows]) else None
+    return Contributions(deviations, _whole(score.weights), right)
+
+
+def _are_verdicts(metric: str, values: Array) -> bool:
+    """Whether each answer is right or wrong."""
+    if unit_of(metric) != "fraction" or values.shape[1] != 2:
+        return False
+    return bool(np.isin(values, (0, 1)).all())
 
 
 def variance_components(sums: Array, sizes: Sizes) -> tuple[float, float]:
-    """``a`` and ``b`` of the variance ``a·m + b·m²`` of a cluster's sum over its m items, neither
-    below 0.
+    """``a`` and ``b`` of the variance ``a·m + b·m²`` of a cluster's sum over its m items.
 
-    A regression of the squared sums, weighted by their precision, so that large clusters do not
+    Neither is below 0. A regression of the squared sums, weighted by their precision, so that large clusters do not
     decide alone. Clusters of one size cannot tell the two apart; then they have a correlation of
     0.1.
     """
@@ -118,15 +125,11 @@ def variance_components(sums: Array, sizes: Sizes) -> tuple[float, float]:
         left, right = design.T @ (design * weights[:, None]), design.T @ (squares * weights)
         within, between = (float(part) for part in np.linalg.lstsq(left, right, rcond=None)[0])
         if between < 0:
-            within, between = (
-                float((weights * squares * sizes).sum() / (weights * sizes**2).sum()),
-                0.0,
-            )
+            between = 0.0
+            within = float((weights * squares * sizes).sum() / (weights * sizes**2).sum())
         elif within < 0:
-            within, between = (
-                0.0,
-                float((weights * squares * sizes**2).sum() / (weights * sizes**4).sum()),
-            )
+            within = 0.0
+            between = float((weights * squares * sizes**2).sum() / (weights * sizes**4).sum())
     return within, between
 
 

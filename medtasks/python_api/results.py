@@ -28,7 +28,8 @@ from medtasks.leaderboard.exports.tables import as_markdown
 from medtasks.leaderboard.figures.plots import Figure, figures_of
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.rank.compare import Comparison, compare_runs
-from medtasks.leaderboard.rank.planning import ICC, SHARES, Plan, default_metric, plan_task
+from medtasks.leaderboard.rank.plan_basis import ICC
+from medtasks.leaderboard.rank.planning import SHARES, Plan, default_metric, plan_task
 from medtasks.leaderboard.schema.board import FORMATS, Ranking, Refused
 from medtasks.leaderboard.schema.board import Board as BoardData
 from medtasks.leaderboard.schema.numbers import column_note, interval, number

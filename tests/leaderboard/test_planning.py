@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 from made_runs import FAIR, GOOD, cxr, right, run
 from medtasks.leaderboard.rank.pilots import intraclass_correlation, variance_components
+from medtasks.leaderboard.rank.plan_basis import assumed_basis, pilot_basis
 from medtasks.leaderboard.rank.planning import (
-    assumed_basis,
     cluster_sizes,
     clusters_needed,
     default_metric,
-    pilot_basis,
     plan_task,
 )
 from medtasks.leaderboard.rank.power import Population, RightOrWrong, Sizes, simulated_difference
