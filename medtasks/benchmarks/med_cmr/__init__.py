@@ -1,7 +1,7 @@
-"""Med-CMR: multiple-choice and judged open-ended questions over three dimensions of vision and four
-of reasoning.
+"""Med-CMR: multiple-choice and judged open-ended questions on vision and reasoning.
 
-Task files refer to names of this module, and names are part of a task's hash: do not rename them.
+There are three dimensions of vision and four of reasoning. Task files refer to names of this
+module, and names are part of a task's hash: do not rename them.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from medtasks.catalog.benchmark import (
     Benchmark,
     Document,
     Item,
+    SampleView,
     Value,
     by_fields,
     shipped,
@@ -35,23 +36,22 @@ from medtasks.metrics.item_metrics import ItemScore, sum_in_order
 
 
 def documents(record: MedCmrRecord) -> list[Document]:
-    """The record as a harness document; the right option's letter, or the reference answer, is the
-    target.
+    """The record as a harness document.
+
+    The target is the right option's letter, or the reference answer.
     """
-    document = {
+    document: Document = {
         **record.model_dump(mode="json", exclude={"answer", "choices", "prefixed"}),
         "ability": "vision" if record.dimension in ("sod", "fdd", "su") else "reasoning",
         "target": record.answer,
         "abstention": ABSTENTION,
     }
     if record.format == "mcq":
-        return [{**document, "choices": dict(record.choices)}]
-    return [
-        {
-            **document,
-            "ideal_response": f"This is what the image shows.\nFinal answer: {record.answer}",
-        }
-    ]
+        document["choices"] = dict(record.choices)
+    else:
+        response = f"This is what the image shows.\nFinal answer: {record.answer}"
+        document["ideal_response"] = response
+    return [document]
 
 
 mcq_sod, mcq_fdd, mcq_su, mcq_tp, mcq_cr, mcq_ltg, mcq_msi = (
@@ -70,15 +70,15 @@ def process_open(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, di
 
 
 def _mean_of_dimensions(totals: Array) -> Array:
-    """Unweighted mean of the dimensions' means; statistics, per dimension, are ``(sum of values,
-    items)``.
+    """Unweighted mean of the dimensions' means.
+
+    Statistics are ``(sum of values, items)`` per dimension.
     """
     sums = totals.reshape(*totals.shape[:-1], len(DIMENSIONS), 2)
     by_dimension = means(sums[..., 0], sums[..., 1])
     present = ~np.isnan(by_dimension)
-    return means(
-        sum_in_order(np.where(present, by_dimension, 0.0)), sum_in_order(present.astype(np.float64))
-    )
+    total = sum_in_order(np.where(present, by_dimension, 0.0))
+    return means(total, sum_in_order(present.astype(np.float64)))
 
 
 ACCURACY_DIMENSION_MEAN = ItemScore(
@@ -93,20 +93,26 @@ ACCURACY_DIMENSION_MEAN = ItemScore(
 
 def dimension_statistics(dimension: str, accuracy: float) -> tuple[float, ...]:
     """An item's statistics for the unweighted mean of dimensions."""
-    return tuple(
-        number
-        for name in DIMENSIONS
-        for number in ((accuracy, 1.0) if name == dimension else (0.0, 0.0))
-    )
+    statistics: list[float] = []
+    for name in DIMENSIONS:
+        statistics += (accuracy, 1.0) if name == dimension else (0.0, 0.0)
+    return tuple(statistics)
 
 
 def _dimension_mean(item: Item) -> Value | None:
-    accuracy, dimension = item.values.get("accuracy"), item.view.document["dimension"]
-    return (
-        None
-        if accuracy is None
-        else accuracy.mapped(lambda row: dimension_statistics(dimension, row[0]))
-    )
+    """The item's part in the mean of dimensions; None for open-ended questions."""
+    accuracy = item.values.get("accuracy")
+    if accuracy is None:
+        return None
+    dimension = item.view.document["dimension"]
+    return accuracy.mapped(lambda row: dimension_statistics(dimension, row[0]))
+
+
+def _gold_options(sample: SampleView) -> tuple[str, ...]:
+    """The group of a multiple-choice question: its right letter."""
+    if sample.document["format"] != "mcq":
+        return ()
+    return (sample.document["target"],)
 
 
 BENCHMARK = Benchmark(
@@ -120,9 +126,7 @@ BENCHMARK = Benchmark(
     visible_fields=frozenset({"question", "choices"}),
     breakdowns={
         **by_fields("format", "dimension", "ability", "modality", "organ_system", "question_type"),
-        "gold_option": lambda view: (
-            (view.document["target"],) if view.document["format"] == "mcq" else ()
-        ),
+        "gold_option": _gold_options,
     },
     options=OPTIONS,
     pooled={"accuracy_dimension_mean": _dimension_mean},

@@ -1,5 +1,4 @@
-"""Med-CMR: answers that call a picture more or less abnormal than it is, where the options show
-which is which.
+"""Med-CMR: answers that call a picture more or less abnormal than it is.
 
 Only two kinds of questions count, recognised by their options; ``direction_known_rate`` is their
 share:
@@ -15,25 +14,37 @@ share:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from medtasks.benchmarks.error_kinds import Case, Errors
 from medtasks.catalog.benchmark import Item
 from medtasks.data.sources import read_table
 from medtasks.metrics.item_metrics import NO_OPTION, UNANSWERED, ErrorRate
 
-VERSION = "1"  # changes whenever the rule does
+VERSION = "1"
+"""Changes whenever the rule does."""
+
+
+class _Scale(NamedTuple):
+    """The rank of each term, and a pattern that question or options match if it applies."""
+
+    ranks: Mapping[str, int]
+    context: str
+
 
 _SCALES = [
-    tuple(scale.values())
+    _Scale(scale["words"], scale["context"])
     for scale in read_table(__file__, "vocabulary.yaml", dict[str, Any])["scales"]
 ]
+
 _NORMAL = re.compile(
-    r"(?:(?:an?|the|entirely|completely|within)\s+)*(?:normal(?!\s+(?:variant|pressure)|-)|unremarkable)(?:\s+[\w-]+){0,4}"
-    r"|(?:there\s+(?:is|are)\s+)?no\s+(?:(?:evidence|signs?)\s+of\s+)?(?:(?:significant|acute|visible|detectable|obvious|focal"
-    r"|apparent|definite|other)\s+)*(?:abnormalit(?:y|ies)|(?:abnormal\s+)?findings?|lesions?|disease|patholog(?:y|ies))",
+    r"(?:(?:an?|the|entirely|completely|within)\s+)*"
+    r"(?:normal(?!\s+(?:variant|pressure)|-)|unremarkable)(?:\s+[\w-]+){0,4}"
+    r"|(?:there\s+(?:is|are)\s+)?no\s+(?:(?:evidence|signs?)\s+of\s+)?"
+    r"(?:(?:significant|acute|visible|detectable|obvious|focal|apparent|definite|other)\s+)*"
+    r"(?:abnormalit(?:y|ies)|(?:abnormal\s+)?findings?|lesions?|disease|patholog(?:y|ies))",
     re.IGNORECASE,
 )
 _NONE = re.compile(rf"none|absent|{_NORMAL.pattern}", re.IGNORECASE)
@@ -46,67 +57,90 @@ def ranks_of(question: str, choices: tuple[tuple[str, str], ...]) -> dict[str, i
     >>> ranks_of("How narrow is it?", (("A", "Mild stenosis"), ("B", "Severe stenosis"), ("C", "Normal")))
     {'C': 0, 'A': 2, 'B': 4}
     """
-    plain = {letter: text.strip().rstrip(".") for letter, text in choices}
-    if graded := _graded(question, plain):
-        return graded
-    ranks = {letter: int(_NORMAL.fullmatch(text) is None) for letter, text in plain.items()}
-    mixed = any(
-        ranks[letter] and re.search(r"\bnormal", text, re.IGNORECASE)
-        for letter, text in plain.items()
-    )
-    return None if mixed or list(ranks.values()).count(0) != 1 else ranks
+    texts = {letter: text.strip().rstrip(".") for letter, text in choices}
+    return _graded(question, texts) or _normal_or_not(texts)
+
+
+def _normal_or_not(choices: Mapping[str, str]) -> dict[str, int] | None:
+    """0 for the one normal option, 1 for the others; None unless there is exactly one."""
+    ranks: dict[str, int] = {}
+    for letter, text in choices.items():
+        if _NORMAL.fullmatch(text):
+            ranks[letter] = 0
+        elif re.search(r"\bnormal", text, re.IGNORECASE):
+            return None  # normal in part
+        else:
+            ranks[letter] = 1
+    return ranks if list(ranks.values()).count(0) == 1 else None
 
 
 def _graded(question: str, choices: Mapping[str, str]) -> dict[str, int] | None:
-    lowest = [letter for letter, text in choices.items() if _NONE.fullmatch(text)]
-    rest = {
-        letter: re.findall(r"[\w.]+", text.casefold())
-        for letter, text in choices.items()
-        if letter not in lowest
-    }
-    if len(lowest) > 1 or len(rest) < 2:
+    """The ranks of options that differ in one term of a scale; None for other options."""
+    lowest = []
+    words_of: dict[str, list[str]] = {}
+    for letter, text in choices.items():
+        if _NONE.fullmatch(text):
+            lowest.append(letter)
+        else:
+            words_of[letter] = re.findall(r"[\w.]+", text.casefold())
+    if len(lowest) > 1 or len(words_of) < 2:
         return None
-    for scale, context in _SCALES:
-        ranks: dict[str, int] = {}
-        for letter, words in rest.items():
-            found = [scale[word] for word in words if word in scale]
-            if len(found) != 1:  # the common case: no scale
-                break
-            ranks[letter] = found[0]
-        if len(ranks) < len(rest):
+    for scale in _SCALES:
+        ranks = _ranks_on(scale, words_of)
+        if ranks is None or (lowest and 0 in ranks.values()):
             continue
-        others = {
-            " ".join(word.removesuffix("s") for word in words if word not in scale)
-            for words in rest.values()
-        }
-        if (
-            len({*ranks.values()}) < len(rest)
-            or len(others) > 1
-            or (lowest and 0 in ranks.values())
-        ):
+        contexts = {_without_terms(scale, words) for words in words_of.values()}
+        if len(contexts) > 1:
             continue
-        if re.search(context, f"{question} {others.pop()}", re.IGNORECASE):
+        if re.search(scale.context, f"{question} {contexts.pop()}", re.IGNORECASE):
             return {**dict.fromkeys(lowest, 0), **ranks}
     return None
 
 
+def _ranks_on(scale: _Scale, words_of: Mapping[str, list[str]]) -> dict[str, int] | None:
+    """The rank of each option; None unless each has one term, and all have different ranks."""
+    ranks: dict[str, int] = {}
+    for letter, words in words_of.items():
+        terms = [word for word in words if word in scale.ranks]
+        if len(terms) != 1:  # the common case: no scale
+            return None
+        ranks[letter] = scale.ranks[terms[0]]
+    if len(set(ranks.values())) < len(ranks):
+        return None
+    return ranks
+
+
+def _without_terms(scale: _Scale, words: Sequence[str]) -> str:
+    """The words around the term of the scale, in the singular."""
+    return " ".join(word.removesuffix("s") for word in words if word not in scale.ranks)
+
+
 def cases(item: Item) -> Iterator[Case]:
     """The cases of a multiple-choice question."""
-    for view in item.samples:
-        choices, target = view.document.get("choices"), view.document["target"]
+    for sample in item.samples:
+        choices = sample.document.get("choices")
         if not choices:
             continue
-        chosen = view.filtered if view.status == "ok" and view.filtered in choices else None
-        ranks = ranks_of(view.document["question"], tuple(choices.items()))
-        yield Case(NO_OPTION.name, chosen is None)
+        selected = None
+        if sample.status == "ok" and sample.filtered in choices:
+            selected = sample.filtered
+        ranks = ranks_of(sample.document["question"], tuple(choices.items()))
+        yield Case(NO_OPTION.name, selected is None)
         yield Case("direction_known_rate", ranks is not None)
-        if ranks is None or target not in ranks:
-            continue
-        difference = None if chosen is None else ranks[chosen] - ranks[target]
-        if ranks[target] < max(ranks.values()):
-            yield Case("overcall_rate", None if difference is None else difference > 0)
-        if ranks[target] > min(ranks.values()):
-            yield Case("undercall_rate", None if difference is None else difference < 0)
+        if ranks is not None and sample.document["target"] in ranks:
+            yield from _direction_cases(ranks, sample.document["target"], selected)
+
+
+def _direction_cases(ranks: Mapping[str, int], target: str, selected: str | None) -> Iterator[Case]:
+    """Whether the selected option is more or less abnormal than the right one."""
+    overcalled = undercalled = None
+    if selected is not None:
+        overcalled = ranks[selected] > ranks[target]
+        undercalled = ranks[selected] < ranks[target]
+    if ranks[target] < max(ranks.values()):
+        yield Case("overcall_rate", overcalled)
+    if ranks[target] > min(ranks.values()):
+        yield Case("undercall_rate", undercalled)
 
 
 _RULE = {"rule": f"graded-or-normal-v{VERSION}"}

@@ -1,11 +1,9 @@
-"""Med-CMR: release rows, multiple-choice or open-ended, as typed records; the published archive as
-prepared data.
-"""
+"""Med-CMR: release rows as typed records, and the published archive as prepared data."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
@@ -80,8 +78,9 @@ def dimension_of(task: str) -> str | None:
 
 
 class MedCmrRecord(Record):
-    """One row of Med-CMR. ``prefixed`` counts the options that carried their own letter in the
-    release.
+    """One row of Med-CMR, multiple-choice or open-ended.
+
+    ``prefixed`` counts the options that carried their own letter in the release.
     """
 
     format: Kind
@@ -135,21 +134,24 @@ _MCQ_FIELDS: dict[str, Any] = {
     **dict.fromkeys("FGHIJ", (None, None)),
 }
 _McqRow = create_model("_McqRow", __base__=_Row, **_MCQ_FIELDS)
+_OPTION_FIELDS = _McqRow.model_fields.keys() - _Row.model_fields.keys()
 
 
 def parse_med_cmr_row(row: Mapping[str, Any], kind: Kind, where: Where) -> MedCmrRecord:
     """The record of a release row; ``kind`` is that of its file; raises :class:`DataError`."""
-    given = parse_row(_McqRow if kind == "mcq" else _Row, row, where)
-    index, image = str(given.index).strip(), str(PurePosixPath(given.image_path))
+    parsed = parse_row(_McqRow if kind == "mcq" else _Row, row, where)
+    index = str(parsed.index).strip()
+    image = str(PurePosixPath(parsed.image_path))
     choices: dict[str, str] = {}
     prefixed = 0
-    for letter in OPTIONS if kind == "mcq" else ():
-        text = str(getattr(given, letter)).strip()
-        own = _OWN_LETTER.match(text)
-        if own is not None and own["letter"] == letter:
-            text = text[own.end() :]
-            prefixed += 1
-        choices[letter] = text
+    if kind == "mcq":
+        for letter in OPTIONS:
+            text = str(getattr(parsed, letter)).strip()
+            own_letter = _OWN_LETTER.match(text)
+            if own_letter is not None and own_letter["letter"] == letter:
+                text = text[own_letter.end() :]
+                prefixed += 1
+            choices[letter] = text
     return build(
         MedCmrRecord,
         where,
@@ -158,12 +160,10 @@ def parse_med_cmr_row(row: Mapping[str, Any], kind: Kind, where: Where) -> MedCm
         media=(image,),
         format=kind,
         index=index,
-        dimension=dimension_of(given.task),
+        dimension=dimension_of(parsed.task),
         choices=choices,
         prefixed=prefixed,
-        **given.model_dump(
-            exclude={"index", "image_path", *_McqRow.model_fields.keys() - _Row.model_fields.keys()}
-        ),
+        **parsed.model_dump(exclude={"index", "image_path", *_OPTION_FIELDS}),
     )
 
 
@@ -204,39 +204,52 @@ def prepare_med_cmr(
                 path, *PUBLISHED_ARCHIVE, allow_other=allow_other_archive, progress=place.progress
             )
             origin = origin.model_copy(update={"sha256": digest})
-        release = Release(path, keep=None if place.references_only else place.directory / "media")
-        unknown: dict[str, Where] = {}
-        records: list[MedCmrRecord] = []
-        for kind, name in FILES.items():
-            for item in release.rows(name):
-                task = item.row.get("task")
-                if isinstance(task, str) and task.strip() and dimension_of(task) is None:
-                    unknown.setdefault(shown(task), item.where)
-                else:
-                    records.append(parse_med_cmr_row(item.row, kind, item.where))
-                    release.picture(records[-1].media[0], "image_path", item.where)
-        if unknown:  # all at once, for whoever has to extend the table
-            named = first_names((f"{task} ({where})" for task, where in unknown.items()), 10)
-            raise DataError(
-                f"field `task`: {len(unknown)} values name no dimension: {named}; expected one of "
-                f"{', '.join(DIMENSIONS.values())}; fix the rows."
-            )
-        records = distinct(records)
-        oddities = {
-            "rows whose options carry their own letter": [
-                record.prefixed > 0 for record in records
-            ],
-            "rows that share their index with an earlier one": [
-                "#" in record.sample_id for record in records
-            ],
-            "rows without visual_description": [
-                not record.visual_description for record in records
-            ],
-            "rows with equal options": [
-                len({*one.choices.values()}) < len(one.choices) for one in records
-            ],
-        }
-        topics = tallies(records, "modality", "organ_system", "subtype", "question_type", "task")
-        details = {**topics, "oddities": {what: sum(rows) for what, rows in oddities.items()}}
+        keep = None if place.references_only else place.directory / "media"
+        release = Release(path, keep=keep)
+        records = distinct(_read_records(release))
+        details = _details(records)
         release.unpack(place.progress)
         return place.finish(origin, records, release.media_root, details=details)
+
+
+def _read_records(release: Release) -> list[MedCmrRecord]:
+    """The records of both row files.
+
+    Raises:
+        DataError: a row breaks the format, or ``task`` values name no dimension: all of these at
+            once, for whoever has to extend the table.
+    """
+    unknown_tasks: dict[str, Where] = {}
+    records: list[MedCmrRecord] = []
+    for kind, name in FILES.items():
+        for item in release.rows(name):
+            task = item.row.get("task")
+            if isinstance(task, str) and task.strip() and dimension_of(task) is None:
+                unknown_tasks.setdefault(shown(task), item.where)
+                continue
+            record = parse_med_cmr_row(item.row, kind, item.where)
+            records.append(record)
+            release.picture(record.media[0], "image_path", item.where)
+    if unknown_tasks:
+        first = first_names((f"{task} ({where})" for task, where in unknown_tasks.items()), 10)
+        raise DataError(
+            f"field `task`: {len(unknown_tasks)} values name no dimension: {first}; expected one "
+            f"of {', '.join(DIMENSIONS.values())}; fix the rows."
+        )
+    return records
+
+
+def _details(records: Sequence[MedCmrRecord]) -> dict[str, dict[str, int]]:
+    """Counts for the manifest: records by topic, and what is odd about them."""
+    oddities = {
+        "rows whose options carry their own letter": sum(record.prefixed > 0 for record in records),
+        "rows that share their index with an earlier one": sum(
+            "#" in record.sample_id for record in records
+        ),
+        "rows without visual_description": sum(not record.visual_description for record in records),
+        "rows with equal options": sum(
+            len(set(record.choices.values())) < len(record.choices) for record in records
+        ),
+    }
+    topics = tallies(records, "modality", "organ_system", "subtype", "question_type", "task")
+    return {**topics, "oddities": oddities}

@@ -1,5 +1,6 @@
-"""MI-CXR: five-way multiple choice over five-visit chest X-ray timelines (paper, sections 3 and 4,
-appendix E).
+"""MI-CXR: five-way multiple choice over five-visit chest X-ray timelines.
+
+Paper: sections 3 and 4, appendix E.
 
 Task files refer to names of this module, and names are part of a task's hash: do not rename them.
 """
@@ -27,7 +28,7 @@ from medtasks.benchmarks.mi_cxr.records import (
     prepare_mi_cxr,
 )
 from medtasks.benchmarks.rows import Rows
-from medtasks.catalog.benchmark import Benchmark, Document, by_fields, shipped
+from medtasks.catalog.benchmark import Benchmark, Document, SampleView, by_fields, shipped
 from medtasks.catalog.registry import Plugin
 from medtasks.core.errors import DataError
 from medtasks.data.prepare_commands import prepare_command
@@ -40,64 +41,73 @@ _INTERVAL = re.compile(
 
 
 def documents(record: MiCxrRecord) -> list[Document]:
-    """The record as a harness document. ``intervals`` are the visits of the options before the null
-    option, empty if these are not all intervals: what kinds of error need to know of options that
-    must not be published.
+    """The record as a harness document.
+
+    ``intervals`` are the visits of the options before the null option, empty if these are not all
+    intervals: what kinds of error need to know of options that must not be published.
     """
-    found = [
-        _INTERVAL.fullmatch(text)
-        for letter, text in sorted(record.choices.items())
-        if letter != NULL_OPTION
-    ]
-    intervals = [[int(match["first"]), int(match["last"])] for match in found if match is not None]
     return [
         {
             **record.model_dump(mode="json", exclude={"answer"}),
-            "intervals": intervals if len(intervals) == len(found) else [],
+            "intervals": _intervals(record.choices),
             "target": record.answer,
             "abstention": NULL_OPTION,
         }
     ]
 
 
+def _intervals(choices: Mapping[str, str]) -> list[list[int]]:
+    """The first and last visit of each option; empty unless all are intervals."""
+    intervals = []
+    for letter, text in sorted(choices.items()):
+        if letter == NULL_OPTION:
+            continue
+        interval = _INTERVAL.fullmatch(text)
+        if interval is None:
+            return []
+        intervals.append([int(interval["first"]), int(interval["last"])])
+    return intervals
+
+
 def with_demonstrations(documents: list[Document]) -> list[Document]:
-    """Documents that begin with a worked example: another patient's question of the same ``qtype``
-    (appendix I.2). The choice depends only on the sample's id.
+    """Documents that begin with a worked example (appendix I.2).
+
+    The example is another patient's question of the same ``qtype``. Which one depends only on the
+    sample's id.
     """
     of_type: dict[str, list[Document]] = {}
     for document in sorted(documents, key=lambda document: str(document["sample_id"])):
         of_type.setdefault(document["qtype"], []).append(document)
     demonstrated = []
     for document in documents:
-        others = of_type[document["qtype"]]
-        digest = hashlib.sha256(document["sample_id"].encode()).digest()
-        start = int.from_bytes(digest[:8], "big") % len(others)
-        in_turn = (
-            one
-            for one in (*others[start:], *others[:start])
-            if one["cluster"] != document["cluster"]
-        )
-        example = next(in_turn, None)
-        if example is None:
-            raise DataError(
-                f"{document['sample_id']}: no other patient has a question of type {document['qtype']} to show as an "
-                "example; prepare more rows."
-            )
-        shown = {
+        example = _example_for(document, of_type[document["qtype"]])
+        demonstration = {
             "question": example["question"],
             "choices": example["choices"],
             "answer": example["target"],
         }
-        media = [*example["media"], *document["media"]]
         demonstrated.append(
             {
                 **document,
-                "demonstration": shown,
+                "demonstration": demonstration,
                 "demonstration_id": example["sample_id"],
-                "media": media,
+                "media": [*example["media"], *document["media"]],
             }
         )
     return demonstrated
+
+
+def _example_for(document: Document, candidates: list[Document]) -> Document:
+    """Another patient's question, the first one from a place that depends on the sample's id."""
+    digest = hashlib.sha256(document["sample_id"].encode()).digest()
+    start = int.from_bytes(digest[:8], "big") % len(candidates)
+    for candidate in (*candidates[start:], *candidates[:start]):
+        if candidate["cluster"] != document["cluster"]:
+            return candidate
+    raise DataError(
+        f"{document['sample_id']}: no other patient has a question of type {document['qtype']} to "
+        "show as an example; prepare more rows."
+    )
 
 
 def _subtask(name: str) -> Rows:
@@ -126,14 +136,16 @@ def _no_summary(document: Document) -> str:
 
 
 def _as_reports(documents: list[Document]) -> list[Document]:
+    """The questions without options; the text of the right one is the reference summary."""
     reports = []
     for document in documents:
-        target = document["target"]
-        summary = target if _no_summary(document) else document["choices"][target]
-        kept = {
-            key: value for key, value in document.items() if key not in ("choices", "intervals")
-        }
-        reports.append({**kept, "target": summary, "abstention": "No change can be described."})
+        report = dict(document)
+        choices = report.pop("choices")
+        del report["intervals"]
+        if not _no_summary(document):
+            report["target"] = choices[document["target"]]
+        report["abstention"] = "No change can be described."
+        reports.append(report)
     return reports
 
 
@@ -142,27 +154,31 @@ process_results = scored_by("accuracy")
 
 
 def process_report(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Text metrics of one summary; CIDEr weights words by how many references of the whole task
-    have them.
+    """Text metrics of one summary.
+
+    CIDEr weights words by how many references of the whole task have them.
     """
     target, cluster = doc["target"], doc["cluster"]
-    values = {
-        metric: sample_value(metric, results, target, cluster) for metric in ("rougeL", "meteor")
+    return {
+        "rougeL": sample_value("rougeL", results, target, cluster),
+        "meteor": sample_value("meteor", results, target, cluster),
+        "cider": _cider_value(results, target, cluster),
     }
+
+
+def _cider_value(results: Sequence[str], target: str, cluster: str) -> dict[str, Any]:
+    """One sample's entry for CIDEr, as `sample_value` makes it for other metrics."""
     corpus = _references(open_prepared("mi_cxr").manifest.fingerprint)
     scores = [corpus.score(text, target) for text in responses_of(results)]
     total, count = math.fsum(scores), float(len(scores))
-    cider: dict[str, Any] = {
+    value: dict[str, Any] = {
         "cluster": cluster,
         "statistics": [total, count],
         "score": total / count,
     }
-    return {
-        **values,
-        "cider": {**cider, "repeats": [[score, 1.0] for score in scores]}
-        if len(scores) > 1
-        else cider,
-    }
+    if len(scores) > 1:
+        value["repeats"] = [[score, 1.0] for score in scores]
+    return value
 
 
 @functools.lru_cache(maxsize=2)
@@ -171,22 +187,25 @@ def _references(fingerprint: str) -> CiderCorpus:
     return CiderCorpus([document["target"] for document in report.documents(media=False)])
 
 
+def _right_option(sample: SampleView) -> tuple[str, ...]:
+    if sample.document["target"] == NULL_OPTION:
+        return ("null option right",)
+    return ("another option right",)
+
+
 BENCHMARK = Benchmark(
     name="mi_cxr",
     title="MI-CXR",
     paper="arXiv 2605.15574",
-    source="micxr_test.jsonl of the authors' repository (steve9712/MI-CXR on the hub), images of MIMIC-CXR-JPG 2.1.0",
+    source="micxr_test.jsonl of the authors' repository (steve9712/MI-CXR on the hub), images of "
+    "MIMIC-CXR-JPG 2.1.0",
     licence="PhysioNet credentialed access (images and rows)",
     prepare="medtasks prepare mi_cxr --rows micxr_test.jsonl --images MIMIC-CXR-JPG-ROOT",
     cluster="patient",
     visible_fields=frozenset({"question", "choices", "demonstration"}),
     breakdowns={
         **by_fields(family="group_type", qtype="qtype", gold_option="target"),
-        "null_option": lambda view: (
-            "null option right"
-            if view.document["target"] == NULL_OPTION
-            else "another option right",
-        ),
+        "null_option": _right_option,
     },
     options=OPTIONS,
     null_option=NULL_OPTION,

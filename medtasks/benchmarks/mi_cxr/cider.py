@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from medtasks.metrics.base import MeanMetric, package_version, sign
@@ -35,12 +35,13 @@ _TO_ASCII = str.maketrans(
 )
 
 _Gram: TypeAlias = tuple[str, ...]
-_Counts: TypeAlias = "Counter[_Gram]"
+_Weights: TypeAlias = dict[_Gram, float]
 
 
 class CiderCorpus:
-    """Document frequencies of a corpus (one text per sample of the whole set that is reported,
-    repeats included), and the CIDEr-D (0..10) of single pairs under them.
+    """Document frequencies of a corpus, and the CIDEr-D (0..10) of single pairs under them.
+
+    The corpus has one text per sample of the whole set that is reported, repeats included.
 
     For n-grams of each order n = 1..4, g(text) is the vector of counts times ``ln(N / max(1,
     df))``: N references in all, df of them with the n-gram. With l(text) the number of tokens, the
@@ -56,39 +57,48 @@ class CiderCorpus:
 
     def __init__(self, references: Sequence[str]) -> None:
         self.documents = len(references)
-        self._frequency: _Counts = Counter(
-            gram for text in references for gram in set(_grams(cider_tokens(text)))
-        )
+        self._frequency: Counter[_Gram] = Counter()
+        for text in references:
+            self._frequency.update(set(_grams(cider_tokens(text))))
 
     def score(self, prediction: str, reference: str) -> float:
         """CIDEr-D, 0..10, of one pair; the reference is meant to be one of the corpus."""
-        predicted, expected = cider_tokens(prediction), cider_tokens(reference)
-        cosines = []
-        for ours, theirs in zip(self._weights(predicted), self._weights(expected), strict=True):
-            squares = [
-                math.fsum(weight * weight for weight in side.values()) for side in (ours, theirs)
-            ]
-            dot = math.fsum(
-                min(ours[gram], weight) * weight for gram, weight in theirs.items() if gram in ours
-            )
-            cosines.append(
-                dot / math.sqrt(squares[0] * squares[1]) if all(squares) else 0.0
-            )  # one root: 1 if equal
+        predicted = cider_tokens(prediction)
+        expected = cider_tokens(reference)
+        weights_by_order = zip(self._weights(predicted), self._weights(expected), strict=True)
+        cosines = [_clipped_cosine(*weights) for weights in weights_by_order]
         penalty = math.exp(-((len(predicted) - len(expected)) ** 2) / (2 * SIGMA**2))
         return SCALE * penalty * (math.fsum(cosines) / MAX_ORDER)
 
-    def _weights(self, tokens: Sequence[str]) -> list[dict[_Gram, float]]:
-        weights: list[dict[_Gram, float]] = [{} for _ in range(MAX_ORDER)]
+    def _weights(self, tokens: Sequence[str]) -> list[_Weights]:
+        """The weights of the n-grams in a text, by order."""
+        by_order: list[_Weights] = [{} for _ in range(MAX_ORDER)]
         for gram, count in Counter(_grams(tokens)).items():
-            weights[len(gram) - 1][gram] = count * math.log(
-                self.documents / max(1, self._frequency[gram])
-            )
-        return weights
+            rarity = math.log(self.documents / max(1, self._frequency[gram]))
+            by_order[len(gram) - 1][gram] = count * rarity
+        return by_order
+
+
+def _clipped_cosine(predicted: _Weights, expected: _Weights) -> float:
+    """The cosine of two vectors, the first clipped to the second; 0 if either is zero."""
+    predicted_square = math.fsum(weight * weight for weight in predicted.values())
+    expected_square = math.fsum(weight * weight for weight in expected.values())
+    if predicted_square == 0 or expected_square == 0:
+        return 0.0
+    dot = math.fsum(
+        min(predicted[gram], weight) * weight
+        for gram, weight in expected.items()
+        if gram in predicted
+    )
+    # a single root, so that equal vectors have a cosine of exactly 1
+    return dot / math.sqrt(predicted_square * expected_square)
 
 
 def cider_tokens(text: str) -> list[str]:
-    """The tokens that CIDEr counts (``tok:treebank-nopunct``): NLTK's Penn Treebank word rules on
-    the lower-cased text as one line, without final periods and :data:`PUNCTUATION`.
+    """The tokens that CIDEr counts (``tok:treebank-nopunct``).
+
+    These are NLTK's Penn Treebank word rules on the lower-cased text as one line, without final
+    periods and :data:`PUNCTUATION`.
 
     On plain clinical prose these are the tokens of COCO's Java program, save for brackets
     (``-lrb-``) and abbreviations (``vs.``), which matter only where a corpus holds both spellings.
@@ -103,17 +113,16 @@ def cider_tokens(text: str) -> list[str]:
     return [word for word in words if word and word not in PUNCTUATION]
 
 
-def _grams(tokens: Sequence[str]) -> Iterable[_Gram]:
-    return (
-        tuple(tokens[start : start + order])
-        for order in range(1, MAX_ORDER + 1)
-        for start in range(len(tokens) - order + 1)
-    )
+def _grams(tokens: Sequence[str]) -> Iterator[_Gram]:
+    for order in range(1, MAX_ORDER + 1):
+        for start in range(len(tokens) - order + 1):
+            yield tuple(tokens[start : start + order])
 
 
 class Cider(MeanMetric):
-    """Mean CIDEr-D over samples (0..10), whose document frequencies come from all references of the
-    task.
+    """Mean CIDEr-D over samples (0..10).
+
+    Document frequencies come from all references of the task.
     """
 
     name = "cider"
@@ -121,21 +130,18 @@ class Cider(MeanMetric):
 
     @property
     def signature(self) -> str:
-        """Formula, orders, penalty, source of the document frequencies, tokenizer and its
-        library.
-        """
-        choices = {
-            "formula": "cider-d",
-            "n": MAX_ORDER,
-            "sigma": f"{SIGMA:g}",
-            "clip": "yes",
-            "scale": f"{SCALE:g}",
-        }
-        texts = {
-            "df": "corpus",
-            "refs": 1,
-            "stem": "no",
-            "case": "lower",
-            "tok": "treebank-nopunct",
-        }
-        return sign(self.name, **choices, **texts, nltk=package_version("nltk"))
+        """Formula, orders, penalty, source of the document frequencies, and tokenizer."""
+        return sign(
+            self.name,
+            formula="cider-d",
+            n=MAX_ORDER,
+            sigma=f"{SIGMA:g}",
+            clip="yes",
+            scale=f"{SCALE:g}",
+            df="corpus",
+            refs=1,
+            stem="no",
+            case="lower",
+            tok="treebank-nopunct",
+            nltk=package_version("nltk"),
+        )

@@ -1,8 +1,8 @@
-"""MI-CXR's kinds of error: changes invented, missed, or in another interval; the paper's reasoning
-failures.
+"""MI-CXR's kinds of error: changes invented, missed, or in another interval.
 
-Appendix G (Figures 25 to 27) sorts wrong answers into four failures, without saying how. Gold
-answers allow this reading, in which every wrong option is exactly one of them:
+Reasoning failures, too: the paper's appendix G (Figures 25 to 27) sorts wrong answers into four,
+without saying how. Gold answers allow this reading, in which every wrong option is exactly one of
+them:
 
 - *abstention under uncertainty*: the null option, though another is right;
 - *forced choice under insufficient evidence*: another option, though the null option is right; in
@@ -13,61 +13,13 @@ answers allow this reading, in which every wrong option is exactly one of them:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from medtasks.benchmarks.error_kinds import Case, Errors
 from medtasks.benchmarks.mi_cxr.records import NULL_OPTION, OPTIONS
 from medtasks.catalog.benchmark import Item
 from medtasks.metrics.item_metrics import NO_OPTION, UNANSWERED, ErrorRate
-
-
-def cases(item: Item) -> Iterator[Case]:
-    """The cases of a question: of an invented change if the null option is right, else of the
-    others.
-    """
-    for view in item.samples:
-        if (
-            view.document.get("intervals") is None
-        ):  # free-text summaries, and runs made before, have none
-            continue
-        target, chosen = (
-            view.document["target"],
-            view.filtered if view.filtered in OPTIONS else None,
-        )
-        yield Case(NO_OPTION.name, chosen is None)
-        if chosen in (None, target):
-            failure = None
-        elif chosen == NULL_OPTION:
-            failure = "abstention_failure_rate"
-        elif target == NULL_OPTION or view.document["group_type"] == "ICR":
-            failure = "forced_choice_failure_rate"
-        else:
-            in_tel = view.document["group_type"] == "TEL"
-            failure = "exclusivity_failure_rate" if in_tel else "integration_failure_rate"
-        for name in FAILURES:
-            yield Case(name, name == failure)
-
-        intervals = dict(
-            zip(OPTIONS, view.document["intervals"], strict=False)
-        )  # empty if options are texts
-        if target == NULL_OPTION:
-            kinds = {"invented_change_rate": chosen != NULL_OPTION}
-        elif target not in intervals:
-            kinds = {
-                "missed_change_rate": chosen == NULL_OPTION,
-                "wrong_change_rate": chosen not in (target, NULL_OPTION),
-            }
-        else:
-            given = intervals.get(chosen or "", intervals[target])
-            off = max(abs(one - other) for one, other in zip(given, intervals[target], strict=True))
-            kinds = {
-                "missed_change_rate": chosen == NULL_OPTION,
-                "interval_off_by_one_rate": off == 1,
-                "interval_off_by_more_rate": off > 1,
-            }
-        for name, occurred in kinds.items():
-            yield Case(name, None if chosen is None else occurred)
-
 
 FAILURES = {
     "abstention_failure_rate": "Abstention under uncertainty",
@@ -77,24 +29,76 @@ FAILURES = {
 }
 """By rate, of all questions."""
 
+
+def cases(item: Item) -> Iterator[Case]:
+    """The cases of a question: of an invented change if the null option is right, else of a missed.
+
+    Free-text summaries have none, nor have runs made before documents had ``intervals``.
+    """
+    for sample in item.samples:
+        if sample.document.get("intervals") is None:
+            continue
+        target = sample.document["target"]
+        selected = sample.filtered if sample.filtered in OPTIONS else None
+        yield Case(NO_OPTION.name, selected is None)
+        failure = _failure(sample.document["group_type"], target, selected)
+        for name in FAILURES:
+            yield Case(name, name == failure)
+        for name, occurred in _change_errors(sample.document, target, selected).items():
+            yield Case(name, None if selected is None else occurred)
+
+
+def _failure(family: str, target: str, selected: str | None) -> str | None:
+    """The reasoning failure of an answer; None if it is right or selects no option."""
+    if selected is None or selected == target:
+        return None
+    if selected == NULL_OPTION:
+        return "abstention_failure_rate"
+    if target == NULL_OPTION or family == "ICR":
+        return "forced_choice_failure_rate"
+    if family == "TEL":
+        return "exclusivity_failure_rate"
+    return "integration_failure_rate"
+
+
+def _change_errors(
+    document: Mapping[str, Any], target: str, selected: str | None
+) -> dict[str, bool]:
+    """The errors about changes that are possible in a question, and whether each occurred."""
+    if target == NULL_OPTION:
+        return {"invented_change_rate": selected != NULL_OPTION}
+    missed = selected == NULL_OPTION
+    # empty if options are texts
+    intervals = dict(zip(OPTIONS, document["intervals"], strict=False))
+    if target not in intervals:
+        wrong = selected not in (target, NULL_OPTION)
+        return {"missed_change_rate": missed, "wrong_change_rate": wrong}
+    first, last = intervals[target]
+    selected_first, selected_last = intervals.get(selected or "", intervals[target])
+    visits_off = max(abs(selected_first - first), abs(selected_last - last))
+    return {
+        "missed_change_rate": missed,
+        "interval_off_by_one_rate": visits_off == 1,
+        "interval_off_by_more_rate": visits_off > 1,
+    }
+
+
 _CHANGE = "another-option-right"
 _LOCATED = "another-option-right-and-options-are-intervals"
 
+
+def _change_rate(name: str, label: str, cases: str) -> ErrorRate:
+    return ErrorRate(name, label, cases=cases, choices=UNANSWERED, harms=True)
+
+
 ERRORS = Errors(
     (
-        *(
-            ErrorRate(name, label, cases=cases_, choices=UNANSWERED, harms=True)
-            for name, label, cases_ in (
-                ("missed_change_rate", "Missed change", _CHANGE),
-                ("invented_change_rate", "Invented change", "null-option-right"),
-                ("interval_off_by_one_rate", "Interval off by one", _LOCATED),
-                ("interval_off_by_more_rate", "Interval off by more", _LOCATED),
-                (
-                    "wrong_change_rate",
-                    "Another change",
-                    "another-option-right-and-options-are-texts",
-                ),
-            )
+        _change_rate("missed_change_rate", "Missed change", _CHANGE),
+        _change_rate("invented_change_rate", "Invented change", "null-option-right"),
+        _change_rate("interval_off_by_one_rate", "Interval off by one", _LOCATED),
+        _change_rate("interval_off_by_more_rate", "Interval off by more", _LOCATED),
+        _change_rate(
+            "wrong_change_rate", "Another change", "another-option-right-and-options-are-texts"
         ),
         NO_OPTION,
         *(ErrorRate(name, label, cases="questions") for name, label in FAILURES.items()),

@@ -29,12 +29,12 @@ _FAMILIES = read_table(__file__, "vocabulary.yaml", dict[str, dict[str, tuple[st
 SUBTASKS = {name: qtypes for subtasks in _FAMILIES.values() for name, qtypes in subtasks.items()}
 """The ``qtype`` values of each subtask; those of the ICR variant start with ``icr_variant``."""
 
-QTYPES = {
-    qtype: family
-    for family, subtasks in _FAMILIES.items()
-    for some in subtasks.values()
-    for qtype in some
-}
+QTYPES: dict[str, str] = {}
+"""The family of each ``qtype`` value."""
+
+for _family, _subtasks in _FAMILIES.items():
+    for _qtypes in _subtasks.values():
+        QTYPES.update(dict.fromkeys(_qtypes, _family))
 
 
 class MiCxrRecord(Record):
@@ -77,26 +77,29 @@ class _Row(ReleaseRow):
 
 def parse_mi_cxr_row(row: Mapping[str, Any], where: Where) -> MiCxrRecord:
     """The record of a release row; raises :class:`DataError`."""
-    given = parse_row(_Row, row, where)
-    family = QTYPES.get(given.qtype, "ICR")
-    if given.group_type != family:
-        raise wrong(where, "group_type", given.group_type, f"{family}, the family of {given.qtype}")
-    patients = sorted({path.split("/")[2] for path in given.images.values()})
+    parsed = parse_row(_Row, row, where)
+    family = QTYPES.get(parsed.qtype, "ICR")
+    if parsed.group_type != family:
+        expected = f"{family}, the family of {parsed.qtype}"
+        raise wrong(where, "group_type", parsed.group_type, expected)
+    patients = sorted({path.split("/")[2] for path in parsed.images.values()})
     if len(patients) > 1:
         raise wrong(where, "images", patients, "five images of one patient")
+    prefix = family.lower() if parsed.qtype in QTYPES else "icr_variant"
     return build(
         MiCxrRecord,
         where,
-        sample_id=f"{family.lower() if given.qtype in QTYPES else 'icr_variant'}-{given.q_id}",
+        sample_id=f"{prefix}-{parsed.q_id}",
         cluster=patients[0],
-        media=tuple(given.images.values()),
-        **given.model_dump(exclude={"images"}),
+        media=tuple(parsed.images.values()),
+        **parsed.model_dump(exclude={"images"}),
     )
 
 
 HUB = "steve9712/MI-CXR"
-"""The rows on the hub, by the README of the authors' repository. Their layout there was not seen:
-that of the repository is expected.
+"""The rows on the hub, by the README of the authors' repository.
+
+Their layout there was not seen: that of the repository is expected.
 """
 
 _PATTERNS = ("micxr_test.jsonl", "*test*.jsonl", "*test*.parquet", "*.jsonl", "*.parquet")
@@ -121,8 +124,9 @@ def prepare_mi_cxr(
     out: Out = None,
     **options: Unpack[PictureOptions],
 ) -> Prepared:
-    """Prepare MI-CXR from its rows (the ICR variant's may be among them) and the MIMIC-CXR-JPG
-    root.
+    """Prepare MI-CXR from its rows and the MIMIC-CXR-JPG root.
+
+    The rows of the ICR variant may be among them.
 
     Raises:
         UsageError: there are no rows in a place, or ``images`` is not a directory.
@@ -131,10 +135,10 @@ def prepare_mi_cxr(
         MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
     """
     if not options.get("references_only") and (images is None or not images.is_dir()):
-        found = "is missing" if images is None else f"{images}: not a directory"
+        problem = "is missing" if images is None else f"{images}: not a directory"
         raise UsageError(
-            f"--images {found}; give the MIMIC-CXR-JPG root that holds files/ (or --references-only, which is enough "
-            "for scoring)."
+            f"--images {problem}; give the MIMIC-CXR-JPG root that holds files/ (or "
+            "--references-only, which is enough for scoring)."
         )
     items, source = _read_rows(rows)
     places: dict[str, Where] = {}
@@ -143,8 +147,8 @@ def prepare_mi_cxr(
         record = parse_mi_cxr_row(item.row, item.where)
         if record.sample_id in places:
             raise DataError(
-                f"{item.where}: field `q_id` is {record.q_id}, already used by {places[record.sample_id]} in this "
-                "family; give each question an id of its own."
+                f"{item.where}: field `q_id` is {record.q_id}, already used by "
+                f"{places[record.sample_id]} in this family; give each question an id of its own."
             )
         places[record.sample_id] = item.where
         records.append(record)
@@ -153,9 +157,7 @@ def prepare_mi_cxr(
 
 
 def _read_rows(places: Sequence[Path]) -> tuple[list[SourceRow], Source]:
-    """The rows in every place, and the origin of all of them: that of a single place, or else their
-    names joined.
-    """
+    """The rows in every place, and their origin; the names of several places are joined."""
     items: list[SourceRow] = []
     origins: list[Source] = []
     for place in places:
@@ -164,7 +166,7 @@ def _read_rows(places: Sequence[Path]) -> tuple[list[SourceRow], Source]:
         origins.append(origin)
     if len(origins) == 1:
         return items, origins[0]
-    names = [
-        f"{origin.name}@{origin.revision}" if origin.revision else origin.name for origin in origins
-    ]
+    names = []
+    for origin in origins:
+        names.append(f"{origin.name}@{origin.revision}" if origin.revision else origin.name)
     return items, Source(kind="file", name="+".join(names))
