@@ -78,17 +78,17 @@ def _markdown_blocks(paragraphs: Sequence[Paragraph]) -> Iterator[str]:
 
 
 def _markdown_sentence(sentence: Sentence) -> str:
-    return "".join(map(_markdown_piece, sentence))
+    return _rendered(sentence, _markdown_code, _markdown_citation, markdown_escaped)
 
 
-def _markdown_piece(piece: str | Code | Citation) -> str:
-    if isinstance(piece, Citation):
-        return f"[@{piece.key}]"
-    if isinstance(piece, Code):
-        return (
-            f"`{piece.text}`" if _PLAIN_CODE.fullmatch(piece.text) else markdown_escaped(piece.text)
-        )
-    return _spaced(piece, markdown_escaped)
+def _markdown_code(code: Code) -> str:
+    if _PLAIN_CODE.fullmatch(code.text):
+        return f"`{code.text}`"
+    return markdown_escaped(code.text)
+
+
+def _markdown_citation(citation: Citation) -> str:
+    return f"[@{citation.key}]"
 
 
 # --- LaTeX ---
@@ -115,21 +115,42 @@ def _latex_blocks(paragraphs: Sequence[Paragraph]) -> Iterator[str]:
 
 
 def _latex_sentence(sentence: Sentence) -> str:
-    return "".join(map(_latex_piece, sentence))
+    return _rendered(sentence, _latex_code, _latex_citation, latex_escaped)
 
 
-def _latex_piece(piece: str | Code | Citation) -> str:
-    if isinstance(piece, Citation):
-        return rf"\cite{{{piece.key}}}"
-    if isinstance(piece, Code):
-        parts = _BREAKS.split(one_line(piece.text))
-        breakable = r"\allowbreak{}".join(map(latex_escaped, parts))
-        return rf"\texttt{{{breakable}}}"
-    return _spaced(piece, latex_escaped)
+def _latex_code(code: Code) -> str:
+    parts = _BREAKS.split(one_line(code.text))
+    breakable = r"\allowbreak{}".join(latex_escaped(part) for part in parts)
+    return rf"\texttt{{{breakable}}}"
 
 
-def _spaced(piece: str, escaped: Callable[[str], str]) -> str:
-    """The escaped text with the space before and after it, which escaping removes."""
-    before = " " if piece[:1].isspace() else ""
-    after = " " if piece.strip() and piece[-1:].isspace() else ""
-    return f"{before}{escaped(piece)}{after}"
+def _latex_citation(citation: Citation) -> str:
+    return rf"\cite{{{citation.key}}}"
+
+
+# --- Both ---
+
+
+def _rendered(
+    sentence: Sentence,
+    code_markup: Callable[[Code], str],
+    citation_markup: Callable[[Citation], str],
+    escaped: Callable[[str], str],
+) -> str:
+    """The sentence as markup; text keeps the space around it, which escaping removes."""
+    rendered: list[str] = []
+    for piece in sentence:
+        if isinstance(piece, Citation):
+            rendered.append(citation_markup(piece))
+        elif isinstance(piece, Code):
+            rendered.append(code_markup(piece))
+        else:
+            rendered.append(_spaced(piece, escaped))
+    return "".join(rendered)
+
+
+def _spaced(text: str, escaped: Callable[[str], str]) -> str:
+    """The escaped text with the space before and after it."""
+    before = " " if text[:1].isspace() else ""
+    after = " " if text.strip() and text[-1:].isspace() else ""
+    return f"{before}{escaped(text)}{after}"
