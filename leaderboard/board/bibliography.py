@@ -1,6 +1,4 @@
-"""BibTeX entries as text: their keys, and one for a paper of which only title and number are
-known.
-"""
+"""BibTeX entries as text: their keys, and entries for papers without one."""
 
 from __future__ import annotations
 
@@ -16,8 +14,10 @@ _UNSAFE = re.compile(r"[^a-z0-9]+")
 def entry_key(text: str) -> str | None:
     """The citation key of a text that is one BibTeX entry; None if it is not one.
 
-    >>> entry_key("@misc{cho2026, title = {MI-CXR}}"), entry_key("@misc{a, title = {{x}}"), entry_key("see the paper")
-    ('cho2026', None, None)
+    >>> entry_key("@misc{cho2026, title = {MI-CXR}}")
+    'cho2026'
+    >>> entry_key("@misc{a, title = {{x}}"), entry_key("see the paper")
+    (None, None)
     """
     head = _ENTRY.match(text)
     if head is None:
@@ -40,7 +40,7 @@ def made_entry(name: str, title: str, paper: str) -> str:
       archivePrefix = {arXiv}
     }
     """
-    plain = _UNSAFE.sub("", name.casefold())
+    key = _UNSAFE.sub("", name.casefold())
     fields = [f"title = {{{{{title}}}}}"]
     number = _ARXIV.fullmatch(paper.strip())
     if number is not None:
@@ -48,4 +48,4 @@ def made_entry(name: str, title: str, paper: str) -> str:
     elif paper:
         fields.append(f"howpublished = {{{paper}}}")
     body = ",\n  ".join(fields)
-    return f"@misc{{{plain or short_hash(name)},\n  {body}\n}}"
+    return f"@misc{{{key or short_hash(name)},\n  {body}\n}}"

@@ -1,6 +1,4 @@
-"""Scores that models' repositories on the hub claim: shown as references beside the figures of
-papers, never ranked.
-"""
+"""Scores that models' repositories on the hub claim: shown as references, never ranked."""
 
 from __future__ import annotations
 
@@ -28,41 +26,44 @@ CLAIMS = ".eval_results"
 """The folder of a model's repository for its scores."""
 
 
-def read_claims(given: Sequence[str]) -> list[Claim]:
+def read_claims(repositories: Sequence[str]) -> list[Claim]:
     """The claims in copies of models' repositories, each given as ``OWNER/NAME=DIRECTORY``.
 
     Raises:
         UsageError: one is not given so, or has no file of scores.
         DataError: a file is not in the hub's format.
     """
-    if not given:
-        return []
-    from huggingface_hub import (
-        parse_eval_result_entries,
-    )  # slow to import, and few boards have claims
-
     claims: list[Claim] = []
-    for one in given:
-        model, _, directory = one.partition("=")
+    for repository in repositories:
+        model, _, directory = repository.partition("=")
         files = sorted((Path(directory) / CLAIMS).glob("*.yaml")) if directory else []
         if not files or model.count("/") != 1:
             expected = f"expected OWNER/NAME=DIRECTORY, a directory with {CLAIMS}/*.yaml"
-            raise UsageError(f"--claimed {one}: {expected}; fix it.")
+            raise UsageError(f"--claimed {repository}: {expected}; fix it.")
         for file in files:
-            with reading(file, "check the path"):
-                content = read_regular(file)
-            try:
-                entries = parse_eval_result_entries(yaml.safe_load(content))
-            except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError) as error:
-                raise DataError(
-                    f"{file}: not scores in the hub's format ({first_line(error)}); restore it."
-                ) from error
-            for entry in entries:
-                if isinstance(entry.value, bool) or not isinstance(entry.value, int | float):
-                    found = f"field `value` is {str(entry.value)[:40]!r}"
-                    raise DataError(f"{file}: {found}, expected a number; restore it.")
-                claims.append((model, entry))
+            claims += [(model, entry) for entry in _claimed_scores(file)]
     return claims
+
+
+def _claimed_scores(file: Path) -> list[EvalResultEntry]:
+    """The scores in a file of the hub's format; a `DataError` names what is wrong."""
+    from huggingface_hub import (  # slow to import, and few boards have claims
+        parse_eval_result_entries,
+    )
+
+    with reading(file, "check the path"):
+        content = read_regular(file)
+    try:
+        entries = parse_eval_result_entries(yaml.safe_load(content))
+    except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise DataError(
+            f"{file}: not scores in the hub's format ({first_line(error)}); restore it."
+        ) from error
+    for entry in entries:
+        if isinstance(entry.value, bool) or not isinstance(entry.value, int | float):
+            found = f"field `value` is {str(entry.value)[:40]!r}"
+            raise DataError(f"{file}: {found}, expected a number; restore it.")
+    return entries
 
 
 def with_claims(board: Board, claims: Sequence[Claim]) -> Board:
@@ -71,44 +72,45 @@ def with_claims(board: Board, claims: Sequence[Claim]) -> Board:
     Raises:
         UsageError: a claim is of no column of the board.
     """
-    left = {f"{entry.task_id} of {entry.dataset_id}" for _, entry in claims}
+    without_column = {f"{entry.task_id} of {entry.dataset_id}" for _, entry in claims}
     benchmarks = []
     for benchmark in board.benchmarks:
-        dataset, columns = (
-            "",
-            {column.key for table in benchmark.tables for column in table.columns},
-        )
+        dataset = ""
         with contextlib.suppress(MedtasksError):  # it is not from the hub
             dataset, _ = dataset_of(benchmark.name)
-        figures = {
-            (model, entry.task_id): Published(
-                table="Claimed in the models' repositories",
-                source=f"{CLAIMS} on the hub",
-                paper="claimed",
-                label=model,
-                model=model,
-                family=", ".join(family_of(model)) or "unknown",
-                size=None,
-                type="unknown",
-                trained="unknown",
-                judge=None,
-                column=entry.task_id,
-                printed=None,
-                value=float(entry.value),
-                rankable=False,
-                why="claimed in the model's repository, not re-run and not verified",
-                notes=() if entry.notes is None else (entry.notes,),
-            )
-            for model, entry in claims
-            if entry.dataset_id == dataset and entry.task_id in columns
-        }
-        left -= {f"{task} of {dataset}" for _, task in figures}
-        benchmarks.append(
-            benchmark.model_copy(update={"published": (*benchmark.published, *figures.values())})
-        )
-    if left:
+        columns = {column.key for table in benchmark.tables for column in table.columns}
+        figures: dict[tuple[str, str], Published] = {}
+        for model, entry in claims:
+            if entry.dataset_id == dataset and entry.task_id in columns:
+                figures[model, entry.task_id] = _claimed_figure(model, entry)
+                without_column.discard(f"{entry.task_id} of {dataset}")
+        published = (*benchmark.published, *figures.values())
+        benchmarks.append(benchmark.model_copy(update={"published": published}))
+    if without_column:
         raise UsageError(
-            f"--claimed: this board has no column for {first_names(sorted(left))}; leave these scores out, or add "
-            "runs of the benchmark."
+            f"--claimed: this board has no column for {first_names(sorted(without_column))}; "
+            "leave these scores out, or add runs of the benchmark."
         )
     return board.model_copy(update={"benchmarks": tuple(benchmarks)})
+
+
+def _claimed_figure(model: str, entry: EvalResultEntry) -> Published:
+    """A claimed score as a published figure that must not be compared."""
+    return Published(
+        table="Claimed in the models' repositories",
+        source=f"{CLAIMS} on the hub",
+        paper="claimed",
+        label=model,
+        model=model,
+        family=", ".join(family_of(model)) or "unknown",
+        size=None,
+        type="unknown",
+        trained="unknown",
+        judge=None,
+        column=entry.task_id,
+        printed=None,
+        value=float(entry.value),
+        rankable=False,
+        why="claimed in the model's repository, not re-run and not verified",
+        notes=() if entry.notes is None else (entry.notes,),
+    )

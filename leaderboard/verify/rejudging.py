@@ -1,11 +1,11 @@
-"""Submitted verdicts, compared with those that a judge gives now on a random sample of the same
-responses.
-"""
+"""Submitted verdicts, compared with those that a judge gives now on a random sample."""
 
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from fractions import Fraction
 from math import ceil
@@ -14,12 +14,12 @@ from random import Random
 
 from pydantic import TypeAdapter, ValidationError
 
-from medtasks.catalog.rubric import aspects_of
+from medtasks.catalog.rubric import Aspect, aspects_of
 from medtasks.core.errors import DataError, reading
 from medtasks.core.schema import Frozen, first_problem
 from medtasks.core.strict_json import require_distinct_keys
 from medtasks.judge.agreement import agreement_report
-from medtasks.judge.judge_run import Progress, judge_all
+from medtasks.judge.judge_run import Judged, Progress, judge_all
 from medtasks.judge.settings import JudgeConfig
 from medtasks.runs.agreement_report import AgreementReport
 from medtasks.runs.manifest import RubricFacts
@@ -34,13 +34,12 @@ AGREEMENT = 0.9
 
 
 class Rejudged(Frozen):
-    """How far the verdicts under one rubric agree with those given again, of the run with the
-    SHA-256 ``run``.
+    """How far a run's verdicts under one rubric agree with those given again.
 
-    ``judge`` are the models that were asked, on ``date`` in UTC; ``same_judge`` says whether they,
-    with their settings, are the run's. ``share`` is that of the judged samples of each task,
-    ``samples`` their number. ``scores`` counts the scores of aspects that both verdicts have,
-    ``unanswered`` those that were not given again.
+    ``run`` is the SHA-256 of the run, ``judge`` are the models that were asked, on ``date`` in
+    UTC; ``same_judge`` says whether they, with their settings, are the run's. ``share`` is that of
+    the judged samples of each task, ``samples`` their number. ``scores`` counts the scores of
+    aspects that both verdicts have, ``unanswered`` those that were not given again.
     """
 
     run: str
@@ -61,96 +60,140 @@ class Rejudged(Frozen):
         other = "" if self.same_judge else ", another judge than the run's"
         lacking = f", {self.unanswered:,} not given again" if self.unanswered else ""
         percent = f" ({self.equal / self.scores:.1%})" if self.scores else ""
-        return (
-            f"{self.samples:,} samples ({self.share:.0%}, seed {self.seed}) asked again of {self.judge}{other}, on "
-            f"{self.date}: {self.equal:,} of {self.scores:,} scores equal{percent}{lacking}"
-        )
+        samples = f"{self.samples:,} samples ({self.share:.0%}, seed {self.seed})"
+        equal = f"{self.equal:,} of {self.scores:,} scores equal{percent}"
+        asked = f"asked again of {self.judge}{other}, on {self.date}"
+        return f"{samples} {asked}: {equal}{lacking}"
+
+
+Chosen = Mapping[str, list[Sample]]
+"""Samples by task."""
 
 
 def rejudge(
     run: ScoredRun, config: JudgeConfig, share: float, seed: int, progress: Progress | None = None
 ) -> Iterator[Rejudged]:
-    """Ask ``config``'s judges again about a random sample of a run's verdicts, rubric by rubric.
+    """Ask judges again about a random sample of a run's verdicts, rubric by rubric.
 
-    The run is one with its samples; tasks without responses are left out. ``share`` is that of the
-    judged samples of each task, at least one; a submitter must not know the ``seed`` of their
-    choice before. No verdict is taken from or put into the user's store: it may have those of the
-    submitter.
+    No verdict is taken from or put into the user's store: it may have those of the submitter.
+
+    Args:
+        run: a run with its samples; tasks without responses are left out.
+        config: the judges to ask.
+        share: of the judged samples of each task, at least one.
+        seed: of the random choice; a submitter must not know it before.
+        progress: as of `judge_all`.
+
+    Raises:
+        MedtasksError: the judges cannot be asked.
     """
-    manifest, random = run.manifest, Random(seed)
-    responding = {
-        task: found for task, found in run.samples.items() if not run.verification[task].claimed
-    }
-    for rubric, facts in sorted(manifest.judge.items()):
-        chosen: dict[str, list[Sample]] = {}
-        for task in (task for task in facts.tasks if task in responding):
-            judged = [
-                one
-                for one in responding[task]
-                if any(given.judges for given in one.verdicts.get(rubric, ()))
-            ]
-            if judged:
-                chosen[task] = random.sample(judged, ceil(Fraction(str(share)) * len(judged)))
+    random = Random(seed)
+    for name, facts in sorted(run.manifest.judge.items()):
+        chosen = _random_samples(run, name, share, random)
         if not chosen:
             continue
-        with tempfile.TemporaryDirectory() as directory:
-            fresh = config.model_copy(
-                update={"rubrics": (rubric,), "store": Path(directory) / "verdicts.sqlite"}
-            )
-            again = judge_all(
-                chosen, fresh, manifest.model_copy(update={"judge": {}}), progress=progress
-            )
-        if again.error is not None:
-            raise again.error
-        new = again.facts[rubric]
-        (before, clusters), (after, _) = _scores(chosen, facts), _scores(again.samples, new)
-        given = [
-            (score, after[name].get(aspect))
-            for name, one in before.items()
-            for aspect, score in one.items()
-        ]
+        again = _ask_again(run, name, chosen, config, progress)
+        new_facts = again.facts[name]
+        before = _panel_scores(chosen, facts)
+        after = _panel_scores(again.samples, new_facts)
+        counts = _agreement_counts(before.scores, after.scores)
         yield Rejudged(
             run=run.digest,
             folder=run.public.folder,
-            rubric=rubric,
-            judge=judges_of(new),
-            same_judge=facts.judge_hash == new.judge_hash,
+            rubric=name,
+            judge=judges_of(new_facts),
+            same_judge=facts.judge_hash == new_facts.judge_hash,
             date=datetime.now(timezone.utc).date().isoformat(),
             share=share,
             seed=seed,
             samples=sum(map(len, chosen.values())),
-            scores=sum(other is not None for _, other in given),
-            equal=sum(score == other for score, other in given),
-            unanswered=sum(other is None for _, other in given),
+            scores=counts["compared"],
+            equal=counts["equal"],
+            unanswered=counts["unanswered"],
             agreement=agreement_report(
-                facts.rubric, {"submitted": before, "again": after}, clusters
+                facts.rubric, {"submitted": before.scores, "again": after.scores}, before.clusters
             ),
         )
 
 
-def _scores(
-    samples: Mapping[str, Sequence[Sample]], facts: RubricFacts
-) -> tuple[dict[str, dict[str, float]], dict[str, str]]:
-    """The panel's scores by response and aspect, without those that are undecided, and the cluster
-    of each response.
-    """
-    scores: dict[str, dict[str, float]] = {}
-    clusters = {}
-    for task, sample in ((task, one) for task, of_task in samples.items() for one in of_task):
-        for number, response in enumerate(sample.verdicts[facts.rubric.name]):
-            if response.judges:
-                name = f"{task}/{sample.sample_id}#{number}"
-                panel = {
-                    judge: response.judges[judge].scores
-                    for judge in facts.judges
-                    if judge in response.judges
-                }
-                aspects = (
-                    aspects_of(facts.rubric, sample.whole_document()) if any(panel.values()) else ()
-                )
-                scores[name], _ = combine(panel, aspects, facts.combine)
-                clusters[name] = sample.cluster
-    return scores, clusters
+def _random_samples(
+    run: ScoredRun, rubric: str, share: float, random: Random
+) -> dict[str, list[Sample]]:
+    """A share of the judged samples of each task with responses."""
+    chosen: dict[str, list[Sample]] = {}
+    for task in run.manifest.judge[rubric].tasks:
+        if task not in run.samples or run.verification[task].claimed:
+            continue
+        judged = [sample for sample in run.samples[task] if _is_judged(sample, rubric)]
+        if judged:
+            chosen[task] = random.sample(judged, ceil(Fraction(str(share)) * len(judged)))
+    return chosen
+
+
+def _is_judged(sample: Sample, rubric: str) -> bool:
+    """Whether a judge answered about one of the sample's responses."""
+    return any(verdict.judges for verdict in sample.verdicts.get(rubric, ()))
+
+
+def _ask_again(
+    run: ScoredRun,
+    rubric: str,
+    chosen: Chosen,
+    config: JudgeConfig,
+    progress: Progress | None,
+) -> Judged:
+    """The samples with new verdicts; raises the error if the judges cannot be asked."""
+    with tempfile.TemporaryDirectory() as directory:
+        store = Path(directory) / "verdicts.sqlite"
+        fresh = config.model_copy(update={"rubrics": (rubric,), "store": store})
+        unjudged = run.manifest.model_copy(update={"judge": {}})
+        again = judge_all(chosen, fresh, unjudged, progress=progress)
+    if again.error is not None:
+        raise again.error
+    return again
+
+
+def _agreement_counts(
+    before: Mapping[str, Mapping[str, float]], after: Mapping[str, Mapping[str, float]]
+) -> Counter[str]:
+    """How many scores both verdicts have, how many of these are equal, and how many one lacks."""
+    counts: Counter[str] = Counter()
+    for response, aspects in before.items():
+        for aspect, score in aspects.items():
+            new_score = after[response].get(aspect)
+            counts["unanswered"] += new_score is None
+            counts["compared"] += new_score is not None
+            counts["equal"] += new_score == score
+    return counts
+
+
+@dataclass(frozen=True)
+class _PanelScores:
+    """A panel's scores by response and aspect, and the cluster of each response."""
+
+    scores: dict[str, dict[str, float]] = field(default_factory=dict)
+    clusters: dict[str, str] = field(default_factory=dict)
+
+
+def _panel_scores(samples: Chosen, facts: RubricFacts) -> _PanelScores:
+    """The scores of the panel under a rubric, without those that are undecided."""
+    panel_scores = _PanelScores()
+    for task, task_samples in samples.items():
+        for sample in task_samples:
+            for number, verdict in enumerate(sample.verdicts[facts.rubric.name]):
+                if not verdict.judges:
+                    continue
+                panel = {}
+                for judge in facts.judges:
+                    if judge in verdict.judges:
+                        panel[judge] = verdict.judges[judge].scores
+                aspects: Sequence[Aspect] = ()
+                if any(panel.values()):
+                    aspects = aspects_of(facts.rubric, sample.whole_document())
+                response = f"{task}/{sample.sample_id}#{number}"
+                panel_scores.scores[response], _ = combine(panel, aspects, facts.combine)
+                panel_scores.clusters[response] = sample.cluster
+    return panel_scores
 
 
 REJUDGED = TypeAdapter(list[Rejudged])
@@ -165,6 +208,5 @@ def read_rejudged(path: Path) -> list[Rejudged]:
         require_distinct_keys(content)
         return REJUDGED.validate_json(content, strict=True)
     except ValidationError as error:
-        raise DataError(
-            f"{path}: {first_problem(error)}; name a file that `medtasks leaderboard check --rejudged` wrote."
-        ) from error
+        fix = "name a file that `medtasks leaderboard check --rejudged` wrote"
+        raise DataError(f"{path}: {first_problem(error)}; {fix}.") from error
