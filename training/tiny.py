@@ -4,7 +4,7 @@ With it the tests run real multimodal inference offline: the files are an ordina
 checkpoint directory. :class:`TinyConfig` also describes models of realistic size, so that a
 benchmark can time real shapes without real weights. Its byte-level BPE tokenizer is trained on the
 spot and has Qwen2.5-VL's special tokens. Not installed: ``training/train.py`` uses the tokenizer
-and the chat template, tests and ``benchmarks/`` the rest.
+and the chat template, tests and ``performance/`` the rest.
 """
 
 from __future__ import annotations

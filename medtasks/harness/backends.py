@@ -1,7 +1,7 @@
 """The installed harness: the names of its tasks, and its back-ends: which can be used, how they
 present a prompt, which model they run, and what makes them answer every request.
 
-Taken from lmms-eval 0.7.3 with transformers 4.57 and 5; ``benchmarks/backends`` tries them all.
+Taken from lmms-eval 0.7.3 with transformers 4.57 and 5; ``performance/backends`` tries them all.
 Chat back-ends get one user turn, media first, then the text. Simple ones get media and text
 separately and choose the order; some of either kind add a system prompt. Those that call a server
 send pictures as PNG, or as ``LMMS_IMAGE_ENCODE_FORMAT`` says. This changes scores, so it is in the

@@ -1,7 +1,7 @@
 """95 % confidence intervals of single scores, in closed form: no random draws.
 
 docs/statistics.md explains both methods, and has how often they hold the true score
-(``benchmarks/coverage.py``):
+(``performance/coverage.py``):
 
 * `WILSON`, scores between two bounds, such as accuracy, ROUGE-L, BLEU, chrF and judged scores:
   Wilson's interval of a proportion (Wilson 1927) with the effective number of items in clusters,

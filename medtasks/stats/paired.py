@@ -21,7 +21,7 @@ from medtasks.stats.cautions import UNEVEN, cautions
 from medtasks.stats.sign_flips import sign_flip_p
 
 FEW_CLUSTERS = 20
-"""A comparison over fewer clusters carries a warning (``benchmarks/paired_test.py``,
+"""A comparison over fewer clusters carries a warning (``performance/paired_test.py``,
 docs/statistics.md).
 """
 LEVEL, POWER = 0.05, 0.8

@@ -163,7 +163,7 @@ def test_other_modes_of_python_print_nothing_more(
     assert "accuracy" in done.stdout
 
 
-KILLS = str(Path(__file__).parents[2] / "benchmarks" / "kill_commands.py")
+KILLS = str(Path(__file__).parents[2] / "performance" / "kill_commands.py")
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import pytest
 
 REPOSITORY = Path(__file__).parent.parent.parent
 PAGE = REPOSITORY / "docs" / "back-ends.md"
-SCRIPT = REPOSITORY / "benchmarks" / "backends" / "try_all.py"
+SCRIPT = REPOSITORY / "performance" / "backends" / "try_all.py"
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_the_table_is_the_one_of_the_kept_results(script: Any) -> None:
     rows = script.read_kept()
     labels = [one.label for one in script.back_ends(Path("q"), Path("l"), Path("r"), "u")]
-    assert set(rows) == set(labels), "python benchmarks/backends/try_all.py"
+    assert set(rows) == set(labels), "python performance/backends/try_all.py"
     assert script.with_table(PAGE.read_text(encoding="utf-8"), rows, labels) == PAGE.read_text(
         encoding="utf-8"
     )

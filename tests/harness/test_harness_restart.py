@@ -75,7 +75,7 @@ def item(number: int) -> dict[str, Any]:
     )
 
 
-KILLS = str(Path(__file__).parents[2] / "benchmarks" / "kills.py")
+KILLS = str(Path(__file__).parents[2] / "performance" / "kills.py")
 
 
 def test_kills_at_random_moments_lose_nothing_and_ask_nothing_again(python: Any) -> None:

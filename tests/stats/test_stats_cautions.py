@@ -1,5 +1,5 @@
 """When a comparison is warned of beyond few clusters; the simulations are in
-benchmarks/coverage_tests.py.
+performance/coverage_tests.py.
 """
 
 from __future__ import annotations

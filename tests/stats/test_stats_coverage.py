@@ -1,4 +1,4 @@
-"""Simulated intervals hold the truth: ``benchmarks/coverage.py --quick`` keeps its bounds."""
+"""Simulated intervals hold the truth: ``performance/coverage.py --quick`` keeps its bounds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "coverage.py"
+SCRIPT = Path(__file__).parents[2] / "performance" / "coverage.py"
 
 
 @pytest.mark.slow

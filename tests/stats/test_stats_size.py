@@ -1,5 +1,5 @@
 """Does the one test keep its level with few clusters, and find what is there? Simulated studies;
-the whole table is printed by ``benchmarks/paired_test.py`` and stands in docs/statistics.md.
+the whole table is printed by ``performance/paired_test.py`` and stands in docs/statistics.md.
 """
 
 from __future__ import annotations

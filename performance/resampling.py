@@ -5,7 +5,7 @@ each resample anew from its texts, with our own batched scorer (which is quicker
 recipe); it is timed on a few resamples and scaled to 1,000. Both sides see the same resamples, and
 their scores must agree before any time is printed.
 
-    python benchmarks/resampling.py [--rows N] [--resamples N] [--anew N] [--models N] [--seed S]
+    python performance/resampling.py [--rows N] [--resamples N] [--anew N] [--models N] [--seed S]
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ Work is Kvasir-shaped: 24 questions about each picture of 720 × 576. Each run i
 process of its own, with storing and scoring; answers/s are those of its manifest, from the first
 request to the last answer on disk.
 
-    python benchmarks/fleet.py [scaling] [driver] [kills] [--kills 30] [--seed 0]
+    python performance/fleet.py [scaling] [driver] [kills] [--kills 30] [--seed 0]
 
 Exits with 1 if an answer was lost or asked for again, or a result differs.
 """

@@ -6,7 +6,7 @@ over its duration. Each attempt is a forked process in which everything is impor
 every attempt, the directory that the command writes is absent, or that of a command that was not
 killed; after the last one, no hidden file is left.
 
-    python benchmarks/kill_commands.py --kills 100 --seed 0
+    python performance/kill_commands.py --kills 100 --seed 0
 
 Exits with 1 if something was half written, lost or left.
 """

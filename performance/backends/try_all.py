@@ -6,7 +6,7 @@ server call `transformers serve` on this machine. A cell works where every reque
 both stages of a stage-wise item are there, and the responses are not those of a blind run (a
 model's, that is).
 
-    pip install -e '.[benchmark]' && python benchmarks/backends/try_all.py
+    pip install -e '.[benchmark]' && python performance/backends/try_all.py
 
 With names of back-ends only these are tried; what was found out about the others before is kept in
 tried.json.
@@ -42,7 +42,7 @@ from training.tiny import build_tiny_vlm
 
 PAGE = Path(__file__).parents[2] / "docs" / "back-ends.md"
 KEPT = Path(__file__).with_name("tried.json")
-BEGIN, END = "<!-- table: benchmarks/backends/try_all.py -->", "<!-- end of table -->"
+BEGIN, END = "<!-- table: performance/backends/try_all.py -->", "<!-- end of table -->"
 KINDS = {
     "single turn": "kvasir_vqa_x1_level1",
     "several pictures": "mi_cxr_icr",

@@ -6,7 +6,7 @@ own: ``medtasks score DIR``, which also makes intervals, with an empty cache and
 that left, and reading the folder for a leaderboard. The values must agree before any time is
 printed.
 
-    python benchmarks/lexical_scoring.py [--rows N] [--seed S]
+    python performance/lexical_scoring.py [--rows N] [--seed S]
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ def published_recipe() -> tuple[dict[str, Compute], str]:
     ) as error:  # whatever a missing hub raises: connection, cache and offline errors
         local = Path(__file__).parent / "hf_metrics"
         modules = loaded(lambda name: str(local / name))
-        origin = f"local modules of `benchmarks/hf_metrics` (the hub: {type(error).__name__})"
+        origin = f"local modules of `performance/hf_metrics` (the hub: {type(error).__name__})"
 
     def rouge(aggregated: bool, predictions: list[str], references: list[str]) -> dict[str, float]:
         types = ["rouge1", "rouge2", "rougeL"]

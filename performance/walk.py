@@ -6,7 +6,7 @@ counts all calls. A function that is called more often for two answers handles a
 run once, however many answers there are, but for what only several answers have: an interval, a
 rank.
 
-    python benchmarks/walk.py [--list]        (Python 3.11 or newer)
+    python performance/walk.py [--list]        (Python 3.11 or newer)
 """
 
 from __future__ import annotations

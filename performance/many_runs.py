@@ -5,7 +5,7 @@ Each run has 16,022 Kvasir-shaped rows (`lexical_scoring.py`) with the same ques
 are drawn from four scored runs of different quality. The first build finds nothing kept, the second
 one the scores.
 
-    python benchmarks/many_runs.py [--runs 100] [--rows N]
+    python performance/many_runs.py [--runs 100] [--rows N]
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ benchmarks.
 The tables of docs/statistics.md are printed by this script; it exits with 1 if a bound is missed.
 Seeds are fixed.
 
-    python benchmarks/coverage.py [--quick]
+    python performance/coverage.py [--quick]
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ often the cluster sign-flip test, Student's t with the jackknife's standard erro
 distribution with the same standard error reject at the 5 % level, and how often 95 % intervals (of
 the sign-flip test, by t, and percentiles of the cluster bootstrap) hold the truth.
 
-    python benchmarks/paired_test.py [--studies N] [--clusters N ...] [--seed S]
+    python performance/paired_test.py [--studies N] [--clusters N ...] [--seed S]
 """
 
 from __future__ import annotations

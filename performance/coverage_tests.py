@@ -1,9 +1,9 @@
 """Level of the paired test, its warnings, and the power that `medtasks plan` promises, on simulated
 studies.
 
-The sections of ``benchmarks/coverage.py`` on tests; alone:
+The sections of ``performance/coverage.py`` on tests; alone:
 
-    python benchmarks/coverage_tests.py [--quick]
+    python performance/coverage_tests.py [--quick]
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Agreement of the option-letter filter and of lmms-eval's extractors with the blind sets, by
 family and language.
 
-Run ``python benchmarks/reading_agreement.py``; it prints the tables of
+Run ``python performance/reading_agreement.py``; it prints the tables of
 ``docs/answer-extraction.md``.
 """
 

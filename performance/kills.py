@@ -7,7 +7,7 @@ forked process in which lmms-eval is imported already. After each attempt, the r
 model, or received by the HTTP server, are compared with the replies that were on disk before it. At
 the end the result directory is compared with that of a run that was not killed.
 
-    python benchmarks/kills.py --kills 50 --seed 0
+    python performance/kills.py --kills 50 --seed 0
 
 Exits with 1 if a reply was lost, asked for again, or a result differs.
 """
