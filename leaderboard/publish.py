@@ -4,10 +4,9 @@ completely or not at all; it replaces an earlier site, and nothing else.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -53,12 +52,12 @@ def board_of(
     cache: Path | None = None,
     progress: Progress = lambda _, __: None,
 ) -> tuple[Board, str]:
-    """The board of ``results``, and a hash of all that it is made of: empty if that cannot be
-    known.
+    """The board of ``results``, and a hash of all that it is made of.
 
-    All that is not listed is as in `medtasks.board`.
+    The hash is empty if that cannot be known. All that is not listed is as in `medtasks.board`.
 
     Args:
+        results: result directories, or trees that contain some.
         rejudged: a file of verdicts that were asked for again.
         claimed: copies of models' repositories, whose claimed scores are shown as references.
         cache: directory that keeps scored runs and the board of the same results and options.
@@ -68,7 +67,7 @@ def board_of(
         DataError: the file of models, prices or verdicts cannot be read.
     """
     claims = read_claims(claimed)
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "title": title,
         "published": published,
         "models": models and read_by_model(models, Described),
@@ -77,8 +76,10 @@ def board_of(
     }
     store = RunStore(cache and cache / "scores")
     state = None if cache is None else state_of_results(results, store)
-    options = repr((demonstration, given, claims))
-    key = "" if state is None else store.key(options, state, code_hash(Path(__file__).parent))
+    key = ""
+    if state is not None:
+        code = code_hash(Path(__file__).parent)
+        key = store.key(repr((demonstration, options, claims)), state, code)
     boards = TableStore(cache and cache / "boards")
     kept = boards.read(key) if key else None
     if kept is not None:
@@ -86,8 +87,10 @@ def board_of(
     runs, refused = collect(results, store, progress)
     if demonstration is None:
         demonstration = any(run.public.mini for run in runs)
-        refused = [one for one in refused if runs or one.reason != NO_RUN]
-    board = with_claims(build_board(runs, refused, demonstration=demonstration, **given), claims)
+        if not runs:
+            refused = [entry for entry in refused if entry.reason != NO_RUN]
+    board = build_board(runs, refused, demonstration=demonstration, **options)
+    board = with_claims(board, claims)
     if key:
         boards.write(key, board.model_dump(mode="json"), {})
         boards.keep_newest(_BOARDS)
@@ -103,19 +106,19 @@ def publish(
     cache: Path | None = None,
     **options: Any,
 ) -> Board:
-    """Read ``results``, and write pages, figures and exports to ``site``, unless all is as at the
-    last build and nobody changed the site since. Arguments are those of :func:`board_of` and
-    :func:`write_site`.
+    """Read ``results``, and write pages, figures and exports to ``site``.
+
+    Nothing is written if all is as at the last build and nobody changed the site since. Arguments
+    are those of :func:`board_of` and :func:`write_site`.
 
     Raises:
         UsageError: there are no results.
     """
     if cache is not None:
         return _publish(results, site, title, figures, cache, keeps=True, **options)
-    with TemporaryDirectory(
-        prefix="medtasks-"
-    ) as fresh:  # the samples of runs are read after their scores
-        return _publish(results, site, title, figures, Path(fresh), keeps=False, **options)
+    # the samples of runs are read after their scores
+    with TemporaryDirectory(prefix="medtasks-") as directory:
+        return _publish(results, site, title, figures, Path(directory), keeps=False, **options)
 
 
 def _publish(
@@ -128,31 +131,44 @@ def _publish(
     keeps: bool,
     **options: Any,
 ) -> Board:
-    """:func:`publish` with a directory for scored runs; the site is written in any case unless it
-    ``keeps`` them.
+    """:func:`publish` with a directory for scored runs.
+
+    The site is written in any case unless it ``keeps`` them.
     """
-    board, state = board_of(results, title=title, cache=cache, **options)
-    key = state if keeps else ""
+    board, key = board_of(results, title=title, cache=cache, **options)
     if not board.runs:
-        reasons = "; ".join(
-            f"{one.folder}: {one.reason.rstrip('.')}"
-            for one in board.refused
-            if one.reason != NO_RUN
-        )
-        raise UsageError(f"nothing to show: {reasons}.") if reasons else no_run(results[0])
-    made_of = key and short_hash(f"{key} {' '.join(sorted(figures))}")
+        raise _nothing_to_show(board, results)
+    made_of = ""
+    if key and keeps:
+        made_of = short_hash(f"{key} {' '.join(sorted(figures))}")
     recover_directory(site)
-    mark = _mark(site)
-    with contextlib.suppress(DataError):  # files of it are missing
-        if (
-            made_of
-            and mark.get("made_of") == made_of
-            and mark.get("content") == _content(site, mark["holds"])
-        ):
-            return board
+    if made_of and _is_unchanged(site, made_of):
+        return board
     samples = samples_of(board, runs_on_board(board, results), RunStore(cache / "scores"))
     write_site(board, site, samples=samples, figures=figures, made_of=made_of)
     return board
+
+
+def _nothing_to_show(board: Board, results: Sequence[Path]) -> UsageError:
+    """The error that no run is on the board, with the reasons."""
+    reasons = []
+    for refused in board.refused:
+        if refused.reason != NO_RUN:
+            reasons.append(f"{refused.folder}: {refused.reason.rstrip('.')}")
+    if not reasons:
+        return no_run(results[0])
+    return UsageError(f"nothing to show: {'; '.join(reasons)}.")
+
+
+def _is_unchanged(site: Path, made_of: str) -> bool:
+    """Whether the site is made of the same, and nobody changed it since."""
+    mark = _mark(site)
+    if mark.get("made_of") != made_of:
+        return False
+    try:
+        return bool(mark.get("content") == _content(site, mark["holds"]))
+    except DataError:  # files of it are missing
+        return False
 
 
 def write_site(
@@ -163,41 +179,36 @@ def write_site(
     figures: Sequence[str] = (),
     made_of: str = "",
 ) -> None:
-    """Write the pages and exports of ``board`` to ``directory``: new, empty, or an earlier site,
-    which is replaced in one step, and in which files that we did not write (a ``CNAME``, say) stay.
-    The same arguments give the same bytes.
+    """Write the pages and exports of ``board`` to ``directory``.
+
+    The directory is new, empty, or has an earlier site, which is replaced in one step, and in which
+    files that we did not write (a ``CNAME``, say) stay. The same arguments give the same bytes.
 
     Args:
+        board: the board to show.
+        directory: where to write it.
         samples: texts for the comparison page; without them it compares scores only.
         figures: formats of figures for download.
         made_of: a hash of everything that the site is made of, by which :func:`publish` knows it.
 
     Raises:
         UsageError: ``directory`` has files but no site of ours, or another file with the name of
-        one of the site's.
+            one of the site's.
         DataError: a sample cannot be read.
     """
     directory = directory.absolute()
     recover_directory(directory)
     if directory.exists() and not directory.is_dir():
         raise UsageError(f"{directory}: is a file; name a directory for the pages.")
-    others = sorted(path.name for path in directory.iterdir()) if directory.exists() else []
+    present = sorted(path.name for path in directory.iterdir()) if directory.exists() else []
     earlier = _mark(directory)
-    if others and not earlier:
+    if present and not earlier:
         raise UsageError(
             f"{directory}: has files, but no site of `medtasks leaderboard`; name a new directory."
         )
     directory.parent.mkdir(parents=True, exist_ok=True)
     with temporary_beside(directory) as site:
-        links: Files = {}
-        if figures:
-            from .figures.draw import draw_all  # matplotlib takes a second to import
-
-            links = draw_all(board, site, figures)
-        for name, make in site_files(board, links, samples or {}).items():
-            (site / name).parent.mkdir(parents=True, exist_ok=True)
-            (site / name).write_bytes(make())
-        shutil.copytree(Path(__file__).parent / "site" / "assets", site / "assets")
+        _write_files(board, site, samples or {}, figures)
         names = sorted(path.name for path in site.iterdir())
         mark: dict[str, object] = {
             "generator": _GENERATOR,
@@ -207,36 +218,52 @@ def write_site(
         if made_of:
             mark |= {"made_of": made_of, "content": _content(site, names)}
         (site / _MARK).write_text(json.dumps(mark, indent=1) + "\n", encoding="utf-8")
-        for name in (name for name in others if name not in {*earlier["holds"], _MARK}):
-            if (site / name).exists():
-                kind = "a directory" if (site / name).is_dir() else "a file"
-                raise UsageError(
-                    f"{directory / name}: the site now has {kind} of that name; move yours."
-                )
-            if (directory / name).is_dir() and not (directory / name).is_symlink():
-                shutil.copytree(directory / name, site / name, symlinks=True)
-            else:
-                shutil.copy2(directory / name, site / name, follow_symlinks=False)
+        for name in present:
+            if name != _MARK and name not in earlier["holds"]:
+                _keep(directory / name, site / name)
         replace_directory(directory, site)
+
+
+def _write_files(board: Board, site: Path, samples: SampleText, formats: Sequence[str]) -> None:
+    """Write figures, pages, exports and assets to the empty directory ``site``."""
+    figures: Files = {}
+    if formats:
+        from .figures.draw import draw_all  # matplotlib takes a second to import
+
+        figures = draw_all(board, site, formats)
+    for name, make in site_files(board, figures, samples).items():
+        (site / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / name).write_bytes(make())
+    shutil.copytree(Path(__file__).parent / "site" / "assets", site / "assets")
+
+
+def _keep(path: Path, copy: Path) -> None:
+    """Copy a file or directory that is not ours from the earlier site.
+
+    Raises:
+        UsageError: the site now has an entry of that name.
+    """
+    if copy.exists():
+        kind = "a directory" if copy.is_dir() else "a file"
+        raise UsageError(f"{path}: the site now has {kind} of that name; move yours.")
+    if path.is_dir() and not path.is_symlink():
+        shutil.copytree(path, copy, symlinks=True)
+    else:
+        shutil.copy2(path, copy, follow_symlinks=False)
 
 
 def site_files(
     board: Board, figures: Files, samples: SampleText, *, served: bool = False
 ) -> dict[str, Callable[[], bytes]]:
-    """Functions that make the pages, their data and the exports of a site, by path; arguments as
-    `pages_of`. An export is made once, although pages state its size and the archive has it,
-    too.
+    """Functions that make the files of a site (pages, their data, exports), by path.
+
+    Arguments are those of `pages_of`. An export is made once, although pages state its size and the
+    archive has it, too.
     """
-
-    def encoded(name: str, make: Callable[[], str]) -> bytes:
-        # a lone surrogate has no UTF-8; a browser shows its character reference as the replacement
-        # character
-        return make().encode("utf-8", "xmlcharrefreplace" if name.endswith(".html") else "replace")
-
     exports: dict[str, Callable[[], bytes]] = {}
     downloads = []
     for path, export in exports_of(board).items():
-        content = cache(partial(encoded, path, export.make))
+        content = cache(partial(_encoded, path, export.make))
         exports[path] = content
         size = _size(content, served)
         downloads.append(Download(f"{_EXPORTS}/{path}", export.title, export.benchmark, size))
@@ -244,20 +271,26 @@ def site_files(
     title = "All exports of this leaderboard"
     whole = Download(f"{_EXPORTS}/{_ARCHIVE}", title, size=_size(archive, served))
     downloads.insert(0, whole)
-    pages = pages_of(board, figures, downloads, samples=bool(samples), served=served)
-    scripts = {
-        f"data/{key}.js": partial(data_script, key, make)
-        for key, make in data_values(board, samples)
-    }
 
-    texts: Mapping[str, Callable[[], str]] = {**pages, **scripts}
+    texts = dict(pages_of(board, figures, downloads, samples=bool(samples), served=served))
+    for key, make in data_values(board, samples):
+        texts[f"data/{key}.js"] = partial(data_script, key, make)
     files: dict[str, Callable[[], bytes]] = {}
-    for name, make in texts.items():
-        files[name] = partial(encoded, name, make)
+    for path, make_text in texts.items():
+        files[path] = partial(_encoded, path, make_text)
     for path, make_export in exports.items():
         files[f"{_EXPORTS}/{path}"] = make_export
     files[whole.path] = archive
     return files
+
+
+def _encoded(path: str, make: Callable[[], str]) -> bytes:
+    """The text as UTF-8.
+
+    A lone surrogate has no UTF-8; a browser shows its character reference as the replacement
+    character.
+    """
+    return make().encode("utf-8", "xmlcharrefreplace" if path.endswith(".html") else "replace")
 
 
 def _size(content: Callable[[], bytes], served: bool) -> Callable[[], int] | None:
@@ -267,21 +300,22 @@ def _size(content: Callable[[], bytes], served: bool) -> Callable[[], int] | Non
 
 def _content(site: Path, names: Sequence[str]) -> str:
     """A hash of the files and directories ``names`` in ``site``."""
-    files = (
-        path
-        for name in names
-        for path in sorted([site / name, *(site / name).rglob("*")])
-        if not path.is_dir()
-    )
-    return contents_hash({path.relative_to(site).as_posix(): path for path in files})
+    files: dict[str, Path] = {}
+    for name in names:
+        for path in sorted([site / name, *(site / name).rglob("*")]):
+            if not path.is_dir():
+                files[path.relative_to(site).as_posix()] = path
+    return contents_hash(files)
 
 
 def _mark(directory: Path) -> dict[str, Any]:
-    """What a site of ours says of itself: the entries that it ``holds``, and what it is made of;
-    empty for others.
+    """The mark of a site of ours: the entries that it ``holds``, and what it is made of.
+
+    Empty for other directories.
     """
     try:
         mark = json.loads((directory / _MARK).read_text(encoding="utf-8"))
-        return mark if mark["generator"] == _GENERATOR and {*mark["holds"]} else {}
+        is_ours = mark["generator"] == _GENERATOR and bool({*mark["holds"]})
     except (OSError, ValueError, KeyError, TypeError):
         return {}
+    return mark if is_ours else {}

@@ -36,9 +36,10 @@ MINUS = "−"
 
 
 def rounded(value: float, unit: Unit) -> Decimal:
-    """``value`` as printed: fractions in percent, points and seconds with one decimal, scores with
-    three, ranks whole. Halves of the decimal number that ``repr`` gives are rounded away from zero;
-    there is no -0.0.
+    """``value`` as printed, in percent if it is a fraction.
+
+    Percentages, points and seconds have one decimal, scores three, ranks none. Halves of the
+    decimal number that ``repr`` gives are rounded away from zero; there is no -0.0.
     """
     number = Decimal(repr(float(value))) * (100 if unit == "fraction" else 1)
     step = Decimal({"score": "0.001", "rank": "1"}.get(unit, "0.1"))
@@ -57,7 +58,9 @@ def shown_interval(cell: Cell, unit: Unit) -> str:
 
 def direction(column: BoardColumn) -> str:
     """Which values of the column are good; empty where more is better."""
-    return "0 is best" if column.signed else "lower is better" * (not column.higher_is_better)
+    if column.signed:
+        return "0 is best"
+    return "" if column.higher_is_better else "lower is better"
 
 
 def column_note(column: BoardColumn) -> str:
@@ -66,33 +69,38 @@ def column_note(column: BoardColumn) -> str:
 
 
 def shown_name(board: Board, model: str, blind: bool = False) -> str:
-    """The name of the model with the slug ``model``; runs without media are marked."""
+    """The name of the model with the slug ``model``; ``(blind)`` marks runs without media."""
     name = board.models[model].name if model in board.models else model
     return f"{name} (blind)" if blind else name
 
 
 def safe_name(text: str) -> str:
-    """``text`` as (part of) a file name: unchanged if it is safe, else with a hash, so that names
-    stay distinct.
+    """``text`` as (part of) a file name: unchanged if it is safe, else with a hash.
+
+    The hash keeps names distinct.
     """
-    kept = _UNSAFE.sub("-", text).strip("-.")[:80]
-    return text if kept == text and text else f"{kept}-{short_hash(text)[:8]}".lstrip("-")
+    safe = _UNSAFE.sub("-", text).strip("-.")[:80]
+    if text and safe == text:
+        return text
+    return f"{safe}-{short_hash(text)[:8]}".lstrip("-")
 
 
 def column_key(column: Column) -> str:
-    """The column's key: task, metric, breakdown and group joined by dots; other characters than
-    letters, digits, ``_`` and ``-`` are replaced, with a hash to keep keys distinct.
+    """The column's key: task, metric, breakdown and group joined by dots.
+
+    Other characters than letters, digits, ``_`` and ``-`` are replaced, with a hash to keep keys
+    distinct.
     """
-    parts = [
-        part
-        for part in (column.task, column.metric, column.breakdown, column.group)
-        if part is not None
-    ]
-    safe = [_UNSAFE_IN_PART.sub("-", part).strip("-")[:40] for part in parts]
-    return ".".join(
-        part if _SAFE_PART.fullmatch(part) else f"{kept}-{short_hash(part)[:8]}"
-        for part, kept in zip(parts, safe, strict=True)
-    )
+    names = (column.task, column.metric, column.breakdown, column.group)
+    return ".".join(_key_part(name) for name in names if name is not None)
+
+
+def _key_part(name: str) -> str:
+    """``name`` if it is safe in keys, else its safe characters and a hash."""
+    if _SAFE_PART.fullmatch(name):
+        return name
+    safe = _UNSAFE_IN_PART.sub("-", name).strip("-")[:40]
+    return f"{safe}-{short_hash(name)[:8]}"
 
 
 def number(value: float, unit: Unit) -> str:

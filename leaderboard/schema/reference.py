@@ -1,9 +1,10 @@
-"""Figures of papers, which are shown as references and never ranked: the CSV file that a benchmark
-names (`Benchmark.figures`), each line one printed figure (:class:`PublishedFigure`).
+"""Figures of papers, which are shown as references and never ranked.
 
-An unreadable figure is empty, and its notes say why. ``notes`` are about the figure, ``row_notes``
-about the model's row in the table; several notes are on lines of their own. A line without a table
-is about all figures: ``note``, or ``gap`` for figures that the file lacks, and why.
+They are in the CSV file that a benchmark names (`Benchmark.figures`), each line one printed figure
+(:class:`PublishedFigure`). An unreadable figure is empty, and its notes say why. ``notes`` are about
+the figure, ``row_notes`` about the model's row in the table; several notes are on lines of their
+own. A line without a table is about all figures: ``note``, or ``gap`` for figures that the file
+lacks, and why.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ _NUMBER = re.compile(r"-?[0-9]{1,9}(\.[0-9]{1,9})?")
 
 
 class PublishedFigure(Published):
-    """One printed figure, and what medtasks scores as its counterpart; ``value`` is worked out
-    here.
+    """One printed figure, and the score of medtasks that is its counterpart.
+
+    ``value`` is computed from ``printed``.
     """
 
     judge: OptionalText
@@ -67,12 +69,13 @@ class PublishedFigure(Published):
             raise ValueError(
                 f"`printed` is {self.printed!r}, expected a number, or nothing if it is unreadable"
             )
-        number, highest = Decimal(self.printed), _HIGHEST.get(self.unit)
+        number = Decimal(self.printed)
+        highest = _HIGHEST.get(self.unit)
         if highest is not None and not 0 <= number <= highest:
             raise ValueError(f"`printed` is {self.printed}, expected 0 to {highest} ({self.unit})")
-        return self.model_copy(
-            update={"value": float(number / 100 if self.unit == "percent" else number)}
-        )
+        if self.unit == "percent":
+            number /= 100
+        return self.model_copy(update={"value": float(number)})
 
 
 class Reference(Frozen):
@@ -84,8 +87,10 @@ class Reference(Frozen):
 
 
 def read_reference(path: Path) -> Reference:
-    """The published figures in the CSV file ``path``; `DataError` names file, line and field of
-    what is wrong.
+    """The published figures in the CSV file ``path``.
+
+    Raises:
+        DataError: names file, line and field of what is wrong.
     """
     about: dict[str, list[str]] = {"note": [], "gap": []}
     figures: dict[tuple[str, str, str], PublishedFigure] = {}
@@ -93,25 +98,16 @@ def read_reference(path: Path) -> Reference:
         with path.open(encoding="utf-8", newline="") as stream:
             reader = csv.DictReader(stream, strict=True, restval="")
             for fields in reader:
-                place = f"{path}, line {reader.line_num}"
                 if not fields.get("table") and fields.get("column") in about:
-                    about[fields["column"]].append(
-                        ": ".join(filter(None, (fields.get("notes"), fields.get("why"))))
-                    )
+                    parts = filter(None, (fields.get("notes"), fields.get("why")))
+                    about[fields["column"]].append(": ".join(parts))
                     continue
-                if "value" in fields:
-                    raise DataError(
-                        f"{place}: field `value` is unknown, it is worked out from `printed`; remove it."
-                    )
-                try:
-                    figure = PublishedFigure.model_validate(fields)
-                except ValidationError as error:
-                    raise DataError(
-                        f"{place}: {first_problem(error, PublishedFigure)}; fix it."
-                    ) from error
+                place = f"{path}, line {reader.line_num}"
+                figure = _figure(fields, place)
                 key = (figure.table, figure.label, figure.column)
-                if figures.setdefault(key, figure) is not figure:
+                if key in figures:
                     raise DataError(f"{place}: {', '.join(key)} is duplicated; remove it.")
+                figures[key] = figure
     except (OSError, ValueError, csv.Error) as error:
         raise DataError(
             f"{path}: not a readable CSV file ({first_line(error)}); fix or restore it."
@@ -119,6 +115,18 @@ def read_reference(path: Path) -> Reference:
     return Reference(
         notes=tuple(about["note"]), figures=tuple(figures.values()), gaps=tuple(about["gap"])
     )
+
+
+def _figure(fields: Mapping[str, str], place: str) -> PublishedFigure:
+    """The figure of a line; a `DataError` names ``place`` and field of what is wrong."""
+    if "value" in fields:
+        raise DataError(
+            f"{place}: field `value` is unknown, it is worked out from `printed`; remove it."
+        )
+    try:
+        return PublishedFigure.model_validate(fields)
+    except ValidationError as error:
+        raise DataError(f"{place}: {first_problem(error, PublishedFigure)}; fix it.") from error
 
 
 @functools.cache
@@ -136,13 +144,13 @@ def place_of(column: BoardColumn | PublishedFigure) -> Place:
 
 
 def published_figures(reference: Reference, keys: Mapping[Place, str]) -> tuple[Published, ...]:
-    """The figures; they name the board's column if ``keys`` has one, otherwise the paper's own
-    heading.
+    """The figures as the board shows them.
+
+    They name the board's column if ``keys`` has one, otherwise the paper's own heading.
     """
-    shown = {*Published.model_fields}
-    return tuple(
-        Published(
-            **{**one.model_dump(include=shown), "column": keys.get(place_of(one), one.column)}
-        )
-        for one in reference.figures
-    )
+    figures = []
+    for figure in reference.figures:
+        fields = figure.model_dump(include=set(Published.model_fields))
+        fields["column"] = keys.get(place_of(figure), figure.column)
+        figures.append(Published(**fields))
+    return tuple(figures)
