@@ -17,7 +17,8 @@ from medtasks.core.text import counted
 
 if TYPE_CHECKING:
     from medtasks.judge.client import Spent
-    from medtasks.judge.judge_run import Judged, Progress
+    from medtasks.judge.judge_run import Judged
+    from medtasks.judge.judging_report import Progress
     from medtasks.judge.settings import JudgeConfig
     from medtasks.runs.manifest import RunManifest
 
@@ -40,8 +41,9 @@ def judge(
     """Judge a run's responses; stored verdicts are not asked for again."""
     from medtasks.core.files import held
     from medtasks.harness.results import renew_numbers
-    from medtasks.judge.judge_run import export_verdicts, is_judged, judge_all
+    from medtasks.judge.judge_run import is_judged, judge_all
     from medtasks.judge.settings import read_judges
+    from medtasks.judge.verdict_export import export_verdicts
     from medtasks.leaderboard.verify.scored_run import scored_run
     from medtasks.runs.find import one_run
     from medtasks.runs.samples import without_garbage_collection
@@ -161,7 +163,7 @@ def _progress(config: JudgeConfig) -> Iterator[Progress]:
     """
     from rich.progress import TaskID, TextColumn
 
-    from medtasks.judge.judge_run import plain_progress
+    from medtasks.judge.judging_report import plain_progress
 
     plain, shown = (
         plain_progress(),

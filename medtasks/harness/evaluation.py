@@ -32,7 +32,8 @@ from medtasks.core.settings import current_settings, stopped
 from medtasks.data.media.images import IMAGES
 from medtasks.data.media.video import FRAMES
 from medtasks.data.store import open_prepared
-from medtasks.judge.judge_run import judge_all, plain_progress
+from medtasks.judge.judge_run import judge_all
+from medtasks.judge.judging_report import plain_progress
 from medtasks.judge.settings import configured_judges
 from medtasks.runs.decoding import decoding_warnings
 from medtasks.runs.manifest import (

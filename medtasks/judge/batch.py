@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import functools
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +39,8 @@ class BatchEndpoint(Endpoint):
         super().__init__(settings)
         self._records = cache_root() / "batches" / short_hash(settings.base_url)
         self._resumed = False
-        self._futures: dict[str, asyncio.Future[Attempt]] = {}  # by the hash of the request
+        # by name: the hash of the request
+        self._futures: dict[str, asyncio.Future[Attempt]] = {}
         self._names: list[str] = []  # of the requests that wait to be sent
         self._lines = bytearray()
         self._timer: asyncio.TimerHandle | None = None
@@ -49,7 +50,9 @@ class BatchEndpoint(Endpoint):
 
     @property
     def state(self) -> str:
-        return ", ".join(f"batch {name}: {what}" for name, what in sorted(self._progress.items()))
+        """What the batches under way are waiting for."""
+        batches = sorted(self._progress.items())
+        return ", ".join(f"batch {name}: {progress}" for name, progress in batches)
 
     async def close(self) -> None:
         """Stop waiting: batches under way continue at the endpoint, ended ones are forgotten."""
@@ -67,26 +70,39 @@ class BatchEndpoint(Endpoint):
         """The request's result in its batch, which may take a day."""
         if not self._resumed:
             self._resumed = True
-            for record in sorted(self._records.glob("*.json")):  # batches of an earlier process
-                with contextlib.suppress(OSError, ValueError, KeyError):
-                    self._start(json.loads(record.read_text(encoding="utf-8")))
+            self._resume()
         body = self._body(messages, schema)
         name = short_hash(body)
-        result = self._futures.get(name)
-        if result is None or (
-            result.done() and isinstance(result.result(), FailedAttempt)
-        ):  # not asked, or to retry
-            loop = asyncio.get_running_loop()
-            result = self._futures[name] = loop.create_future()
-            line = f'{{"custom_id":"{name}","method":"POST","url":"/v1/chat/completions","body":{body}}}\n'.encode()
-            if len(self._lines) + len(line) > LARGEST:
-                self._send()
-            self._names.append(name)
-            self._lines += line
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer = loop.call_later(QUIET, self._send)
-        return await asyncio.shield(result)
+        if self._must_ask(name):
+            self._futures[name] = asyncio.get_running_loop().create_future()
+            self._collect(name, body)
+        return await asyncio.shield(self._futures[name])
+
+    def _resume(self) -> None:
+        """Wait for the batches of an earlier process."""
+        for record in sorted(self._records.glob("*.json")):
+            with contextlib.suppress(OSError, ValueError, KeyError):
+                self._start(json.loads(record.read_text(encoding="utf-8")))
+
+    def _must_ask(self, name: str) -> bool:
+        """Whether a request was not asked, or failed and is repeated."""
+        future = self._futures.get(name)
+        if future is None:
+            return True
+        return future.done() and isinstance(future.result(), FailedAttempt)
+
+    def _collect(self, name: str, body: str) -> None:
+        """Add a request to the next batch, which is sent once no further one comes."""
+        line = (
+            f'{{"custom_id":"{name}","method":"POST","url":"/v1/chat/completions","body":{body}}}\n'
+        ).encode()
+        if len(self._lines) + len(line) > LARGEST:
+            self._send()
+        self._names.append(name)
+        self._lines += line
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(QUIET, self._send)
 
     @functools.cached_property
     def _client(self) -> AsyncOpenAI:
@@ -106,34 +122,38 @@ class BatchEndpoint(Endpoint):
         if names:
             self._start({"names": names}, lines)
 
-    def _start(self, known: dict[str, Any], lines: bytearray | None = None) -> None:
-        names: list[str] = known["names"]
+    def _start(self, request: dict[str, Any], lines: bytearray | None = None) -> None:
+        """Wait for a batch in a task of its own: a new one of ``lines``, or a recorded one."""
+        names: list[str] = request["names"]
         for name in names:
             self._futures.setdefault(name, asyncio.get_running_loop().create_future())
-
-        async def run() -> None:
-            try:
-                results = await self._results(known, lines)
-            except (
-                Exception
-            ) as error:  # whatever the client raises: a connection, a status, an unreadable reply
-                status = getattr(error, "status_code", None)
-                kind = "connection" if status is None else f"http {status}"
-                failed = self._failed_attempt(kind, error, again=False)  # openai has tried again
-                results = dict.fromkeys(names, replace(failed, status=status))
-            for name in names:
-                if not self._futures[name].done():  # two batches of an earlier process may have it
-                    self._futures[name].set_result(results[name])
-
-        task = asyncio.ensure_future(run())
+        task = asyncio.ensure_future(self._finish(names, request, lines))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
+    async def _finish(
+        self, names: Sequence[str], request: dict[str, Any], lines: bytearray | None
+    ) -> None:
+        """Set the results of the requests with these names."""
+        results: Mapping[str, Attempt]
+        try:
+            results = await self._results(request, lines)
+        except Exception as error:  # of the client: a connection, a status, an unreadable reply
+            status = getattr(error, "status_code", None)
+            kind = "connection" if status is None else f"http {status}"
+            failed = self._failed_attempt(kind, error, again=False)  # openai has tried again
+            results = dict.fromkeys(names, replace(failed, status=status))
+        for name in names:
+            if not self._futures[name].done():  # two batches of an earlier process may have it
+                self._futures[name].set_result(results[name])
+
     async def _results(
-        self, known: dict[str, Any], lines: bytearray | None
+        self, request: dict[str, Any], lines: bytearray | None
     ) -> Mapping[str, Attempt]:
-        """The results of a new batch of ``lines``, or of one that an earlier process recorded:
-        created now if that process was stopped before it was."""
+        """The results of a new batch of ``lines``, or of one that an earlier process recorded.
+
+        A recorded batch is created now if that process was stopped before it was.
+        """
         import openai
 
         if lines is not None:
@@ -141,16 +161,16 @@ class BatchEndpoint(Endpoint):
                 file=("medtasks.jsonl", bytes(lines)), purpose="batch"
             )
             lines.clear()  # up to 100 MB, and the batch may take a day
-            known["file"] = uploaded.id
-        record = self._records / f"{short_hash(known['file'])}.json"
+            request["file"] = uploaded.id
+        record = self._records / f"{short_hash(request['file'])}.json"
         try:
-            batch = await self._batch(known, record, is_new=lines is not None)
+            batch = await self._batch(request, record, is_new=lines is not None)
         except (openai.NotFoundError, openai.BadRequestError):
             if lines is not None:
                 raise
             record.unlink(missing_ok=True)
             gone = FailedAttempt("a batch of an earlier run is gone", again=True)
-            return dict.fromkeys(known["names"], gone)
+            return dict.fromkeys(request["names"], gone)
         attempts: dict[str, Attempt] = {}
         try:
             batch = await self._final(batch)
@@ -161,26 +181,26 @@ class BatchEndpoint(Endpoint):
             self._progress.pop(batch.id, None)
         self._ended.append(record)
         without_result = self._why_none(batch)
-        return {name: attempts.get(name, without_result) for name in known["names"]}
+        return {name: attempts.get(name, without_result) for name in request["names"]}
 
-    async def _batch(self, known: dict[str, Any], record: Path, *, is_new: bool) -> Batch:
+    async def _batch(self, request: dict[str, Any], record: Path, *, is_new: bool) -> Batch:
         """The batch of a file that was uploaded: created unless an earlier process did."""
-        if "batch" in known:
-            return await self._client.batches.retrieve(known["batch"])
-        _write(record, known)
+        if "batch" in request:
+            return await self._client.batches.retrieve(request["batch"])
+        _write(record, request)
         batch = None
         if not is_new:
-            async for listed in self._client.batches.list():
-                if listed.input_file_id == known["file"]:
-                    batch = listed
+            async for candidate in self._client.batches.list():
+                if candidate.input_file_id == request["file"]:
+                    batch = candidate
                     break
         if batch is None:
             batch = await self._client.batches.create(
-                input_file_id=known["file"],
+                input_file_id=request["file"],
                 endpoint="/v1/chat/completions",
                 completion_window="24h",
             )
-        _write(record, {**known, "batch": batch.id})
+        _write(record, {**request, "batch": batch.id})
         return batch
 
     def _why_none(self, batch: Batch) -> FailedAttempt:
@@ -248,24 +268,19 @@ class BatchEndpoint(Endpoint):
             yield bytes(line)
 
     def _result(self, line: dict[str, Any]) -> dict[str, Attempt]:
-        """The result in a line of a file, by its request."""
-        name, response, error = (
-            str(line["custom_id"]),
-            line.get("response"),
-            line.get("error") or {},
-        )
+        """The result in a line of a file, by the name of its request."""
+        name = str(line["custom_id"])
+        response = line.get("response")
         if response is not None:
-            return {
-                name: self._outcome(
-                    int(response["status_code"]), {}, canonical_json(response["body"])
-                )
-            }
+            body = canonical_json(response["body"])
+            return {name: self._outcome(int(response["status_code"]), {}, body)}
+        error = line.get("error") or {}
         code = str(error.get("code"))
         again = code in ("batch_expired", "server_error")
         return {name: self._failed_attempt("batch", error.get("message") or code, again=again)}
 
 
-def _write(record: Path, known: Mapping[str, Any]) -> None:
+def _write(record: Path, request: Mapping[str, Any]) -> None:
     record.parent.mkdir(parents=True, exist_ok=True)
     with replaced(record) as partial:
-        partial.write_text(canonical_json(known), encoding="utf-8")
+        partial.write_text(canonical_json(request), encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from medtasks.core.errors import MedtasksError
@@ -13,20 +13,18 @@ from medtasks.judge.batch import BatchEndpoint
 from medtasks.judge.endpoint import REDIRECTS, Attempt, Endpoint, Messages
 from medtasks.judge.reply import Ending, FailedAttempt, JudgeAnswer
 from medtasks.judge.settings import JudgeSettings
+from medtasks.runs.verdict import Cause
 
 BUDGET = "budget"  # the reason of a request that was not sent because the budget was spent
 GROWTH = 2  # answers
 LONGEST_BACKOFF = 30.0  # seconds
 OUTAGE = 50  # requests
-READING = 0.001  # seconds before an answer is returned, so that waiting requests are sent before it is parsed
+READING = 0.001
+"""Seconds before an answer is returned, so that waiting requests are sent before it is parsed."""
 
 _OWN_FAULT = frozenset({400, 413, 415, 422})  # statuses about the request, not about the endpoint
-_SHUT_OUT = REDIRECTS | {
-    401,
-    403,
-    404,
-}  # wrong key, address or model: fatal if nothing was answered before
-
+_SHUT_OUT = REDIRECTS | {401, 403, 404}
+"""Statuses of a wrong key, address or model: fatal if nothing was answered before."""
 
 MessagesOf: TypeAlias = "Messages | Callable[[], Messages]"
 """Chat messages, or a function that returns them: called in another thread for each attempt, so
@@ -35,16 +33,24 @@ that images are in memory only while they are sent. It raises `MedtasksError` if
 
 
 class Unanswered(Exception):
-    """A request has no answer. The message is "<kind>: <detail>" or "<kind>", the kind being
-    `BUDGET`, "outage", "http <status>", "timeout", "connection", "bad reply" or "question".
+    """A request has no answer.
+
+    The message is "<kind>: <detail>" or "<kind>", the kind being `BUDGET`, "outage",
+    "http <status>", "timeout", "connection", "bad reply" or "question".
     """
+
+    def __init__(self, message: str, cause: Cause) -> None:
+        super().__init__(message)
+        self.cause = cause
 
 
 @dataclass
 class Spent:
-    """Requests and tokens used. ``requests`` are HTTP requests sent, ``retries`` those that repeat
-    one (also without ``response_format``), ``answered`` and ``failed`` questions, ``unmetered``
-    answers without reported tokens.
+    """Requests and tokens used.
+
+    ``requests`` are HTTP requests sent, ``retries`` those that repeat one (also without
+    ``response_format``), ``answered`` and ``failed`` questions, ``unmetered`` answers without
+    reported tokens.
     """
 
     requests: int = 0
@@ -60,15 +66,23 @@ class Spent:
         return self.prompt_tokens + self.completion_tokens
 
     def since(self, before: Spent) -> Spent:
+        """What was spent since the state ``before``."""
         return Spent(
-            *(getattr(self, part.name) - getattr(before, part.name) for part in fields(self))
+            requests=self.requests - before.requests,
+            retries=self.retries - before.retries,
+            answered=self.answered - before.answered,
+            failed=self.failed - before.failed,
+            prompt_tokens=self.prompt_tokens - before.prompt_tokens,
+            completion_tokens=self.completion_tokens - before.completion_tokens,
+            unmetered=self.unmetered - before.unmetered,
         )
 
 
 class JudgeClient:
-    """Asks one judge, inside ``async with``. Limits, budget and knowledge of the endpoint persist
-    between uses. ``structured`` is whether the endpoint accepts ``response_format``; None until it
-    is known.
+    """Asks one judge, inside ``async with``.
+
+    Limits, budget and knowledge of the endpoint persist between uses. ``structured`` is whether the
+    endpoint accepts ``response_format``; None until it is known.
     """
 
     def __init__(self, settings: JudgeSettings) -> None:
@@ -79,18 +93,18 @@ class JudgeClient:
 
     @property
     def waiting_for(self) -> str | None:
-        """Batches under way, or why the latest attempt failed if it is tried again and nothing was
+        """What the judge's answers are waiting for, or None.
+
+        Batches under way, or why the latest attempt failed if it is tried again and nothing was
         answered since.
         """
         return self._endpoint.state or self._trouble
 
     async def __aenter__(self) -> JudgeClient:
-        self._endpoint = (
-            BatchEndpoint(self.settings) if self.settings.batch else Endpoint(self.settings)
-        )
-        self._limiter = RateLimiter(
-            self.settings.in_flight, self._limiter.limit
-        )  # of this event loop
+        endpoint = BatchEndpoint if self.settings.batch else Endpoint
+        self._endpoint = endpoint(self.settings)
+        # of this event loop
+        self._limiter = RateLimiter(self.settings.in_flight, self._limiter.limit)
         self._failed_in_a_row = 0
         self._outage: str | None = None
         self._trouble: str | None = None
@@ -102,85 +116,108 @@ class JudgeClient:
     async def answer(
         self, key: str, messages: MessagesOf, schema: dict[str, Any] | None = None
     ) -> JudgeAnswer:
-        """Ask until there is an answer, or no further attempt is useful or allowed; then raise
-        :class:`Unanswered`.
+        """The judge's answer, asked for again as long as another attempt is useful and allowed.
 
         Once the budget is spent, what is in flight finishes and the rest fails with `BUDGET`. The
         rest fails with "outage", unasked, once 50 requests in a row failed because of the endpoint
         (rate, 5xx, timeout, connection), or at the first redirect, 401, 403 or 404 if the endpoint
         never answered before.
+
+        Raises:
+            Unanswered: there is no answer.
         """
-        failures = 0
         try:
-            while isinstance(
-                got := await self._attempt(messages, schema, again=failures > 0), FailedAttempt
-            ):
-                failures += 1
-                if not got.again or failures > self.settings.retries:
-                    self._failed_in_a_row = (
-                        0 if got.status in _OWN_FAULT else self._failed_in_a_row + 1
-                    )
-                    if self._outage is None and got.status in _SHUT_OUT and not self.spent.answered:
-                        self._outage = f"outage: {got.reason}"
-                    elif self._outage is None and self._failed_in_a_row >= OUTAGE:
-                        self._outage = (
-                            f"outage: {OUTAGE} requests in a row failed, the last with {got.reason}"
-                        )
-                    raise Unanswered(
-                        f"{got.reason} ({failures} attempts)" if failures > 1 else got.reason
-                    )
-                self._trouble = got.reason
-                chance = random.Random(
-                    f"{key}:{failures}"
-                )  # by the key: the order of completion must not matter
-                backoff = self.settings.backoff
-                if got.wait is None:  # full jitter
-                    wait = chance.uniform(
-                        0, min(LONGEST_BACKOFF, backoff * 2.0 ** min(failures - 1, 30))
-                    )
-                else:
-                    wait = got.wait + chance.uniform(0, backoff)
-                await asyncio.sleep(wait)
+            answer = await self._answered(key, messages, schema)
         except Unanswered:
             self.spent.failed += 1
             raise
-        self._failed_in_a_row, self._trouble = 0, None
+        self._failed_in_a_row = 0
+        self._trouble = None
         self.spent.answered += 1
-        self.spent.prompt_tokens += got.prompt_tokens
-        self.spent.completion_tokens += got.completion_tokens
-        self.spent.unmetered += not got.metered
+        self.spent.prompt_tokens += answer.prompt_tokens
+        self.spent.completion_tokens += answer.completion_tokens
+        self.spent.unmetered += not answer.metered
         await asyncio.sleep(READING)
-        return got
+        return answer
+
+    async def _answered(
+        self, key: str, messages: MessagesOf, schema: dict[str, Any] | None
+    ) -> JudgeAnswer:
+        failures = 0
+        while True:
+            attempt = await self._attempt(messages, schema, again=failures > 0)
+            if isinstance(attempt, JudgeAnswer):
+                return attempt
+            failures += 1
+            if not attempt.again or failures > self.settings.retries:
+                raise self._given_up(attempt, failures)
+            self._trouble = attempt.reason
+            await asyncio.sleep(self._pause(key, attempt, failures))
+
+    def _given_up(self, attempt: FailedAttempt, failures: int) -> Unanswered:
+        """The error of a request whose last attempt failed; may start an outage."""
+        if attempt.status in _OWN_FAULT:
+            self._failed_in_a_row = 0
+        else:
+            self._failed_in_a_row += 1
+        if self._outage is None:
+            self._outage = self._outage_after(attempt)
+        attempts = f" ({failures} attempts)" if failures > 1 else ""
+        return Unanswered(f"{attempt.reason}{attempts}", attempt.cause)
+
+    def _outage_after(self, attempt: FailedAttempt) -> str | None:
+        """Why no further request is sent; None if more are."""
+        if attempt.status in _SHUT_OUT and not self.spent.answered:
+            return f"outage: {attempt.reason}"
+        if self._failed_in_a_row >= OUTAGE:
+            return f"outage: {OUTAGE} requests in a row failed, the last with {attempt.reason}"
+        return None
+
+    def _pause(self, key: str, attempt: FailedAttempt, failures: int) -> float:
+        """Seconds before the next attempt."""
+        # by the key: the order of completion must not matter
+        chance = random.Random(f"{key}:{failures}")
+        backoff = self.settings.backoff
+        if attempt.wait is not None:
+            return attempt.wait + chance.uniform(0, backoff)
+        longest = min(LONGEST_BACKOFF, backoff * 2.0 ** min(failures - 1, 30))
+        return chance.uniform(0, longest)  # full jitter
 
     async def _attempt(
-        self, given: MessagesOf, schema: dict[str, Any] | None, *, again: bool
+        self, messages: MessagesOf, schema: dict[str, Any] | None, *, again: bool
     ) -> Attempt:
-        """One attempt in a slot, or two if the first may have been refused for its
-        ``response_format``.
+        """One attempt in a slot, or two.
+
+        The second is made if the first may have been refused for its ``response_format``.
         """
         entered = await self._limiter.enter()
         try:
             self._refuse_closed()
-            try:  # in the slot: images are in memory only while they are sent
-                messages = await asyncio.to_thread(given) if callable(given) else given
-            except MedtasksError as error:  # about this question alone, so no outage
-                raise Unanswered(f"question: {' '.join(str(error).split())}") from None
-            structured = schema is not None and self.structured is not False
-            got = await self._sent(messages, schema if structured else None, again=again)
-            if _accepts_format(got):
-                self.structured = structured or self.structured
-            elif structured and self.settings.structured is None and _refuses_request(got):
-                self._refuse_closed()
-                got = await self._sent(messages, None, again=True)
-                if _accepts_format(got) and self.structured is None:
-                    self.structured = False  # the schema was the reason, not the request
-            if isinstance(got, JudgeAnswer):
+            # in the slot: images are in memory only while they are sent
+            rendered = await _rendered(messages)
+            attempt = await self._sent_with_schema(rendered, schema, again=again)
+            if isinstance(attempt, JudgeAnswer):
                 self._limiter.answered()
-            elif got.status == 429 and got.again:
-                self._limiter.refused(entered, got.wait or self.settings.backoff)
-            return got
+            elif attempt.status == 429 and attempt.again:
+                self._limiter.refused(entered, attempt.wait or self.settings.backoff)
+            return attempt
         finally:
             self._limiter.leave()
+
+    async def _sent_with_schema(
+        self, messages: Messages, schema: dict[str, Any] | None, *, again: bool
+    ) -> Attempt:
+        """The attempt with the schema if the endpoint may accept it; else, or then, without."""
+        structured = schema is not None and self.structured is not False
+        attempt = await self._sent(messages, schema if structured else None, again=again)
+        if _accepts_format(attempt):
+            self.structured = structured or self.structured
+        elif structured and self.settings.structured is None and _refuses_request(attempt):
+            self._refuse_closed()
+            attempt = await self._sent(messages, None, again=True)
+            if _accepts_format(attempt) and self.structured is None:
+                self.structured = False  # the schema was the reason, not the request
+        return attempt
 
     async def _sent(
         self, messages: Messages, schema: dict[str, Any] | None, *, again: bool
@@ -190,13 +227,24 @@ class JudgeClient:
         return await self._endpoint.attempt(messages, schema)
 
     def _refuse_closed(self) -> None:
+        """Raise `Unanswered` if no further request may be sent."""
         budget, spent = self.settings.budget, self.spent
         if budget.max_requests is not None and spent.requests >= budget.max_requests:
-            raise Unanswered(BUDGET)
+            raise Unanswered(BUDGET, Cause.BUDGET)
         if budget.max_tokens is not None and (spent.tokens >= budget.max_tokens or spent.unmetered):
-            raise Unanswered(BUDGET)
+            raise Unanswered(BUDGET, Cause.BUDGET)
         if self._outage is not None:
-            raise Unanswered(self._outage)
+            raise Unanswered(self._outage, Cause.OUTAGE)
+
+
+async def _rendered(messages: MessagesOf) -> Messages:
+    if not callable(messages):
+        return messages
+    try:
+        return await asyncio.to_thread(messages)
+    except MedtasksError as error:  # about this question alone, so no outage
+        reason = " ".join(str(error).split())
+        raise Unanswered(f"question: {reason}", Cause.FAILED) from None
 
 
 def _accepts_format(attempt: Attempt) -> bool:
@@ -209,8 +257,10 @@ def _refuses_request(attempt: Attempt) -> bool:
 
 
 class RateLimiter:
-    """Halves the limit when the endpoint refuses requests (HTTP 429), but not again for those sent
-    before the halving, and adds one every `GROWTH` answers. If nothing was answered between two
+    """Limits the requests in flight to what the endpoint accepts.
+
+    The limit is halved when the endpoint refuses requests (HTTP 429), but not again for those sent
+    before the halving, and grows by one every `GROWTH` answers. If nothing was answered between two
     halvings, no request enters until the endpoint may be asked again.
     """
 
@@ -220,16 +270,15 @@ class RateLimiter:
         self._withheld = 0  # slots that are not reused when they are released
         self._opens = 0.0  # on the loop's clock
         self._halvings = 0
-        self._answers = (
-            1  # since the last halving; 1: the first halving does not close the endpoint
-        )
+        # since the last halving; 1: the first halving does not close the endpoint
+        self._answers = 1
 
     async def enter(self) -> int:
         """Wait for a slot; returns the number to pass to `refused`."""
         await self._slots.acquire()
         loop = asyncio.get_running_loop()
-        while (closed := self._opens - loop.time()) > 0:
-            await asyncio.sleep(closed)
+        while loop.time() < self._opens:
+            await asyncio.sleep(self._opens - loop.time())
         return self._halvings
 
     def leave(self) -> None:
@@ -246,9 +295,7 @@ class RateLimiter:
             self.leave()  # a slot more
 
     def refused(self, entered: int, seconds: float) -> None:
-        """The endpoint refused what entered with that number; it may be asked again after
-        ``seconds``.
-        """
+        """Note that the endpoint refused what entered with that number, for ``seconds``."""
         if entered != self._halvings:
             return
         if not self._answers:

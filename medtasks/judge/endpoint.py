@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 LONGEST_WAIT = 300.0  # seconds; longer waits fail the request
 LONGEST_REASON = 300  # characters
 LARGEST_REPLY = 4 * 2**20  # bytes, unpacked: about a million tokens of reasoning
-SHORTEST_SECRET = (
-    8  # characters; shorter keys are placeholders such as "none", which ordinary words contain
-)
+SHORTEST_SECRET = 8
+"""Characters; shorter keys are placeholders such as "none", which ordinary words contain."""
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 IDLE = 4.0  # seconds that an unused connection is kept; servers close theirs after five or more
 
@@ -60,17 +59,7 @@ class Endpoint:
         self._settings = settings
         self._key = settings.api_key()
         self._address = settings.base_url.rstrip("/") + "/chat/completions"
-        # not aiohttp's trust_env, which also takes passwords from ~/.netrc and fails where an API
-        # key is sent
-        parts, proxies = urlsplit(self._address), urllib.request.getproxies()
-        self._proxy = proxies.get(parts.scheme) or proxies.get("all")
-        if not self._proxy or urllib.request.proxy_bypass(parts.hostname or ""):
-            self._proxy = None
-        elif (scheme := urlsplit(self._proxy).scheme) not in ("http", "https"):
-            raise UsageError(
-                f"the proxy for {parts.hostname} in the environment has scheme {scheme!r}, expected http or https; set "
-                f"another in {parts.scheme}_proxy, or add {parts.hostname} to no_proxy."
-            )
+        self._proxy = _proxy_for(self._address)
         self._session: ClientSession | None = None
 
     @property
@@ -86,9 +75,8 @@ class Endpoint:
         """Ask once, with ``schema`` as ``response_format`` unless it is None."""
         import aiohttp
 
-        if (
-            self._session is None
-        ):  # not needed if all verdicts are stored, and aiohttp takes a while to import
+        # opened late: aiohttp takes a while to import, and stored verdicts need no session
+        if self._session is None:
             self._session = self._opened()
         data = self._body(messages, schema).encode()
         try:
@@ -101,9 +89,8 @@ class Endpoint:
         except ReplyTooLarge as error:
             return self._failed_attempt("bad reply", error, again=False)
         except asyncio.TimeoutError:
-            return FailedAttempt(
-                f"timeout: no answer within {self._settings.timeout:g} s", again=True
-            )
+            limit = f"{self._settings.timeout:g} s"
+            return FailedAttempt(f"timeout: no answer within {limit}", again=True)
         except (aiohttp.ClientError, OSError) as error:
             return self._failed_attempt("connection", error, again=True)
         return self._outcome(response.status, response.headers, body.decode("utf-8", "replace"))
@@ -115,9 +102,8 @@ class Endpoint:
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key}"
         tls = ssl.create_default_context()
-        tls.load_verify_locations(
-            certifi.where()
-        )  # too, as some Python installations find no others
+        # too, as some Python installations find no others
+        tls.load_verify_locations(certifi.where())
         # the rate limiter decides how many requests are in flight; the time limit covers an attempt
         # as a whole
         return aiohttp.ClientSession(
@@ -146,33 +132,54 @@ class Endpoint:
                 answer = read_completion(self._redacted(text))
             except UnreadableReply as error:
                 return self._failed_attempt("bad reply", error, again=True)
-            return replace(
-                answer, text=self._redacted(answer.text)
-            )  # once more: JSON may have escaped the key
+            # once more: JSON may have escaped the key
+            return replace(answer, text=self._redacted(answer.text))
         detail = problem_of(text)
         if is_refusal(text):
             return JudgeAnswer(self._redacted(well_formed(detail)), ending=Ending.REFUSED)
         if status in REDIRECTS:
-            detail = f"redirects to {headers.get('Location', 'nowhere')}, which is not followed; name the "
-            detail += "address of the API as base_url"
+            target = headers.get("Location", "nowhere")
+            detail = (
+                f"redirects to {target}, which is not followed; "
+                "name the address of the API as base_url"
+            )
         again = status in (408, 409, 429) or status >= 500
         wait = seconds_to_wait(headers)
         if again and wait is not None and wait > LONGEST_WAIT:
-            again, detail = (
-                False,
-                f"asks for a wait of {wait:.0f} s, more than {LONGEST_WAIT:.0f}: {detail}",
-            )
-        return replace(
-            self._failed_attempt(f"http {status}", detail, again=again), status=status, wait=wait
-        )
+            again = False
+            detail = f"asks for a wait of {wait:.0f} s, more than {LONGEST_WAIT:.0f}: {detail}"
+        failed = self._failed_attempt(f"http {status}", detail, again=again)
+        return replace(failed, status=status, wait=wait)
 
     def _failed_attempt(self, kind: str, detail: object, *, again: bool) -> FailedAttempt:
         text = " ".join(self._redacted(well_formed(str(detail))).split()) or type(detail).__name__
         return FailedAttempt(f"{kind}: {text}"[:LONGEST_REASON], again)
 
     def _redacted(self, text: str) -> str:
-        key = self._key
-        return text.replace(key, "[API key]") if key and len(key) >= SHORTEST_SECRET else text
+        """The text without the API key."""
+        if self._key is None or len(self._key) < SHORTEST_SECRET:
+            return text
+        return text.replace(self._key, "[API key]")
+
+
+def _proxy_for(address: str) -> str | None:
+    """The address of the proxy that the environment names, or None.
+
+    aiohttp's ``trust_env`` also takes passwords from ~/.netrc and fails where an API key is sent.
+    """
+    parts = urlsplit(address)
+    proxies = urllib.request.getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if not proxy or urllib.request.proxy_bypass(parts.hostname or ""):
+        return None
+    scheme = urlsplit(proxy).scheme
+    if scheme not in ("http", "https"):
+        raise UsageError(
+            f"the proxy for {parts.hostname} in the environment has scheme {scheme!r}, expected "
+            f"http or https; set another in {parts.scheme}_proxy, or add {parts.hostname} to "
+            "no_proxy."
+        )
+    return proxy
 
 
 async def _bounded(content: StreamReader) -> bytes:

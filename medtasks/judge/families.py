@@ -32,19 +32,25 @@ def family_of(name: str) -> tuple[str, ...]:
 
 
 def family_warnings(judges: Iterable[str], names: Sequence[str]) -> tuple[str, ...]:
-    """A warning in one sentence for each judge that is the model with these ``names``, or of its
-    family.
-    """
-    warnings: dict[str, str] = {}
-    for judge in sorted(judges):
-        for name in names:
-            if judge.strip().casefold() == name.strip().casefold() or {*family_of(judge)} & {
-                *family_of(name)
-            }:
-                warnings.setdefault(
-                    judge,
-                    f"judge {judge[-80:]!a} and model {name[-80:]!a} are of the same family: judges tend to favour "
-                    "answers of their own kind (homogeneity bias: the Kvasir-VQA-x1 paper asks for judges of another "
-                    "architecture); use a judge from another family, or several judges.",
-                )
-    return tuple(warnings.values())
+    """A sentence for each judge that is the model with these ``names``, or of its family."""
+    warnings: list[str] = []
+    for judge in sorted(set(judges)):
+        relative = _first_relative(judge, names)
+        if relative is not None:
+            warnings.append(
+                f"judge {judge[-80:]!a} and model {relative[-80:]!a} are of the same family: "
+                "judges tend to favour answers of their own kind (homogeneity bias: the "
+                "Kvasir-VQA-x1 paper asks for judges of another architecture); use a judge from "
+                "another family, or several judges."
+            )
+    return tuple(warnings)
+
+
+def _first_relative(judge: str, names: Sequence[str]) -> str | None:
+    """The first of the ``names`` that is the judge's or of its family."""
+    families = set(family_of(judge))
+    for name in names:
+        is_same = judge.strip().casefold() == name.strip().casefold()
+        if is_same or not families.isdisjoint(family_of(name)):
+            return name
+    return None

@@ -67,7 +67,10 @@ def objects_in(text: str) -> Iterator[dict[str, Any]]:
     # JSON: the braces must have closed before anything counts.
     reader = _Reader(answer)
     unclosed, position = 0, 0
-    while brace := _BRACE.search(reader.text, position):
+    while True:
+        brace = _BRACE.search(reader.text, position)
+        if brace is None:
+            return
         position = brace.end()
         if brace[0] == "}":
             unclosed = max(0, unclosed - 1)
@@ -89,9 +92,7 @@ class _Reader:
         self._objects = 0
 
     def object_at(self, start: int) -> _Object | None:
-        """The object that begins at ``start``; None if there is none: then the text is
-        unchanged.
-        """
+        """The object that begins at ``start``; None without one, which leaves the text as it is."""
         if not _OBJECT_BEGINS.match(self.text, start):  # as in LaTeX
             return None
         self._objects += 1
@@ -121,9 +122,7 @@ class _Reader:
 
 
 def _corrected(text: str, position: int) -> str | None:
-    """``text`` without the backslash or comma at which the decoder stopped; None if it is
-    neither.
-    """
+    """``text`` without the backslash or comma that stopped the decoder; None without either."""
     if text.startswith("\\_", position):  # Markdown's escape
         return text[:position] + text[position + 1 :]
     if text.startswith("\\", position):

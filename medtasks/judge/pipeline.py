@@ -1,5 +1,6 @@
-"""From questions to verdicts: stored ones are not asked again, invalid ones get one repair, nothing
-is lost.
+"""From questions to verdicts.
+
+Stored verdicts are not asked for again, invalid ones get one repair, and nothing is lost.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from medtasks.catalog.rubric import Rubric, judge_prompt, rubric_hash, verdict_schema
@@ -24,7 +24,7 @@ from medtasks.judge.reply import Ending, JudgeAnswer
 from medtasks.judge.settings import JudgeSettings, judge_identity
 from medtasks.judge.store import REPAIR, StoredVerdict, VerdictStore
 from medtasks.judge.verdict_parsing import parse_verdict, repair_request
-from medtasks.runs.verdict import Verdict
+from medtasks.runs.verdict import Cause, Verdict
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -32,36 +32,22 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Progress = Callable[[int, int, Spent, "str | None"], None]
-"""Called with questions done, all questions, what this call has spent, and why the judge is not
-answering (or None).
+"""Called with the number of questions that are done and of all, with what this call has spent, and
+why the judge is not answering (or None).
 """
 
-OPEN_PER_SLOT = (
-    3  # open questions per request in flight: some are rendered, some wait before a retry
-)
+OPEN_PER_SLOT = 3
+"""Open questions per request in flight: some are rendered, some wait before a retry."""
 TICK = 1.0  # seconds between reports
 JPEG_QUALITY = 95
 _SORTED = json.JSONEncoder(sort_keys=True)
 
 
-class Unusable(Enum):
-    """Why a stored answer is not a verdict. The value begins `Verdict.unjudged`, before a colon and
-    details."""
-
-    REFUSED = "refused"
-    CUT = "cut off at the token limit"
-    INVALID = "invalid after one repair"
-
-    @classmethod
-    def of(cls, verdict: Verdict) -> Unusable | None:
-        """Why the stored answer is not a verdict; None if it is one, or if there is none."""
-        kind = (verdict.unjudged or "").partition(":")[0]
-        return next((reason for reason in cls if reason.value == kind), None)
-
-
 class ImageSource(NamedTuple):
-    """An image for a judge: its hash, for the verdict's key, and what returns it in RGB, in another
-    thread once per attempt.
+    """An image for a judge.
+
+    ``key`` is its hash, for the verdict's key. ``load`` returns it in RGB; it is called in another
+    thread, once per attempt.
     """
 
     key: str
@@ -70,8 +56,9 @@ class ImageSource(NamedTuple):
 
 @dataclass(frozen=True)
 class Question:
-    """One response to judge; ``name`` is unique. ``document`` is the sample as rubrics see it (with
-    ``target``).
+    """One response to judge, with a unique ``name``.
+
+    ``document`` is the sample as rubrics see it (with ``target``).
     """
 
     name: str
@@ -83,8 +70,9 @@ class Question:
 def verdict_key(
     settings: JudgeSettings, rubric: str, prompt: str, images: Sequence[str] = ()
 ) -> str:
-    """SHA-256 over all that determines a verdict: the judge's identity, the rubric's hash, the
-    prompt, the images.
+    """SHA-256 over all that determines a verdict.
+
+    That is the judge's identity, the rubric's hash, the prompt and the images.
     """
     parts = {**judge_identity(settings, images=bool(images)), "rubric": rubric, "prompt": prompt}
     if images:
@@ -101,82 +89,117 @@ async def judge_questions(
     *,
     again: bool = False,
 ) -> dict[str, Verdict]:
-    """The verdict on every question under ``rubric``, by name in their order; each answer is stored
-    before anything else happens.
+    """The verdict on every question under ``rubric``, by name in the order of the questions.
 
-    An invalid answer gets one repair request at once. A question that cannot be judged (refused,
-    cut off, still invalid, failed, out of budget, images missing, or a document that does not fit
-    the rubric) is unjudged, with its reason. Stored verdicts are not asked for again; with
-    ``again``, questions are whose stored answer is not a verdict. Questions with the same prompt
-    and images are asked once. ``progress`` is called as questions are done and once a second.
+    Each answer is stored before anything else happens. An invalid answer gets one repair request at
+    once. A question that cannot be judged (refused, cut off, still invalid, failed, out of budget,
+    images missing, or a document that does not fit the rubric) is unjudged, with its reason. Stored
+    verdicts are not asked for again; with ``again``, questions are whose stored answer is not a
+    verdict. Questions with the same prompt and images are asked once. ``progress`` is called as
+    questions are done and once a second.
 
     Raises:
         UsageError: a question's name is duplicated, or the API key is malformed.
         DataError: as :class:`VerdictStore`.
         MedtasksError: the rubric's template cannot be rendered.
     """
-    for name, count in Counter(question.name for question in questions).items():
-        if count > 1:
-            raise UsageError(f"question {name!r} is duplicated; judge each response once")
-    rubric_key, before, waiting = rubric_hash(rubric), replace(client.spent), iter(questions)
-    done: dict[str, Verdict] = {}
-    cases: dict[
-        str, list[str] | Verdict
-    ] = {}  # by key the verdict, or the names of the questions that await it
-
-    def report() -> None:
-        if progress is not None:
-            progress(len(done), len(questions), client.spent.since(before), client.waiting_for)
-
-    async def tick() -> None:
-        while True:
-            await asyncio.sleep(TICK)
-            report()
-
-    async def work() -> None:
-        """Judge waiting questions, one at a time, unless another one has the verdict, or awaits
-        it.
-        """
-        for question in waiting:
-            await asyncio.sleep(0)  # thousands of stored verdicts must not delay arriving answers
-            names = [question.name]
-            try:
-                prompt = judge_prompt(rubric, question.document, question.response)
-            except DataError as error:
-                verdict = Verdict(unjudged=str(error))
-            else:
-                images = question.images if rubric.media and client.settings.images else ()
-                key = verdict_key(
-                    client.settings, rubric_key, prompt, [image.key for image in images]
-                )
-                case = cases.setdefault(key, names)
-                if isinstance(case, Verdict):
-                    verdict = case
-                elif case is names:
-                    asked = _Case(key, prompt, images, question.document, rubric, client, store)
-                    verdict = cases[key] = await asked.judged(again=again)
-                else:
-                    case.append(question.name)
-                    continue
-            done.update(dict.fromkeys(names, verdict))
-            report()
-
+    _require_unique_names(questions)
+    judging = _Judging(questions, rubric, client, store, progress, again=again)
     async with client:
-        ticking = asyncio.ensure_future(tick())
+        ticking = asyncio.ensure_future(judging.report_regularly())
         try:
-            workers = min(
-                len(questions), OPEN_PER_SLOT * client.settings.in_flight
-            )  # a batch API has 30,000 slots
-            await all_or_none([work() for _ in range(workers)])
+            # a batch API has 30,000 slots
+            workers = min(len(questions), OPEN_PER_SLOT * client.settings.in_flight)
+            await all_or_none([judging.work() for _ in range(workers)])
         finally:
             ticking.cancel()
-    return {question.name: done[question.name] for question in questions}
+    return {question.name: judging.done[question.name] for question in questions}
+
+
+def _require_unique_names(questions: Sequence[Question]) -> None:
+    counts = Counter(question.name for question in questions)
+    for name, count in counts.items():
+        if count > 1:
+            raise UsageError(f"question {name!r} is duplicated; judge each response once")
+
+
+class _Judging:
+    """The state that the concurrent workers of `judge_questions` share."""
+
+    def __init__(
+        self,
+        questions: Sequence[Question],
+        rubric: Rubric,
+        client: JudgeClient,
+        store: VerdictStore,
+        progress: Progress | None,
+        *,
+        again: bool,
+    ) -> None:
+        self.done: dict[str, Verdict] = {}
+        self._total = len(questions)
+        self._waiting = iter(questions)
+        self._rubric = rubric
+        self._rubric_hash = rubric_hash(rubric)
+        self._client = client
+        self._store = store
+        self._again = again
+        self._progress = progress
+        self._spent_before = replace(client.spent)
+        self._verdicts: dict[str, Verdict] = {}
+        """By verdict key."""
+        self._names_awaiting: dict[str, list[str]] = {}
+        """The questions that await a verdict that was asked for, by its key."""
+
+    def report(self) -> None:
+        if self._progress is not None:
+            spent = self._client.spent.since(self._spent_before)
+            self._progress(len(self.done), self._total, spent, self._client.waiting_for)
+
+    async def report_regularly(self) -> None:
+        while True:
+            await asyncio.sleep(TICK)
+            self.report()
+
+    async def work(self) -> None:
+        """Judge waiting questions one at a time, until there are none."""
+        for question in self._waiting:
+            await asyncio.sleep(0)  # thousands of stored verdicts must not delay arriving answers
+            await self._judge(question)
+
+    async def _judge(self, question: Question) -> None:
+        """Judge a question, unless its verdict is there or another worker is asking for it."""
+        try:
+            prompt = judge_prompt(self._rubric, question.document, question.response)
+        except DataError as error:
+            self._finish([question.name], Verdict(unjudged=str(error), cause=Cause.DOCUMENT))
+            return
+        shows_images = self._rubric.media and self._client.settings.images
+        images = question.images if shows_images else ()
+        image_keys = [image.key for image in images]
+        key = verdict_key(self._client.settings, self._rubric_hash, prompt, image_keys)
+        if key in self._verdicts:
+            self._finish([question.name], self._verdicts[key])
+        elif key in self._names_awaiting:
+            self._names_awaiting[key].append(question.name)
+        else:
+            self._names_awaiting[key] = [question.name]
+            case = _Case(
+                key, prompt, images, question.document, self._rubric, self._client, self._store
+            )
+            verdict = await case.judged(again=self._again)
+            self._verdicts[key] = verdict
+            self._finish(self._names_awaiting.pop(key), verdict)
+
+    def _finish(self, names: Sequence[str], verdict: Verdict) -> None:
+        for name in names:
+            self.done[name] = verdict
+        self.report()
 
 
 @dataclass
 class _Case:
-    """A prompt to the judge, and the stored answers to it and to its repair request, in this
-    order."""
+    """A prompt to the judge, and the stored answers to it and to its repair request, in order."""
 
     key: str
     prompt: str
@@ -192,29 +215,43 @@ class _Case:
 
     async def judged(self, *, again: bool) -> Verdict:
         """The verdict on all questions with this key, or why there is none."""
-        scores, reasons, unjudged = None, {}, None
         try:
             reading = await self._reading(again=again)
         except Unanswered as failure:
-            unjudged = str(failure)
-        else:
-            if isinstance(reading, Unusable):
-                unjudged = self._unjudged(reading)
-            else:
-                scores, reasons = reading.scores, reading.reasons
+            return self._without_verdict(failure.cause, str(failure))
+        if isinstance(reading, Cause):
+            return self._without_verdict(reading, self._reason_for(reading))
+        prompt_tokens, completion_tokens = self._tokens()
         return Verdict(
             key=self.key,
-            scores=scores,
-            reasons=reasons,
-            unjudged=unjudged,
-            repaired=scores is not None and self.answers[-1].key != self.key,
-            prompt_tokens=sum(answer.prompt_tokens for answer in self.answers),
-            completion_tokens=sum(answer.completion_tokens for answer in self.answers),
+            scores=reading.scores,
+            reasons=reading.reasons,
+            repaired=self.answers[-1].key != self.key,
+            prompt_tokens=prompt_tokens,
+            completion_tokens=completion_tokens,
         )
 
-    async def _reading(self, *, again: bool) -> Verdict | Unusable:
-        """The verdict in the stored answer, or in the judge's, asked once more if that is
-        invalid."""
+    def _without_verdict(self, cause: Cause, reason: str) -> Verdict:
+        prompt_tokens, completion_tokens = self._tokens()
+        return Verdict(
+            key=self.key,
+            unjudged=reason,
+            cause=cause,
+            prompt_tokens=prompt_tokens,
+            completion_tokens=completion_tokens,
+        )
+
+    def _tokens(self) -> tuple[int, int]:
+        """The tokens of the stored answers: of their prompts, and of their completions."""
+        prompt_tokens = sum(answer.prompt_tokens for answer in self.answers)
+        completion_tokens = sum(answer.completion_tokens for answer in self.answers)
+        return prompt_tokens, completion_tokens
+
+    async def _reading(self, *, again: bool) -> Verdict | Cause:
+        """The verdict in the stored answer or in the judge's, or why that is not a verdict.
+
+        An invalid answer is asked about once more.
+        """
         if again and self.answers and not isinstance(self._latest(), Verdict):
             self.answers = []
         if not self.answers:
@@ -223,22 +260,26 @@ class _Case:
         if isinstance(reading, Invalid) and self.answers[-1].key == self.key:
             await self._ask_for_repair(reading)
             reading = self._latest()
-        return Unusable.INVALID if isinstance(reading, Invalid) else reading
+        return Cause.INVALID if isinstance(reading, Invalid) else reading
 
-    def _latest(self) -> Verdict | Invalid | Unusable:
-        """The reading of the latest answer, parsed again because the parser may have improved; a
-        verdict stays what it was."""
+    def _latest(self) -> Verdict | Invalid | Cause:
+        """The reading of the latest answer.
+
+        It is parsed again because the parser may have improved; a verdict stays what it was.
+        """
         answer = self.answers[-1]
         if answer.parsed is not None:
             return parse_verdict(answer.parsed, self.rubric, self.document)
-        return self._read(answer.answer, answer.ending)
+        return self._parsed(answer.answer, answer.ending)
 
-    def _read(self, text: str, ending: Ending) -> Verdict | Invalid | Unusable:
+    def _parsed(self, text: str, ending: Ending) -> Verdict | Invalid | Cause:
         if ending is Ending.REFUSED:
-            return Unusable.REFUSED
+            return Cause.REFUSED
         was_cut = ending is Ending.CUT
         reading = parse_verdict(text, self.rubric, self.document, was_cut=was_cut)
-        return Unusable.CUT if was_cut and isinstance(reading, Invalid) else reading
+        if was_cut and isinstance(reading, Invalid):
+            return Cause.CUT
+        return reading
 
     async def _ask(self) -> None:
         answer = await self._answer(self.key)
@@ -246,7 +287,8 @@ class _Case:
         self._keep(self.key, answer)
 
     async def _ask_for_repair(self, invalid: Invalid) -> None:
-        key, previous = self.key + REPAIR, self.answers[-1].answer
+        key = self.key + REPAIR
+        previous = self.answers[-1].answer
         repair = repair_request(previous, invalid, verdict_schema(self.rubric, self.document))
         answer = await self._answer(
             key, {"role": "assistant", "content": previous}, {"role": "user", "content": repair}
@@ -266,7 +308,7 @@ class _Case:
     def _keep(self, key: str, answer: JudgeAnswer) -> None:
         """Store an answer; a verdict that another process stored earlier stays."""
         parsed = reason = None
-        reading = self._read(answer.text, answer.ending)
+        reading = self._parsed(answer.text, answer.ending)
         if isinstance(reading, Verdict):
             parsed = _as_json(reading)
         elif isinstance(reading, Invalid):
@@ -275,31 +317,34 @@ class _Case:
             reason = answer.ending.value
         tokens = answer.prompt_tokens, answer.completion_tokens
         row = StoredVerdict(key, self.prompt, answer.text, parsed, reason, *tokens)
-        self.answers.append(row if self.store.put(row) else self.store.get(key)[0])
+        was_stored = self.store.put(row)
+        self.answers.append(row if was_stored else self.store.get(key)[0])
 
-    def _unjudged(self, unusable: Unusable) -> str:
+    def _reason_for(self, cause: Cause) -> str:
         """The reason that is stored with the response and counted by its kind."""
-        kind: str = unusable.value
-        if unusable is not Unusable.CUT:
+        kind: str = cause.value
+        if cause is not Cause.CUT:
             return kind
         limit = self.client.settings.token_limit
-        fix = "set `max_tokens`" if limit is None else f"raise `{limit.field}` above {limit.most:,}"
+        fix = "set `max_tokens`"
+        if limit is not None:
+            fix = f"raise `{limit.field}` above {limit.most:,}"
         return f"{kind}: {fix} in the judge's settings"
 
 
 def _as_json(verdict: Verdict) -> str:
-    scores = verdict.scores or {}
-    explained = {
-        name: {"reason": reason, "score": scores[name]} for name, reason in verdict.reasons.items()
-    }
-    return json.dumps(scores | explained, sort_keys=True)
+    aspects: dict[str, Any] = dict(verdict.scores or {})
+    for name, reason in verdict.reasons.items():
+        aspects[name] = {"reason": reason, "score": aspects[name]}
+    return json.dumps(aspects, sort_keys=True)
 
 
 async def all_or_none(work: Sequence[Coroutine[None, None, T]]) -> list[T]:
-    """The results of all; the first error cancels the others, and is raised once they have
-    ended.
+    """The results of all coroutines.
+
+    The first error cancels the others, and is raised once they have ended.
     """
-    tasks = [asyncio.ensure_future(one) for one in work]
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in work]
     try:
         return await asyncio.gather(*tasks)
     finally:
@@ -309,26 +354,31 @@ async def all_or_none(work: Sequence[Coroutine[None, None, T]]) -> list[T]:
 
 
 def user_message(text: str, images: Sequence[ImageSource], side: int) -> dict[str, Any]:
-    """The user's message: ``images`` as JPEG in their order, reduced to ``side`` pixels (Lanczos),
-    then ``text``; without images ``text`` alone.
+    """The user's message: ``images`` in their order, then ``text``; without images the text alone.
+
+    Images are JPEG, reduced to ``side`` pixels (Lanczos).
     """
     if not images:
         return {"role": "user", "content": text}
-    from PIL.Image import Resampling
-
     content: list[dict[str, Any]] = []
     for source in images:
-        stream = io.BytesIO()
-        try:
-            image = source.load().copy()  # the loader's may be shared
-            image.thumbnail((side, side), Resampling.LANCZOS, reducing_gap=None)
-            image.save(stream, "JPEG", quality=JPEG_QUALITY, subsampling=0)
-        except (
-            Exception
-        ) as error:  # loaders read files, archives and videos, which fail in many ways
-            raise MediaError(
-                f"image {source.key[:16]} cannot be shown to the judge: {error or type(error).__name__}"
-            ) from error
-        url = f"data:image/jpeg;base64,{base64.b64encode(stream.getvalue()).decode('ascii')}"
-        content.append({"type": "image_url", "image_url": {"url": url}})
-    return {"role": "user", "content": [*content, {"type": "text", "text": text}]}
+        data = base64.b64encode(_jpeg(source, side)).decode("ascii")
+        content.append(
+            {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{data}"}}
+        )
+    content.append({"type": "text", "text": text})
+    return {"role": "user", "content": content}
+
+
+def _jpeg(source: ImageSource, side: int) -> bytes:
+    from PIL.Image import Resampling
+
+    stream = io.BytesIO()
+    try:
+        image = source.load().copy()  # the loader's may be shared
+        image.thumbnail((side, side), Resampling.LANCZOS, reducing_gap=None)
+        image.save(stream, "JPEG", quality=JPEG_QUALITY, subsampling=0)
+    except Exception as error:  # loaders read files, archives and videos, which fail in many ways
+        why = error or type(error).__name__
+        raise MediaError(f"image {source.key[:16]} cannot be shown to the judge: {why}") from error
+    return stream.getvalue()

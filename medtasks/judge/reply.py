@@ -16,6 +16,10 @@ from enum import Enum
 from typing import Any
 
 from medtasks.core.text import well_formed
+from medtasks.runs.verdict import Cause
+
+_WITHOUT_KEY = frozenset({400, 401, 403, 404})
+"""HTTP statuses with which a request without a key is typically answered."""
 
 
 class Ending(Enum):
@@ -42,14 +46,20 @@ class JudgeAnswer:
 
 @dataclass(frozen=True)
 class FailedAttempt:
-    """Why an attempt failed, whether to try again, and the seconds that the endpoint asks to
-    wait.
+    """Why an attempt failed, and whether to try ``again``.
+
+    ``status`` is that of HTTP, ``wait`` the seconds that the endpoint asks to wait.
     """
 
     reason: str
     again: bool
     status: int | None = None
     wait: float | None = None
+
+    @property
+    def cause(self) -> Cause:
+        """Why a question has no answer if this was its last attempt."""
+        return Cause.REJECTED if self.status in _WITHOUT_KEY else Cause.FAILED
 
 
 class UnreadableReply(Exception):
@@ -133,7 +143,8 @@ def read_completion(text: str) -> JudgeAnswer:
     except (TypeError, LookupError, AttributeError):
         raise UnreadableReply(f"expected choices[0].message, found {_as_text(document)}") from None
     reason = choice.get("finish_reason")
-    reason = reason if isinstance(reason, str) else ""
+    if not isinstance(reason, str):
+        reason = ""
     if reason.lower() in _BROKEN_OFF:
         raise UnreadableReply(f"the endpoint broke the answer off (finish_reason {reason!r})")
     ending = _ending_of(reason)
@@ -179,10 +190,11 @@ def _text_of(content: Any) -> str:
 
 
 def _tokens(usage: Any) -> tuple[int, int] | None:
-    """The reported tokens of prompt and completion; None if there is no report, or no plausible
-    one."""
-    usage = usage if isinstance(usage, dict) else {}
-    prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens", 0)
+    """The reported tokens of prompt and completion; None without a plausible report."""
+    if not isinstance(usage, dict):
+        return None
+    prompt: Any = usage.get("prompt_tokens")
+    completion: Any = usage.get("completion_tokens", 0)
     for count in (prompt, completion):
         if type(count) is not int or not 0 <= count < _MOST_TOKENS:
             return None
@@ -196,8 +208,11 @@ def is_refusal(text: str) -> bool:
         return False
     inner = error.get("innererror") or error.get("inner_error")
     places = [error, inner] if isinstance(inner, dict) else [error]
-    codes = [place.get(name) for place in places for name in ("code", "type")]
-    return any(isinstance(code, str) and code.lower() in _REFUSAL_CODES for code in codes)
+    for place in places:
+        for code in (place.get("code"), place.get("type")):
+            if isinstance(code, str) and code.lower() in _REFUSAL_CODES:
+                return True
+    return False
 
 
 def problem_of(text: str) -> str:
@@ -247,6 +262,7 @@ def seconds_to_wait(headers: Mapping[str, str], now: datetime | None = None) -> 
 
 
 def _number(text: str) -> float | None:
+    """The decimal number that the text is, or None."""
     return float(text) if _NUMBER.fullmatch(text) else None
 
 

@@ -1,5 +1,6 @@
-"""Settings of judges: a YAML file, or ``field=value`` pairs on the command line or in the
-environment.
+"""Settings of judges.
+
+They are a YAML file, or ``field=value`` pairs on the command line or in the environment.
 """
 
 from __future__ import annotations
@@ -33,15 +34,17 @@ from medtasks.runs.verdict import Rule
 _FROZEN = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
 
 VARIABLE = "MEDTASKS_JUDGE"
-"""Environment variable that configures judges for runs of the harness: a file, or
-``model=…,base_url=…``.
+"""Environment variable that configures judges for runs of the harness.
+
+Its value is a file, or ``model=…,base_url=…``.
 """
 
 
 class Budget(BaseModel):
-    """Limits over the life of one `JudgeClient`; None is no limit. Requests in flight still finish;
-    ``max_requests`` includes retries. If the endpoint reports no tokens, ``max_tokens`` ends asking
-    at once.
+    """Limits over the life of one `JudgeClient`; None is no limit.
+
+    Requests in flight still finish; ``max_requests`` includes retries. If the endpoint reports no
+    tokens, ``max_tokens`` ends asking at once.
     """
 
     model_config = _FROZEN
@@ -59,8 +62,9 @@ class TokenLimit:
 
 
 class JudgeSettings(BaseModel):
-    """An OpenAI-compatible endpoint and the requests to it; None leaves a field out of the
-    request.
+    """An OpenAI-compatible endpoint and the requests to it.
+
+    A field that is None is left out of the request.
     """
 
     model_config = _FROZEN
@@ -70,20 +74,16 @@ class JudgeSettings(BaseModel):
     api_key_env: str = "OPENAI_API_KEY"  # the name of a variable, never the key
     temperature: float | None = Field(default=0.0, ge=0)
     max_tokens: int | None = Field(default=1024, ge=1)
-    max_completion_tokens: int | None = Field(
-        default=None, ge=1
-    )  # in place of max_tokens, as some models demand
+    # in place of max_tokens, as some models demand
+    max_completion_tokens: int | None = Field(default=None, ge=1)
     timeout: float = Field(default=120.0, gt=0)  # seconds for one whole attempt
     concurrency: int = Field(default=64, ge=1, le=1000)
-    retries: int = Field(
-        default=5, ge=0
-    )  # after a 408, 409, 429, 5xx, timeout, broken connection or unreadable reply
-    backoff: float = Field(
-        default=0.5, ge=0
-    )  # seconds, at most; doubled before every further retry, up to 30 s
-    structured: bool | None = (
-        None  # response_format with the schema; None: until the server answers 400 or 422
-    )
+    # after a 408, 409, 429, 5xx, timeout, broken connection or unreadable reply
+    retries: int = Field(default=5, ge=0)
+    # seconds, at most; doubled before every further retry, up to 30 s
+    backoff: float = Field(default=0.5, ge=0)
+    # response_format with the schema; None: until the server answers 400 or 422
+    structured: bool | None = None
     extra_body: dict[str, JsonValue] = Field(default_factory=dict)
     images: bool = False  # rubrics with media: true then show them
     image_side: int = Field(default=1024, ge=16)  # pixels of the longer side
@@ -94,19 +94,28 @@ class JudgeSettings(BaseModel):
 
     @property
     def in_flight(self) -> int:
-        """Maximum number of requests in flight; those of a batch all are, with their images in
-        memory.
+        """Maximum number of requests in flight.
+
+        Those of a batch all are, with their images in memory.
         """
-        return (1000 if self.images else 10_000) if self.batch else self.concurrency
+        if not self.batch:
+            return self.concurrency
+        return 1000 if self.images else 10_000
 
     @property
     def token_limit(self) -> TokenLimit | None:
-        """The limit on the tokens of an answer, those of its reasoning included; None if the
-        endpoint chooses it."""
-        for name in ("max_completion_tokens", "max_tokens"):
-            most = self.extra_body.get(name, getattr(self, name))
+        """The limit on the tokens of an answer, those of its reasoning included.
+
+        None if the endpoint chooses it.
+        """
+        limits = {
+            "max_completion_tokens": self.max_completion_tokens,
+            "max_tokens": self.max_tokens,
+        }
+        for field, limit in limits.items():
+            most = self.extra_body.get(field, limit)
             if isinstance(most, int):
-                return TokenLimit(name, most)
+                return TokenLimit(field, most)
         return None
 
     @model_validator(mode="after")
@@ -125,7 +134,8 @@ class JudgeSettings(BaseModel):
         _ = parts.port, parts.hostname.encode("idna")  # raise ValueError if malformed
         if parts.username or parts.password or parts.query:
             raise ValueError(
-                "expected an address without credentials or query; name the key's variable in api_key_env"
+                "expected an address without credentials or query; "
+                "name the key's variable in api_key_env"
             )
         return value
 
@@ -139,13 +149,16 @@ class JudgeSettings(BaseModel):
         return value
 
     def api_key(self) -> str | None:
-        """The key from the environment; raises :class:`UsageError` if it cannot be in an HTTP
-        header.
+        """The key from the environment.
+
+        Raises:
+            UsageError: it cannot be in an HTTP header.
         """
         key = os.environ.get(self.api_key_env, "").strip()
         if not (key.isascii() and key.isprintable() and " " not in key):
             raise UsageError(
-                f"the environment variable {self.api_key_env} does not contain an API key: expected printable ASCII"
+                f"the environment variable {self.api_key_env} does not contain an API key: "
+                "expected printable ASCII"
             )
         return key or None
 
@@ -153,25 +166,35 @@ class JudgeSettings(BaseModel):
         """Cost in the currency of the prices; None if a price is unknown."""
         if self.prompt_price is None or self.completion_price is None:
             return None
-        return (
-            prompt_tokens * self.prompt_price + completion_tokens * self.completion_price
-        ) / 1_000_000
+        cost = prompt_tokens * self.prompt_price + completion_tokens * self.completion_price
+        return cost / 1_000_000
 
 
 def judge_identity(settings: JudgeSettings, *, images: bool) -> dict[str, Any]:
-    """The settings that determine a verdict, for verdict keys and manifests; neither address nor
-    API key.
+    """The settings that determine a verdict, for verdict keys and manifests.
+
+    Neither address nor API key are among them.
     """
-    fields = ["model", "temperature", "max_tokens", "extra_body"]
-    identity = {name: getattr(settings, name) for name in fields}
+    identity: dict[str, Any] = {
+        "model": settings.model,
+        "temperature": settings.temperature,
+        "max_tokens": settings.max_tokens,
+        "extra_body": settings.extra_body,
+    }
     if settings.max_completion_tokens is not None:
-        identity |= {"max_tokens": None, "max_completion_tokens": settings.max_completion_tokens}
-    return identity | ({"images": True, "image_side": settings.image_side} if images else {})
+        identity["max_tokens"] = None
+        identity["max_completion_tokens"] = settings.max_completion_tokens
+    if images:
+        identity["images"] = True
+        identity["image_side"] = settings.image_side
+    return identity
 
 
 class JudgeConfig(BaseModel):
-    """A panel of judges by name, by default the model's; ``rubrics`` are by default the first of
-    every task. Below the coverage ``threshold`` a score is marked incomplete.
+    """A panel of judges by name, by default the model's.
+
+    ``rubrics`` are by default the first of every task. Below the coverage ``threshold`` a score is
+    marked incomplete.
     """
 
     model_config = _FROZEN
@@ -184,87 +207,110 @@ class JudgeConfig(BaseModel):
 
 
 def configured_judges() -> JudgeConfig | None:
-    """The configuration in ``MEDTASKS_JUDGE``, if it is set; raises :class:`UsageError` as
-    :func:`read_judges`.
+    """The configuration in ``MEDTASKS_JUDGE``; None if it is not set.
+
+    Raises:
+        UsageError: as :func:`read_judges`, or a judge has ``batch: true``.
     """
-    given = current_settings().judge
-    if not given:
+    text = current_settings().judge
+    if not text:
         return None
-    config = read_judges([given])
-    if batched := next((name for name, one in config.judges.items() if one.batch), None):
-        raise UsageError(
-            f"{VARIABLE}: judge {batched!r} has batch: true, which may take a day and would keep the model waiting; "
-            "judge the finished run with `medtasks judge`."
-        )
+    config = read_judges([text])
+    for name, settings in config.judges.items():
+        if settings.batch:
+            raise UsageError(
+                f"{VARIABLE}: judge {name!r} has batch: true, which may take a day and would keep "
+                "the model waiting; judge the finished run with `medtasks judge`."
+            )
     return config
 
 
-def read_judges(given: Sequence[str], **more: Any) -> JudgeConfig:
-    """The panel of judges in ``given``, each a YAML file or a text such as ``model=…,base_url=…``.
+def read_judges(texts: Sequence[str], **more: Any) -> JudgeConfig:
+    """The panel of judges in ``texts``, each a YAML file or a text such as ``model=…,base_url=…``.
 
     A file has one judge's settings, or ``judges`` (a list of them) and other fields of
     :class:`JudgeConfig`. ``more`` are such fields too, and take precedence unless they are None.
-    What is wrong is a :class:`UsageError` with file and field.
+
+    Raises:
+        UsageError: a text or file is wrong; names file and field.
     """
-    merged: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     judges: dict[str, Any] = {}
-    sources = [
-        text if "=" not in text else "the judge's settings" for text in given
-    ]  # a text may contain a key
-    for text, source in zip(given, sources, strict=True):
+    sources: list[str] = []
+    for text in texts:
+        # a text may contain a key
+        source = "the judge's settings" if "=" in text else text
+        sources.append(source)
         content = _content(text)
-        several, content = (
-            (content.pop("judges"), content) if "judges" in content else ([content], {})
-        )
-        if not isinstance(several, list) or not all(isinstance(one, dict) for one in several):
-            raise UsageError(
-                f"{source}: field `judges` must be a list of judges, each with base_url and model."
-            )
-        for one in several:
-            name = str(one.pop("name", None) or one.get("model") or "judge")
-            if name in judges:
-                raise UsageError(
-                    f"{source}: two judges are called {name!r}; give each a `name` of its own."
-                )
-            judges[name] = one
-        merged |= {field: value for field, value in content.items() if value is not None}
-    merged |= {field: value for field, value in more.items() if value is not None}
+        panel: Any = [content]
+        if "judges" in content:
+            panel = content.pop("judges")
+            fields |= _without_none(content)
+        _add_judges(judges, panel, source)
+    fields |= _without_none(more)
     try:
-        return JudgeConfig.model_validate({**merged, "judges": judges})
+        return JudgeConfig.model_validate({**fields, "judges": judges})
     except ValidationError as error:
-        # secret: a key may be in the wrong field; unknown fields first: one that is missing may
-        # only be misspelt
-        found = min(
-            problems(error, JudgeConfig, secret=True), key=lambda one: one.kind != "extra_forbidden"
-        )
-        field = str(found.keys[0])
+        # secret: a key may be in the wrong field
+        found = problems(error, JudgeConfig, secret=True)
+        # unknown fields first: a field that is missing may only be misspelt
+        problem = min(found, key=lambda candidate: candidate.kind != "extra_forbidden")
+        field = str(problem.keys[0])
         source = f"--{field}" if more.get(field) is not None else ", ".join(sources)
-        raise UsageError(f"{source}: {found.message}; correct the judge's settings.") from None
+        raise UsageError(f"{source}: {problem.message}; correct the judge's settings.") from None
+
+
+def _without_none(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _add_judges(judges: dict[str, Any], panel: Any, source: str) -> None:
+    """Add the settings of the judges in ``panel`` to ``judges``, by name."""
+    is_list = isinstance(panel, list)
+    if not is_list or not all(isinstance(settings, dict) for settings in panel):
+        raise UsageError(
+            f"{source}: field `judges` must be a list of judges, each with base_url and model."
+        )
+    for settings in panel:
+        name = str(settings.pop("name", None) or settings.get("model") or "judge")
+        if name in judges:
+            raise UsageError(
+                f"{source}: two judges are called {name!r}; give each a `name` of its own."
+            )
+        judges[name] = settings
 
 
 def _content(text: str) -> dict[str, Any]:
-    content: Any = {}
+    """The fields that a text or a YAML file sets."""
     if "=" in text and not Path(text).is_file():
-        for entry in text.split(","):
-            field, equals, value = entry.partition("=")
-            if not equals or not field.strip():
-                raise UsageError(
-                    "give a judge as field=value pairs separated by commas, such as "
-                    "model=NAME,base_url=http://127.0.0.1:8000/v1, or as a YAML file."
-                )
-            try:
-                content[field.strip()] = yaml.safe_load(value)
-            except (yaml.YAMLError, ValueError, RecursionError):  # for example an invalid date
-                content[field.strip()] = value
-        return {**content, "model": str(content["model"])} if "model" in content else content
+        return _content_of_pairs(text)
     try:
         content = yaml.safe_load(Path(text).read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
         why = error.strerror if isinstance(error, OSError) else "not valid YAML"
         raise UsageError(
-            f"{text}: the judge's settings cannot be read ({why}); give a YAML file, or model=NAME,base_url=ADDRESS."
+            f"{text}: the judge's settings cannot be read ({why}); give a YAML file, or "
+            "model=NAME,base_url=ADDRESS."
         ) from None
     if not isinstance(content, Mapping):
-        found = "is empty" if content is None else f"has a {type(content).__name__}"
-        raise UsageError(f"{text}: {found}, expected a mapping with base_url and model.")
+        problem = "is empty" if content is None else f"has a {type(content).__name__}"
+        raise UsageError(f"{text}: {problem}, expected a mapping with base_url and model.")
     return dict(content)
+
+
+def _content_of_pairs(text: str) -> dict[str, Any]:
+    content: dict[str, Any] = {}
+    for entry in text.split(","):
+        field, equals, value = entry.partition("=")
+        if not equals or not field.strip():
+            raise UsageError(
+                "give a judge as field=value pairs separated by commas, such as "
+                "model=NAME,base_url=http://127.0.0.1:8000/v1, or as a YAML file."
+            )
+        try:
+            content[field.strip()] = yaml.safe_load(value)
+        except (yaml.YAMLError, ValueError, RecursionError):  # for example an invalid date
+            content[field.strip()] = value
+    if "model" in content:
+        content["model"] = str(content["model"])
+    return content

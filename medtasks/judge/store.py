@@ -1,5 +1,6 @@
-"""Stored verdicts, in one SQLite file: none is lost when the process is killed, none is requested
-twice.
+"""Stored verdicts, in one SQLite file.
+
+None is lost when the process is killed, and none is requested twice.
 """
 
 from __future__ import annotations
@@ -36,14 +37,15 @@ _COLUMNS = "key, prompt, answer, parsed, reason, prompt_tokens, completion_token
 _GET = f"SELECT {_COLUMNS} FROM verdicts WHERE key IN (?, ?) ORDER BY key"
 _PUT = f"""REPLACE INTO verdicts ({_COLUMNS}) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8
     WHERE NOT EXISTS (SELECT 1 FROM verdicts WHERE key = ?1 AND parsed IS NOT NULL)"""
-
-
 _FORGET = "DELETE FROM verdicts WHERE key = ? AND parsed IS NULL"
 
 
 class StoredVerdict(NamedTuple):
-    """One answered request: ``parsed`` is the valid verdict as JSON, or None, with the ``reason``:
-    why the answer is not a verdict, or how it ended."""
+    """One answered request.
+
+    ``parsed`` is the valid verdict as JSON, or None. Then ``reason`` is why the answer is not a
+    verdict, or how it ended.
+    """
 
     key: str
     prompt: str
@@ -63,12 +65,11 @@ class StoredVerdict(NamedTuple):
 
 
 class VerdictStore:
-    """Verdict per key, in the SQLite file ``path`` (created if missing), which several processes or
-    threads may share.
+    """Verdict per key, in the SQLite file ``path`` (created if missing).
 
-    Each `put` is a transaction of its own in a write-ahead log, so a killed process loses nothing.
-    Every row has a digest of its contents, because SQLite does not detect damage within texts. Lone
-    surrogates are stored as U+FFFD.
+    Several processes or threads may share the file. Each `put` is a transaction of its own in a
+    write-ahead log, so a killed process loses nothing. Every row has a digest of its contents,
+    because SQLite does not detect damage within texts. Lone surrogates are stored as U+FFFD.
 
     Raises:
         DataError: the file is damaged, not a verdict store, or of another schema version. It is not
@@ -85,26 +86,34 @@ class VerdictStore:
                 self.path, timeout=LOCK_SECONDS, isolation_level=None
             )
             try:
-                tables = self._number("SELECT count(*) FROM sqlite_master")
-                if tables and self._number("PRAGMA application_id") != APPLICATION_ID:
-                    raise DataError(
-                        f"{self.path}: is another kind of database, not a verdict store; name another file"
-                    )
-                if tables and (version := self._number("PRAGMA user_version")) != SCHEMA_VERSION:
-                    raise DataError(
-                        f"{self.path}: found a verdict store of schema version {version}, expected {SCHEMA_VERSION}; "
-                        "use the medtasks version that created it, or another file"
-                    )
-                self._switch_to_log()
-                self._connection.execute(
-                    "PRAGMA synchronous = NORMAL"
-                )  # a power cut may lose the last rows, no kill
-                self._connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
-                if not tables:
-                    self._connection.executescript(_CREATE)
+                self._prepare()
             except BaseException:
                 self._connection.close()
                 raise
+
+    def _prepare(self) -> None:
+        """Check that the file is a verdict store, or make it one, and set how it is written."""
+        tables = self._number("SELECT count(*) FROM sqlite_master")
+        if tables:
+            self._require_verdict_store()
+        self._switch_to_log()
+        # a power cut may lose the last rows, no kill
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+        self._connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
+        if not tables:
+            self._connection.executescript(_CREATE)
+
+    def _require_verdict_store(self) -> None:
+        if self._number("PRAGMA application_id") != APPLICATION_ID:
+            raise DataError(
+                f"{self.path}: is another kind of database, not a verdict store; name another file"
+            )
+        version = self._number("PRAGMA user_version")
+        if version != SCHEMA_VERSION:
+            raise DataError(
+                f"{self.path}: found a verdict store of schema version {version}, expected "
+                f"{SCHEMA_VERSION}; use the medtasks version that created it, or another file"
+            )
 
     def _number(self, query: str) -> int:
         return int(self._connection.execute(query).fetchone()[0])
@@ -126,9 +135,7 @@ class VerdictStore:
         self._connection.close()
 
     def get(self, key: str) -> list[StoredVerdict]:
-        """What is stored of a question: the answer to its prompt, then that to its repair
-        request.
-        """
+        """The stored answers to a question: to its prompt, then to its repair request."""
         stored = []
         with self._errors_named():
             for *values, digest in self._connection.execute(_GET, (key, key + REPAIR)):
@@ -144,7 +151,9 @@ class VerdictStore:
 
     def put(self, verdict: StoredVerdict) -> bool:
         """Store at once; False if a valid verdict of the key was already stored, which stays."""
-        row = [well_formed(one) if isinstance(one, str) else one for one in verdict]
+        row: list[Any] = []
+        for value in verdict:
+            row.append(well_formed(value) if isinstance(value, str) else value)
         with self._errors_named():
             return self._connection.execute(_PUT, (*row, _row_hash(row))).rowcount > 0
 
@@ -161,15 +170,15 @@ class VerdictStore:
             )
             if unusable and "malformed" not in reason and "decode" not in reason:
                 raise UsageError(
-                    f"{self.path}: the verdict store cannot be used ({reason}); give a file on a local disk with "
-                    "--store, or its directory with MEDTASKS_CACHE"
+                    f"{self.path}: the verdict store cannot be used ({reason}); give a file on a "
+                    "local disk with --store, or its directory with MEDTASKS_CACHE"
                 ) from error
             raise self._damaged(reason) from None
 
     def _damaged(self, problem: object) -> DataError:
         return DataError(
-            f"{self.path}: the verdict store is damaged ({problem}); restore a copy, or move it away to ask for all "
-            "verdicts again"
+            f"{self.path}: the verdict store is damaged ({problem}); restore a copy, or move it "
+            "away to ask for all verdicts again"
         )
 
 

@@ -1,6 +1,7 @@
-"""A stub judge for demo, tests and benchmarks: a real HTTP server of OpenAI's chat API on loopback,
-whose verdicts follow a simple word-overlap rule. ``python -m medtasks.judge.stub`` runs it in the
-foreground.
+"""A stub judge for demo, tests and benchmarks, whose verdicts follow a simple word-overlap rule.
+
+It is a real HTTP server of OpenAI's chat API on loopback. ``python -m medtasks.judge.stub`` runs it
+in the foreground.
 
 >>> with StubJudge(latency=0.05) as stub:
 ...     stub.url.startswith("http://127.0.0.1:"), stub.requests
@@ -17,8 +18,9 @@ import signal
 import threading
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any
 
@@ -32,122 +34,128 @@ MODEL = STUB  # a request may name any
 LARGEST_REQUEST = 64 * 2**20  # bytes; a window of frames as base64 stays well below
 SPARE = 40  # extra words allowed in a candidate that contains the reference
 _ARTICLES = frozenset({"a", "an", "the"})
-_NEGATIONS = frozenset(
-    {
-        "absence",
-        "absent",
-        "cannot",
-        "neither",
-        "never",
-        "no",
-        "none",
-        "nor",
-        "not",
-        "nothing",
-        "without",
-    }
-)
+_NEGATIONS = frozenset({
+    "absence", "absent", "cannot", "neither", "never", "no", "none", "nor", "not", "nothing",
+    "without",
+})  # fmt: skip
 _NOT = re.compile(r"n['’]t\b")  # isn't
 _NUMBERS = (
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-)
+    "zero", "one", "two", "three", "four", "five", "six",
+    "seven", "eight", "nine", "ten", "eleven", "twelve",
+)  # fmt: skip
 _DIGITS = {word: str(number) for number, word in enumerate(_NUMBERS)}
 _REFERENCE = re.compile(r"^(?:Reference|Expected) answer:(.*)$", re.MULTILINE)
-_TAG = re.compile(
-    r"<[^\w\s<>]{0,2}[^\W\d][^<>\n]{0,60}>"
-)  # <b>, </b>, and <|user|> as quoting breaks it
+# <b>, </b>, and <|user|> as quoting breaks it
+_TAG = re.compile(r"<[^\w\s<>]{0,2}[^\W\d][^<>\n]{0,60}>")
 _BLOCK = re.compile(
-    rf"^=== BEGIN {DELIMITER} (?P<code>[0-9a-f]+) ===\n(?P<text>.*?)\n=== END {DELIMITER} (?P=code) ===$",
+    rf"^=== BEGIN {DELIMITER} (?P<code>[0-9a-f]+) ===\n"
+    r"(?P<text>.*?)\n"
+    rf"=== END {DELIMITER} (?P=code) ===$",
     re.DOTALL | re.MULTILINE,
 )
 """A delimited text as `quoting` writes it; the closing line has the code of the opening line."""
 
 
+@dataclass(frozen=True)
+class _Rating:
+    """How well a candidate matches its reference: a fraction of every scale, and the reason."""
+
+    fraction: Fraction
+    reason: str
+
+
 def rule_based(request: Mapping[str, Any]) -> str:
-    """The default verdict on a rubric's prompt, whose quoted texts are only compared: none can
-    instruct the stub.
+    """The default verdict on a rubric's prompt.
 
-    The candidate is the first delimited text in a user message, the reference the last line before
-    it that begins with "Reference answer:" or "Expected answer:". Words are compared casefolded,
-    without punctuation, markup and articles, numbers in digits. The minimum is for an empty
-    response, for one with other numbers than the reference or a negation that the reference lacks,
-    or the other way round, and for a prompt without candidate or reference. The maximum on every
-    scale is for equal texts, for a response that contains the reference as a whole and has at most
-    40 words more, and for one that has only words of the reference, with a token F1 above 1/2 (*one
-    polyp counted*). Any other response gets the score at the fraction token F1 of the scale,
-    rounded down, which is never the maximum. Without a schema (``response_format``) the answer is
-    "correct" or "incorrect".
+    The quoted texts are only compared: none can instruct the stub. The candidate is the first
+    delimited text in a user message, the reference the last line before it that begins with
+    "Reference answer:" or "Expected answer:". Words are compared casefolded, without punctuation,
+    markup and articles, numbers in digits.
+
+    The minimum is for an empty response, for one with other numbers than the reference or a
+    negation that the reference lacks, or the other way round, and for a prompt without candidate or
+    reference. The maximum on every scale is for equal texts, for a response that contains the
+    reference as a whole and has at most 40 words more, and for one that has only words of the
+    reference, with a token F1 above 1/2 (*one polyp counted*). Any other response gets the score at
+    the fraction token F1 of the scale, rounded down, which is never the maximum. Without a schema
+    (``response_format``) the answer is "correct" or "incorrect".
     """
-    # in a repair request the prompt is in an earlier message
-    asked = (_text_of(message) for message in request["messages"] if message.get("role") == "user")
-    candidate = next(filter(None, map(_BLOCK.search, asked)), None)
-    references = _REFERENCE.findall(candidate.string[: candidate.start()]) if candidate else []
-    given = _words(candidate["text"]) if candidate else []
-    expected = _words(references[-1]) if references else []
-    mark = Fraction(0)
-    contradicts = _numbers(given) != _numbers(expected) or _denies(given) != _denies(expected)
-    if expected and contradicts:
-        mark = Fraction(0)
-    elif (
-        expected
-        and len(given) <= len(expected) + SPARE
-        and f" {' '.join(expected)} " in f" {' '.join(given)} "
-    ):
-        mark = Fraction(1)
-    elif expected:
-        mark = Fraction(
-            2 * (Counter(given) & Counter(expected)).total(), len(given) + len(expected)
-        )
-        if mark > Fraction(1, 2) and not Counter(given) - Counter(expected):
-            mark = Fraction(1)
-    wanted = request.get("response_format") or {}
-    if wanted.get("type") != "json_schema":
-        return "correct" if mark == 1 else "incorrect"
-    if candidate is None:
-        reason = "stub: no candidate text in the prompt"
-    elif not given:
-        reason = "stub: the text has no words"
-    elif not expected:
-        reason = "stub: no reference answer in the prompt"
-    elif contradicts:
-        reason = "stub: the text has another number or negation"
-    else:
-        reason = (
-            "stub: the text has the reference's words"
-            if mark == 1
-            else f"stub: token F1 {float(mark):.2f}"
-        )
+    rating = _rating(request["messages"])
+    response_format = request.get("response_format") or {}
+    if response_format.get("type") != "json_schema":
+        return "correct" if rating.fraction == 1 else "incorrect"
+    verdict = _filled(response_format["json_schema"].get("schema"), rating)
+    return json.dumps(verdict, ensure_ascii=False)
 
-    def filled(schema: Any) -> Any:
-        match schema:
-            case {"type": "object", "properties": dict(properties)}:
-                return {name: filled(one) for name, one in properties.items()}
-            case {"type": "integer", "enum": [*scale]}:
-                return sorted(scale)[math.floor((len(scale) - 1) * mark)]
-            case {"type": "string"}:
-                return reason
-        raise LookupError(f"the stub judge cannot fill the schema {json.dumps(schema)[:200]}")
 
-    return json.dumps(filled(wanted["json_schema"].get("schema")), ensure_ascii=False)
+def _rating(messages: Iterable[Mapping[str, Any]]) -> _Rating:
+    block = _first_block(messages)
+    if block is None:
+        return _Rating(Fraction(0), "stub: no candidate text in the prompt")
+    candidate = _words(block["text"])
+    if not candidate:
+        return _Rating(Fraction(0), "stub: the text has no words")
+    references = _REFERENCE.findall(block.string[: block.start()])
+    reference = _words(references[-1]) if references else []
+    if not reference:
+        return _Rating(Fraction(0), "stub: no reference answer in the prompt")
+    if _contradicts(candidate, reference):
+        return _Rating(Fraction(0), "stub: the text has another number or negation")
+    fraction = _overlap(candidate, reference)
+    if fraction == 1:
+        return _Rating(fraction, "stub: the text has the reference's words")
+    return _Rating(fraction, f"stub: token F1 {float(fraction):.2f}")
+
+
+def _first_block(messages: Iterable[Mapping[str, Any]]) -> re.Match[str] | None:
+    """The first delimited text; in a repair request, the prompt is in an earlier message."""
+    for message in messages:
+        if message.get("role") == "user":
+            block = _BLOCK.search(_text_of(message))
+            if block is not None:
+                return block
+    return None
+
+
+def _contradicts(candidate: list[str], reference: list[str]) -> bool:
+    if _numbers(candidate) != _numbers(reference):
+        return True
+    return _denies(candidate) != _denies(reference)
+
+
+def _overlap(candidate: list[str], reference: list[str]) -> Fraction:
+    """1 if one text has all of the other's words, as `rule_based` describes; else token F1."""
+    is_short = len(candidate) <= len(reference) + SPARE
+    if is_short and f" {' '.join(reference)} " in f" {' '.join(candidate)} ":
+        return Fraction(1)
+    counts, reference_counts = Counter(candidate), Counter(reference)
+    shared = (counts & reference_counts).total()
+    f1 = Fraction(2 * shared, len(candidate) + len(reference))
+    has_only_reference_words = not counts - reference_counts
+    return Fraction(1) if f1 > Fraction(1, 2) and has_only_reference_words else f1
+
+
+def _filled(schema: Any, rating: _Rating) -> Any:
+    """A document that follows the schema, with the rating on every scale."""
+    match schema:
+        case {"type": "object", "properties": dict(properties)}:
+            return {name: _filled(inner, rating) for name, inner in properties.items()}
+        case {"type": "integer", "enum": [*scale]}:
+            return sorted(scale)[math.floor((len(scale) - 1) * rating.fraction)]
+        case {"type": "string"}:
+            return rating.reason
+    raise LookupError(f"the stub judge cannot fill the schema {json.dumps(schema)[:200]}")
 
 
 def _words(text: str) -> list[str]:
     text = _TAG.sub(" ", unicodedata.normalize("NFKC", text)).casefold()
-    words = [_DIGITS.get(word, word) for word in re.findall(r"[^\W_]+", _NOT.sub(" not", text))]
-    # a final article is a name: "type A"
-    return [word for word in words[:-1] if word not in _ARTICLES] + words[-1:]
+    words = re.findall(r"[^\W_]+", _NOT.sub(" not", text))
+    kept: list[str] = []
+    for place, word in enumerate(words, start=1):
+        # a final article is a name: "type A"
+        if word not in _ARTICLES or place == len(words):
+            kept.append(_DIGITS.get(word, word))
+    return kept
 
 
 def _numbers(words: list[str]) -> set[str]:
@@ -167,9 +175,10 @@ def _text_of(message: Mapping[str, Any]) -> str:
 
 
 class StubJudge:
-    """The server, as a context manager; it runs in a thread with its own event loop. ``decide``
-    turns a request's body into the content of the answer; ``requests`` are the bodies, if they are
-    kept. ``port`` 0 takes a free one.
+    """The server, as a context manager; it runs in a thread with its own event loop.
+
+    ``decide`` turns a request's body into the content of the answer; ``requests`` are the bodies,
+    if they are kept. ``port`` 0 takes a free one.
     """
 
     def __init__(
@@ -225,9 +234,7 @@ class StubJudge:
         return await self._respond(request, body)
 
     async def _respond(self, request: web.Request, body: Mapping[str, Any]) -> web.StreamResponse:  # noqa: ARG002
-        """The response to a chat request, after the latency; tests override it to make it
-        misbehave.
-        """
+        """The response to a chat request, after the latency; tests make it misbehave."""
         await asyncio.sleep(self._latency)
         return web.json_response(completion(body, self._decide(body)))
 
@@ -235,11 +242,11 @@ class StubJudge:
 def completion(
     body: Mapping[str, Any], content: str | None, refusal: str | None = None
 ) -> dict[str, Any]:
-    """A chat completion, without a clock: the same request gets the same bytes. A word counts as a
-    token.
-    """
-    texts = [*map(_text_of, body["messages"]), content or refusal or ""]
-    *prompt, completed = (text.count(" ") + text.count("\n") + 1 if text else 0 for text in texts)
+    """A chat completion, without a clock: the same request gets the same bytes."""
+    prompt_tokens = 0
+    for asked in body["messages"]:
+        prompt_tokens += _token_count(_text_of(asked))
+    completion_tokens = _token_count(content or refusal or "")
     message = {"role": "assistant", "content": content, "refusal": refusal}
     return {
         "id": "chatcmpl-stub",
@@ -248,11 +255,16 @@ def completion(
         "model": body["model"],
         "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}],
         "usage": {
-            "prompt_tokens": sum(prompt),
-            "completion_tokens": completed,
-            "total_tokens": sum(prompt) + completed,
+            "prompt_tokens": prompt_tokens,
+            "completion_tokens": completion_tokens,
+            "total_tokens": prompt_tokens + completion_tokens,
         },
     }
+
+
+def _token_count(text: str) -> int:
+    """The number of words, as which the stub counts tokens."""
+    return text.count(" ") + text.count("\n") + 1 if text else 0
 
 
 def main(
@@ -264,9 +276,8 @@ def main(
     Its verdicts compare words by a simple rule and have no medical meaning.
     """
     stops = {signal.SIGINT, signal.SIGTERM}
-    signal.pthread_sigmask(
-        signal.SIG_BLOCK, stops
-    )  # also in the server's thread: they end the wait
+    # also in the server's thread: they end the wait
+    signal.pthread_sigmask(signal.SIG_BLOCK, stops)
     try:
         with StubJudge(port=port, latency=latency, keep_requests=False) as stub:
             print(stub.url, flush=True)

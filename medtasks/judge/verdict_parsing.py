@@ -8,7 +8,7 @@ not a verdict: the two cannot be told apart.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from medtasks.catalog.rubric import Aspect, Rubric, aspects_of
@@ -34,8 +34,7 @@ def parse_verdict(
     if not text.strip():
         return Invalid("it is empty")
     try:
-        found = [whole_object(text)] if was_cut else objects_in(text)
-        readings = [_validated(answer, aspects) for answer in found if answer is not None]
+        readings = [_validated(answer, aspects) for answer in _objects_of(text, was_cut=was_cut)]
     except Invalid as error:
         return error
     verdicts = [reading for reading in readings if isinstance(reading, Verdict)]
@@ -44,6 +43,13 @@ def parse_verdict(
     if any(verdict.scores != verdicts[0].scores for verdict in verdicts):
         return Invalid("it has several verdicts that differ")
     return verdicts[0]
+
+
+def _objects_of(text: str, *, was_cut: bool) -> Iterable[dict[str, Any]]:
+    if not was_cut:
+        return objects_in(text)
+    whole = whole_object(text)
+    return [] if whole is None else [whole]
 
 
 def _validated(answer: dict[str, Any], aspects: tuple[Aspect, ...]) -> Verdict | Invalid:
@@ -63,19 +69,22 @@ def _validated(answer: dict[str, Any], aspects: tuple[Aspect, ...]) -> Verdict |
             value = value["score"]
         score = aspect.score_of(value)
         if score is None:
+            scale = f"{aspect.minimum} to {aspect.maximum}"
             return Invalid(
-                f"the score of aspect {aspect.name!r} is not a whole number from {aspect.minimum} to {aspect.maximum}"
+                f"the score of aspect {aspect.name!r} is not a whole number from {scale}"
             )
         scores[aspect.name] = score
     return Verdict(scores=scores, reasons=reasons)
 
 
 def repair_request(text: str, invalid: Invalid, schema: Mapping[str, Any]) -> str:
-    """One sentence that asks again after an ``invalid`` answer, which is not quoted: it may repeat
-    the response.
+    """One sentence that asks again after an ``invalid`` answer.
+
+    The answer is not quoted, because it may repeat the response.
     """
+    schema_text = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
     return (
-        f"Your answer of {len(text):,} characters cannot be used because {invalid}; judge again and answer with "
-        "a single JSON object, without anything before or after it, that follows this JSON schema: "
-        f"{json.dumps(schema, ensure_ascii=False, separators=(',', ':'))}"
+        f"Your answer of {len(text):,} characters cannot be used because {invalid}; judge again "
+        "and answer with a single JSON object, without anything before or after it, that follows "
+        f"this JSON schema: {schema_text}"
     )

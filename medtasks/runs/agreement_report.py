@@ -10,8 +10,9 @@ SEED = 0
 
 
 class Agreement(stats.Coefficient):
-    """Agreement of ``raters`` on one aspect; None pools the aspects of every sample. A pair is
-    measured on the units that both rated, all raters on those that all of them rated
+    """Agreement of ``raters`` on one aspect; None pools the aspects of every sample.
+
+    A pair is measured on the units that both rated, all raters on those that all of them rated
     (Krippendorff's alpha: that at least two rated).
     """
 
@@ -21,8 +22,9 @@ class Agreement(stats.Coefficient):
 
 
 class AgreementReport(Frozen):
-    """Agreement per aspect, with percentile intervals; if aspects vary by sample, the pooled one
-    comes first.
+    """Agreement per aspect, with percentile intervals.
+
+    If aspects vary by sample, the pooled agreement comes first.
     """
 
     rubric: str

@@ -15,57 +15,90 @@ from medtasks.runs.verdict import Rule
 def combine(
     verdicts: Mapping[str, Mapping[str, int] | None], aspects: Sequence[Aspect], rule: Rule
 ) -> tuple[dict[str, float], dict[str, str]]:
-    """The scores that a panel decided, and why every other aspect is open; the order of judges does
-    not matter.
+    """The scores that a panel decided, and why every other aspect is open.
 
-    ``majority``: the score that more than half of the whole panel gave, those without a verdict
-    included. ``mean``: the mean score, if all have a verdict. ``verdicts`` are the scores of each
-    judge by name, or None if it has no verdict.
+    The order of judges does not matter.
+
+    Args:
+        verdicts: the scores of each judge by name, or None if it has no verdict.
+        aspects: the aspects that every verdict scores.
+        rule: ``majority``: the score that more than half of the whole panel gave, those without a
+            verdict included. ``mean``: the mean score, if all have a verdict.
+
+    Raises:
+        MedtasksError: a verdict does not have one score on the scale for each aspect.
     """
-    names = [aspect.name for aspect in aspects]
-    for judge, given in verdicts.items():
-        if given is not None and (
-            given.keys() != {*names}
-            or any(given[aspect.name] not in aspect.scale for aspect in aspects)
-        ):
-            raise MedtasksError(
-                f"judge {judge} gave {dict(given)}, expected one score for each of {names}; combine verdicts on the "
-                "same response under the same rubric."
-            )
+    _require_scores(verdicts, aspects)
     decided: dict[str, float] = {}
     undecided: dict[str, str] = {}
-    for name in names:
-        votes = {
-            judge: given[name] for judge, given in sorted(verdicts.items()) if given is not None
-        }
-        missing = sorted(verdicts.keys() - votes.keys())
-        ranked = Counter(votes.values()).most_common()
-        most = ranked[0][1] if ranked else 0
-        absent = f"{', '.join(missing)} {'has' if len(missing) == 1 else 'have'} no verdict"
-        present = ", ".join(f"{judge} gave {score}" for judge, score in votes.items())
-        if rule == "mean" and not missing:
-            decided[name] = fsum(votes.values()) / len(votes)
-        elif rule == "majority" and 2 * most > len(verdicts):
-            decided[name] = float(ranked[0][0])
-        elif rule == "mean" or not votes:
-            undecided[name] = absent
-        elif 2 * (most + len(missing)) > len(verdicts):  # a missing judge could have decided
-            undecided[name] = f"{absent}; {present}"
+    for aspect in aspects:
+        votes: dict[str, int] = {}
+        missing: list[str] = []
+        for judge, scores in sorted(verdicts.items()):
+            if scores is None:
+                missing.append(judge)
+            else:
+                votes[judge] = scores[aspect.name]
+        score = _decision(votes, len(verdicts), rule)
+        if score is None:
+            undecided[aspect.name] = _why_undecided(votes, missing, rule)
         else:
-            tied = len(ranked) > 1 and ranked[1][1] == most
-            undecided[name] = f"{'tie' if tied else 'no majority'}: {present}" + (
-                f"; {absent}" if missing else ""
-            )
+            decided[aspect.name] = score
     return decided, undecided
+
+
+def _require_scores(
+    verdicts: Mapping[str, Mapping[str, int] | None], aspects: Sequence[Aspect]
+) -> None:
+    names = [aspect.name for aspect in aspects]
+    for judge, scores in verdicts.items():
+        if scores is None:
+            continue
+        is_complete = scores.keys() == set(names)
+        if not is_complete or any(scores[aspect.name] not in aspect.scale for aspect in aspects):
+            raise MedtasksError(
+                f"judge {judge} gave {dict(scores)}, expected one score for each of {names}; "
+                "combine verdicts on the same response under the same rubric."
+            )
+
+
+def _decision(votes: Mapping[str, int], panel: int, rule: Rule) -> float | None:
+    """The score that ``votes`` of a panel with so many judges decide; None if it is undecided."""
+    if not votes:
+        return None
+    if rule == "mean":
+        return fsum(votes.values()) / len(votes) if len(votes) == panel else None
+    score, count = Counter(votes.values()).most_common(1)[0]
+    return float(score) if 2 * count > panel else None
+
+
+def _why_undecided(votes: Mapping[str, int], missing: Sequence[str], rule: Rule) -> str:
+    verb = "has" if len(missing) == 1 else "have"
+    absent = f"{', '.join(missing)} {verb} no verdict"
+    if rule == "mean" or not votes:
+        return absent
+    present = ", ".join(f"{judge} gave {score}" for judge, score in votes.items())
+    counts = Counter(votes.values()).most_common()
+    most = counts[0][1]
+    if 2 * (most + len(missing)) > len(votes) + len(missing):  # a missing judge could have decided
+        return f"{absent}; {present}"
+    is_tie = len(counts) > 1 and counts[1][1] == most
+    reason = f"{'tie' if is_tie else 'no majority'}: {present}"
+    return f"{reason}; {absent}" if missing else reason
 
 
 def bounds(
     rubric: Rubric, document: Mapping[str, Any], scores: Mapping[str, float]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """The lowest and the highest totals possible; no weight is negative, and a higher score never
-    lowers a cap.
+    """The lowest and the highest totals possible once the ``scores`` of some aspects are decided.
+
+    No weight is negative, and a higher score never lowers a cap.
     """
-    aspects = aspects_of(rubric, document)
-    low = total(rubric, document, {**{one.name: float(one.minimum) for one in aspects}, **scores})
-    high = total(rubric, document, {**{one.name: float(one.maximum) for one in aspects}, **scores})
+    lowest: dict[str, float] = {}
+    highest: dict[str, float] = {}
+    for aspect in aspects_of(rubric, document):
+        lowest[aspect.name] = float(aspect.minimum)
+        highest[aspect.name] = float(aspect.maximum)
+    low = total(rubric, document, lowest | {**scores})
+    high = total(rubric, document, highest | {**scores})
     return low, high

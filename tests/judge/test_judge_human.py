@@ -9,7 +9,7 @@ import pytest
 
 from medtasks.catalog.rubric import load_rubric
 from medtasks.core.errors import DataError
-from medtasks.judge.agreement import HUMAN, Labels, read_labels
+from medtasks.judge.labels import HUMAN, Labels, read_labels
 
 KVASIR = load_rubric("kvasir_aspects")
 MED_CMR = load_rubric("med_cmr_medreason")
