@@ -32,8 +32,8 @@ from medtasks.core.errors import MedtasksError, UsageError, exit_with_sentence, 
 from medtasks.core.settings import current_settings, using
 from medtasks.data.media.images import EncodedPicture
 from medtasks.harness import BACK_ENDS
-from medtasks.harness.backends import takes_system_prompt
 from medtasks.harness.isolation import isolated
+from medtasks.harness.presentation import takes_system_prompt
 from medtasks.runs.replies import Reply
 
 from ._base import MedtasksAdapter

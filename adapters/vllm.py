@@ -19,7 +19,7 @@ from medtasks.core.errors import (
     first_line,
 )
 from medtasks.core.schema import first_problem
-from medtasks.harness.backends import adapter_facts, fingerprint_of
+from medtasks.harness.model_facts import adapter_facts, fingerprint_of
 from medtasks.runs.replies import Probabilities, Reply
 
 from ._answer_text import AnswerText, cut_at_stop, ends_of_turn

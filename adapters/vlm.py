@@ -32,7 +32,7 @@ from medtasks.core.errors import (
 )
 from medtasks.core.schema import expects
 from medtasks.core.settings import current_settings
-from medtasks.harness.backends import adapter_facts, fingerprint_of
+from medtasks.harness.model_facts import adapter_facts, fingerprint_of
 from medtasks.metrics.learned import HUB_ID, no_progress_bars
 from medtasks.runs.replies import Reply
 

@@ -262,7 +262,7 @@ def with_checks(original: Callable[..., Any], call: inspect.BoundArguments) -> A
                 if not os.environ.get(_DATASETS) and not can_be_written(Path(HF_DATASETS_CACHE)):
                     os.environ[_DATASETS] = str(writable_cache() / "datasets")
                 if isinstance(asked["model"], str):
-                    from medtasks.harness.backends import load_what_generates
+                    from medtasks.harness.model_fixes import load_what_generates
 
                     load_what_generates(asked["model"], force_simple=bool(asked["force_simple"]))
             return original(*call.args, **call.kwargs)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from medtasks.core.errors import MedtasksError
 from medtasks.runs.replies import Reply
 
-from .backends import backend_name
+from .presentation import backend_name
 from .responses import reply_of
 
 if TYPE_CHECKING:

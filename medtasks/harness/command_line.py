@@ -59,7 +59,7 @@ class Command:
     @property
     def missing(self) -> list[str]:
         """The names that neither lmms-eval nor an installed or included package defines."""
-        from .backends import harness_names, names_in_folder
+        from .task_names import harness_names, names_in_folder
 
         unknown = [task for task in self.tasks if not _is_known(task)]
         if not unknown or os.environ.get("LMMS_EVAL_PLUGINS"):  # whose tasks only the harness finds
@@ -168,7 +168,7 @@ def check_command(arguments: Sequence[str]) -> list[str]:
         if command.options["include_path"]:
             _check_included(Path(command.options["include_path"]))
         if missing := command.missing:
-            from .backends import harness_names
+            from .task_names import harness_names
 
             near = suggestion(missing[0], [*harness_names(), *task_files()])
             raise UsageError(

@@ -54,9 +54,16 @@ from medtasks.scoring.run_record import RunRecord, write_run
 from medtasks.scoring.summary import summary
 from medtasks.scoring.verified_runs import keep_finished
 
-from . import backends
+from . import model_facts
 from .endings import end_run, ending_of
 from .memory import memory_of
+from .model_fixes import take_no_media
+from .presentation import (
+    SYSTEM_PROMPT,
+    backend_name,
+    has_unknown_prompts,
+    task_presentation,
+)
 from .processes import agree_with_first, gathered, leave_process_group
 from .requests import DocumentReplies, Requests
 from .results import KEY, replace_numbers, replace_samples, stamp_of
@@ -91,7 +98,7 @@ class Evaluation:
 
     def __post_init__(self) -> None:
         self._lm = self.call.arguments["lm"]
-        backends.take_no_media(self._lm)
+        take_no_media(self._lm)
         # where the harness writes this model's results, if it does
         self._output: Path | None = None
         tracker = self.asked.get("evaluation_tracker")
@@ -170,12 +177,12 @@ class Evaluation:
             task.config.output_type = "generate_until_multi_round"
         if self._instruction:
             add_system_turn(task, self._instruction)
-        if backends.SYSTEM_PROMPT in backends.task_presentation(self._lm, spec):
+        if SYSTEM_PROMPT in task_presentation(self._lm, spec):
             task.lmms_eval_specific_kwargs = {
                 **task.lmms_eval_specific_kwargs,
                 SYSTEM_IN_TEXT: True,
             }
-            name = backends.backend_name(self._lm)
+            name = backend_name(self._lm)
             message = f"{name} takes no system prompt; the task's is put before the question."
             _print_note(f"{spec.name}: {message}")
 
@@ -222,14 +229,14 @@ class Evaluation:
 
         With the replies, it is all that is needed to score the run without this process.
         """
-        settings = backends.settings(self.asked, self._lm)
-        model = dict(backends.described(self._lm, settings["model_args"]))
+        settings = model_facts.settings(self.asked, self._lm)
+        model = dict(model_facts.described(self._lm, settings["model_args"]))
         model.pop("usage", None)
         tasks: dict[str, TaskFacts] = {}
         documents: dict[str, tuple[int, ...]] = {}
         data: dict[str, DataFacts] = {}
         is_blind = current_settings().blind or bool(model.get("blind"))
-        made_elsewhere = backends.has_unknown_prompts(self._lm)
+        made_elsewhere = has_unknown_prompts(self._lm)
         for name, (spec, task) in self.ours.items():
             tasks[name] = task_facts(
                 spec,
@@ -268,7 +275,7 @@ class Evaluation:
     def _presentation(self, spec: TaskSpec) -> dict[str, str]:
         """How the back-end and the command's options change the task's prompts."""
         by_options = presented(self._instruction) if self._instruction else {}
-        return {**backends.task_presentation(self._lm, spec), **by_options}
+        return {**task_presentation(self._lm, spec), **by_options}
 
     def _reply_folder(self, planned: RunManifest) -> Path:
         """The directory of this command's replies, the same for any number of processes."""
@@ -285,7 +292,7 @@ class Evaluation:
         identity = {
             **{name: planned.settings[name] for name in _IDENTITY},
             "backend": planned.settings["model_backend"],
-            "model_args": backends.run_arguments(self.asked.get("model_args")),
+            "model_args": model_facts.run_arguments(self.asked.get("model_args")),
             "tasks": tasks,
         }
         parent = self._output or cache_root() / "unfinished"

@@ -12,7 +12,7 @@ from typing import Any
 from medtasks.catalog.spec import TaskSpec
 from medtasks.core.errors import UsageError
 
-from . import backends
+from .presentation import backend_name, presentation, takes_system_prompt
 
 PRESENTED = "system_instruction"
 """Key of ``presentation`` in a task's facts, which are part of the protocol hash."""
@@ -20,21 +20,35 @@ PRESENTED = "system_instruction"
 
 def refuse_system_turn(lm: Any, spec: TaskSpec) -> None:
     """Raises :class:`UsageError` if the instruction cannot be the only system turn of a prompt."""
-    name = backends.backend_name(lm)
-    described = lm.describe() if hasattr(lm, "describe") else backends.presentation(lm)
+    reason = _reason_against_system_turn(lm, spec)
+    if reason is not None:
+        raise UsageError(f"--system_instruction cannot be sent: {reason}.")
+
+
+def _reason_against_system_turn(lm: Any, spec: TaskSpec) -> str | None:
+    name = backend_name(lm)
+    is_ours = hasattr(lm, "describe")
+    description = lm.describe() if is_ours else presentation(lm)
     if spec.system_template is not None:
-        reason = f"{spec.name} has a system prompt of its own; run the task without one, or leave the option out"
-    elif hasattr(lm, "describe") and not lm.runs_model:
-        reason = f"{name} asks no model; leave the option out"
-    elif described.get("system_prompt"):
-        reason = f"{name} sends a system prompt of its own; leave out the option, or system_prompt in --model_args"
-    elif lm.is_simple:
-        reason = f"{name} is a simple back-end, which takes no system turn; choose a chat back-end"
-    elif not backends.takes_system_prompt(lm):
-        reason = f"the model's chat template takes no system turn; give {name} another model, or leave the option out"
-    else:
-        return
-    raise UsageError(f"--system_instruction cannot be sent: {reason}.")
+        return (
+            f"{spec.name} has a system prompt of its own; run the task without one, or leave the "
+            "option out"
+        )
+    if is_ours and not lm.runs_model:
+        return f"{name} asks no model; leave the option out"
+    if description.get("system_prompt"):
+        return (
+            f"{name} sends a system prompt of its own; leave out the option, or system_prompt in "
+            "--model_args"
+        )
+    if lm.is_simple:
+        return f"{name} is a simple back-end, which takes no system turn; choose a chat back-end"
+    if not takes_system_prompt(lm):
+        return (
+            f"the model's chat template takes no system turn; give {name} another model, or leave "
+            "the option out"
+        )
+    return None
 
 
 def presented(instruction: str) -> dict[str, str]:
@@ -44,21 +58,25 @@ def presented(instruction: str) -> dict[str, str]:
 
 
 def add_system_turn(task: Any, instruction: str) -> None:
-    """Have a task of the harness begin its messages, in every round, with ``instruction``, and its
-    logged prompt, too."""
-    context_of, messages_of = task.fewshot_context, task.doc_to_messages
+    """Have a task of the harness begin with ``instruction``: its messages, and its logged prompt."""
+    original_context = task.fewshot_context
+    original_messages = task.doc_to_messages
     turn = {"role": "system", "content": [{"type": "text", "text": instruction}]}
 
-    def fewshot_context(doc: Any, num_fewshot: int = 0, *others: Any, **named: Any) -> str:
-        named.pop("system_instruction", None)
-        text = context_of(doc, num_fewshot, None, *others[1:], **named)  # without the instruction
+    def fewshot_context(doc: Any, num_fewshot: int = 0, *args: Any, **kwargs: Any) -> str:
+        # the next argument is the system instruction, which the harness would add by itself
+        kwargs.pop("system_instruction", None)
+        text = original_context(doc, num_fewshot, None, *args[1:], **kwargs)
         return f"{instruction}\n\n{text}"
 
     def doc_to_messages(doc: Any, **round_so_far: Any) -> Any:
-        made = messages_of(doc, **round_so_far)
-        if not isinstance(made, tuple):
-            return [turn, *made]
-        messages, *outcome = made  # of a later round; none after the last
-        return (messages if messages is None else [turn, *messages], *outcome)
+        result = original_messages(doc, **round_so_far)
+        if not isinstance(result, tuple):
+            return [turn, *result]
+        messages, *outcome = result  # of a later round; there are no messages after the last
+        if messages is not None:
+            messages = [turn, *messages]
+        return (messages, *outcome)
 
-    task.fewshot_context, task.doc_to_messages = fewshot_context, doc_to_messages
+    task.fewshot_context = fewshot_context
+    task.doc_to_messages = doc_to_messages

@@ -29,7 +29,7 @@ from medtasks.core.text import first_names
 from medtasks.data.prepared import is_mini
 from medtasks.data.progress import Progress
 from medtasks.data.store import open_prepared
-from medtasks.harness.backends import harness_names
+from medtasks.harness.task_names import harness_names
 from medtasks.validate import tasks
 from medtasks.validate.behaviour import check_behaviour
 from medtasks.validate.documents import (

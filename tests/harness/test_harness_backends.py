@@ -12,7 +12,7 @@ from foreign_backend import Backend, evaluate
 from medtasks import harness
 from medtasks.benchmarks.documents import task_documents
 from medtasks.core.errors import MedtasksError, UsageError
-from medtasks.harness.backends import described
+from medtasks.harness.model_facts import described
 from medtasks.harness.options import refuse
 
 

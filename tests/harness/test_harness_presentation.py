@@ -13,7 +13,7 @@ from test_harness_failures import TASK, Backend, evaluate, target
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.prompts import render
-from medtasks.harness.backends import presentation
+from medtasks.harness.presentation import presentation
 from medtasks.scoring.run_record import read_run
 
 

@@ -18,7 +18,7 @@ from jinja2 import Environment, StrictUndefined
 from medtasks.catalog.contents import task_packages
 from medtasks.catalog.registry import plugin_of
 from medtasks.core.errors import UsageError
-from medtasks.harness.backends import harness_names
+from medtasks.harness.task_names import harness_names
 
 _PACKAGE = re.compile(
     r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
