@@ -14,16 +14,15 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
 from importlib import import_module
 from importlib.metadata import version
-from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import medtasks
 from medtasks.catalog.contents import kind_of, task_files
@@ -42,9 +41,7 @@ SUPPORTED = ">=0.7.3,<0.8"
 _WRAPPED = "__medtasks__"
 _DATASETS = "LMMS_EVAL_DATASETS_CACHE"
 _ARGUMENTS: ContextVar[Mapping[str, Any]] = ContextVar("arguments", default=MappingProxyType({}))
-"""The arguments of ``simple_evaluate``: ``evaluate`` does not receive those that select the
-model.
-"""
+"""The arguments of ``simple_evaluate``, because ``evaluate`` does not receive all of them."""
 
 BACK_ENDS = {
     "medtasks_vlm": "medtasks.adapters.vlm.MedtasksVLM",
@@ -56,32 +53,19 @@ BACK_ENDS = {
 
 
 def model_manifests() -> list[Any]:
-    """The entry point: registers our tasks and returns our back-ends' manifests. A command line
-    that cannot work ends the process; any other failure is reported on standard error, and
-    lmms-eval runs without medtasks.
+    """The entry point: registers our tasks and returns our back-ends' manifests.
+
+    A command line that cannot work ends the process; any other failure is reported on standard
+    error, and lmms-eval runs without medtasks.
     """
     try:
-        from packaging.specifiers import SpecifierSet
-
         from medtasks.harness.command_line import check_this_process
 
-        found = version("lmms-eval")
-        if not SpecifierSet(SUPPORTED).contains(
-            found, prereleases=True
-        ):  # its internals may differ
-            raise HarnessError(
-                f"medtasks works with lmms-eval {SUPPORTED}, but {found} is installed; "
-                f'install one that fits: pip install "lmms-eval{SUPPORTED}"'
-            )
-        # A clone in the working directory: an editable installation is found by an import hook, and
-        # Python asks hooks last.
-        if medtasks.__file__ is None:
-            raise HarnessError(
-                f"{next(iter(medtasks.__path__))} hides the installed package of that name, because `python -m` looks "
-                "in the working directory first; start in another directory, or use the command lmms-eval"
-            )
+        harness_version = version("lmms-eval")
+        _refuse_version(harness_version)
+        _refuse_hidden_package()
         _watch_task_manager()
-        check_this_process(found)
+        check_this_process(harness_version)
         from lmms_eval.models.registry_v2 import ModelManifest
 
         return [
@@ -90,6 +74,30 @@ def model_manifests() -> list[Any]:
     except Exception as error:
         _step_aside(error)
         return []
+
+
+def _refuse_version(harness_version: str) -> None:
+    """Refuse a version of lmms-eval whose internals may differ."""
+    from packaging.specifiers import SpecifierSet
+
+    if not SpecifierSet(SUPPORTED).contains(harness_version, prereleases=True):
+        raise HarnessError(
+            f"medtasks works with lmms-eval {SUPPORTED}, but {harness_version} is installed; "
+            f'install one that fits: pip install "lmms-eval{SUPPORTED}"'
+        )
+
+
+def _refuse_hidden_package() -> None:
+    """Refuse a clone of medtasks in the working directory in place of the installed package.
+
+    An editable installation is found by an import hook, and Python asks hooks last.
+    """
+    if medtasks.__file__ is None:
+        folder = next(iter(medtasks.__path__))
+        raise HarnessError(
+            f"{folder} hides the installed package of that name, because `python -m` looks in the "
+            "working directory first; start in another directory, or use the command lmms-eval"
+        )
 
 
 def task_index() -> dict[str, dict[str, Any]]:
@@ -112,9 +120,9 @@ def run_tasks(
     gen_kwargs: str | None = None,
     batch_size: int = 1,
 ) -> Path:
-    """Evaluate ``tasks`` (all ours) with the harness in this process, and return the result
-    directory. ``model`` is a back-end, or the name of one; ``model_args`` are its arguments, or
-    what identifies it.
+    """Evaluate ``tasks`` (all ours) with the harness in this process; return the result directory.
+
+    ``model`` is a back-end, or the name of one; ``model_args`` are its arguments, or identify it.
     """
     from lmms_eval import evaluator
     from lmms_eval.loggers import EvaluationTracker
@@ -159,17 +167,8 @@ def _watch_task_manager() -> None:
             index = original(self, include_path=include_path, include_defaults=include_defaults)
         try:
             # without either, the index would be empty
-            for name, entry in (
-                task_index().items() if include_defaults or include_path is None else ()
-            ):
-                taken, ours = index.setdefault(name, entry)["yaml_path"], entry["yaml_path"]
-                if Path(str(taken)).resolve() != Path(ours).resolve():
-                    print(
-                        f"medtasks: task {name} is already defined by {taken}; that one is used, not {ours}; rename "
-                        "one of them.",
-                        file=sys.stderr,
-                        flush=True,
-                    )
+            if include_defaults or include_path is None:
+                _add_our_tasks(index)
             _wrap_evaluator()
         except Exception as error:
             _step_aside(error)
@@ -178,16 +177,32 @@ def _watch_task_manager() -> None:
     TaskManager.initialize_tasks = initialize_tasks
 
 
+def _add_our_tasks(index: dict[str, dict[str, Any]]) -> None:
+    """Add our tasks to the harness's index, except those whose names are taken."""
+    for name, entry in task_index().items():
+        taken = str(index.setdefault(name, entry)["yaml_path"])
+        ours = str(entry["yaml_path"])
+        if Path(taken).resolve() != Path(ours).resolve():
+            print(
+                f"medtasks: task {name} is already defined by {taken}; that one is used, "
+                f"not {ours}; rename one of them.",
+                file=sys.stderr,
+                flush=True,
+            )
+
+
 @contextmanager
 def _parsed_by_libyaml() -> Iterator[None]:
-    """Have the index of tasks parse its 3,200 files in C: half of the time in which lmms-eval
-    starts goes into them.
+    """Have the harness's index parse its 3,200 task files in C.
+
+    Parsing them takes half of the time in which lmms-eval starts.
     """
     from lmms_eval.utils import ignore_constructor
 
     yaml: Any = import_module("yaml")
     original = yaml.full_load
-    loader: Any = type("Loader", (getattr(yaml, "CFullLoader", yaml.FullLoader),), {})
+    base = getattr(yaml, "CFullLoader", yaml.FullLoader)
+    loader: Any = type("Loader", (base,), {})
     loader.add_constructor("!function", ignore_constructor)
 
     def full_load(file: Any) -> Any:
@@ -217,9 +232,7 @@ def _wrap_evaluator() -> None:
 def wrapped(
     original: Callable[..., Any], ours: Callable[[Callable[..., Any], inspect.BoundArguments], Any]
 ) -> Callable[..., Any]:
-    """A function called as ``original`` that returns what ``ours`` makes of ``original`` and the
-    call.
-    """
+    """A function called as ``original``, which passes ``original`` and the call to ``ours``."""
 
     @exit_with_sentence
     @functools.wraps(original)
@@ -233,77 +246,112 @@ def wrapped(
 
 def with_checks(original: Callable[..., Any], call: inspect.BoundArguments) -> Any:
     """``simple_evaluate`` after our checks; its arguments are kept for :func:`with_our_scores`."""
-    from medtasks.catalog.spec import load_spec
-    from medtasks.harness.options import name_those_without_effect, refuse
-
     asked = call.arguments
     if not asked["tasks"]:
-        # The harness takes our task for a directory of that name below the working directory, and
-        # runs nothing.
-        given = [word.removeprefix("--tasks=") for word in sys.argv if word.startswith("--tasks=")]
-        given += [name for option, name in pairwise(sys.argv) if option == "--tasks"]
-        asked["tasks"] = [name for name in given if Path(name).is_dir() and name in task_files()][
-            :1
-        ]
-    ours = [
-        load_spec(name).name
-        for name in asked["tasks"]
-        if isinstance(name, str) and name in task_files()
-    ]
-    noted = _ARGUMENTS.set(asked)
+        asked["tasks"] = _tasks_named_like_folders()
+    ours = _our_names(asked["tasks"])
+    token = _ARGUMENTS.set(asked)
     try:
         with interrupts_arrive():
             if ours:
-                refuse(asked, ours)
-                name_those_without_effect(asked, our_back_end=asked["model"] in BACK_ENDS)
-                from datasets.config import HF_DATASETS_CACHE
-
-                # the harness loads the one-row dataset of our task files through a cache
-                if not os.environ.get(_DATASETS) and not can_be_written(Path(HF_DATASETS_CACHE)):
-                    os.environ[_DATASETS] = str(writable_cache() / "datasets")
-                if isinstance(asked["model"], str):
-                    from medtasks.harness.model_fixes import load_what_generates
-
-                    load_what_generates(asked["model"], force_simple=bool(asked["force_simple"]))
+                _check(asked, ours)
             return original(*call.args, **call.kwargs)
     except Exception as error:
         if isinstance(error, MedtasksError) or current_settings().debug:
             raise
-        cause = error.__cause__ or error.__context__
-        while cause is not None and not isinstance(
-            cause, MedtasksError
-        ):  # of a package that cannot be imported
-            cause = cause.__cause__ or cause.__context__
+        cause = _our_error_behind(error)
         if cause is None and not ours:
             raise
-        ended = f"the harness ended the run: {first_line(error).rstrip('.')} (--verbosity DEBUG shows where)."
-        raise MedtasksError(str(cause or ended)) from error
-    except (
-        KeyboardInterrupt
-    ) as error:  # before or after the evaluation, for example while the model is loaded
+        sentence = (
+            f"the harness ended the run: {first_line(error).rstrip('.')} "
+            "(--verbosity DEBUG shows where)."
+        )
+        raise MedtasksError(str(cause or sentence)) from error
+    # before or after the evaluation, for example while the model is loaded
+    except KeyboardInterrupt as error:
         if not ours or asked["cli_args"] is None:
             raise
         raise stopped("run the same command again") from error
     finally:
-        _ARGUMENTS.reset(noted)
+        _ARGUMENTS.reset(token)
+
+
+def _tasks_named_like_folders() -> list[str]:
+    """Our task on the command line that has the name of a directory in the working directory.
+
+    The harness takes such a name for that directory, and runs nothing.
+    """
+    values: list[str] = []
+    for word, following in zip(sys.argv, [*sys.argv[1:], None], strict=True):
+        if word.startswith("--tasks="):
+            values.append(word.removeprefix("--tasks="))
+        elif word == "--tasks" and following is not None:
+            values.append(following)
+    names = [name for name in values if Path(name).is_dir() and name in task_files()]
+    return names[:1]
+
+
+def _our_names(tasks: Iterable[Any]) -> list[str]:
+    from medtasks.catalog.spec import load_spec
+
+    names: list[str] = []
+    for task in tasks:
+        if isinstance(task, str) and task in task_files():
+            names.append(load_spec(task).name)
+    return names
+
+
+def _check(asked: Mapping[str, Any], ours: list[str]) -> None:
+    """Check a run of our tasks, and prepare the harness for it."""
+    from datasets.config import HF_DATASETS_CACHE
+
+    from medtasks.harness.options import name_those_without_effect, refuse
+
+    refuse(asked, ours)
+    name_those_without_effect(asked, our_back_end=asked["model"] in BACK_ENDS)
+    # the harness loads the one-row dataset of our task files through a cache
+    if not os.environ.get(_DATASETS) and not can_be_written(Path(HF_DATASETS_CACHE)):
+        os.environ[_DATASETS] = str(writable_cache() / "datasets")
+    if isinstance(asked["model"], str):
+        from medtasks.harness.model_fixes import load_what_generates
+
+        load_what_generates(asked["model"], force_simple=bool(asked["force_simple"]))
+
+
+def _our_error_behind(error: BaseException) -> MedtasksError | None:
+    """The error of ours that caused ``error``, as when a package cannot be imported."""
+    cause = error.__cause__ or error.__context__
+    while cause is not None and not isinstance(cause, MedtasksError):
+        cause = cause.__cause__ or cause.__context__
+    return cause
 
 
 def with_our_scores(original: Callable[..., Any], call: inspect.BoundArguments) -> Any:
     """``evaluate``, where medtasks handles our tasks' requests, scores and result directory."""
-    entries = list(_our_entries(call.arguments["task_dict"]))
-    ours = {name: (spec, task) for name, spec, task in entries if task is not None}
-    if not ours:
+    tasks: dict[str, tuple[Any, Any]] = {}
+    groups: dict[str, None] = {}  # an ordered set
+    for entry in _our_entries(call.arguments["task_dict"]):
+        if entry.task is None:
+            groups[entry.name] = None
+        else:
+            tasks[entry.name] = (entry.spec, entry.task)
+    if not tasks:
         return original(*call.args, **call.kwargs)
     from medtasks.harness.evaluation import Evaluation
 
-    groups = dict.fromkeys(name for name, _, task in entries if task is None)
-    return Evaluation(call, ours, list(groups), _ARGUMENTS.get()).run(original)
+    return Evaluation(call, tasks, list(groups), _ARGUMENTS.get()).run(original)
 
 
-def _our_entries(task_dict: Mapping[Any, Any]) -> Iterator[tuple[str, Any, Any]]:
-    """Name, specification and harness object of our tasks in a (nested) task dictionary; groups
-    have None as object.
-    """
+class _Entry(NamedTuple):
+    """A task or group of ours with its specification; ``task`` is the harness's, None for a group."""
+
+    name: str
+    spec: Any
+    task: Any
+
+
+def _our_entries(task_dict: Mapping[Any, Any]) -> Iterator[_Entry]:
+    """Yield our tasks and groups in a (nested) task dictionary."""
     from medtasks.catalog.spec import load_specs
 
     specs = load_specs()
@@ -311,11 +359,11 @@ def _our_entries(task_dict: Mapping[Any, Any]) -> Iterator[tuple[str, Any, Any]]
         name = getattr(key, "group_name", key)
         if isinstance(value, Mapping):
             if name in specs:
-                yield name, specs[name], None
+                yield _Entry(name, specs[name], None)
             yield from _our_entries(value)
         elif name in specs:
-            metadata = getattr(getattr(value, "config", None), "metadata", None)
-            if (
-                isinstance(metadata, dict) and "benchmark" in metadata
-            ):  # else the harness's own task of that name
-                yield name, specs[name], value
+            config = getattr(value, "config", None)
+            metadata = getattr(config, "metadata", None)
+            # without it, this is the harness's own task of that name
+            if isinstance(metadata, dict) and "benchmark" in metadata:
+                yield _Entry(name, specs[name], value)

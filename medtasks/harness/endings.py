@@ -1,6 +1,4 @@
-"""How the runs of a command end: what is printed after the harness's own tables, and the exit
-code.
-"""
+"""How the runs of a command end: the text after the harness's own tables, and the exit code."""
 
 from __future__ import annotations
 
@@ -17,8 +15,9 @@ from medtasks.core.settings import current_settings
 
 @dataclass(frozen=True)
 class Ending:
-    """The end of one run: its scores as ``text``, the ``problem`` of requests without a response,
-    if there are any, and whether the run counts as ``failed``.
+    """The end of one run: its scores as ``text``, and whether it counts as ``failed``.
+
+    ``problem`` is a sentence about requests without a response, empty if there are none.
     """
 
     text: str
@@ -31,8 +30,7 @@ _ENDINGS: list[Ending] = []
 
 
 def end_run(ending: Ending, *, in_command: bool) -> None:
-    """Print how a run ended: in a command when the process ends, after the harness's own tables,
-    otherwise now."""
+    """Print how a run ended: now, or in a command after the harness's own tables."""
     _ENDINGS.append(ending)
     if not in_command:
         _show_endings()
@@ -47,19 +45,23 @@ def ending_of(
     counts as failed if it has other ``problems``, or if a larger share of the requests failed than
     ``MEDTASKS_MAX_FAILED`` allows.
     """
-    failed, limit = reasons.total(), current_settings().max_failed
-    too_many = failed > limit * asked
+    failed = reasons.total()
     if not failed:
         return Ending(text, "", problems)
-    ((reason, _),) = reasons.most_common(1)
+    [(reason, _)] = reasons.most_common(1)
     address = _address_of(lm)
     server = f"server {address}: " if address else ""
-    share = f"More than {100 * limit:g} % failed (MEDTASKS_MAX_FAILED)"
-    exceeded = f" {share}, so the run counts as failed."
     problem = (
         f"medtasks: {failed:,} of {asked:,} requests have no response and are not scored "
-        f"({server}{reason.rstrip('.')}). Run the same command again to send only these ({kept}).{exceeded * too_many}"
+        f"({server}{reason.rstrip('.')}). Run the same command again to send only these ({kept})."
     )
+    limit = current_settings().max_failed
+    too_many = failed > limit * asked
+    if too_many:
+        problem += (
+            f" More than {100 * limit:g} % failed (MEDTASKS_MAX_FAILED), "
+            "so the run counts as failed."
+        )
     return Ending(text, problem, problems or too_many)
 
 
@@ -70,17 +72,23 @@ def _address_of(lm: Any) -> str:
 
 
 def _show_endings() -> bool:
-    """Print the endings so far; whether one of these runs counts as failed."""
-    endings = [_ENDINGS.pop(0) for _ in list(_ENDINGS)]
-    for ending in endings:
+    """Print the endings so far; return whether one of these runs counts as failed."""
+    has_failed = False
+    while _ENDINGS:
+        ending = _ENDINGS.pop(0)
         print(ending.text, flush=True)
         if ending.problem:
             print(ending.problem, file=sys.stderr, flush=True)
-    return any(ending.failed for ending in endings)
+        has_failed = has_failed or ending.failed
+    return has_failed
 
 
 @atexit.register
 def _end_command() -> None:
-    """The harness has printed its tables and written its files."""
+    """Print the endings once the harness has printed its tables and written its files.
+
+    Its command exits with code 0 whatever happened to the requests, and Python ignores exceptions
+    and exit codes of exit functions. Only `os._exit` still sets the exit code here.
+    """
     if _show_endings():
         os._exit(1)

@@ -1,6 +1,4 @@
-"""Several processes of one command: what they pass to each other, and that they run the same
-one.
-"""
+"""Several processes of one command: they exchange objects, and must run the same command."""
 
 from __future__ import annotations
 
@@ -14,43 +12,55 @@ from medtasks.runs.unfinished import continue_run, run_of
 
 
 def gathered(own: Any, *, everywhere: bool = False) -> list[Any]:
-    """What every process passes, by rank, on the first process or ``everywhere``; else an empty
+    """The objects that all processes pass, by rank.
+
+    Only the first process gets them, or every process with ``everywhere``; others get an empty
     list.
     """
     import torch
 
     if current_settings().processes < 2 or not torch.distributed.is_initialized():
         return [own]
-    here = everywhere or torch.distributed.get_rank() == 0
-    everyone: list[Any] = [None] * torch.distributed.get_world_size() if here else []
+    places: list[Any] = [None] * torch.distributed.get_world_size()
     if everywhere:
-        torch.distributed.all_gather_object(everyone, own)
-    else:
-        torch.distributed.gather_object(own, everyone if here else None, dst=0)
-    return everyone
+        torch.distributed.all_gather_object(places, own)
+        return places
+    if torch.distributed.get_rank() == 0:
+        torch.distributed.gather_object(own, places, dst=0)
+        return places
+    torch.distributed.gather_object(own, None, dst=0)
+    return []
 
 
 def agree_with_first(folder: Path) -> None:
-    """Have all processes answer the same command, and continue the run that the first one
-    continues. Nodes may not share a file system: then each has its own replies, and only the first
-    one deletes them in the end.
+    """Have all processes continue the run that the first one continues.
+
+    Nodes may not share a file system: then each has its own replies, and only the first one deletes
+    them in the end.
+
+    Raises:
+        UsageError: a process answers another command.
     """
-    everyone = gathered((folder.name, run_of(folder) or uuid4().hex), everywhere=True)
-    if len(everyone) == 1:
+    processes = gathered((folder.name, run_of(folder) or uuid4().hex), everywhere=True)
+    if len(processes) == 1:
         return
-    others = [number for number, (name, _) in enumerate(everyone) if name != everyone[0][0]]
-    if others:
-        raise UsageError(
-            f"process {others[0]} of {len(everyone)} runs another command than the first one: its options, prepared "
-            "data, task files or MEDTASKS_… variables differ; make them the same on all nodes."
-        )
-    continue_run(folder, current_settings().rank, everyone[0][1])
+    first_name, first_run = processes[0]
+    for number, (name, _) in enumerate(processes):
+        if name != first_name:
+            raise UsageError(
+                f"process {number} of {len(processes)} runs another command than the first one: "
+                "its options, prepared data, task files or MEDTASKS_… variables differ; make them "
+                "the same on all nodes."
+            )
+    continue_run(folder, current_settings().rank, first_run)
     gathered(None, everywhere=True)  # before a process reads what another one deletes
 
 
 def leave_process_group() -> None:
-    """The harness never leaves the process group, whose thread aborts the process if it outlives
-    the interpreter: a finished run would exit with a failure code.
+    """Leave torch's process group, which the harness never does.
+
+    Its thread aborts the process if it outlives the interpreter: a finished run would exit with a
+    failure code.
     """
     import torch
 

@@ -15,13 +15,14 @@ from medtasks.runs.manifest import local_stamp
 
 if TYPE_CHECKING:
     from medtasks.scoring.run_record import RunRecord
+    from medtasks.scoring.scores import MetricScore
 
 KEY = "medtasks"
 _STAMP = "%Y%m%d_%H%M%S"
 
 
 def stamp_of(asked: Mapping[str, Any]) -> str:
-    """The time in the name of a run's result directory: ``20261129_084809+0800``.
+    """The time in the name of a run's result directory, such as ``20261129_084809+0800``.
 
     In a command it is that of the harness's own files, when the run began in the time zone of
     ``--timezone``, with the offset that their names lack. A program has no such files, or names
@@ -30,15 +31,15 @@ def stamp_of(asked: Mapping[str, Any]) -> str:
     command = asked.get("cli_args")
     if command is None:
         return local_stamp()
-    zone: Any = import_module("pytz").timezone(
-        command.timezone
-    )  # as the harness itself reads the name
+    # as the harness itself reads the name
+    zone: Any = import_module("pytz").timezone(command.timezone)
     begun = datetime.strptime(str(asked["datetime_str"]), _STAMP)
     return str(zone.localize(begun).strftime(f"{_STAMP}%z"))
 
 
 def replace_numbers(results: dict[str, Any], run: RunRecord) -> None:
     """Replace the harness's scores with ours, and add the pooled scores of groups, and intervals.
+
     The harness sums floating-point numbers in the order in which processes deliver them, so its
     last digits vary.
     """
@@ -48,39 +49,50 @@ def replace_numbers(results: dict[str, Any], run: RunRecord) -> None:
     errors = standard_errors(run.tables, run.manifest.groups)
     directions = results.setdefault("higher_is_better", {})
     for name, scores in {**run.tasks, **run.groups}.items():
-        entry, better = (
-            results["results"].setdefault(name, {"alias": name}),
-            directions.setdefault(name, {}),
-        )
-        for key in [key for key in entry if key == " " or key.endswith(f",{KEY}")]:
-            del entry[key]
+        entry = results["results"].setdefault(name, {"alias": name})
+        direction = directions.setdefault(name, {})
+        for key in list(entry):
+            if key == " " or key.endswith(f",{KEY}"):
+                del entry[key]
         for metric, score in scores.metrics.items():
-            unjudged = "not computed" if score.bounds is None else "awaits a judge"
-            absence = "no response" if score.answered == 0 else unjudged
-            entry[f"{metric},{KEY}"] = absence if score.value is None else score.value
             error = errors[name].get(metric)
-            entry[f"{metric}_stderr,{KEY}"] = entry[f"{metric}_stderr_clt,{KEY}"] = "N/A"
+            entry[f"{metric},{KEY}"] = _value_or_reason(score)
+            entry[f"{metric}_stderr,{KEY}"] = "N/A"
+            entry[f"{metric}_stderr_clt,{KEY}"] = "N/A"
             entry[f"{metric}_stderr_clustered,{KEY}"] = "N/A" if error is None else error
-            better[metric] = get_metric(metric).higher_is_better
+            direction[metric] = get_metric(metric).higher_is_better
         if name in run.groups:
             results.setdefault("groups", {})[name] = dict(entry)
     results.setdefault(KEY, {})["intervals"] = run.intervals()
 
 
+def _value_or_reason(score: MetricScore) -> float | str:
+    """The value of a score, or in words why there is none."""
+    if score.value is not None:
+        return score.value
+    if score.answered == 0:
+        return "no response"
+    return "not computed" if score.bounds is None else "awaits a judge"
+
+
 def replace_samples(results: dict[str, Any], run: RunRecord) -> None:
     """Put filtered responses, scores and status into the harness's sample log."""
     for name, samples in run.samples.items():
-        known = {sample.sample_id: sample for sample in samples}
+        sample_of = {sample.sample_id: sample for sample in samples}
         for entry in results["samples"][name]:
-            sample = known[entry["doc"]["sample_id"]]
+            sample = sample_of[entry["doc"]["sample_id"]]
             filtered = [repeat.filtered for repeat in sample.repeats] or [sample.filtered]
             entry.update(sample.scores, filtered_resps=filtered, status=sample.status)
 
 
 def renew_numbers(folder: Path, run: RunRecord) -> Path | None:
-    """Update the harness's results file beside ``folder`` after the run was judged. Returns the
-    file, or None if there is none (the run was moved, or not made by the harness), or if it has
-    these numbers.
+    """Update the harness's results file beside ``folder`` after the run was judged.
+
+    Returns the file, or None if there is none (the run was moved, or not made by the harness), or
+    if it has these numbers.
+
+    Raises:
+        MedtasksError: the file cannot be read or written.
     """
     stamp = run.manifest.harness_stamp or folder.resolve().name.removesuffix("_medtasks")
     path = folder.resolve().parent / f"{stamp}_results.json"
@@ -96,6 +108,7 @@ def renew_numbers(folder: Path, run: RunRecord) -> Path | None:
             partial.write_text(json.dumps(results, indent=2, ensure_ascii=False), encoding="utf-8")
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise MedtasksError(
-            f"{path}: the harness's numbers could not be updated ({error}); those in {folder.name} are right."
+            f"{path}: the harness's numbers could not be updated ({error}); "
+            f"those in {folder.name} are right."
         ) from error
     return path
