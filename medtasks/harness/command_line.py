@@ -29,13 +29,26 @@ from .options import REASONING_TAGS, refuse_incomplete, refuse_options
 
 _LISTINGS = ("list", "list_groups", "list_tags", "list_subtasks")
 _FLAGS = (
-    "apply_chat_template", "check_integrity", "fewshot_as_multiturn", "log_samples", "power-analysis",
-    "swanlab_log_samples", "wandb_log_samples",
-)  # fmt: skip
+    "apply_chat_template",
+    "check_integrity",
+    "fewshot_as_multiturn",
+    "log_samples",
+    "power-analysis",
+    "swanlab_log_samples",
+    "wandb_log_samples",
+)
 _TEXTS = (
-    "baseline", "cache_requests", "config", "hf_hub_log_args", "include_path", "launcher_args", "model", "output_path",
-    "tasks", "wandb_args",
-)  # fmt: skip
+    "baseline",
+    "cache_requests",
+    "config",
+    "hf_hub_log_args",
+    "include_path",
+    "launcher_args",
+    "model",
+    "output_path",
+    "tasks",
+    "wandb_args",
+)
 _IGNORED = frozenset({"__pycache__", ".ipynb_checkpoints"})
 """Directories of ``--include_path`` that the harness does not look into."""
 _NUMBERS = {"limit": float, "max_tokens": int, "num_fewshot": int, "offset": int}
@@ -43,9 +56,7 @@ _NUMBERS = {"limit": float, "max_tokens": int, "num_fewshot": int, "offset": int
 
 @dataclass(frozen=True)
 class Command:
-    """One evaluation that a command line asks for: its options by name, its tasks, and which of
-    them are ours.
-    """
+    """One evaluation of a command line: its options by name, and its tasks."""
 
     options: Mapping[str, Any]
     tasks: tuple[str, ...]
@@ -53,8 +64,10 @@ class Command:
     @property
     def ours(self) -> list[str]:
         """The tasks and groups of medtasks that the names or patterns select."""
-        names = task_files()
-        return [name for name in names if any(fnmatch(name, pattern) for pattern in self.tasks)]
+        return [name for name in task_files() if self._selects(name)]
+
+    def _selects(self, name: str) -> bool:
+        return any(fnmatch(name, pattern) for pattern in self.tasks)
 
     @property
     def missing(self) -> list[str]:
@@ -64,9 +77,11 @@ class Command:
         unknown = [task for task in self.tasks if not _is_known(task)]
         if not unknown or os.environ.get("LMMS_EVAL_PLUGINS"):  # whose tasks only the harness finds
             return []
-        included = self.options["include_path"]
-        known = harness_names() | (names_in_folder(Path(included)) if included else frozenset())
-        return [task for task in unknown if task not in known]
+        names = harness_names()
+        include_path = self.options["include_path"]
+        if include_path:
+            names |= names_in_folder(Path(include_path))
+        return [task for task in unknown if task not in names]
 
 
 def _is_known(task: str) -> bool:
@@ -90,22 +105,23 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def read_commands(arguments: Sequence[str]) -> list[Command]:
-    """The evaluations that these arguments of ``lmms-eval`` ask for: one, or those of a
-    ``--config`` file.
+    """The evaluations in arguments of ``lmms-eval``: one, or those of a ``--config`` file.
 
     Raises:
         UsageError: the file cannot be read.
     """
     parser = _parser()
     try:
-        given, _ = parser.parse_known_args([*arguments])
+        parsed, _ = parser.parse_known_args([*arguments])
     except (argparse.ArgumentError, SystemExit):  # lmms-eval's parser will report it
         return []
-    options = vars(given)
     defaults = vars(parser.parse_args([]))
-    explicit = {name: value for name, value in options.items() if value != defaults[name]}
-    every = [{**defaults, **entry, **explicit} for entry in _configured(options["config"])]
-    return [Command(one, _names(one["tasks"])) for one in every]
+    explicit = {name: value for name, value in vars(parsed).items() if value != defaults[name]}
+    commands: list[Command] = []
+    for entry in _configured(parsed.config):
+        options = {**defaults, **entry, **explicit}
+        commands.append(Command(options, _names(options["tasks"])))
+    return commands
 
 
 def _configured(path: str | None) -> Iterator[Mapping[str, Any]]:
@@ -167,19 +183,24 @@ def check_command(arguments: Sequence[str]) -> list[str]:
     for command in read_commands(arguments):
         if command.options["include_path"]:
             _check_included(Path(command.options["include_path"]))
-        if missing := command.missing:
-            from .task_names import harness_names
-
-            near = suggestion(missing[0], [*harness_names(), *task_files()])
-            raise UsageError(
-                f"--tasks: there is no task {missing[0]!r}{near}; `lmms-eval --tasks list` and `medtasks list` print "
-                "all names."
-            )
+        missing = command.missing
+        if missing:
+            raise _no_such_task(missing[0])
         if command.ours and not command.options["power_analysis"]:
             refuse_incomplete(command.options)
             refuse_options(command.options, command.ours)
         selected += command.ours
     return selected
+
+
+def _no_such_task(name: str) -> UsageError:
+    from .task_names import harness_names
+
+    near = suggestion(name, [*harness_names(), *task_files()])
+    return UsageError(
+        f"--tasks: there is no task {name!r}{near}; `lmms-eval --tasks list` and `medtasks list` "
+        "print all names."
+    )
 
 
 def run_harness(arguments: Sequence[str]) -> None:

@@ -37,8 +37,10 @@ _SCORE_COLUMNS = (
     "coverage",
     "reason",
 )
-_PICTURES = 4  # columns of pictures; a stream has hundreds of frames
-_ROWS = 10_000  # of a table, of which W&B shows no more
+_PICTURES = 4
+"""Columns of pictures; a stream has hundreds of frames."""
+_ROWS = 10_000
+"""Rows of a table, of which W&B shows no more."""
 
 
 @dataclass(frozen=True)
@@ -50,14 +52,11 @@ class Columns:
 
 
 def score_table(run: RunRecord) -> Columns:
-    """Every score of the run's tasks and groups, with its 95 % interval and coverage, a row
-    each.
-    """
-    rows = [
-        _score_row(name, metric, score)
-        for name, scores in run.scores.items()
-        for metric, score in scores.metrics.items()
-    ]
+    """Every score of the run's tasks and groups, a row each, with 95 % interval and coverage."""
+    rows: list[tuple[Any, ...]] = []
+    for name, scores in run.scores.items():
+        for metric, score in scores.metrics.items():
+            rows.append(_score_row(name, metric, score))
     return Columns(_SCORE_COLUMNS, rows)
 
 
@@ -73,15 +72,20 @@ def _coverage(score: MetricScore) -> float | None:
 
 
 def score_values(run: RunRecord) -> dict[str, float]:
-    """The ends of each interval, and each coverage, by ``<task>/<metric>_low``, ``_high`` and
-    ``_coverage``; those that there are."""
-    values: dict[str, float | None] = {}
+    """The ends of each interval, and each coverage, as far as they exist.
+
+    Their keys are ``<task>/<metric>_low``, ``_high`` and ``_coverage``.
+    """
+    values: dict[str, float] = {}
     for name, scores in run.scores.items():
         for metric, score in scores.metrics.items():
-            low, high = score.interval or (None, None)
             key = f"{name}/{metric}"
-            values |= {f"{key}_low": low, f"{key}_high": high, f"{key}_coverage": _coverage(score)}
-    return {key: value for key, value in values.items() if value is not None}
+            if score.interval is not None:
+                values[f"{key}_low"], values[f"{key}_high"] = score.interval
+            coverage = _coverage(score)
+            if coverage is not None:
+                values[f"{key}_coverage"] = coverage
+    return values
 
 
 def sample_table(samples: Sequence[Sample], shows: Shown) -> Columns:
@@ -92,16 +96,19 @@ def sample_table(samples: Sequence[Sample], shows: Shown) -> Columns:
         shows: ``nothing``: ids, extracted options, status and scores; ``text``: also prompt,
             reference and responses; ``media``: also the first pictures, as PIL images.
     """
-    metrics = sorted({metric for sample in samples for metric in sample.scores})
-    pictures = (
-        min(max(map(_picture_count, samples), default=0), _PICTURES) if shows == "media" else 0
-    )
-    texts = () if shows == "nothing" else ("prompt", "reference", "responses")
-    shown = tuple(f"picture {number}" for number in range(1, pictures + 1))
-    names = ("sample", *texts, *shown, "extracted", "status", *metrics)
-
+    metrics = sorted(set().union(*(sample.scores for sample in samples)))
+    pictures = 0
+    if shows == "media":
+        most = max((_picture_count(sample) for sample in samples), default=0)
+        pictures = min(most, _PICTURES)
+    names = ["sample"]
+    if shows != "nothing":
+        names += ["prompt", "reference", "responses"]
+    names += [f"picture {number}" for number in range(1, pictures + 1)]
+    names += ["extracted", "status", *metrics]
+    # rows are made when they are written: their pictures are large
     rows = (_sample_row(sample, shows, pictures, metrics) for sample in samples)
-    return Columns(names, rows)
+    return Columns(tuple(names), rows)
 
 
 def _picture_count(sample: Sample) -> int:
@@ -121,19 +128,18 @@ def _sample_row(sample: Sample, shows: Shown, pictures: int, metrics: Sequence[s
 
 
 def shown_of(benchmark: str) -> Shown:
-    """What may be shown of a benchmark's samples: ``nothing`` if it has no board layout."""
+    """The part of a benchmark's samples that may be shown; ``nothing`` without a board layout."""
     layout = all_layouts().get(benchmark)
     return "nothing" if layout is None else layout.shows
 
 
 def log_to_wandb(run: RunRecord, tracker: Any) -> None:
-    """Have the harness's W&B logger log this run's scores and samples, once it logs those of the
-    harness.
+    """Have the harness's W&B logger log this run's scores and samples with those of the harness.
 
     Args:
         run: the run, scored.
         tracker: the harness's writer of sample files, which removes fields that its logger needs
-        for other tasks.
+            for other tasks.
     """
     from lmms_eval.loggers.wandb_logger import WandbLogger
 
@@ -154,12 +160,13 @@ def log_to_wandb(run: RunRecord, tracker: Any) -> None:
             except Exception as error:  # the harness's report has a level that is not printed
                 problem = f"medtasks: W&B has no samples of {task} ({first_line(error)})."
                 print(problem, file=sys.stderr, flush=True)
-        others = {name: entries for name, entries in samples.items() if name not in run.samples}
-        if others:
-            self.task_names = [name for name in self.task_names if name in others]
-            log_samples(self, others)
+        foreign = {name: entries for name, entries in samples.items() if name not in run.samples}
+        if foreign:
+            self.task_names = [name for name in self.task_names if name in foreign]
+            log_samples(self, foreign)
 
-    WandbLogger.log_eval_result, WandbLogger.log_eval_samples = log_eval_result, log_eval_samples
+    WandbLogger.log_eval_result = log_eval_result
+    WandbLogger.log_eval_samples = log_eval_samples
     if tracker is not None:
         _keep_fields(tracker)
 
@@ -171,7 +178,7 @@ def _original(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _keep_fields(tracker: Any) -> None:
-    """Have the tracker write copies of samples: it removes the fields of those that it is given."""
+    """Have the tracker write copies of samples, because it removes fields of those it writes."""
     save = _original(tracker.save_results_samples)
 
     @functools.wraps(save)
@@ -199,5 +206,7 @@ def _wandb_table(table: Columns) -> Any:
     def cell(value: Any) -> Any:
         return wandb.Image(value) if isinstance(value, Image.Image) else value
 
-    data = [[cell(value) for value in row] for row in table.rows]
+    data: list[list[Any]] = []
+    for row in table.rows:
+        data.append([cell(value) for value in row])
     return wandb.Table(columns=[*table.names], data=data, allow_mixed_types=True)
