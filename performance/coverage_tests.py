@@ -108,7 +108,8 @@ def type_one_errors(quick: bool) -> Section:
                     )  # above the bound beyond what chance makes of one of many cells
                     if len(set(correlations)) == 1 and least > EXCHANGEABLE:
                         missed.append(
-                            f"paired test, {which}, {count} clusters: false alarms {cell.alarms:.3f}"
+                            f"paired test, {which}, {count} clusters: false alarms "
+                            f"{cell.alarms:.3f}"
                         )
                     if least > WARNED_ABOVE and cell.warned < OFTEN:
                         missed.append(

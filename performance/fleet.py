@@ -176,7 +176,8 @@ def scaling(work: Path) -> None:
     """Print answers/s by number of replicas, and with a slow one."""
     data = prepared(work / "scaling", REQUESTS)
     print(
-        f"\n{REQUESTS} requests of {SECONDS} s\n\n| replicas | shares | s | answers/s | ideal | of ideal |"
+        f"\n{REQUESTS} requests of {SECONDS} s\n\n| replicas | shares | s | answers/s | ideal | of "
+        f"ideal |"
     )
     print("|---|---|---:|---:|---:|---:|")
 
@@ -225,7 +226,8 @@ def driver(work: Path) -> None:
     """Print requests/s of the command, with replicas that answer at once."""
     data = prepared(work / "driver", 16_022)
     print(
-        "\n| 16,022 requests | replicas | s | requests/s | CPU s of the command | requests per CPU s |"
+        "\n| 16,022 requests | replicas | s | requests/s | CPU s of the command | requests per CPU "
+        "s |"
     )
     print("|---|---:|---:|---:|---:|---:|")
     for name, blind in (("without pictures", "1"), ("668 pictures", "0")):
@@ -351,9 +353,11 @@ def kills(work: Path, count: int, seed: int) -> bool:
         while case.kills.total() < count:
             case.run_once(count, expected)
     print(
-        f"\n{count} kills, seed {seed}: {dict(case.kills)}; {case.finished} runs finished, {REQUESTS} requests each"
+        f"\n{count} kills, seed {seed}: {dict(case.kills)}; {case.finished} runs finished, "
+        f"{REQUESTS} requests each"
     )
-    print(f"lost: {case.lost}; on disk and asked again: {case.again}; in flight and asked again: {case.in_flight}; "
+    print(f"lost: {case.lost}; on disk and asked again: {case.again}; in flight and asked again: "
+    f"{case.in_flight}; "
           f"files that differ: {case.differing}")  # fmt: skip
     return case.flawless
 

@@ -142,8 +142,9 @@ def documents(work: Work) -> Iterator[dict[str, Any]]:
                     f"{group}-{place}" for place in range(work.pictures + work.growth * number)
                 ],
                 "tokens": work.tokens,
-                "question": "The image is a single frame. Reply to the question in one sentence of plain clinical "
-                f"language. Deal with every part of it.\n\nQuestion: {asked * (1 + number % 3)}{number}?",
+                "question": "The image is a single frame. Reply to the question in one sentence of "
+                "plain clinical language. Deal with every part of it.\n\nQuestion: "
+                f"{asked * (1 + number % 3)}{number}?",
             }
 
 
@@ -347,10 +348,12 @@ def compare(work: Work, path: Path, device: str, dtype: str, only: str) -> None:
     one.
     """
     print(
-        f"\n{work.name}: {work.groups} x {work.questions} requests, {work.answer} new tokens each, {dtype}\n"
+        f"\n{work.name}: {work.groups} x {work.questions} requests, {work.answer} new tokens each, "
+        f"{dtype}\n"
     )
     print(
-        "| back-end | at once | samples/s | ratio | CPU s | ratio | pictures encoded | prompt tokens | MiB | same |"
+        "| back-end | at once | samples/s | ratio | CPU s | ratio | pictures encoded | prompt "
+        "tokens | MiB | same |"
     )
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|", flush=True)
     first: dict[str, Any] | None = None

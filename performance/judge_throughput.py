@@ -208,8 +208,8 @@ def rows(latency: float, count: int, concurrency: int, repeats: int) -> Iterator
             for (one, _), (whole, _) in zip(runs, found["endpoint's capacity"], strict=True)
         ]
         yield (
-            f"| {1000 * latency:.0f} | {name} | {rate:,.0f} | {rate / capacity:.3f} "
-            f"| {min(share):.3f} to {max(share):.3f} | {computed:,.0f} |"
+            f"| {1000 * latency:.0f} | {name} | {rate:,.0f} | {rate / capacity:.3f} | "
+            f"{min(share):.3f} to {max(share):.3f} | {computed:,.0f} |"
         )
 
 
@@ -223,7 +223,8 @@ def main() -> None:
     asked = parser.parse_args()
     cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
     print(
-        f"{platform.machine()}, {cores} cores, load before {load:.1f}, Python {platform.python_version()}; ",
+        f"{platform.machine()}, {cores} cores, load before {load:.1f}, Python "
+        f"{platform.python_version()}; ",
         end="",
     )
     print(

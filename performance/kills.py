@@ -390,7 +390,8 @@ def main() -> int:
         shutil.rmtree(work, ignore_errors=True)
     print(f"{sum(case.kills.total() for case in cases)} kills, seed {given.seed}\n")
     print(
-        "| back-end | kills | starting | asking | scoring, writing | runs finished | requests of a run | lost |",
+        "| back-end | kills | starting | asking | scoring, writing | runs finished | requests of a "
+        "run | lost |",
         end="",
     )
     print(

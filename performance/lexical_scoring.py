@@ -502,10 +502,12 @@ def report(
     installed = ", ".join(f"{name} {version(name)}" for name in libraries)
     pairs = {(row.prediction, row.reference) for row in rows}
     print(
-        f"{len(rows):,} rows, {len(pairs):,} distinct pairs, {len(groups_of(rows))} groups; recipe from {origin}\n"
+        f"{len(rows):,} rows, {len(pairs):,} distinct pairs, {len(groups_of(rows))} groups; "
+        f"recipe from {origin}\n"
     )
     print(
-        f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, {installed}; ",
+        f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, "
+        f"{installed}; ",
         end="",
     )
     print(f"`{get_metric('meteor').signature}`\n")

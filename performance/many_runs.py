@@ -112,7 +112,8 @@ def main() -> None:
         command = [*MEDTASKS, "leaderboard", "build", str(board), "--demonstration", "--out"]
         env = {**os.environ, "MEDTASKS_CACHE": f"{folder}/cache"}
         print(
-            "| runs | rows | kept | CPU s | s | largest process, MiB | all, MiB |\n|---:|---:|---|---:|---:|---:|---:|"
+            "| runs | rows | kept | CPU s | s | largest process, MiB | all, MiB "
+            "|\n|---:|---:|---|---:|---:|---:|---:|"
         )
         for kept in ("nothing", "scores"):
             before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()

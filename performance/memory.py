@@ -117,7 +117,8 @@ def main() -> None:
         print(json.dumps(run(given.run)))
         return
     print(
-        f"{platform.machine()}, Python {platform.python_version()}; peak memory in MiB at each stage\n"
+        f"{platform.machine()}, Python {platform.python_version()}; "
+        f"peak memory in MiB at each stage\n"
     )
     print(f"| documents | {' | '.join(STAGES)} |\n|---:|{'---:|' * len(STAGES)}")
     for size in given.sizes:

@@ -93,7 +93,8 @@ def approximation(seed: int) -> None:
     """
     draw = np.random.default_rng(seed)
     print(
-        "| approximate / exact p-value of 26 clusters, p < 0.2 | 5 % | median | 95 % |\n|---|---:|---:|---:|"
+        "| approximate / exact p-value of 26 clusters, p < 0.2 | 5 % | median | 95 % "
+        "|\n|---|---:|---:|---:|"
     )
     for name, tail in (
         ("differences of normal distribution", 0.0),
@@ -123,7 +124,8 @@ def main() -> None:
     print(f"{options.studies:,} studies each, seed {options.seed}\n")
     covers = ("sign flips", "t", "percentiles")
     print(
-        f"| equal models | clusters | sign flips | t | normal | {' | '.join(f'{one} cover' for one in covers)} |"
+        f"| equal models | clusters | sign flips | t | normal | "
+        f"{' | '.join(f'{one} cover' for one in covers)} |"
     )
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
     for name, (metric, sizes, rates) in EQUAL.items():
@@ -163,7 +165,8 @@ def main() -> None:
                 )
             )
             print(
-                f"| {name} | {count} | {share([one.rejected for one in made])} | {share([by_t(one) for one in made])} |"
+                f"| {name} | {count} | {share([one.rejected for one in made])} | "
+                f"{share([by_t(one) for one in made])} |"
             )
     print()
     approximation(options.seed)

@@ -294,7 +294,8 @@ def medstream_row(
         "task_mode": "streaming" if streaming else "single_turn",
         "temporal_mode": "future" if streaming else "retrospective",
         "question_type": "closed",
-        "question": "Which phase is shown?\n\nResponse protocol: Answer, or respond exactly: unanswerable.",
+        "question": "Which phase is shown?\n\nResponse protocol: Answer, or respond exactly: "
+        "unanswerable.",
         "query_time": query,
         "evidence": "The label says dissection.",
         "label_source": "original_annotation",
@@ -364,7 +365,8 @@ def main() -> None:
             ):
                 code, wall, cpu, memory = measured(arguments, Path(folder) / f"out{number}")
                 print(
-                    f"| {path}{'' if code == 0 else f' (exit code {code})'} | {wall:.1f} | {cpu:.1f} | {memory:,.0f} |"
+                    f"| {path}{'' if code == 0 else f' (exit code {code})'} | {wall:.1f} | "
+                    f"{cpu:.1f} | {memory:,.0f} |"
                 )
                 sys.stdout.flush()
 

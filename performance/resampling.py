@@ -143,7 +143,8 @@ def main() -> None:
     print(f"| `joint_resamples`, one set of draws | {together:.2f} | {slow / together:,.0f} |")
     met = alone <= TARGET_SECONDS and slow / alone >= TARGET_RATIO
     print(
-        f"\nlargest difference of the two sides: {worst:.1e}; target (at least {TARGET_RATIO}×, under ",
+        f"\nlargest difference of the two sides: {worst:.1e}; target (at least {TARGET_RATIO}×, "
+        f"under ",
         end="",
     )
     print(f"{TARGET_SECONDS} s): {'met' if met else 'MISSED'}\n")

@@ -53,7 +53,8 @@ def main() -> None:
 
     added = median("payload") + median("own") + statistics.median(imports) * 1000
     print(
-        f"{platform.machine()}, Python {platform.python_version()}, medians of {runs} fresh interpreters\n"
+        f"{platform.machine()}, Python {platform.python_version()}, medians of {runs} fresh "
+        f"interpreters\n"
     )
     print("| step | ms |\n|---|---:|")
     print(f"| import of `medtasks.harness` | {statistics.median(imports) * 1000:.1f} |")

@@ -104,10 +104,12 @@ def main() -> None:
         write_video(path, asked.width, asked.height)
         times = read_index(path).times
         print(
-            f"{platform.machine()}, Python {platform.python_version()}, {asked.width}x{asked.height}, {RATE} fps\n"
+            f"{platform.machine()}, Python {platform.python_version()}, "
+            f"{asked.width}x{asked.height}, {RATE} fps\n"
         )
         print(
-            "| rounds | frames decoded, harness | medtasks | ratio | s, harness | medtasks | ratio |"
+            "| rounds | frames decoded, harness | medtasks | ratio | s, harness | medtasks | ratio "
+            "|"
         )
         print("|---:|---:|---:|---:|---:|---:|---:|")
         for k in asked.rounds:
@@ -123,8 +125,8 @@ def main() -> None:
                     "the pictures differ"
                 )
             print(
-                f"| {k} | {their_frames:,} | {my_frames:,} | {their_frames / my_frames:.1f} | {their_time:.2f} "
-                f"| {my_time:.2f} | {their_time / my_time:.1f} |"
+                f"| {k} | {their_frames:,} | {my_frames:,} | {their_frames / my_frames:.1f} | "
+                f"{their_time:.2f} | {my_time:.2f} | {their_time / my_time:.1f} |"
             )
 
 

@@ -95,8 +95,8 @@ def main() -> None:
     print(f"{len(every)} functions run for one answer, {len(again)} of them in run and board.")
     of_run, of_board = handling["run"], handling["board"]
     print(
-        f"{len(of_run | of_board)} of them handle answers: {len(of_run)} in the run, {len(of_board)} for the board, "
-        f"{len(of_run & of_board)} in both."
+        f"{len(of_run | of_board)} of them handle answers: {len(of_run)} in the run, "
+        f"{len(of_board)} for the board, {len(of_run & of_board)} in both."
     )
 
 

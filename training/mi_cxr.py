@@ -160,8 +160,8 @@ def _order(draw: random.Random, changes: Changes) -> Asked:
     if (right and right not in pairs) or (not right and draw.random() < 0.9):
         return None
     question = (
-        f"At which visits is the {_EVENTS[first][1]} and then the {_EVENTS[second][1]} of the {finding} first seen "
-        "(first event, second event)?"
+        f"At which visits is the {_EVENTS[first][1]} and then the {_EVENTS[second][1]} of the "
+        f"{finding} first seen (first event, second event)?"
     )
     return (
         question,

@@ -74,10 +74,16 @@ _EXTRAS = (
     "The polyp is pink, red or white and measures less than 5 mm, 5 to 10 mm or 11 to 20 mm.",
     "Answer with the letter of one option only: A, B, C, D or E.",
     "The procedure is a colonoscopy or a gastroscopy; biopsy forceps and a metal clip are visible.",
-    "Pneumonia, edema, consolidation, atelectasis and cardiomegaly were looked for on the chest radiograph.",
+    (
+        "Pneumonia, edema, consolidation, atelectasis and cardiomegaly were looked for on the "
+        "chest radiograph."
+    ),
     "None of the listed intervals shows the change described in the question.",
     "0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20",
-    "a b c d e f g h i j k l m n o p q r s t u v w x y z A B C D E F G H I J K L M N O P Q R S T U V W X Y Z",
+    (
+        "a b c d e f g h i j k l m n o p q r s t u v w x y z "
+        "A B C D E F G H I J K L M N O P Q R S T U V W X Y Z"
+    ),
 )
 
 
@@ -149,11 +155,13 @@ class TinyConfig:
     def __post_init__(self) -> None:
         if self.hidden_size % self.heads or (self.hidden_size // self.heads) % 4:
             raise UsageError(
-                f"TinyConfig: hidden_size {self.hidden_size} over heads {self.heads} must give a multiple of 4."
+                f"TinyConfig: hidden_size {self.hidden_size} over heads {self.heads} must give a "
+                f"multiple of 4."
             )
         if self.vocab_size < 512:
             raise UsageError(
-                f"TinyConfig: vocab_size is {self.vocab_size}, but bytes and specials need 512 or more."
+                f"TinyConfig: vocab_size is {self.vocab_size}, but bytes and specials need 512 or "
+                f"more."
             )
 
 

@@ -63,7 +63,8 @@ TEMPLATE = CHAT_TEMPLATE.replace(
     "{%- for message", "{%- set shown = namespace(pictures=0) -%}{%- for message", 1
 ).replace(
     "{{- '<|vision_start|><|image_pad|><|vision_end|>",
-    "{%- set shown.pictures = shown.pictures + 1 -%}{{- 'Picture ' ~ shown.pictures ~ ': <|vision_start|><|image_pad|>",
+    "{%- set shown.pictures = shown.pictures + 1 -%}{{- 'Picture ' ~ shown.pictures ~ ': "
+    "<|vision_start|><|image_pad|>",
 )
 """Pictures are numbered, as Qwen2-VL's template does on request: the model need not count them."""
 
@@ -595,7 +596,8 @@ def report(model: Any, checked: Mapping[str, Sequence[Example]], seen: torch.Ten
     for name, some in checked.items():
         seeing, blind = (right(model, some, seen, blind) for blind in (False, True))
         print(
-            f"  {name}: {seeing:.3f} right on {len(some)} held-out lessons, {blind:.3f} without pictures",
+            f"  {name}: {seeing:.3f} right on {len(some)} held-out lessons, {blind:.3f} without "
+            f"pictures",
             flush=True,
         )
 
@@ -650,7 +652,8 @@ def main() -> None:
         name: sum(len(one.prompt) for one in some) // len(some) for name, some in examples.items()
     }
     print(
-        f"{len(pictures.shown)} pictures, {time.time() - began:.0f} s, tokens of a prompt: {lengths}",
+        f"{len(pictures.shown)} pictures, {time.time() - began:.0f} s, tokens of a prompt: "
+        f"{lengths}",
         flush=True,
     )
     learn_to_see(model, pictures, VISION_STEPS)

@@ -136,7 +136,7 @@ SYSTEM_IN_TEXT = "system_in_text"
 
 
 def doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Mapping[str, Any]) -> str:
-    """The prompt as one text for the harness: the system prompt, if any, then :func:`prompt_text`."""
+    """The prompt as one text for the harness: the system prompt, if any, comes first."""
     text = prompt_text(doc, lmms_eval_specific_kwargs["template"])
     system = lmms_eval_specific_kwargs.get("system_template")
     if system is None:
@@ -189,7 +189,7 @@ def stage_messages(
     previous_output: Sequence[str] | None = None,
     previous_round_info: object = None,  # noqa: ARG001  (the harness passes it)
 ) -> list[dict[str, Any]] | tuple[list[dict[str, Any]] | None, bool, list[str] | None, None]:
-    """As :func:`stage_text`, for chat back-ends: one user turn a stage, images in the first only."""
+    """As :func:`stage_text`, for chat back-ends: one user turn per stage, images in the first."""
     stage = stage_text(doc, lmms_eval_specific_kwargs, previous_output, round_idx)
     if isinstance(stage, str):
         return [user_turn(doc, stage)]

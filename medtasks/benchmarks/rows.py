@@ -37,7 +37,7 @@ _COMPARED_BYTES = 64 * 2**20
 
 
 class _Candidate(NamedTuple):
-    """A document of a task; ``excluded`` is why it cannot be asked in this form, empty if it can."""
+    """A document of a task; ``excluded`` is why it cannot be asked in this form, or empty."""
 
     document: Document
     excluded: str

@@ -86,7 +86,8 @@ def _stamps(path: Path, times: Sequence[Fraction], base: Fraction) -> list[int]:
     for time in times:
         if time < 0 or time <= earlier or (time / base).denominator != 1:
             raise UsageError(
-                f"{path.name}: frame times must be increasing multiples of {base} s from 0, found {time}."
+                f"{path.name}: frame times must be increasing multiples of {base} s from 0, found "
+                f"{time}."
             )
         earlier = time
     return [int(time / base) for time in times]

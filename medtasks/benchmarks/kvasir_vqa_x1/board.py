@@ -53,7 +53,8 @@ _BY_CLASS = {"judged_accuracy": ("judged", "Judged accuracy"), "rougeL": ("rouge
 _PARAPHRASED, _PARAPHRASED_PLOTS = prompt_sensitivity(f"{_KVASIR}_prompts", 4, "rouge1")
 _ERRORS, _ERROR_PLOT = kinds_of_error(
     error_columns(_KVASIR, ERRORS.rates),
-    note="From the atomic pairs about presence and counts; answers that state neither are counted apart.",
+    note="From the atomic pairs about presence and counts; answers that state neither are counted "
+    "apart.",
 )
 _PER_FINDING = ("missed_finding_rate", "hallucination_rate", "sensitivity", "specificity")
 _BY_FINDING = tuple(
@@ -83,15 +84,17 @@ _CLASS_TABLES = {
     ),
 }
 _NOTES = {
-    "text": "The column CHRF++ of the paper's Table 6 is chrF with word order 0: compare it with chrF here.",
-    "classes-judged": "An answer to a question with several classes counts for each of them; judges score each class "
-    "separately.",
+    "text": "The column CHRF++ of the paper's Table 6 is chrF with word order 0: "
+    "compare it with chrF here.",
+    "classes-judged": "An answer to a question with several classes counts for each of them; "
+    "judges score each class separately.",
     "classes-rouge-l": "A question with several classes counts fully for each.",
-    "classes-repeated": "A class that a question names twice counts twice, as in the paper's Table 7; elsewhere it "
-    "counts once.",
+    "classes-repeated": "A class that a question names twice counts twice, as in the paper's Table "
+    "7; elsewhere it counts once.",
     "errors-by-finding": "A count above 0 also says that the finding is present.",
     "transformed": "The same questions on slightly cropped, rotated, shifted and re-lit images.",
-    "mixed": "23 % of the questions show the original image, the others a transformed one (paper, section 2.3).",
+    "mixed": "23 % of the questions show the original image, the others a transformed one (paper, "
+    "section 2.3).",
     "medico2025": "1,500 rows of the test split, as the MediaEval challenge draws them.",
 }
 
@@ -108,7 +111,10 @@ def _class_tables() -> Iterator[LayoutTable]:
 
 
 def _class_plots() -> Iterator[Plot]:
-    note = "(rank - 1) / (models - 1): 0 is the best model, ties share their mean rank (paper, Figure 1)."
+    note = (
+        "(rank - 1) / (models - 1): 0 is the best model, ties share their mean rank (paper, "
+        "Figure 1)."
+    )
     for metric, (name, title) in _BY_CLASS.items():
         classes = groups(_KVASIR, metric, "question_class")
         ranks = f"Ranks by question class: {title}"
@@ -152,5 +158,6 @@ KVASIR_VQA_X1 = BoardLayout(
         ),
     ),
     shows="text",
-    why="Questions and answers are CC BY-NC 4.0; the images are a dataset of their own and are not copied.",
+    why="Questions and answers are CC BY-NC 4.0; the images are a dataset of their own and are not "
+    "copied.",
 )

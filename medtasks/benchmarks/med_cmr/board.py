@@ -24,8 +24,8 @@ _ROTATED, _ROTATED_PLOTS = option_order(
 _PARAPHRASED, _PARAPHRASED_PLOTS = prompt_sensitivity(f"{_MCQ}_prompts", 4)
 _ERRORS, _ERROR_PLOT = kinds_of_error(
     error_columns(_MCQ, ERRORS.rates),
-    note="Over- and under-calls are known only where the options show which is more abnormal: severity, stage, size or "
-    "number, or normal against abnormal.",
+    note="Over- and under-calls are known only where the options show which is more abnormal: "
+    "severity, stage, size or number, or normal against abnormal.",
 )
 _MCQ_AXES = tasks({f"{_MCQ}_{name}": name.upper() for name in _DIMENSIONS}, "accuracy")
 _OPEN_AXES = tasks({f"{_OPEN}_{name}": name.upper() for name in _DIMENSIONS}, "open_total")
@@ -46,11 +46,14 @@ _MEDREASON = {
     "medreason_faithfulness": "Faithfulness",
 }
 _NOTES = {
-    "mcq": "All rows: seven in ten are LTG. Dimensions: small objects (SOD), fine detail (FDD), spatial (SU), "
-    "temporal prediction (TP), causal reasoning (CR), long tail (LTG), several sources (MSI).",
-    "medreason": "Another published rubric for the same rows; its scores are not comparable with others.",
-    "ability-mcq": "Vision: SOD, FDD, SU; reasoning: TP, CR, LTG, MSI, by the release's labels. The paper's columns SU "
-    "and MSI are swapped against them, and so are vision and reasoning averages that are made from its table.",
+    "mcq": "All rows: seven in ten are LTG. Dimensions: small objects (SOD), fine detail (FDD), "
+    "spatial (SU), temporal prediction (TP), causal reasoning (CR), long tail (LTG), several "
+    "sources (MSI).",
+    "medreason": "Another published rubric for the same rows; its scores are not comparable with "
+    "others.",
+    "ability-mcq": "Vision: SOD, FDD, SU; reasoning: TP, CR, LTG, MSI, by the release's labels. "
+    "The paper's columns SU and MSI are swapped against them, and so are vision and reasoning "
+    "averages that are made from its table.",
 }
 _PARTS = [
     (f"{part}-{form}", f"{title} by {label}", groups(task, metric, breakdown))
@@ -90,7 +93,8 @@ MED_CMR = BoardLayout(
             "paired",
             (*_MCQ_AXES, Column(_MCQ, "accuracy", "All rows")),
             against=(*_OPEN_AXES, Column(_OPEN, "open_total", "All rows")),
-            note="Accuracy in percent and the judge's total out of 100: different scales, so compare models, not bars.",
+            note="Accuracy in percent and the judge's total out of 100: "
+            "different scales, so compare models, not bars.",
         ),
         *(
             Plot(
@@ -114,5 +118,6 @@ MED_CMR = BoardLayout(
         *_PARAPHRASED_PLOTS,
     ),
     shows="text",
-    why="The release is Apache-2.0 but does not state where its images come from, so they are not copied.",
+    why="The release is Apache-2.0 but does not state where its images come from, so they are not "
+    "copied.",
 )

@@ -54,7 +54,8 @@ _NONE = re.compile(rf"none|absent|{_NORMAL.pattern}", re.IGNORECASE)
 def ranks_of(question: str, choices: tuple[tuple[str, str], ...]) -> dict[str, int] | None:
     """How abnormal each option is, from 0 for normal; None if the options do not show it.
 
-    >>> ranks_of("How narrow is it?", (("A", "Mild stenosis"), ("B", "Severe stenosis"), ("C", "Normal")))
+    >>> options = ("A", "Mild stenosis"), ("B", "Severe stenosis"), ("C", "Normal")
+    >>> ranks_of("How narrow is it?", options)
     {'C': 0, 'A': 2, 'B': 4}
     """
     texts = {letter: text.strip().rstrip(".") for letter, text in choices}

@@ -73,7 +73,8 @@ def _errors(suffix: str = "", mode: str | None = None) -> tuple[Column, ...]:
 _ERRORS, _ERROR_PLOT = kinds_of_error(
     _errors(),
     (*_errors(", future", "future"), *_errors(", proactive", "proactive")),
-    note="Missed: no response is positive. Late: the first comes after t* + δ; false alarm: before t* - δ. "
+    note="Missed: no response is positive. Late: the first comes after t* + δ; false alarm: "
+    "before t* - δ. "
     "Invalid: share of rounds.",
 )
 _CONTENTS = {"content": ("", "Content"), "content_closed": ("-closed", "Closed content")}
@@ -82,11 +83,14 @@ _TIMING_BY_TASK = [
     column for task, mode in _STREAMED.items() for column in scores(task, _TIMING, f", {mode}")
 ]
 _NOTES = {
-    "modes": "As in the paper's Table 4, whose overall combines means of modes; the headline pools the items.",
-    "laws": "From the same responses. The paper has no formula for early and late responses. Ours falls to 0 at 2δ; "
-    "the second, stream length, at the stream's length beyond δ. Table 4 fits its mode means as well if equation 10 "
-    "holds for all future items, with responsiveness 0 for single-turn ones.",
-    "timing": "False alarm: before t* - δ. Miss: never. Delay: mean over answered items; positive means late.",
+    "modes": "As in the paper's Table 4, whose overall combines means of modes; "
+    "the headline pools the items.",
+    "laws": "From the same responses. The paper has no formula for early and late responses. Ours "
+    "falls to 0 at 2δ; the second, stream length, at the stream's length beyond δ. Table 4 fits "
+    "its mode means as well if equation 10 holds for all future items, with responsiveness 0 for "
+    "single-turn ones.",
+    "timing": "False alarm: before t* - δ. Miss: never. Delay: mean over answered items; "
+    "positive means late.",
 }
 
 MEDSTREAMBENCH = BoardLayout(
@@ -145,9 +149,11 @@ MEDSTREAMBENCH = BoardLayout(
             "Rounds of streaming items",
             "timeline",
             tasks(_STREAMED, "responsiveness"),
-            note="Rounds, the time t* from which the answer can be known with its tolerance, and positive responses.",
+            note="Rounds, the time t* from which the answer can be known with its tolerance, and "
+            "positive responses.",
         ),
     ),
     shows="text",
-    why="The records are Apache-2.0; videos and images are under the terms of 22 upstream datasets and not copied.",
+    why="The records are Apache-2.0; videos and images are under the terms of 22 upstream datasets "
+    "and not copied.",
 )

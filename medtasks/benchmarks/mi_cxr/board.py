@@ -52,7 +52,8 @@ _ERRORS, _ERROR_PLOT = kinds_of_error(
             _CXR, ERRORS.rates[:2], f", {family}", breakdown="family", group=family
         )
     ),
-    note="Missed: the null option, though another is right. Invented: another option, though the null option is right.",
+    note="Missed: the null option, though another is right. Invented: "
+    "another option, though the null option is right.",
 )
 _FAILED = scores(_CXR, FAILURES)
 _IMPOSSIBLE = {
@@ -88,12 +89,15 @@ _BY_STAGES = (
 _TEXT = scores("mi_cxr_report", {"rougeL": "ROUGE-L", "meteor": "METEOR", "cider": "CIDEr"})
 _NULL_TITLE = "Accuracy if the null option is correct, and if another is"
 _NOTES = {
-    "stage-wise": "Stage-wise: first what changed in each interval, then the option, without the images.",
-    "reasoning-failures": "Shares of all questions; with the right answers and those without a single option they add "
-    "up to 1. The paper's four failures (Figures 25 to 27) as far as gold answers tell them apart: our reading.",
+    "stage-wise": "Stage-wise: first what changed in each interval, then the option, without the "
+    "images.",
+    "reasoning-failures": "Shares of all questions; with the right answers and those without a "
+    "single option they add up to 1. The paper's four failures (Figures 25 to 27) as far as gold "
+    "answers tell them apart: our reading.",
     "right-letters": "Equal up to chance if a model prefers no letter.",
     "null-option": "The last option is that none of the others applies; it can be the correct one.",
-    "report": "GTS rows whose correct option is the null option have no reference and are left out.",
+    "report": "GTS rows whose correct option is the null option have no reference and are left "
+    "out.",
 }
 MI_CXR = BoardLayout(
     benchmark=_CXR,
