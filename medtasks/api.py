@@ -44,6 +44,7 @@ from medtasks.core.errors import DataError, MediaError, MedtasksError, UsageErro
 from medtasks.data.release import Release
 from medtasks.data.sources import read_jsonl
 from medtasks.metrics.base import MeanMetric, Metric, MetricUnavailableError, sign
+from medtasks.metrics.facts import MetricFacts
 from medtasks.metrics.item_metrics import NO_OPTION, ErrorRate
 from medtasks.metrics.streaming import round_values
 
@@ -68,6 +69,7 @@ __all__ = [
     "MediaError",
     "MedtasksError",
     "Metric",
+    "MetricFacts",
     "MetricUnavailableError",
     "OptionLetterFilter",
     "Plot",
