@@ -1,4 +1,4 @@
-"""From model inputs to answers, with probabilities of tokens and option letters in the same pass."""
+"""From model inputs to answers with the probabilities of tokens and letters, in one pass."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _may_be_letter(token: str) -> bool:
     return sum(character in string.ascii_letters for character in token) == 1
 
 
-class Letters:
+class LetterTokens:
     """The letters among a tokenizer's tokens: ``tokens`` has the letter of each such token."""
 
     def __init__(self, tokenizer: Any) -> None:
@@ -180,7 +180,7 @@ class StepScores(LogitsProcessor):  # type: ignore[misc]
         return scores
 
     def _shares_of_letters(self, log_probabilities: torch.Tensor) -> torch.Tensor:
-        """The probabilities of `LETTERS`: for each, the sum over the tokens that are this letter."""
+        """The probabilities of `LETTERS`, each the sum over the tokens that are this letter."""
         rows, vocabulary = log_probabilities.shape
         sums = torch.zeros(rows, len(LETTERS), device=log_probabilities.device)
         tokens = [token for token in self._letters if token < vocabulary]
@@ -232,7 +232,7 @@ class Decoder:
     def __init__(self, model: Any, tokenizer: Any) -> None:
         self._model = model
         self._tokenizer = tokenizer
-        self._letters = Letters(tokenizer)
+        self._letters = LetterTokens(tokenizer)
         self._answer_text = AnswerText(tokenizer)
         own = model.generation_config.eos_token_id
         self._ends = ends_of_turn(tokenizer, tokenizer.eos_token_id if own is None else own)
@@ -296,7 +296,7 @@ class Decoder:
         record: RecordedRow | None,
         settings: GenerationSettings,
     ) -> tuple[Reply, bool]:
-        """The reply in a row of generated tokens, and whether it has a tie or a value close to one."""
+        """The reply in a row of generated tokens, and whether rounding may have decided it."""
         in_thought = self._answer_text.begins_in_thought(prompt)
         text_of = functools.partial(self._answer_text.text_of, in_thought=in_thought)
         end = self._end_of_answer(row)

@@ -17,7 +17,7 @@ NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class Settings(Frozen):
+class BackEndSettings(Frozen):
     """User settings; ``source`` is the option or key they come from."""
 
     source: ClassVar[str] = "generation_kwargs"
@@ -36,7 +36,7 @@ class Settings(Frozen):
             raise UsageError(f"{cls.source}: {first_problem(error, cls)}.") from error
 
 
-class Arguments(Settings):
+class Arguments(BackEndSettings):
     """``--model_args`` of a back-end.
 
     Numbers are accepted as text (the harness parses ``revision=12`` as a number). The harness
@@ -70,7 +70,7 @@ class GeneratingArguments(Arguments):
     blind: bool = False
 
 
-class GenerationSettings(Settings):
+class GenerationSettings(BackEndSettings):
     """How one request is decoded.
 
     ``temperature`` 0 is greedy (or beam) search; ``top_p`` 1 and ``top_k`` 0 are no limits.

@@ -102,7 +102,7 @@ class SharedPrefix:
         self._features.clear()
 
     def inputs(self, prompts: Sequence[Prompt], padding: int) -> tuple[dict[str, Any], list[int]]:
-        """Arguments of ``generate`` for a left-padded batch, and the tokens that each prompt reuses.
+        """Arguments of ``generate`` for a left-padded batch, and the tokens each prompt reuses.
 
         Both are in the order of ``prompts``.
         """

@@ -1,4 +1,4 @@
-"""``medtasks_baseline``: answers made from the documents, as bounds for the scores of every task."""
+"""``medtasks_baseline``: answers made from the documents, as bounds for the scores of a task."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from medtasks.runs.replies import Reply
 from ._base import MedtasksAdapter
 from ._requests import ChatRequest, read_documents
 from ._settings import Arguments, Natural, Share
-from .policies import DEFAULT_ACCURACY, POLICIES, Question, make_policy, with_confidence
+from .policies import DEFAULT_ACCURACY, POLICIES, PolicyQuestion, make_policy, with_confidence
 
 FIELDS = ("sample_id", "target", "abstention", "choices", "guesses", "ideal_response", "task_mode",
           "positive_response", "round", "rounds")  # fmt: skip
@@ -86,7 +86,7 @@ class MedtasksBaseline(MedtasksAdapter):
                 tasks[key] = self._read_task(request.task, request.split)
             task = tasks[key]
             document = task.documents[request.doc_id]
-            question = Question.of(document, request.sample_id, task.answers)
+            question = PolicyQuestion.of(document, request.sample_id, task.answers)
             text, probabilities = with_confidence(
                 self._arguments.policy, self._policy(question), question, self._arguments.seed
             )

@@ -41,7 +41,7 @@ def draw(*parts: int | str) -> int:
 
 
 @dataclass(frozen=True)
-class Question:
+class PolicyQuestion:
     """A question as policies see it.
 
     ``choices`` are empty for an open question, which is answered from ``answers``, the sorted
@@ -60,7 +60,9 @@ class Question:
     rounds: int = 1
 
     @classmethod
-    def of(cls, document: Mapping[str, Any], sample_id: str, answers: Sequence[str]) -> Question:
+    def of(
+        cls, document: Mapping[str, Any], sample_id: str, answers: Sequence[str]
+    ) -> PolicyQuestion:
         """The question of a document."""
         is_streaming = document.get("task_mode") == "streaming"
         return cls(
@@ -85,19 +87,19 @@ class Question:
         return options[self.draw(seed, purpose) % len(options)]
 
 
-def oracle(question: Question) -> str:
+def oracle(question: PolicyQuestion) -> str:
     """The reference answer, in the form the task asks for."""
     return question.target if question.ideal is None else question.ideal
 
 
-def constant(question: Question, answer: str | None = None) -> str:
+def constant(question: PolicyQuestion, answer: str | None = None) -> str:
     """Always ``answer``; without one, ``A`` for multiple choice and a fixed sentence otherwise."""
     if answer is not None:
         return answer
     return "A" if "A" in question.choices else "There is no abnormality in the image."
 
 
-def abstain(question: Question) -> str:
+def abstain(question: PolicyQuestion) -> str:
     """The task's abstention; raises :class:`DataError` if it has none."""
     if question.abstention is None:
         raise DataError(
@@ -106,12 +108,14 @@ def abstain(question: Question) -> str:
     return question.abstention
 
 
-def uniform(question: Question, seed: int = 0) -> str:
+def uniform(question: PolicyQuestion, seed: int = 0) -> str:
     """One of the choices, all equally likely."""
     return question.pick(seed, "choice")
 
 
-def noisy_oracle(question: Question, seed: int = 0, accuracy: float = DEFAULT_ACCURACY) -> str:
+def noisy_oracle(
+    question: PolicyQuestion, seed: int = 0, accuracy: float = DEFAULT_ACCURACY
+) -> str:
     """The reference answer with probability ``accuracy``, else a wrong one, all equally likely.
 
     Raises:
@@ -132,13 +136,13 @@ def noisy_oracle(question: Question, seed: int = 0, accuracy: float = DEFAULT_AC
     return answer
 
 
-def certainty(question: Question, seed: int = 0) -> float:
+def certainty(question: PolicyQuestion, seed: int = 0) -> float:
     """The confidence of ``calibrated`` in its answer, one of `CONFIDENCES`, all equally likely."""
     return CONFIDENCES[question.draw(seed, "confidence") % len(CONFIDENCES)]
 
 
-def calibrated(question: Question, seed: int = 0) -> str:
-    """The reference answer with the probability that it states (:func:`certainty`), else a wrong one.
+def calibrated(question: PolicyQuestion, seed: int = 0) -> str:
+    """The reference answer with the stated probability (:func:`certainty`), else a wrong one.
 
     ``overconfident`` gives the same answers, and always states 99 %.
     """
@@ -146,7 +150,7 @@ def calibrated(question: Question, seed: int = 0) -> str:
 
 
 def with_confidence(
-    policy: str, answer: str, question: Question, seed: int = 0
+    policy: str, answer: str, question: PolicyQuestion, seed: int = 0
 ) -> tuple[str, Probabilities | None]:
     """A policy's answer, and the probabilities of its confidence; None if it states none.
 
@@ -169,7 +173,7 @@ def with_confidence(
     return f"{answer}\nConfidence: {confidence:.0%}", Probabilities(confidence, letters)
 
 
-def streamed(question: Question, first: Callable[[Question], float]) -> str:
+def streamed(question: PolicyQuestion, first: Callable[[PolicyQuestion], float]) -> str:
     """The positive response to a stream from the round ``first`` on, and silence before it.
 
     Other questions get the reference answer.
@@ -207,7 +211,7 @@ POLICIES: dict[str, Policy] = {
 
 def make_policy(
     name: str, *, seed: int = 0, accuracy: float | None = None, answer: str | None = None
-) -> Callable[[Question], str]:
+) -> Callable[[PolicyQuestion], str]:
     """The policy called ``name`` with its settings bound; None leaves a setting at its default.
 
     Raises:

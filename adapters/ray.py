@@ -38,7 +38,7 @@ from medtasks.runs.replies import Reply
 
 from ._base import MedtasksAdapter
 from ._requests import ChatRequest, read_documents, read_requests
-from ._settings import Count, NonNegative, Settings
+from ._settings import BackEndSettings, Count, NonNegative
 from .baseline import FIELDS
 
 ENGINES = {name: BACK_ENDS[f"medtasks_{name}"] for name in ("vlm", "vllm", "baseline")}
@@ -71,7 +71,7 @@ def _engine(name: str) -> Any:
         raise PydanticCustomError("expected", "{words}", {"words": words}) from error
 
 
-class RayArguments(Settings):
+class RayArguments(BackEndSettings):
     """Arguments of ``medtasks_ray``; all others are those of the engine."""
 
     model_config = ConfigDict(extra="allow", coerce_numbers_to_str=True)
@@ -349,7 +349,7 @@ class MedtasksRay(MedtasksAdapter):
         return {**self._facts, "cluster": self._cluster, "usage": dict(usage)}
 
     def stream(self, requests: list[Any]) -> Iterator[list[tuple[int, Reply]]]:
-        """Yield positions and replies of each unit as it finishes, in any order, without padding."""
+        """Yield positions and replies of each unit as it finishes, without padding."""
         for _, unit in self._running.values():
             # Left by a stream that was interrupted: its positions are not those of this one.
             unit.requests = []

@@ -24,7 +24,7 @@ from medtasks.runs.replies import Probabilities, Reply
 
 from ._answer_text import AnswerText, cut_at_stop, ends_of_turn
 from ._base import GeneratingAdapter
-from ._decoding import LETTERS, Letters
+from ._decoding import LETTERS, LetterTokens
 from ._messages import Messages, media_in, read_messages
 from ._pixels import content_hash
 from ._requests import ChatRequest, sample_seed
@@ -79,7 +79,7 @@ class MedtasksVLLM(GeneratingAdapter):
         self._lora_request = _lora_request(settings.lora)
         self._facts = _facts(settings, engine, self._model)
         self._tokenizer = self._model.get_tokenizer()
-        self._letters = Letters(self._tokenizer)
+        self._letters = LetterTokens(self._tokenizer)
         self._answer_text = AnswerText(self._tokenizer)
         self._ends = ends_of_turn(self._tokenizer, self._tokenizer.eos_token_id)
         tensor_parallel = int(engine.get("tensor_parallel_size") or 1)
@@ -284,7 +284,7 @@ def probabilities(
     completion: Any,
     text: str,
     text_of: Callable[[Sequence[int]], str],
-    letters: Letters,
+    letters: LetterTokens,
     options: Sequence[str],
 ) -> Probabilities | None:
     """The probabilities of a completion of vLLM; None if vLLM returned none.

@@ -172,7 +172,7 @@ class MedtasksVLM(GeneratingAdapter):
         super().clean()
 
     def batches(self, requests: list[ChatRequest]) -> Iterator[list[ChatRequest]]:
-        """``requests`` in batches; a thread reads the next while the device works on the current."""
+        """``requests`` in batches; a thread reads the next one during the current one."""
         planned = [*super().batches(requests)]
         ahead: Future[list[Prompt]] | None = None
         for batch, following in zip_longest(planned, planned[1:]):

@@ -103,7 +103,7 @@ class Preparation:
     def progress_log(
         self, name: str, kind: type[T]
     ) -> Iterator[tuple[list[T], Callable[[T], None]]]:
-        """Yield the entries of interrupted passes in the log ``name``, and a function to add one."""
+        """Yield the entries of the log ``name``, and a function to add one."""
         log = self.directory / f"{name}.progress.jsonl"
         text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
         entries: list[T] = []

@@ -49,7 +49,7 @@ class Counts(Frozen):
     by_kind: dict[str, int]
 
 
-class Coverage(Frozen):
+class TaskCoverage(Frozen):
     """How many of a source's records of one task are prepared.
 
     The others lack media, or end before their window.
@@ -78,7 +78,7 @@ class DataManifest(Frozen):
     excluded_media: dict[str, str] = Field(default_factory=dict)
     uniform_media: tuple[str, ...] = ()  # pictures whose pixels are all equal
     details: dict[str, dict[str, int]] = Field(default_factory=dict)
-    coverage: tuple[Coverage, ...] = ()
+    coverage: tuple[TaskCoverage, ...] = ()
     references_only: bool = False
     mini: bool
     fingerprint: str
@@ -98,7 +98,7 @@ def counted(benchmark: Benchmark, counts: Counts) -> dict[str, int]:
     return {"rows": counts.rows - apart, benchmark.apart: apart, **counts.by_kind}
 
 
-def coverage_lines(coverage: Sequence[Coverage]) -> list[str]:
+def coverage_lines(coverage: Sequence[TaskCoverage]) -> list[str]:
     """One line per source with the share of its records that are prepared, even if none is."""
     prepared: Counter[str] = Counter()
     records: Counter[str] = Counter()

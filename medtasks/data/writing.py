@@ -16,7 +16,7 @@ from medtasks.catalog.records import Record, repeated
 from medtasks.core.errors import DataError, MediaError
 from medtasks.core.files import canonical_json
 from medtasks.data.media.images import MediaEntry, MediaIndex
-from medtasks.data.prepared import Counts, Coverage, DataManifest, Source, counted, fingerprint
+from medtasks.data.prepared import Counts, DataManifest, Source, TaskCoverage, counted, fingerprint
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def _details(contents: Contents) -> dict[str, dict[str, int]]:
     return details
 
 
-def _coverage(benchmark: Benchmark, contents: Contents) -> Iterator[Coverage]:
+def _coverage(benchmark: Benchmark, contents: Contents) -> Iterator[TaskCoverage]:
     if benchmark.coverage is None:
         return
     total = Counter(map(benchmark.coverage, contents.all_records))
@@ -169,7 +169,7 @@ def _coverage(benchmark: Benchmark, contents: Contents) -> Iterator[Coverage]:
     places = [place for place in total if place is not None]
     for place in sorted(places):
         source, task = place
-        yield Coverage(source=source, task=task, prepared=prepared[place], records=total[place])
+        yield TaskCoverage(source=source, task=task, prepared=prepared[place], records=total[place])
 
 
 def _differences(benchmark: Benchmark, counts: Counts) -> Iterator[str]:

@@ -343,7 +343,7 @@ def with_our_scores(original: Callable[..., Any], call: inspect.BoundArguments) 
 
 
 class _Entry(NamedTuple):
-    """A task or group of ours with its specification; ``task`` is the harness's, None for a group."""
+    """A task or group of ours; ``task`` is the harness's object, None for a group."""
 
     name: str
     spec: Any

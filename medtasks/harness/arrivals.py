@@ -1,4 +1,4 @@
-"""Replies of the harness's ``async_openai``, passed on as they arrive, not when all have arrived."""
+"""Replies of the harness's ``async_openai``, passed on as they arrive, one by one."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ _DISTRIBUTIONS = {"qwen_vl_utils": "qwen-vl-utils", "google": "google-genai"}
 class Lack(NamedTuple):
     """Why a back-end cannot be used, and the command that fixes it, if there is one."""
 
-    found: str
+    reason: str
     fix: str = ""
 
 

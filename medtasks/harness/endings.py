@@ -14,7 +14,7 @@ from medtasks.core.settings import current_settings
 
 
 @dataclass(frozen=True)
-class Ending:
+class RunEnding:
     """The end of one run: its scores as ``text``, and whether it counts as ``failed``.
 
     ``problem`` is a sentence about requests without a response, empty if there are none.
@@ -25,11 +25,11 @@ class Ending:
     failed: bool
 
 
-_ENDINGS: list[Ending] = []
+_ENDINGS: list[RunEnding] = []
 """Of the runs of this command, which may evaluate several models."""
 
 
-def end_run(ending: Ending, *, in_command: bool) -> None:
+def end_run(ending: RunEnding, *, in_command: bool) -> None:
     """Print how a run ended: now, or in a command after the harness's own tables."""
     _ENDINGS.append(ending)
     if not in_command:
@@ -38,7 +38,7 @@ def end_run(ending: Ending, *, in_command: bool) -> None:
 
 def ending_of(
     text: str, asked: int, reasons: Counter[str], kept: Path, lm: Any, *, problems: bool
-) -> Ending:
+) -> RunEnding:
     """The ending of a run of ``asked`` requests, some without a response for these ``reasons``.
 
     The last line names the most frequent reason and, if ``lm`` calls a server, its address. The run
@@ -47,7 +47,7 @@ def ending_of(
     """
     failed = reasons.total()
     if not failed:
-        return Ending(text, "", problems)
+        return RunEnding(text, "", problems)
     [(reason, _)] = reasons.most_common(1)
     address = _address_of(lm)
     server = f"server {address}: " if address else ""
@@ -62,7 +62,7 @@ def ending_of(
             f" More than {100 * limit:g} % failed (MEDTASKS_MAX_FAILED), "
             "so the run counts as failed."
         )
-    return Ending(text, problem, problems or too_many)
+    return RunEnding(text, problem, problems or too_many)
 
 
 def _address_of(lm: Any) -> str:

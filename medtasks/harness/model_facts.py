@@ -155,7 +155,7 @@ def _parsed(model_args: Any) -> dict[str, Any]:
 
 
 def fingerprint_of(checkpoint: str) -> dict[str, str]:
-    """``fingerprint`` and ``fingerprint_method`` of a checkpoint in a local directory, else empty."""
+    """``fingerprint`` and ``fingerprint_method`` of a local checkpoint; empty for any other."""
     directory = Path(checkpoint).expanduser()
     if not directory.is_dir():
         return {}

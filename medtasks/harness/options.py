@@ -188,7 +188,7 @@ def _refuse_back_end(model: str, model_args: str, *, force_simple: bool) -> None
     lack = lack_of(model, force_simple=force_simple)
     if lack is not None:
         fix = f": {lack.fix}" if lack.fix else ""
-        raise UsageError(f"back-end {model} cannot be used: {lack.found}{fix}")
+        raise UsageError(f"back-end {model} cannot be used: {lack.reason}{fix}")
     is_placed = current_settings().processes > 1 or "device_map" in model_args
     if model == "llava_hf" and not is_placed:  # its default device_map is empty
         raise UsageError(

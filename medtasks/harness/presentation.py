@@ -67,7 +67,7 @@ def _order(lm: Any, name: str) -> str:
 
 
 def task_presentation(lm: Any, spec: TaskSpec) -> dict[str, str]:
-    """:func:`presentation`, and the place of the task's system prompt if the back-end takes none."""
+    """How the back-end changes the prompts of one task: also the place of its system prompt."""
     changes = presentation(lm)
     if spec.system_template is not None and not takes_system_prompt(lm):
         changes[SYSTEM_PROMPT] = "at the beginning of the text"

@@ -1,4 +1,4 @@
-"""The harness's requests for our tasks: sent in batches, every reply stored as soon as it arrives."""
+"""The harness's requests for our tasks: sent in batches, each reply stored when it arrives."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class Requests:
         while pending:
             number += 1
             round_slots = self._ask(lm, list(pending.values()), outcome=False)
-            shown: dict[tuple[str, int], dict[str, Any]] = defaultdict(dict)
+            contents: dict[tuple[str, int], dict[str, Any]] = defaultdict(dict)
             for slot, round_slot in zip(list(pending), round_slots, strict=True):
                 reply = self._reply(round_slot)
                 replies[slot].append(reply)
@@ -189,8 +189,8 @@ class Requests:
                 if reply.failed is not None:
                     following = Reply.failure(f"round {number}: {reply.failed}")
                 else:
-                    shown_contents = shown[slot.task, slot.repeat]
-                    following = next_round(lm, outcomes[slot], replies[slot], shown_contents)
+                    contents_of_round = contents[slot.task, slot.repeat]
+                    following = next_round(lm, outcomes[slot], replies[slot], contents_of_round)
                 if isinstance(following, Reply):
                     self._keep([(slot, following)], asked=False)
                     del pending[slot]

@@ -15,10 +15,10 @@ def first_round(request: Any) -> Any:
     return replace(request, request_type="generate_until", arguments=arguments)
 
 
-def next_round(lm: Any, request: Any, replies: list[Reply], shown: dict[str, Any]) -> Any:
+def next_round(lm: Any, request: Any, replies: list[Reply], contents: dict[str, Any]) -> Any:
     """The request of the next round after these ``replies``, or the outcome as a `Reply`.
 
-    ``shown`` is for the contents that each document shows in this round, because some back-ends
+    ``contents`` is filled with what each document shows in this round, because some back-ends
     pass all documents of a batch to one request's function.
     """
     doc_id, task, split = request.args[-3:]
@@ -29,19 +29,19 @@ def next_round(lm: Any, request: Any, replies: list[Reply], shown: dict[str, Any
         visuals, text, is_done, outputs, _ = to_text(
             document, previous_output=texts, round_idx=len(replies), previous_round_info=None
         )
-        shown[document["sample_id"]] = visuals or []
+        contents[document["sample_id"]] = visuals or []
     else:
         context, to_messages, settings = request.args[:-3]
         messages, is_done, outputs, _ = to_messages(
             document, round_idx=len(replies), previous_output=texts
         )
         text = _text_of(messages or ()) or context
-        shown[document["sample_id"]] = messages
+        contents[document["sample_id"]] = messages
     if is_done:
         return _outcome((outputs or texts)[-1], replies)
 
     def content(document: Any) -> Any:
-        return shown[document["sample_id"]]
+        return contents[document["sample_id"]]
 
     arguments = (text, settings, content) if lm.is_simple else (text, content, settings)
     return replace(

@@ -58,7 +58,7 @@ def presented(instruction: str) -> dict[str, str]:
 
 
 def add_system_turn(task: Any, instruction: str) -> None:
-    """Have a task of the harness begin with ``instruction``: its messages, and its logged prompt."""
+    """Have the messages of a harness task, and its logged prompt, begin with ``instruction``."""
     original_context = task.fewshot_context
     original_messages = task.doc_to_messages
     turn = {"role": "system", "content": [{"type": "text", "text": instruction}]}

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from medtasks.adapters.policies import Question, abstain, constant, early, oracle
+from medtasks.adapters.policies import PolicyQuestion, abstain, constant, early, oracle
 from medtasks.answers.option_letter import join_stages
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.benchmark import Benchmark, Item
@@ -102,7 +102,8 @@ def policy_answers(documents: Documents) -> tuple[list[str], dict[str, list[str]
     """
     references = sorted(str(document["target"]) for document in documents)
     questions = [
-        Question.of(document, str(document["sample_id"]), references) for document in documents
+        PolicyQuestion.of(document, str(document["sample_id"]), references)
+        for document in documents
     ]
     perfect = [*map(oracle, questions)]
     counts = Counter(perfect)

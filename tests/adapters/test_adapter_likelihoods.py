@@ -12,7 +12,7 @@ import pytest
 import torch
 from adapter_bench import Bench, questions
 from medtasks.adapters._answer_text import AnswerText
-from medtasks.adapters._decoding import LETTERS, Decoder, Letters, letter_in
+from medtasks.adapters._decoding import LETTERS, Decoder, LetterTokens, letter_in
 from medtasks.adapters._settings import GenerationSettings
 from medtasks.adapters.vllm import probabilities
 from transformers import AutoModelForImageTextToText, AutoProcessor, AutoTokenizer
@@ -38,7 +38,7 @@ def test_probabilities_are_those_of_a_forward_pass(tiny: Path, temperature: floa
     )
     settings = GenerationSettings(max_new_tokens=40, temperature=temperature)
     answers = Decoder(model, tokenizer).decode(inputs, [LETTERS] * 4, settings, seed=3)
-    letters = Letters(tokenizer).tokens
+    letters = LetterTokens(tokenizer).tokens
     checked = 0
     generated_rows = _tokens_of(model, tokenizer, inputs, settings, 3)
     for row, (answer, _) in enumerate(answers):
@@ -136,7 +136,7 @@ class Recorded(list[float]):
 def means(tokenizer: Any, row: list[int], text: str) -> list[int]:
     """The tokens of ``row`` over which the mean goes."""
     chosen = Recorded([-1.0] * len(row))
-    Letters(tokenizer).probabilities(
+    LetterTokens(tokenizer).probabilities(
         row, text, AnswerText(tokenizer).text_of, chosen, [[0.0] * 26] * len(row), ()
     )
     return row[chosen.part]
@@ -147,7 +147,7 @@ def test_a_value_that_rounding_may_decide_is_recognised(tokenizer: Any) -> None:
         row = pieces(tokenizer, "A")
         text_of = AnswerText(tokenizer).text_of
         assert (
-            Letters(tokenizer).probabilities(
+            LetterTokens(tokenizer).probabilities(
                 row, "A", text_of, [math.log(share)], [[0.0] * 26], ()
             )[1]
             is close
@@ -199,7 +199,7 @@ def test_what_vllm_returns_is_read_alike(tokenizer: Any) -> None:
         (of["ĠA"], {of["ĠA"]: 0.2, of["ĠB"]: 0.6, of["A"]: 0.1, of["C"]: 0.001}),
         (tokenizer.eos_token_id, {tokenizer.eos_token_id: 0.001}),
     ]
-    text_of, known = AnswerText(tokenizer).text_of, Letters(tokenizer)
+    text_of, known = AnswerText(tokenizer).text_of, LetterTokens(tokenizer)
     found = probabilities(completion(steps), "Answer: A", text_of, known, OPTIONS)
     assert found is not None
     assert found.answer == round(math.exp((math.log(0.5) + math.log(0.2)) / (len(steps) - 1)), 2)
@@ -210,7 +210,7 @@ def test_what_vllm_returns_is_read_alike(tokenizer: Any) -> None:
         completion(steps[:-1], "length"),
         "Answer: A",
         AnswerText(tokenizer).text_of,
-        Letters(tokenizer),
+        LetterTokens(tokenizer),
         OPTIONS,
     )
     assert cut == found
@@ -224,6 +224,8 @@ def test_without_what_vllm_returns_there_is_nothing(tokenizer: Any) -> None:
         token_ids=[5, 6], logprobs=None, finish_reason="length", stop_reason=None
     )
     assert (
-        probabilities(given, "a text", AnswerText(tokenizer).text_of, Letters(tokenizer), OPTIONS)
+        probabilities(
+            given, "a text", AnswerText(tokenizer).text_of, LetterTokens(tokenizer), OPTIONS
+        )
         is None
     )

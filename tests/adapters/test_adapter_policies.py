@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from medtasks.adapters.policies import POLICIES, Question, make_policy
+from medtasks.adapters.policies import POLICIES, PolicyQuestion, make_policy
 from scipy.stats import binomtest
 
 from medtasks.core.errors import DataError, UsageError
@@ -13,12 +13,14 @@ from medtasks.core.errors import DataError, UsageError
 LETTERS = ("A", "B", "C", "D", "E")
 
 
-def choice(number: int, target: str = "B") -> Question:
-    return Question(sample_id=f"q{number}", target=target, abstention="E", choices=LETTERS)
+def choice(number: int, target: str = "B") -> PolicyQuestion:
+    return PolicyQuestion(sample_id=f"q{number}", target=target, abstention="E", choices=LETTERS)
 
 
-def open_question(number: int, target: str = "a polyp", answers: tuple[str, ...] = ()) -> Question:
-    return Question(
+def open_question(
+    number: int, target: str = "a polyp", answers: tuple[str, ...] = ()
+) -> PolicyQuestion:
+    return PolicyQuestion(
         f"q{number}",
         target,
         "I cannot tell.",
@@ -37,10 +39,10 @@ def test_what_the_fixed_policies_say() -> None:
     assert make_policy("constant")(open_question(1)).endswith(".")
 
 
-def stream_round(number: int) -> Question:
+def stream_round(number: int) -> PolicyQuestion:
     """One of four rounds; evidence is there from round 3 on."""
     target = "alert: bleeding" if number >= 3 else "no_alert"
-    return Question(
+    return PolicyQuestion(
         f"q@{number}", target, "no_alert", positive="alert: bleeding", round=number, rounds=4
     )
 
@@ -65,7 +67,7 @@ def test_the_streaming_policies_answer_too_early_too_late_and_not_at_all() -> No
 def test_the_streaming_policies_know_everything_else(name: str) -> None:
     assert make_policy(name)(choice(1)) == "B"
     assert make_policy(name)(
-        Question("q", "a polyp", ideal="I see it.\nFinal answer: a polyp")
+        PolicyQuestion("q", "a polyp", ideal="I see it.\nFinal answer: a polyp")
     ).endswith("a polyp")
 
 
@@ -114,7 +116,7 @@ def test_a_task_without_wrong_answers_is_refused() -> None:
 
 def test_a_task_that_does_not_say_how_to_abstain_is_refused() -> None:
     with pytest.raises(DataError, match="field 'abstention' is missing"):
-        make_policy("abstain")(Question("q1", "B", choices=LETTERS))
+        make_policy("abstain")(PolicyQuestion("q1", "B", choices=LETTERS))
 
 
 def test_wrong_settings_are_refused() -> None:

@@ -14,7 +14,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     would agree anyway, and letters A to E are likely, since their probabilities are compared where
     they occur.
     """
-    from medtasks.adapters._decoding import Letters
+    from medtasks.adapters._decoding import LetterTokens
     from transformers import AutoModelForImageTextToText, AutoTokenizer
 
     from training.tiny import TinyConfig, build_tiny_vlm
@@ -26,7 +26,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = build_tiny_vlm(tmp_path_factory.mktemp("checkpoint"), config=shape)
     model, letters = (
         AutoModelForImageTextToText.from_pretrained(made),
-        Letters(AutoTokenizer.from_pretrained(made)).tokens,
+        LetterTokens(AutoTokenizer.from_pretrained(made)).tokens,
     )
     model.lm_head.weight.data[
         [token for token, letter in letters.items() if letter in "ABCDE"]

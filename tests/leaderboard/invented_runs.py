@@ -16,7 +16,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from medtasks.adapters.policies import Question, make_policy, with_confidence
+from medtasks.adapters.policies import PolicyQuestion, make_policy, with_confidence
 
 from medtasks.answers.option_letter import join_stages
 from medtasks.benchmarks.documents import asked_prompt, task_documents
@@ -93,7 +93,7 @@ def answered(
         prompt_hash = spec.prompt_hash or ""
         answered = []
         for document in documents:
-            question = Question.of(document, document["sample_id"], answers)
+            question = PolicyQuestion.of(document, document["sample_id"], answers)
             said, sure = with_confidence(model.policy, policy(question), question, model.seed)
             staged = spec.stage1_template is not None  # the harness logs the first stage's prompt
             prompt = asked_prompt(spec, document)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from medtasks.adapters.policies import Question, make_policy, with_confidence
+from medtasks.adapters.policies import PolicyQuestion, make_policy, with_confidence
 
 from medtasks.answers.option_letter import extract_option
 from medtasks.benchmarks.documents import task_documents
@@ -47,7 +47,7 @@ def by_policy(policy: str, seed: int = 0) -> Callable[[dict[str, Any]], Reply]:
     answer = make_policy(policy, seed=seed)
 
     def reply(document: dict[str, Any]) -> Reply:
-        question = Question.of(document, document["sample_id"], [document["target"]])
+        question = PolicyQuestion.of(document, document["sample_id"], [document["target"]])
         text, found = with_confidence(policy, answer(question), question, seed)
         return Reply(text, probabilities=found)
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from medtasks.adapters.policies import Question, make_policy
+from medtasks.adapters.policies import PolicyQuestion, make_policy
 
 from medtasks.benchmarks import mi_cxr
 from medtasks.benchmarks.documents import task_documents
@@ -228,7 +228,7 @@ def test_the_reference_answers_of_the_release_contain_no_error() -> None:
         documents = task_documents(f"kvasir_vqa_x1_level{level}")
         oracle = make_policy("oracle")
         replies = [
-            oracle(Question.of(document, document["sample_id"], ())) for document in documents
+            oracle(PolicyQuestion.of(document, document["sample_id"], ())) for document in documents
         ]
         found = rates(scores_of(f"kvasir_vqa_x1_level{level}", documents, replies))
         harmful = ("missed_finding_rate", "hallucination_rate", "overcount_rate", "undercount_rate")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from made_samples import made_manifest
-from medtasks.adapters.policies import Question, make_policy
+from medtasks.adapters.policies import PolicyQuestion, make_policy
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.registry import get_benchmark
@@ -58,7 +58,7 @@ def values(scores: Scores) -> dict[str, float | None]:
 
 def policy(name: str, **options: Any) -> Callable[[dict[str, Any]], str]:
     asked = make_policy(name, **options)
-    return lambda document: asked(Question.of(document, document["sample_id"], ("no", "yes")))
+    return lambda document: asked(PolicyQuestion.of(document, document["sample_id"], ("no", "yes")))
 
 
 def run_of(
