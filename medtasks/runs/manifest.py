@@ -24,7 +24,7 @@ from medtasks.core.files import canonical_json, short_hash
 from medtasks.core.settings import current_settings
 from medtasks.core.text import counted
 from medtasks.data.media.windows import STEP
-from medtasks.data.prepared import Coverage
+from medtasks.data.prepared import TaskCoverage
 from medtasks.metrics.base import package_version
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.agreement_report import AgreementReport
@@ -49,7 +49,7 @@ class DataFacts(BaseModel, frozen=True):
     mini: bool
     records: int
     excluded: dict[str, int]
-    coverage: tuple[Coverage, ...] = ()
+    coverage: tuple[TaskCoverage, ...] = ()
 
 
 class TaskFacts(BaseModel, frozen=True):
