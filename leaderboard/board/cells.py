@@ -25,7 +25,7 @@ class FilledCell:
 
 
 def cell_of(run: ScoredRun, column: BoardColumn) -> Cell | None:
-    """A run's score in a column; None without one, or if the metric applies to none of its items."""
+    """A run's score in a column; None without one, or if the metric applies to no item."""
     score = score_of(run, column)
     if score is None or not score.samples:
         return None

@@ -61,8 +61,8 @@ def _claimed_scores(file: Path) -> list[EvalResultEntry]:
         ) from error
     for entry in entries:
         if isinstance(entry.value, bool) or not isinstance(entry.value, int | float):
-            found = f"field `value` is {str(entry.value)[:40]!r}"
-            raise DataError(f"{file}: {found}, expected a number; restore it.")
+            problem = f"field `value` is {str(entry.value)[:40]!r}"
+            raise DataError(f"{file}: {problem}, expected a number; restore it.")
     return entries
 
 

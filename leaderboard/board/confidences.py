@@ -28,8 +28,8 @@ _LABELS = (
 )
 _NOTE = (
     "Scores over the answers with a confidence, whose share is given. Calibration error (15 bins "
-    "of equal width), Brier score and area under the risk-coverage curve: 0 is best. Models without "
-    "confidences are not listed."
+    "of equal width), Brier score and area under the risk-coverage curve: 0 is best. "
+    "Models without confidences are not listed."
 )
 _BINS_NOTE = (
     "A calibrated model is right as often as its confidence says, which is the dashed line. Marks "

@@ -66,10 +66,10 @@ def level_text(floor: Floor, column: BoardColumn) -> str:
 
 def held_floors(scores: Iterable[MetricScore]) -> dict[str, float | str | None]:
     """The column's fields about guessing and constant answers, by the run with the most items."""
-    known = [score for score in scores if score.chance is not None]
-    if not known:
+    with_chance = [score for score in scores if score.chance is not None]
+    if not with_chance:
         return {}
-    largest = max(known, key=lambda score: (score.known, score.chance or 0.0))
+    largest = max(with_chance, key=lambda score: (score.known, score.chance or 0.0))
     return largest.model_dump(include={"chance", "constant", "constant_answer"})
 
 

@@ -65,7 +65,7 @@ Models = Mapping[str, Described]
 """A file of models: facts by slug, name or glob, in the order of the file."""
 
 
-class _Loader(MarkedLoader):
+class _ModelsLoader(MarkedLoader):
     """Reads ``0.530`` and ``no`` as texts; only ``null`` is special."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}  # PyYAML's own attribute
@@ -81,7 +81,7 @@ class _Loader(MarkedLoader):
         return content
 
 
-_Loader.add_implicit_resolver(
+_ModelsLoader.add_implicit_resolver(
     "tag:yaml.org,2002:null", re.compile("(~|null|Null|NULL|)$"), ["~", "n", "N", ""]
 )
 
@@ -92,7 +92,7 @@ def read_by_model(path: Path, kind: type[M]) -> dict[str, M]:
     Raises:
         DataError: the file cannot be read; names file, model and field of what is wrong.
     """
-    loaded = read_yaml(path, DataError, _Loader)
+    loaded = read_yaml(path, DataError, _ModelsLoader)
     if not isinstance(loaded, dict) or not loaded:
         raise DataError(
             f"{path}: has no models, expected a mapping of names to facts; fix the file."

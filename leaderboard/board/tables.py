@@ -10,12 +10,9 @@ from dataclasses import dataclass, field
 from medtasks.runs.signature import has_unknown_prompts
 from medtasks.scoring.verification import unverified_note
 
-from ..rank.comparability import (
-    ComparabilityGroup,
-    ComparabilityGroups,
-    VerificationLevel,
-    coverage_notes,
-)
+from ..rank.apart import coverage_notes
+from ..rank.candidates import VerificationLevel
+from ..rank.comparability import ComparabilityGroup, ComparabilityGroups
 from ..schema.board import BoardColumn, BoardRow, BoardTable, Cell
 from ..verify.scored_run import ScoredRun
 from .cells import FilledCell, cell_of

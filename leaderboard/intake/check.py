@@ -1,4 +1,4 @@
-"""The check of submissions to a leaderboard's repository: each run, runs beside each other, files."""
+"""The check of submissions to a leaderboard: each run, runs beside each other, and the files."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from medtasks.scoring.run_record import read_run
 from ..verify.rejudging import AGREEMENT, Rejudged
 from ..verify.scored_run import ScoredRun, scored_run
 from .check_files import SubmittedRun, check_files, secret_patterns
-from .check_run import Submission, check_run
+from .check_run import check_run
 from .collect import LOGS, Everything, find_everything, submission_name
 from .compare_submissions import compare_submissions
 from .rules import SubmissionFinding, problem
+from .submission import Submission
 
 COVERAGE = 0.95
 """Share of a release's records that must be prepared, by default."""
@@ -138,8 +139,8 @@ def _empty_paths(paths: Sequence[Path], folders: Sequence[Path]) -> Iterator[Sub
         if any(folder.is_relative_to(path.resolve()) for folder in resolved):
             continue
         name = path.resolve().name
-        found = "it contains no result directory"
-        yield problem("LB101", name, found, file=path, submission=name)
+        observed = "it contains no result directory"
+        yield problem("LB101", name, observed, file=path, submission=name)
 
 
 def _unread_directories(
@@ -199,8 +200,8 @@ def _check_folder(folder: Path, name: str, requirements: _Requirements) -> _Chec
 
 def _unreadable(error: Exception, folder: Path, name: str) -> SubmissionFinding:
     """The finding about a result directory that cannot be read."""
-    found = f"{type(error).__name__}: {error}".rstrip(".")
-    unreadable = problem("LB102", name, found, file=folder, submission=name)
+    observed = f"{type(error).__name__}: {error}".rstrip(".")
+    unreadable = problem("LB102", name, observed, file=folder, submission=name)
     if isinstance(error, MedtasksError):
         # the message has what was expected, and the fix
         return replace(unreadable, message=str(error))
@@ -220,7 +221,7 @@ def _ask_again(submission: Submission, checked: _CheckedRun, ask_again: AskAgain
         return
     for record in checked.rejudged:
         if not record.scores or record.equal < AGREEMENT * record.scores:
-            found = f"{record.rubric}: {record}"
+            observed = f"{record.rubric}: {record}"
             checked.findings.append(
-                submission.problem("LB213", name, found, "judge", submission=name)
+                submission.problem("LB213", name, observed, "judge", submission=name)
             )

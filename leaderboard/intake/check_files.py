@@ -226,8 +226,8 @@ def _local_paths(
         return  # reported when the directory is read
     for field, value in texts:
         for match in _PATH.finditer(value):
-            found = f"the path {match[0][:60]!r}"
-            yield problem("LB302", where, found, file=path, line=line, field=field)
+            observed = f"the path {match[0][:60]!r}"
+            yield problem("LB302", where, observed, file=path, line=line, field=field)
 
 
 def _texts_of(value: Any, field: str = "") -> Iterator[tuple[str, str]]:

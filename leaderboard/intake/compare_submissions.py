@@ -39,23 +39,25 @@ def compare_submissions(
     for key, copies in same_responses(runs.values()).items():
         for copied_key, tasks in copies.items():
             folder, copied = folders[key], names[folders[copied_key]]
-            found = (
+            observed = (
                 f"the responses of {first_names(tasks, MOST)} are those of {copied}, another model"
             )
-            yield _manifest_problem("LB212", folder, names, found)
+            yield _manifest_problem("LB212", folder, names, observed)
     for key, contradicted in contradictions(runs.values()).items():
         for other_key, tasks in contradicted.items():
             folder, differing = folders[key], names[folders[other_key]]
-            found = f"the documents of {first_names(tasks, MOST)} differ from those of {differing}"
-            yield _manifest_problem("LB215", folder, names, found)
+            observed = (
+                f"the documents of {first_names(tasks, MOST)} differ from those of {differing}"
+            )
+            yield _manifest_problem("LB215", folder, names, observed)
 
 
 def _manifest_problem(
-    code: str, folder: Path, names: Mapping[Path, str], found: str
+    code: str, folder: Path, names: Mapping[Path, str], observed: str
 ) -> SubmissionFinding:
     """A finding about the run in ``folder``, whose manifest is the file."""
     name = names[folder]
-    return problem(code, name, found, file=folder / "manifest.json", submission=name)
+    return problem(code, name, observed, file=folder / "manifest.json", submission=name)
 
 
 def _other_data(
@@ -120,5 +122,5 @@ def _newer_runs(
                 replaced.append(names[older_folder])
         if replaced:
             named = first_names(sorted(replaced), MOST)
-            found = f"a newer run of the model of {named}, which it would replace"
-            yield _manifest_problem("LB211", folder, names, found)
+            observed = f"a newer run of the model of {named}, which it would replace"
+            yield _manifest_problem("LB211", folder, names, observed)

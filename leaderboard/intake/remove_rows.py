@@ -78,7 +78,7 @@ def remove_rows(folder: Path, out: Path, report: Callable[[str], object] = lambd
 
 @dataclass(frozen=True)
 class _Stripped:
-    """A run without what is withheld; ``left_out`` says which tasks and groups it lacks, and why."""
+    """A run without what is withheld; ``left_out`` says which tasks it lacks, and why."""
 
     record: RunRecord
     left_out: list[str] = field(default_factory=list)

@@ -264,7 +264,7 @@ class SubmissionFinding(Finding):
 def problem(
     code: str,
     where: str,
-    found: str,
+    observed: str,
     *,
     expected: str = "",
     fix: str = "",
@@ -274,7 +274,7 @@ def problem(
     field: str = "",
     submission: str = "",
 ) -> SubmissionFinding:
-    """A finding of rule ``code``: what was found and expected, and how to fix it.
+    """A finding of rule ``code``: what was observed and expected, and how to fix it.
 
     Without ``expected``, ``fix`` or ``severity``, those of the rule are used.
     """
@@ -284,7 +284,7 @@ def problem(
         severity=severity or rule.severity,
         check=rule.title,
         where=where,
-        message=f"{place}{found}, expected {expected or rule.expected}; {fix or rule.fix}.",
+        message=f"{place}{observed}, expected {expected or rule.expected}; {fix or rule.fix}.",
         code=code,
         file=str(file or ""),
         line=line,

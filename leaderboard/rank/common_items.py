@@ -24,8 +24,8 @@ def on_common_items(
     a run without it has no value there. Runs that contradict each other about the question of an
     item share no row: the items on which they agree are a choice of one of them.
     """
-    first, *others = entries.values()
-    if all(_has_equal_items(first, entry) for entry in others):
+    first, *rest = entries.values()
+    if all(_has_equal_items(first, entry) for entry in rest):
         return {model: entry.statistics(metric) for model, entry in entries.items()}, first.clusters
     rows_of = _claimed_rows(entries)
     every_row = sorted(set().union(*rows_of.values()))

@@ -18,12 +18,12 @@ Texts = npt.NDArray[np.str_]
 class SharedRows:
     """The rows of the items that two entries share.
 
-    ``others`` counts items with other questions or gold answers.
+    ``differing`` counts items with other questions or gold answers.
     """
 
     here: Rows
     there: Rows
-    others: int
+    differing: int
 
 
 def shared_rows(first: Entry, second: Entry) -> SharedRows:
@@ -38,10 +38,10 @@ def shared_rows(first: Entry, second: Entry) -> SharedRows:
     questions_here = np.array(first.questions)[here]
     questions_there = np.array(second.questions)[there]
     same_question = _asked_the_same(questions_here, questions_there)
-    others = int(np.count_nonzero(~same_question))
-    if others and first.fingerprint == second.fingerprint:
+    differing = int(np.count_nonzero(~same_question))
+    if differing and first.fingerprint == second.fingerprint:
         same_question[:] = False
-    return SharedRows(here[same_question], there[same_question], others)
+    return SharedRows(here[same_question], there[same_question], differing)
 
 
 def _asked_the_same(first: Texts, second: Texts) -> Mask:

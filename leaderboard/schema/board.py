@@ -342,9 +342,10 @@ class BenchmarkBoard(_Frozen):
     def published_rows(self) -> list[dict[str, Published]]:
         """The figures of each model in each table, by column."""
         rows: dict[tuple[str, str], dict[str, Published]] = {}
-        for one in self.published:
-            rows.setdefault((one.table, one.label), {})[one.column] = one
-        return [*rows.values()]
+        for figure in self.published:
+            row = rows.setdefault((figure.table, figure.label), {})
+            row[figure.column] = figure
+        return list(rows.values())
 
 
 class BoardRun(_Frozen):

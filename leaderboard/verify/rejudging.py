@@ -58,12 +58,12 @@ class Rejudged(Frozen):
     agreement: AgreementReport
 
     def __str__(self) -> str:
-        other = "" if self.same_judge else ", another judge than the run's"
+        remark = "" if self.same_judge else ", another judge than the run's"
         lacking = f", {self.unanswered:,} not given again" if self.unanswered else ""
         percent = f" ({self.equal / self.scores:.1%})" if self.scores else ""
         samples = f"{self.samples:,} samples ({self.share:.0%}, seed {self.seed})"
         equal = f"{self.equal:,} of {self.scores:,} scores equal{percent}"
-        asked = f"asked again of {self.judge}{other}, on {self.date}"
+        asked = f"asked again of {self.judge}{remark}, on {self.date}"
         return f"{samples} {asked}: {equal}{lacking}"
 
 

@@ -309,7 +309,7 @@ def compare(
 def _compare_pairs(
     pairs: Sequence[str], group: str | None, metric: str | None, *, as_json: bool
 ) -> None:
-    from medtasks.leaderboard.rank.compare import signed_number
+    from medtasks.leaderboard.rank.comparison import signed_number
     from medtasks.leaderboard.rank.several_pairs import compare_pairs
 
     folders = [one.split(":") for one in pairs]

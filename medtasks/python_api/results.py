@@ -27,7 +27,8 @@ from medtasks.leaderboard.exports.methods import methods_latex, methods_markdown
 from medtasks.leaderboard.exports.tables import as_markdown
 from medtasks.leaderboard.figures.plots import Figure, figures_of
 from medtasks.leaderboard.intake.collect import collect
-from medtasks.leaderboard.rank.compare import Comparison, compare_runs
+from medtasks.leaderboard.rank.compare import compare_runs
+from medtasks.leaderboard.rank.comparison import Comparison
 from medtasks.leaderboard.rank.plan_basis import ICC
 from medtasks.leaderboard.rank.planning import SHARES, Plan, default_metric, plan_task
 from medtasks.leaderboard.schema.board import FORMATS, Ranking, Refused

@@ -19,11 +19,12 @@ from forged_runs import RELEASE
 from invented_runs import MODELS, Invented, edit_json, make_run, write_run_of
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.intake.check import CheckReport, check_results
-from medtasks.leaderboard.intake.check_run import Submission, check_run
+from medtasks.leaderboard.intake.check_run import check_run
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.intake.remove_rows import remove_rows
 from medtasks.leaderboard.intake.rules import RULES
-from medtasks.leaderboard.rank.comparability import MINIATURE
+from medtasks.leaderboard.intake.submission import Submission
+from medtasks.leaderboard.rank.apart import MINIATURE
 from medtasks.leaderboard.verify.scored_run import scored_run
 
 from medtasks.core.errors import MedtasksError

@@ -19,7 +19,8 @@ import pytest
 from aligned import cells
 from invented_runs import Invented, edit_json, make_run, write_run_of
 from made_runs import ITEMS, entry, right, run
-from medtasks.leaderboard.rank.compare import COLUMNS, Comparison, Line, compare_runs
+from medtasks.leaderboard.rank.compare import compare_runs
+from medtasks.leaderboard.rank.comparison import COLUMNS, Comparison, ComparisonLine
 from medtasks.leaderboard.rank.rankings import rank_models
 from medtasks.leaderboard.schema.board import BoardColumn, Pair
 from medtasks.leaderboard.verify.scored_run import ScoredRun, scored_run
@@ -377,7 +378,7 @@ TASKS = ("mi_cxr_icr", "kvasir_vqa_x1_level1", "medstreambench_proactive", "med_
 
 
 @cache
-def answers() -> tuple[dict[str, Paired], dict[tuple[str, str], Line], list[ScoredRun]]:
+def answers() -> tuple[dict[str, Paired], dict[tuple[str, str], ComparisonLine], list[ScoredRun]]:
     """How two runs differ: by ``score --against``, and by ``compare``; last the runs."""
     records = [make_run(model, list(TASKS)) for model in (CAREFUL, GUESS)]
     runs = [

@@ -1,0 +1,89 @@
+"""A submitted run that could be read, as its checks use it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from medtasks.core.findings import Severity
+from medtasks.runs.manifest import RunManifest, TaskFacts
+from medtasks.runs.samples import Sample
+
+from ..verify.scored_run import ScoredRun
+from .rules import SubmissionFinding, problem
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A run that could be read, as it was submitted and as it is scored here, and what is required.
+
+    ``name`` is that of the submission. ``coverage`` is the share of a release's records that must
+    be prepared, ``demonstration`` allows miniature data, and where the repository is not
+    ``public``, rows that must not be shared are a warning.
+    """
+
+    folder: Path
+    name: str
+    manifest: RunManifest
+    samples: Mapping[str, Sequence[Sample]]
+    scored: ScoredRun
+    coverage: float
+    demonstration: bool
+    public: bool
+
+    @cached_property
+    def tasks(self) -> dict[str, TaskFacts]:
+        """The facts of the tasks that are installed, as they were submitted."""
+        installed = self.scored.entries
+        return {name: facts for name, facts in self.manifest.tasks.items() if name in installed}
+
+    def problem(
+        self,
+        code: str,
+        where: str,
+        observed: str,
+        field: str = "",
+        file: str = "manifest.json",
+        *,
+        expected: str = "",
+        fix: str = "",
+        severity: Severity | None = None,
+        line: int | None = None,
+        submission: str = "",
+    ) -> SubmissionFinding:
+        """A finding about one of the run's files; the other arguments are those of `problem`."""
+        return problem(
+            code,
+            where,
+            observed,
+            expected=expected,
+            fix=fix,
+            severity=severity,
+            file=self.folder / file,
+            line=line,
+            field=field,
+            submission=submission,
+        )
+
+    def in_tasks(
+        self,
+        code: str,
+        observed: str,
+        tasks: Sequence[str],
+        field: str = "",
+        *,
+        fix: str = "",
+        severity: Severity | None = None,
+        file: str = "manifest.json",
+    ) -> SubmissionFinding:
+        """A finding about all of the tasks, with their number.
+
+        ``field`` is that of the first task's facts.
+        """
+        first = tasks[0]
+        if len(tasks) > 1:
+            observed += f" (in {len(tasks):,} tasks)"
+        place = f"tasks.{first}.{field}" if field else ""
+        return self.problem(code, first, observed, place, file, fix=fix, severity=severity)
