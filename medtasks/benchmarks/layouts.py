@@ -157,11 +157,13 @@ def _with_errors(layout: BoardLayout, *, pooled: bool = False) -> BoardLayout:
     taken = {HEADLINE}
     taken.update(table.name for table in layout.tables)
     taken.update(plot.name for plot in layout.plots)
-    shown = {column.metric for column in columns_of(layout)}
+    metrics_shown = {column.metric for column in columns_of(layout)}
     tables: list[LayoutTable] = []
     plots: list[Plot] = []
     for spec in _outermost(layout.benchmark):
-        rates = [rate for rate in _error_rates(spec, pooled=pooled) if rate.name not in shown]
+        rates = [
+            rate for rate in _error_rates(spec, pooled=pooled) if rate.name not in metrics_shown
+        ]
         if not rates:
             continue
         name = _unused(f"{spec.name}-errors", taken)

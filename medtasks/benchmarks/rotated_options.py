@@ -79,17 +79,17 @@ def rotated_documents(task: str, order: OptionOrder, document: Document) -> list
     documents = []
     for shift in shifts:
         # the original option behind each letter
-        shown = [*letters[shift:], *letters[:shift]]
+        option_order = [*letters[shift:], *letters[:shift]]
         rotated = {
             **document,
             "sample_id": f"{name}~{shift}",
             "rotation_of": name,
             "rotation": shift,
             "rotations": len(shifts),
-            "option_order": shown,
+            "option_order": option_order,
         }
         if document.get("choices"):
-            _rotate_choices(rotated, letters, shown)
+            _rotate_choices(rotated, letters, option_order)
         else:
             rotated["options"] = [*document["options"][shift:], *document["options"][:shift]]
         documents.append(rotated)
@@ -112,15 +112,15 @@ def _shifts(order: OptionOrder, question: str, options: int) -> list[int]:
     return sorted(shifts[: order.rotations])
 
 
-def _rotate_choices(document: Document, letters: Sequence[str], shown: Sequence[str]) -> None:
-    """Give each letter the text of the option that it shows, and rename target and abstention."""
-    letter_of = dict(zip(shown, letters, strict=True))
+def _rotate_choices(
+    document: Document, letters: Sequence[str], option_order: Sequence[str]
+) -> None:
+    """Give each letter the text of the option that it shows; rename target and abstention."""
+    letter_of = dict(zip(option_order, letters, strict=True))
     # It may name the letter of the plain order. Baselines answer the target instead.
     document.pop("ideal_response", None)
     choices = document["choices"]
-    document["choices"] = {
-        letter: choices[letter_shown] for letter_shown, letter in letter_of.items()
-    }
+    document["choices"] = {letter: choices[option] for option, letter in letter_of.items()}
     for field in ("target", "abstention"):
         document[field] = letter_of.get(document[field], document[field])
 
@@ -174,11 +174,11 @@ def _preference(
 def _positions(benchmark: Benchmark, sample: SampleView) -> _Positions | None:
     """The positions of one answer; None unless one option is selected."""
     texts = options_without_letters(benchmark, sample)
-    shown = texts or sorted(sample.document["option_order"])
+    options = texts or sorted(sample.document["option_order"])
     selected = selected_option(benchmark, sample)
-    if selected not in shown:
+    if selected not in options:
         return None
-    return _Positions(shown.index(selected), shown.index(sample.document["target"]))
+    return _Positions(options.index(selected), options.index(sample.document["target"]))
 
 
 def in_plain_order(benchmark: Benchmark, sample: SampleView) -> SampleView:

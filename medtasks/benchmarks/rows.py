@@ -36,7 +36,7 @@ _COMPARED_BYTES = 64 * 2**20
 """The largest of these files."""
 
 
-class _Candidate(NamedTuple):
+class _TaskRow(NamedTuple):
     """A document of a task; ``excluded`` is why it cannot be asked in this form, or empty."""
 
     document: Document
@@ -100,7 +100,7 @@ class Rows:
             return {}
         return _counts_by_reason(self._candidates(prepared))
 
-    def _candidates(self, prepared: Prepared) -> Iterator[_Candidate]:
+    def _candidates(self, prepared: Prepared) -> Iterator[_TaskRow]:
         """All documents of the subtask, also those that cannot be asked."""
         documents = self._benchmark_documents(prepared)
         if self.change is not None:
@@ -111,7 +111,7 @@ class Rows:
             excluded = ""
             if self.unusable is not None:
                 excluded = str(self._call_benchmark("unusable", self.unusable, document))
-            yield _Candidate(document, excluded)
+            yield _TaskRow(document, excluded)
 
     def _benchmark_documents(self, prepared: Prepared) -> Iterable[Document]:
         documents_of = get_benchmark(self.benchmark).documents
@@ -138,7 +138,7 @@ class Rows:
                 f"{first_line(error)}."
             ) from error
 
-    def _no_rows(self, candidates: Iterable[_Candidate]) -> NoRowsError:
+    def _no_rows(self, candidates: Iterable[_TaskRow]) -> NoRowsError:
         counts = _counts_by_reason(candidates)
         left_out = ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
         why = f" (left out: {left_out})" if left_out else ""
@@ -166,7 +166,7 @@ def _sample_id(argument: Any) -> Any:
     return getattr(argument, "sample_id", None)
 
 
-def _counts_by_reason(candidates: Iterable[_Candidate]) -> dict[str, int]:
+def _counts_by_reason(candidates: Iterable[_TaskRow]) -> dict[str, int]:
     counts = Counter(candidate.excluded for candidate in candidates if candidate.excluded)
     return dict(sorted(counts.items()))
 

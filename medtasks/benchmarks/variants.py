@@ -69,16 +69,16 @@ def varied_rows(task: str, metadata: Metadata) -> Rows | None:
     """
     if metadata.varied is None:
         return None
-    plain = load_spec(metadata.compare_with)
-    if plain.kind != "task" or plain.metadata.varied is not None:
+    plain_task = load_spec(metadata.compare_with)
+    if plain_task.kind != "task" or plain_task.metadata.varied is not None:
         raise UsageError(
             f"{task}: metadata.compare_with is {metadata.compare_with!r}, expected a task that "
             f"asks each question once, which metadata.{metadata.varied} asks several times; name "
             "one."
         )
     if metadata.prompts:
-        _check_prompts(task, metadata.prompts, plain)
-    rows = task_rows(plain.name)
+        _check_prompts(task, metadata.prompts, plain_task)
+    rows = task_rows(plain_task.name)
 
     def unusable(document: Document) -> str:
         if rows.unusable is not None:
@@ -97,20 +97,20 @@ def varied_rows(task: str, metadata: Metadata) -> Rows | None:
 
     def variants(document: Document) -> list[Document]:
         if metadata.prompts:
-            return paraphrased_documents(metadata.prompts, plain.metrics[0], document)
+            return paraphrased_documents(metadata.prompts, plain_task.metrics[0], document)
         return rotated_documents(task, metadata.options, document)
 
     return replace(rows, unusable=unusable, variants=variants)
 
 
-def _check_prompts(task: str, prompts: Sequence[str], plain: TaskSpec) -> None:
+def _check_prompts(task: str, prompts: Sequence[str], plain_task: TaskSpec) -> None:
     """Refuse prompts, or a first metric, with which the plain task cannot be compared."""
-    if plain.template != prompts[0]:
+    if plain_task.template != prompts[0]:
         raise UsageError(
-            f"{task}: metadata.prompts[0] is {prompts[0]!r}, expected {plain.template!r}, the "
-            f"template of {plain.name}; begin with it."
+            f"{task}: metadata.prompts[0] is {prompts[0]!r}, expected {plain_task.template!r}, the "
+            f"template of {plain_task.name}; begin with it."
         )
-    metric = get_metric(plain.metrics[0])
+    metric = get_metric(plain_task.metrics[0])
     if metric.width != 2 or not metric.higher_is_better or "|scale:" in metric.signature:
         raise UsageError(
             f"{task}: the first metric is {metric.name}, expected a mean of values from 0 to 1, "
@@ -215,7 +215,10 @@ def _mean(values: Sequence[Value]) -> Value:
 
 def _mean_statistics(rows: Sequence[tuple[float, ...] | None]) -> tuple[float, ...] | None:
     """The mean of each column; None unless all rows are known."""
-    known = [row for row in rows if row is not None]
-    if len(known) < len(rows):
-        return None
-    return tuple(math.fsum(column) / len(known) for column in zip(*known, strict=True))
+    known_rows: list[tuple[float, ...]] = []
+    for row in rows:
+        if row is None:
+            return None
+        known_rows.append(row)
+    columns = zip(*known_rows, strict=True)
+    return tuple(math.fsum(column) / len(rows) for column in columns)

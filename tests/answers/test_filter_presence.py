@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from medtasks.answers.presence import count_of, said_of
-from medtasks.benchmarks.kvasir_vqa_x1.error_kinds import FINDINGS, Reading, read_answer
+from medtasks.benchmarks.kvasir_vqa_x1.error_kinds import FINDINGS, ClassReading, read_answer
 
 CASES: list[dict[str, Any]] = yaml.safe_load(
     Path(__file__).with_name("finding_answers.yaml").read_text("utf-8")
@@ -22,9 +22,9 @@ AGREEMENT = 163 / 165
 """What docs/metrics.md states."""
 
 
-def _verdict(case: dict[str, Any]) -> Reading:
+def _verdict(case: dict[str, Any]) -> ClassReading:
     named = frozenset(case.get("named", ()))
-    return Reading(case["said"], named, case.get("count"))
+    return ClassReading(case["said"], named, case.get("count"))
 
 
 def test_the_reader_and_the_rules_agree_on_answers_of_every_class() -> None:

@@ -5,7 +5,6 @@ compared with.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from medtasks.benchmarks.kvasir_vqa_x1.error_kinds import ERRORS, FINDINGS
 from medtasks.benchmarks.layout_parts import (
@@ -41,14 +40,6 @@ _TEXT = {
 _SHARES = {metric: _TEXT[metric] for metric in ("rouge1", "rouge2", "rougeL", "meteor", "bleu")}
 _PAIRED = {"judged_accuracy": "Judged accuracy", **_SHARES}
 _LEVELS = {f"{_KVASIR}_level{level}": f"level {level}" for level in (1, 2, 3)}
-_LEVEL_COLUMNS = tuple(
-    Column(task, metric, f"{label}, {level}")
-    for metric, label in {
-        **_JUDGED,
-        **{metric: _TEXT[metric] for metric in ("rougeL", "meteor", "bleu")},
-    }.items()
-    for task, level in _LEVELS.items()
-)
 _BY_CLASS = {"judged_accuracy": ("judged", "Judged accuracy"), "rougeL": ("rouge-l", "ROUGE-L")}
 _PARAPHRASED, _PARAPHRASED_PLOTS = prompt_sensitivity(f"{_KVASIR}_prompts", 4, "rouge1")
 _ERRORS, _ERROR_PLOT = kinds_of_error(
@@ -57,18 +48,6 @@ _ERRORS, _ERROR_PLOT = kinds_of_error(
     "apart.",
 )
 _PER_FINDING = ("missed_finding_rate", "hallucination_rate", "sensitivity", "specificity")
-_BY_FINDING = tuple(
-    replace(
-        column,
-        label=f"{column.label}, {name.replace('_', ' ')}",
-        breakdown="question_class",
-        group=name,
-    )
-    for name in FINDINGS
-    for column in error_columns(
-        _KVASIR, [rate for rate in ERRORS.rates if rate.name in _PER_FINDING]
-    )
-)
 _EVERY = {**_JUDGED, **_TEXT}
 _HEADLINE = _JUDGED | {metric: _TEXT[metric] for metric in ("rougeL", "meteor", "chrf", "bleu")}
 _BOTH_TRACKS = (
@@ -97,6 +76,22 @@ _NOTES = {
     "section 2.3).",
     "medico2025": "1,500 rows of the test split, as the MediaEval challenge draws them.",
 }
+
+
+def _level_columns() -> Iterator[Column]:
+    """Metrics by complexity level: all levels of a metric side by side."""
+    text_metrics = {metric: _TEXT[metric] for metric in ("rougeL", "meteor", "bleu")}
+    for metric, label in {**_JUDGED, **text_metrics}.items():
+        for task, level in _LEVELS.items():
+            yield Column(task, metric, f"{label}, {level}")
+
+
+def _finding_columns() -> Iterator[Column]:
+    """Rates of kinds of error for each class of findings."""
+    rates = [rate for rate in ERRORS.rates if rate.name in _PER_FINDING]
+    for name in FINDINGS:
+        suffix = f", {name.replace('_', ' ')}"
+        yield from error_columns(_KVASIR, rates, suffix, breakdown="question_class", group=name)
 
 
 def _class_tables() -> Iterator[LayoutTable]:
@@ -135,10 +130,10 @@ KVASIR_VQA_X1 = BoardLayout(
     tables=tables_of(
         _NOTES,
         ("text", "Text metrics", scores(_KVASIR, _TEXT)),
-        ("levels", "By complexity level", _LEVEL_COLUMNS),
+        ("levels", "By complexity level", tuple(_level_columns())),
         *_class_tables(),
         _ERRORS,
-        ("errors-by-finding", "Kinds of error by finding", _BY_FINDING),
+        ("errors-by-finding", "Kinds of error by finding", tuple(_finding_columns())),
         ("transformed", "Original and transformed images", _BOTH_TRACKS),
         ("mixed", "Mixed images", scores("kvasir_vqa_x1_mixed", _EVERY)),
         _PARAPHRASED,

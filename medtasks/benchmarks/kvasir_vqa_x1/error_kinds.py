@@ -56,7 +56,7 @@ _INVERTED = re.compile(
 
 
 @dataclass(frozen=True)
-class Reading:
+class ClassReading:
     """What an answer says about one class of findings.
 
     ``said`` is whether there is one, ``named`` are the known ones that the answer says are there,
@@ -72,7 +72,7 @@ class Reading:
 
 def read_answer(
     name: str, text: str, *, only: bool = False, further: tuple[str, ...] = ()
-) -> Reading:
+) -> ClassReading:
     """What ``text`` says about the class ``name``, one of :data:`FINDINGS`.
 
     ``further`` are names of findings besides the known ones. If the question asked ``only`` about
@@ -83,23 +83,23 @@ def read_answer(
     return _read_presence(name, text, only=only, further=further)
 
 
-def _read_count(name: str, text: str, *, only: bool) -> Reading:
+def _read_count(name: str, text: str, *, only: bool) -> ClassReading:
     said = said_of(text, NAMES[name])
     count = count_of(text, NAMES[name], only=only)
     patterns = list(_WITH_LABELS.get(name, {}).values())
     if count is None and said == "silent" and patterns:
         present = [pattern for pattern in patterns if said_of(text, pattern) == "present"]
         if len(present) > 1:  # a snare and a needle: neither number is that of all
-            return Reading("present")
+            return ClassReading("present")
         pattern = present[0] if present else "|".join(patterns)
         count = count_of(text, pattern)
         said = said_of(text, pattern)
     if count is not None:
         said = "present" if count else "absent"
-    return Reading(said, count=count)
+    return ClassReading(said, count=count)
 
 
-def _read_presence(name: str, text: str, *, only: bool, further: tuple[str, ...]) -> Reading:
+def _read_presence(name: str, text: str, *, only: bool, further: tuple[str, ...]) -> ClassReading:
     patterns = dict(_LABELS.get(name, _WITH_LABELS.get(name, {})))
     for label in further:
         patterns[label] = re.escape(label)
@@ -114,15 +114,15 @@ def _read_presence(name: str, text: str, *, only: bool, further: tuple[str, ...]
         elif said_of_label == "unclear":
             unclear = True
     if named:
-        return Reading("present", frozenset(named))
+        return ClassReading("present", frozenset(named))
     said = said_of(text, NAMES[name])
     if said != "present" and unclear:
-        return Reading("unclear")
+        return ClassReading("unclear")
     if said == "silent" and patterns and name in _DENIED_BY_NORMAL and _calls_all_normal(text):
         said = "absent"
     if said == "silent" and only and not denied:
         said = bare_answer(text)
-    return Reading(said, denied=frozenset(denied))
+    return ClassReading(said, denied=frozenset(denied))
 
 
 def _calls_all_normal(text: str) -> bool:
@@ -197,7 +197,7 @@ def _statements_on_labels(name: str, gold: frozenset[str], text: str, *, only: b
     return _Statements(there, beyond="absent" if reading.named <= gold else "present")
 
 
-def _said_of_label(label: str, reading: Reading) -> Said:
+def _said_of_label(label: str, reading: ClassReading) -> Said:
     """What an answer says about one finding; to name only others denies it."""
     if reading.named:
         return "present" if label in reading.named else "absent"
@@ -206,7 +206,7 @@ def _said_of_label(label: str, reading: Reading) -> Said:
     return _said_of_unnamed(reading)
 
 
-def _said_of_unnamed(reading: Reading) -> Said:
+def _said_of_unnamed(reading: ClassReading) -> Said:
     """What an answer says about a finding that it does not name."""
     return "unclear" if reading.said == "present" else reading.said
 

@@ -65,7 +65,7 @@ class _Pair(ReleaseRow):
     a: str
 
 
-class _Row(ReleaseRow):
+class _KvasirRow(ReleaseRow):
     img_id: Annotated[
         str,
         # part of the name of a file, which must stay in its directory
@@ -85,7 +85,7 @@ class _Row(ReleaseRow):
 
 def parse_kvasir_row(row: Mapping[str, Any], where: Where) -> KvasirRecord:
     """The record of a release row, whose picture is ``<img_id>.jpg``; raises :class:`DataError`."""
-    parsed = parse_row(_Row, row, where)
+    parsed = parse_row(_KvasirRow, row, where)
     if len(parsed.original) != parsed.complexity:
         raise DataError(
             f"{where}: field `original`: found {len(parsed.original)} atomic pairs, expected "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from medtasks.benchmarks.layout_parts import (
     error_columns,
     groups,
@@ -13,7 +15,7 @@ from medtasks.benchmarks.layout_parts import (
     tasks,
 )
 from medtasks.benchmarks.med_cmr.error_kinds import ERRORS
-from medtasks.catalog.benchmark import BoardLayout, Column, Plot
+from medtasks.catalog.benchmark import BoardLayout, Column, LayoutTable, Plot
 
 _MCQ = "med_cmr_mcq"
 _OPEN = "med_cmr_open"
@@ -55,19 +57,39 @@ _NOTES = {
     "The paper's columns SU and MSI are swapped against them, and so are vision and reasoning "
     "averages that are made from its table.",
 }
-_PARTS = [
-    (f"{part}-{form}", f"{title} by {label}", groups(task, metric, breakdown))
-    for form, task, metric, title in (
-        ("mcq", _MCQ, "accuracy", "Multiple choice"),
-        ("open", _OPEN, "open_total", "Open-ended"),
-    )
-    for breakdown, part, label in (
+
+
+def _breakdown_tables(form: str, task: str, metric: str, title: str) -> Iterator[LayoutTable]:
+    """A table per breakdown of the questions of one format."""
+    for breakdown, name, label in (
         ("modality", "modality", "modality"),
         ("organ_system", "organ", "organ system"),
         ("question_type", "question-type", "question type"),
         ("ability", "ability", "ability"),
-    )
-]
+    ):
+        columns = groups(task, metric, breakdown)
+        note = _NOTES.get(f"{name}-{form}", "")
+        yield LayoutTable(f"{name}-{form}", f"{title} by {label}", columns, note)
+
+
+_BREAKDOWN_TABLES = (
+    *_breakdown_tables("mcq", _MCQ, "accuracy", "Multiple choice"),
+    *_breakdown_tables("open", _OPEN, "open_total", "Open-ended"),
+)
+
+
+def _breakdown_plots() -> Iterator[Plot]:
+    """Figures of these tables, but for question types, which are too many."""
+    for table in _BREAKDOWN_TABLES:
+        if "question-type" not in table.name:
+            yield Plot(
+                table.name,
+                table.title,
+                "bars" if "ability" in table.name else "heatmap",
+                table.columns,
+                chance=table.name == "ability-mcq",
+            )
+
 
 MED_CMR = BoardLayout(
     benchmark="med_cmr",
@@ -78,7 +100,7 @@ MED_CMR = BoardLayout(
         ("open", "Open-ended by dimension", (*_OPEN_AXES, *_OPEN_WHOLE)),
         ("open-aspects", "Open-ended by aspect", scores(_OPEN, _ASPECTS)),
         ("medreason", "Open-ended under the MedReason rubric", scores(_OPEN, _MEDREASON)),
-        *_PARTS,
+        *_BREAKDOWN_TABLES,
         _ERRORS,
         ("right-letters", "By correct letter", groups(_MCQ, "accuracy", "gold_option")),
         _ROTATED,
@@ -96,17 +118,7 @@ MED_CMR = BoardLayout(
             note="Accuracy in percent and the judge's total out of 100: "
             "different scales, so compare models, not bars.",
         ),
-        *(
-            Plot(
-                name,
-                title,
-                "bars" if "ability" in name else "heatmap",
-                columns,
-                chance=name == "ability-mcq",
-            )
-            for name, title, columns in _PARTS
-            if "question-type" not in name
-        ),
+        *_breakdown_plots(),
         Plot(
             "letters",
             "Letters chosen and correct",

@@ -57,11 +57,12 @@ DIMENSIONS: Mapping[str, str] = {
 }
 """Abbreviation and release spelling, in the paper's order."""
 
-_DIMENSION_OF = {
-    letters_and_digits(name): abbreviation
-    for abbreviation, names in _DIMENSIONS.items()
-    for name in (abbreviation, *names)
-}
+_DIMENSION_OF: dict[str, str] = {}
+"""The abbreviation of each spelling."""
+
+for _abbreviation, _names in _DIMENSIONS.items():
+    for _name in (_abbreviation, *_names):
+        _DIMENSION_OF[letters_and_digits(_name)] = _abbreviation
 
 OPTIONS = ("A", "B", "C", "D", "E")
 _EPITHET = rf"\.\s+(?i:{Vocabulary('letters').part('species')})\b"
@@ -101,7 +102,7 @@ class MedCmrRecord(Record):
 Stripped = Annotated[str, StringConstraints(strip_whitespace=True)]
 
 
-class _Row(ReleaseRow):
+class _MedCmrRow(ReleaseRow):
     index: Annotated[
         int | str,
         expects(
@@ -133,13 +134,13 @@ _MCQ_FIELDS: dict[str, Any] = {
     **dict.fromkeys(OPTIONS, Text),
     **dict.fromkeys("FGHIJ", (None, None)),
 }
-_McqRow = create_model("_McqRow", __base__=_Row, **_MCQ_FIELDS)
-_OPTION_FIELDS = _McqRow.model_fields.keys() - _Row.model_fields.keys()
+_MedCmrMcqRow = create_model("_MedCmrMcqRow", __base__=_MedCmrRow, **_MCQ_FIELDS)
+_OPTION_FIELDS = _MedCmrMcqRow.model_fields.keys() - _MedCmrRow.model_fields.keys()
 
 
 def parse_med_cmr_row(row: Mapping[str, Any], kind: Kind, where: Where) -> MedCmrRecord:
     """The record of a release row; ``kind`` is that of its file; raises :class:`DataError`."""
-    parsed = parse_row(_McqRow if kind == "mcq" else _Row, row, where)
+    parsed = parse_row(_MedCmrMcqRow if kind == "mcq" else _MedCmrRow, row, where)
     index = str(parsed.index).strip()
     image = str(PurePosixPath(parsed.image_path))
     choices: dict[str, str] = {}

@@ -87,8 +87,11 @@ def _dataset_key(dataset: str) -> str:
     return letters_and_digits(dataset).removesuffix("dataset")
 
 
-_GROUP_OF = {_dataset_key(name): group for group, names in _ORGANS.items() for name in names}
+_GROUP_OF: dict[str, str] = {}
 """The organ or procedure group of each source dataset."""
+
+for _group, _datasets in _ORGANS.items():
+    _GROUP_OF.update((_dataset_key(name), _group) for name in _datasets)
 
 
 def documents(record: MedStreamRecord) -> list[Document]:

@@ -79,18 +79,18 @@ def examine_media(records: Sequence[MedStreamRecord], media: Path, place: Prepar
         by_path.setdefault(record.media_path, []).append(record)
 
     def examine(path: str) -> Examined:
-        return _examine(by_path[path], media, path, known)
+        return _examine(by_path[path], media, path, earlier_videos)
 
     everything = Examined()
     with (
         decoding_threads(place.workers) as pool,
         place.progress_log("videos", KnownVideo) as (earlier, log),
     ):
-        known = {video.entry.path: video for video in earlier}
+        earlier_videos = {video.entry.path: video for video in earlier}
         for number, examined in enumerate(pool.map(examine, sorted(by_path)), start=1):
             everything.add(examined)
             video = examined.video
-            if video is not None and known.get(video.entry.path) != video:
+            if video is not None and earlier_videos.get(video.entry.path) != video:
                 log(video)
             if place.progress is not None:
                 place.progress(number, len(by_path))
@@ -182,7 +182,11 @@ def _windows_of_video(
 
 
 def _timestamps(record: MedStreamRecord) -> set[int]:
-    return {pts for turn in record.rounds for pts in turn.frames}
+    """The presentation timestamps of all frames that the record shows."""
+    timestamps: set[int] = set()
+    for turn in record.rounds:
+        timestamps.update(turn.frames)
+    return timestamps
 
 
 def _bad_frames(file: Path, index: VideoIndex, bad: Sequence[int]) -> MediaError:
@@ -237,7 +241,9 @@ def _in_images(records: Sequence[MedStreamRecord], root: Path, name: str) -> Exa
 
 def _verify_pictures(examined: Examined, root: Path) -> None:
     """Decode the pictures that are shown, and leave out records with unreadable ones."""
-    files = {file for record in examined.chosen.values() for file in record.media}
+    files: set[str] = set()
+    for record in examined.chosen.values():
+        files.update(record.media)
     index = index_media(root, files, workers=1)
     examined.entries.update((entry.path, entry) for entry in index.entries)
     examined.errors.update(index.errors)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from medtasks.benchmarks.layout_parts import (
     error_columns,
@@ -43,29 +43,40 @@ _ROTATED, _ROTATED_PLOTS = option_order(
 )
 _PARAPHRASED, _PARAPHRASED_PLOTS = prompt_sensitivity(f"{_CXR}_prompts", 4)
 _FAMILY_NAMES = ("TEL", "ICR", "GTS")
+
+
+def _changes_by_family() -> list[Column]:
+    """Missed and invented changes in the questions of each family."""
+    columns: list[Column] = []
+    for family in _FAMILY_NAMES:
+        suffix = f", {family}"
+        columns += error_columns(_CXR, ERRORS.rates[:2], suffix, breakdown="family", group=family)
+    return columns
+
+
 _ERRORS, _ERROR_PLOT = kinds_of_error(
     error_columns(_CXR, [rate for rate in ERRORS.rates if rate.name not in FAILURES]),
-    tuple(
-        column
-        for family in _FAMILY_NAMES
-        for column in error_columns(
-            _CXR, ERRORS.rates[:2], f", {family}", breakdown="family", group=family
-        )
-    ),
+    _changes_by_family(),
     note="Missed: the null option, though another is right. Invented: "
     "another option, though the null option is right.",
 )
 _FAILED = scores(_CXR, FAILURES)
 _IMPOSSIBLE = {
-    *(("TEL", "integration_failure_rate"), ("GTS", "exclusivity_failure_rate")),
-    *(("ICR", "exclusivity_failure_rate"), ("ICR", "integration_failure_rate")),
+    ("TEL", "integration_failure_rate"),
+    ("GTS", "exclusivity_failure_rate"),
+    ("ICR", "exclusivity_failure_rate"),
+    ("ICR", "integration_failure_rate"),
 }
-_FAILED_BY_FAMILY = (
-    Column(_CXR, name, f"{label}, {family}", "family", family)
-    for family in _FAMILY_NAMES
-    for name, label in FAILURES.items()
-    if (family, name) not in _IMPOSSIBLE
-)
+
+
+def _failures_by_family() -> Iterator[Column]:
+    """The failures that are possible in the questions of each family."""
+    for family in _FAMILY_NAMES:
+        for name, label in FAILURES.items():
+            if (family, name) not in _IMPOSSIBLE:
+                yield Column(_CXR, name, f"{label}, {family}", "family", family)
+
+
 _DIRECT, _STAGED, _BY_SUBTYPE = (
     tasks(names, "accuracy") for names in (_FAMILIES, _STAGEWISE, _SUBTYPES)
 )
@@ -77,11 +88,9 @@ def _prompted(names: Mapping[str, str], variant: str, suffix: str = "") -> tuple
 
 
 _PLAIN = tasks(_FAMILIES, "accuracy", ", plain")
-_BY_PROMPT = [
-    column
-    for name, label in _PROMPTED.items()
-    for column in _prompted(_FAMILIES, name, f", {label}")
-]
+_BY_PROMPT: list[Column] = []
+for _name, _label in _PROMPTED.items():
+    _BY_PROMPT += _prompted(_FAMILIES, _name, f", {_label}")
 _BY_STAGES = (
     *tasks(_FAMILIES, "accuracy", ", direct"),
     *tasks(_STAGEWISE, "accuracy", ", stage-wise"),
@@ -117,7 +126,7 @@ MI_CXR = BoardLayout(
             for name, label in _PROMPTED.items()
         ),
         _ERRORS,
-        ("reasoning-failures", "Reasoning failures", (*_FAILED, *_FAILED_BY_FAMILY)),
+        ("reasoning-failures", "Reasoning failures", (*_FAILED, *_failures_by_family())),
         _ROTATED,
         _PARAPHRASED,
         ("right-letters", "By correct letter", groups(_CXR, "accuracy", "gold_option")),

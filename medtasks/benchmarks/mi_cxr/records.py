@@ -26,13 +26,14 @@ NULL_OPTION = "E"
 VISITS = ("T1", "T2", "T3", "T4", "T5")
 
 _FAMILIES = read_table(__file__, "vocabulary.yaml", dict[str, dict[str, tuple[str, ...]]])
-SUBTASKS = {name: qtypes for subtasks in _FAMILIES.values() for name, qtypes in subtasks.items()}
+SUBTASKS: dict[str, tuple[str, ...]] = {}
 """The ``qtype`` values of each subtask; those of the ICR variant start with ``icr_variant``."""
 
 QTYPES: dict[str, str] = {}
 """The family of each ``qtype`` value."""
 
 for _family, _subtasks in _FAMILIES.items():
+    SUBTASKS.update(_subtasks)
     for _qtypes in _subtasks.values():
         QTYPES.update(dict.fromkeys(_qtypes, _family))
 
@@ -59,7 +60,7 @@ ImagePath = Annotated[
 ]
 
 
-class _Row(ReleaseRow):
+class _MiCxrRow(ReleaseRow):
     q_id: Annotated[int, Field(ge=0, lt=2**63, validation_alias=AliasChoices("q_id", "qid"))]
     qtype: Annotated[
         str,
@@ -77,7 +78,7 @@ class _Row(ReleaseRow):
 
 def parse_mi_cxr_row(row: Mapping[str, Any], where: Where) -> MiCxrRecord:
     """The record of a release row; raises :class:`DataError`."""
-    parsed = parse_row(_Row, row, where)
+    parsed = parse_row(_MiCxrRow, row, where)
     family = QTYPES.get(parsed.qtype, "ICR")
     if parsed.group_type != family:
         expected = f"{family}, the family of {parsed.qtype}"
