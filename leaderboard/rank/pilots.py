@@ -109,9 +109,9 @@ def _are_verdicts(metric: str, values: Array) -> bool:
 def variance_components(sums: Array, sizes: Sizes) -> tuple[float, float]:
     """``a`` and ``b`` of the variance ``a·m + b·m²`` of a cluster's sum over its m items.
 
-    Neither is below 0. A regression of the squared sums, weighted by their precision, so that large clusters do not
-    decide alone. Clusters of one size cannot tell the two apart; then they have a correlation of
-    0.1.
+    Neither is below 0. They are from a regression of the squared sums, weighted by their precision,
+    so that large clusters do not decide alone. Clusters of one size cannot tell the two apart; then
+    they have a correlation of 0.1.
     """
     sizes = sizes.astype(np.float64)
     squares = sums**2 * len(sums) / (len(sums) - 1)

@@ -1,5 +1,4 @@
-"""The leaderboard as data: the source of pages, exports and checks, and the content of
-``board.json``.
+"""The leaderboard as data: the content of ``board.json``, and the source of pages and exports.
 
 Nothing here is computed. Fractions are 0 to 1 and points 0 to 100; ``unit`` says which. Models are
 identified by their ``slug``. All text is untrusted and must be escaped when shown.
@@ -29,9 +28,10 @@ class _Frozen(BaseModel):
 
 
 class Cell(_Frozen):
-    """One score of one model, as `medtasks.scoring.scores.MetricScore`; ``low`` and ``high`` are its
-    95 % interval, by ``interval_method``. Scores with equal ``signature`` are comparable. ``judge``
-    names the judges of a judged score.
+    """One score of one model (`medtasks.scoring.scores.MetricScore`).
+
+    ``low`` and ``high`` are its 95 % interval, by ``interval_method``. Scores with equal
+    ``signature`` are comparable. ``judge`` names the judges of a judged score.
     """
 
     value: float | None
@@ -49,13 +49,15 @@ class Cell(_Frozen):
 
 
 class BoardColumn(_Frozen):
-    """A column of a table, or an axis of a plot; ``key`` is unique on the board, and safe in URLs
-    and file names. ``chance`` is the score of uniform guessing, if defined, ``constant`` that of
-    always giving ``constant_answer``, the most frequent correct option, and ``blind`` the best
-    score of a run without media, of the model ``blind_model``: floors that a score has to exceed. A
-    ``signed`` score is best at 0, but early and late errors cancel in its mean, so models are never
-    ranked by it, regardless of ``higher_is_better``. ``remark`` belongs to the label, such as
-    whether an error could harm a patient.
+    """A column of a table, or an axis of a plot.
+
+    ``key`` is unique on the board, and safe in URLs and file names. ``chance`` is the score of
+    uniform guessing, if defined, ``constant`` that of always giving ``constant_answer``, the most
+    frequent correct option, and ``blind`` the best score of a run without media, of the model
+    ``blind_model``: floors that a score has to exceed. A ``signed`` score is best at 0, but early
+    and late errors cancel in its mean, so models are never ranked by it, regardless of
+    ``higher_is_better``. ``remark`` belongs to the label, such as whether an error could harm a
+    patient.
     """
 
     key: str
@@ -76,9 +78,10 @@ class BoardColumn(_Frozen):
 
 
 class BoardRow(_Frozen):
-    """A model's scores by column key, without columns it was not run on. ``runs`` are keys of
-    `Board.runs`; ``reasons`` say in a sentence each why the row is not comparable with the
-    others.
+    """A model's scores by column key, without columns it was not run on.
+
+    ``runs`` are keys of `Board.runs`; ``reasons`` say in a sentence each why the row is not
+    comparable with the others.
     """
 
     model: str
@@ -104,8 +107,10 @@ class BoardTable(_Frozen):
 
 
 class Ranked(_Frozen):
-    """A model's place. ``rank`` is 1 for the best value (ties share it), ``best`` to ``worst`` is
-    its 95 % interval; models with a letter in common do not differ significantly (5 %, Holm).
+    """A model's place in a ranking.
+
+    ``rank`` is 1 for the best value (ties share it), ``best`` to ``worst`` is its 95 % interval;
+    models with a letter in common do not differ significantly (5 %, Holm).
     """
 
     model: str
@@ -116,10 +121,11 @@ class Ranked(_Frozen):
 
 
 class Pair(_Frozen):
-    """``first`` - ``second`` on the items that both have, as
-    `medtasks.stats.paired.PairedDifference`; ``p_holm`` is the p-value after Holm's correction over
-    all pairs of the ranking. ``wins`` and ``losses`` count items that only the first, or only the
-    second, has right (for accuracies).
+    """The difference ``first`` - ``second`` on the items that both have.
+
+    Its fields are those of `medtasks.stats.paired.PairedDifference`; ``p_holm`` is the p-value
+    after Holm's correction over all pairs of the ranking. ``wins`` and ``losses`` count items that
+    only the first, or only the second, has right (for accuracies).
     """
 
     first: str
@@ -140,10 +146,11 @@ class Pair(_Frozen):
 
 
 class Ranking(_Frozen):
-    """The comparison of all comparable models by one headline column, best first. ``detectable`` is
-    the minimum detectable difference between two of these models (80 % power at level 0.05, median
-    over pairs), in the column's unit. ``warning`` is about too few clusters, and about pairs.
-    ``unranked`` gives by comparable model the reason why it has no rank.
+    """The comparison of all comparable models by one headline column, best first.
+
+    ``detectable`` is the minimum detectable difference between two of these models (80 % power at
+    level 0.05, median over pairs), in the column's unit. ``warning`` is about too few clusters, and
+    about pairs. ``unranked`` gives by comparable model the reason why it has no rank.
     """
 
     column: BoardColumn
@@ -159,8 +166,11 @@ class Ranking(_Frozen):
 
 
 class BoardPlot(_Frozen):
-    """A figure; its numbers come from ``table`` (a name), or from the benchmark's ``letters``,
-    ``reliability``, ``timelines`` or ``usage``."""
+    """A figure of a benchmark.
+
+    Its numbers come from ``table`` (a name), or from the benchmark's ``letters``, ``reliability``,
+    ``timelines`` or ``usage``.
+    """
 
     name: str
     title: str
@@ -184,8 +194,10 @@ class BoardPlot(_Frozen):
 
 
 class LetterCounts(_Frozen):
-    """How often each letter was right and chosen in one task; ``chosen`` includes extraction
-    failures, in brackets. ``preference`` is as in `medtasks.scoring.scores.Letters`.
+    """How often each letter was right and chosen in one task.
+
+    ``chosen`` includes extraction failures, in brackets. ``preference`` is as in
+    `medtasks.scoring.scores.Letters`.
     """
 
     task: str
@@ -204,10 +216,12 @@ class ModelReliability(_Frozen):
 
 
 class Published(_Frozen):
-    """A figure in a table of a paper, not re-run; ``label`` is its model as printed, ``model`` as
-    the board shows it, and ``row_notes`` are about all figures of the model there. ``why`` says why
-    a figure that is not ``rankable`` must not be compared with ours. ``value`` is in the unit of
-    the board's column (percentages become fractions).
+    """A figure in a table of a paper, not re-run.
+
+    ``label`` is its model as printed, ``model`` as the board shows it, and ``row_notes`` are about
+    all figures of the model there. ``why`` says why a figure that is not ``rankable`` must not be
+    compared with ours. ``value`` is in the unit of the board's column (percentages become
+    fractions).
     """
 
     table: NonEmpty
@@ -230,9 +244,10 @@ class Published(_Frozen):
 
 
 class ModelUsage(_Frozen):
-    """What a model's run used for the benchmark's first headline score, with that score; ``run`` is
-    a key of `Board.runs`, ``cost`` that of all answers in the currency of the organiser's
-    prices.
+    """What a model's run used for the benchmark's first headline score, with that score.
+
+    ``run`` is a key of `Board.runs`, ``cost`` the cost of all answers, in the currency of the
+    organiser's prices.
     """
 
     model: str
@@ -243,9 +258,10 @@ class ModelUsage(_Frozen):
 
 
 class TextOnly(_Frozen):
-    """The ``answered`` ones of ``items`` items on which the blind runs of all ``models`` have the
-    full score; ``expected`` is the share on which independent uniform guesses would all be right,
-    if defined.
+    """The items on which the blind runs of all ``models`` have the full score.
+
+    They are the ``answered`` ones of so many ``items``; ``expected`` is the share on which
+    independent uniform guesses would all be right, if defined.
     """
 
     task: str
@@ -257,8 +273,10 @@ class TextOnly(_Frozen):
 
 
 class OrderChange(_Frozen):
-    """Two models whose order depends on the prompt: ``first`` is better under the prompts
-    ``ahead``, numbered from 1, and worse under those ``behind``.
+    """Two models whose order depends on the prompt.
+
+    ``first`` is better under the prompts ``ahead``, numbered from 1, and worse under those
+    ``behind``.
     """
 
     first: str
@@ -268,9 +286,10 @@ class OrderChange(_Frozen):
 
 
 class PromptOrder(_Frozen):
-    """How the order of models by one task's score depends on the prompt: the ``changes`` among all
-    ``pairs`` of models, and Kendall's tau-b between two prompts, its mean and lowest value; None if
-    models are tied under all of them.
+    """How the order of models by one task's score depends on the prompt.
+
+    These are the ``changes`` among all ``pairs`` of models, and Kendall's tau-b between two
+    prompts, its mean and lowest value; None if models are tied under all of them.
     """
 
     task: str
@@ -282,8 +301,10 @@ class PromptOrder(_Frozen):
 
 
 class SizeCorrelation(_Frozen):
-    """Pearson's r between the logarithm of the parameters and a score over so many ``models`` whose
-    size is stated: of runs, or of the rows of a ``published`` table.
+    """Pearson's r between the logarithm of the number of parameters and a score.
+
+    It is over so many ``models`` whose size is stated: of runs, or of the rows of a ``published``
+    table.
     """
 
     column: BoardColumn
@@ -293,8 +314,9 @@ class SizeCorrelation(_Frozen):
 
 
 class TypeMeans(_Frozen):
-    """The mean of a score over the models of each type (closed, general, medical), and their
-    numbers.
+    """The mean of a score over the models of each type, and the number of models.
+
+    Types are closed, general and medical.
     """
 
     column: BoardColumn
@@ -303,11 +325,13 @@ class TypeMeans(_Frozen):
 
 
 class BenchmarkBoard(_Frozen):
-    """One benchmark. ``tables[0]`` is the headline table (name ``headline``); ``published`` figures
-    name a column of the board, or the paper's own heading if there is none; ``published_problem``
-    says why the file of published figures cannot be read. ``usage`` has the models that are ranked
-    by the first headline score and report any. ``bibtex`` is the entry of the paper, empty if the
-    package has none; ``members`` are the tasks of each task or group in the headline table.
+    """The board of one benchmark.
+
+    ``tables[0]`` is the headline table (name ``headline``); ``published`` figures name a column of
+    the board, or the paper's own heading if there is none; ``published_problem`` says why the file
+    of published figures cannot be read. ``usage`` has the models that are ranked by the first
+    headline score and report any. ``bibtex`` is the entry of the paper, empty if the package has
+    none; ``members`` are the tasks of each task or group in the headline table.
     """
 
     name: str
@@ -350,6 +374,7 @@ class BenchmarkBoard(_Frozen):
 
 class BoardRun(_Frozen):
     """A run: the name of its directory without the path, and the SHA-256 of the content.
+
     ``protocols`` and ``prompts`` map tasks to protocol and prompt hashes, ``filters``, ``frames``
     and ``presentation`` to how answers are extracted, how frames are chosen, and how the back-end
     changes prompts, ``judged_by`` tasks and groups to the names of their judges, ``rejudged``
@@ -386,8 +411,9 @@ class BoardRun(_Frozen):
 
 
 class BoardModel(_Frozen):
-    """A model as the board shows it; ``trained`` says by benchmark whether it was trained on that
-    benchmark's data.
+    """A model as the board shows it.
+
+    ``trained`` says by benchmark whether the model was trained on that benchmark's data.
     """
 
     slug: str
@@ -408,9 +434,10 @@ class Refused(_Frozen):
 
 
 class Board(_Frozen):
-    """A whole leaderboard; the same results give the same board, at any time and in any order. With
-    ``demonstration``, results on miniature data are ranked; ``latest`` is the time of the newest
-    run.
+    """A whole leaderboard; the same results give the same board, at any time and in any order.
+
+    With ``demonstration``, results on miniature data are ranked; ``latest`` is the time of the
+    newest run.
     """
 
     schema_version: int = 1
