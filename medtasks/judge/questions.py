@@ -40,8 +40,10 @@ def questions_of(
     rubric: Rubric,
     shown: Mapping[str, str] | None = None,
 ) -> list[Question]:
-    """A question for every response of ``tasks`` that ``rubric`` asks about; with its images or
-    frames if the fingerprint of its benchmark's prepared data is in ``shown``.
+    """A question for every response of ``tasks`` that ``rubric`` asks about.
+
+    ``shown`` has the fingerprints of prepared data by benchmark, if questions show their images or
+    frames.
     """
     questions = []
     for task in tasks:
@@ -51,23 +53,31 @@ def questions_of(
                 continue
             document = sample.whole_document()
             images = _images(document, shown[document["benchmark"]]) if shown else ()
-            questions += [
-                Question(f"{task}/{sample.sample_id}#{number}", document, text, images)
-                for number, text in enumerate(judged_responses(sample))
-                if asks is None or asks(document, text)
-            ]
+            for number, text in enumerate(judged_responses(sample)):
+                if asks is None or asks(document, text):
+                    name = question_name(sample, number)
+                    questions.append(Question(name, document, text, images))
     return questions
+
+
+def question_name(sample: Sample, number: int) -> str:
+    """The name of the question about one of a sample's responses, counted from 0."""
+    return f"{sample.task}/{sample.sample_id}#{number}"
 
 
 def _images(document: Mapping[str, Any], fingerprint: str) -> tuple[ImageSource, ...]:
     def picture(place: int) -> Any:
         return all_pictures(document)[place]  # also in a blind run: its judge is not blind
 
-    names = [
-        f"{document['media'][0]}@{frame}" for frame in document.get("frames") or ()
-    ] or document["media"]
-    keys = [hashlib.sha256(f"{fingerprint}/{name}".encode()).hexdigest() for name in names]
-    return tuple(ImageSource(key, partial(picture, place)) for place, key in enumerate(keys))
+    names = document["media"]
+    if document.get("frames"):
+        video = names[0]
+        names = [f"{video}@{frame}" for frame in document["frames"]]
+    images = []
+    for place, name in enumerate(names):
+        key = hashlib.sha256(f"{fingerprint}/{name}".encode()).hexdigest()
+        images.append(ImageSource(key, partial(picture, place)))
+    return tuple(images)
 
 
 def judged_samples(
@@ -82,39 +92,34 @@ def judged_samples(
     rule: Rule = "majority",
     **more: Any,
 ) -> tuple[dict[str, list[Sample]], RubricFacts]:
-    """``samples`` with the verdicts and scores of ``rubric`` in its ``tasks``, and the facts about
-    them.
+    """``samples`` with the verdicts and scores of ``rubric`` in its ``tasks``, and the facts on it.
 
-    ``known`` are the facts of other rubrics, ``judges`` the settings that identify each judge,
-    ``verdicts`` those of each judge by question, ``more`` further fields of the facts. A response
-    that is not judged gets an empty verdict.
+    A response that is not judged gets an empty verdict.
+
+    Args:
+        samples: the samples of a run, by task.
+        known: the facts of other rubrics.
+        rubric: the rubric that was asked about.
+        tasks: the tasks with this rubric.
+        judges: the settings that identify each judge.
+        questions: the questions that were asked.
+        verdicts: those of each judge by question.
+        rule: how the verdicts of several judges are combined.
+        **more: further fields of the facts.
     """
     responses: dict[str, JudgedResponse] = {}
-    unjudged = Counter[str]()  # by reason, without the details that differ between responses
+    unjudged: Counter[str] = Counter()  # by reason
     for question in questions:
-        given = {judge: by_question[question.name] for judge, by_question in verdicts.items()}
-        undecided = undecided_aspects(given, rubric, question.document, rule)
+        verdict_by_judge: dict[str, Verdict] = {}
+        for judge, by_question in verdicts.items():
+            verdict_by_judge[judge] = by_question[question.name]
+        undecided = undecided_aspects(verdict_by_judge, rubric, question.document, rule)
         responses[question.name] = JudgedResponse(
-            text=short_hash(question.response), judges=given, open=undecided
+            text=short_hash(question.response), judges=verdict_by_judge, open=undecided
         )
         if undecided:
-            kinds = []
-            for judge, verdict in given.items():
-                if (reason := verdict.unjudged) is not None:
-                    kind = (
-                        _SAMPLE.sub("", reason)[:120]
-                        if _SAMPLE.match(reason)
-                        else reason.partition(":")[0]
-                    )
-                    kinds.append(f"{judge}: {kind}" if len(verdicts) > 1 else kind)
-            unjudged["; ".join(kinds) or "judges disagree"] += 1
-    every = [
-        (judge, verdict)
-        for judge, by_question in verdicts.items()
-        for verdict in by_question.values()
-    ]
-    distinct = {(judge, verdict.key): verdict for judge, verdict in every}.values()
-    imported = any(IMPORTED in one for one in judges.values())
+            unjudged[_reason_to_count(verdict_by_judge)] += 1
+    imported = any(IMPORTED in identity for identity in judges.values())
     template = IMPORTED if imported else template_hash(rubric.template)
     facts = RubricFacts(
         rubric=rubric,
@@ -127,23 +132,52 @@ def judged_samples(
         asked=len(responses),
         judged=len(responses) - unjudged.total(),
         unjudged=dict(sorted(unjudged.items())),
-        repaired=sum(verdict.repaired for _, verdict in every),
-        prompt_tokens=sum(verdict.prompt_tokens for verdict in distinct),
-        completion_tokens=sum(verdict.completion_tokens for verdict in distinct),
+        **_work(verdicts),
         **more,
     )
     judged = dict(samples)
-
-    def with_verdicts(sample: Sample) -> Sample:
-        found = tuple(
-            responses.get(f"{sample.task}/{sample.sample_id}#{number}")
-            or JudgedResponse(text=short_hash(text))
-            for number, text in enumerate(judged_responses(sample))
-        )
-        return sample.model_copy(update={"verdicts": {**sample.verdicts, rubric.name: found}})
-
+    all_facts = {**known, rubric.name: facts}
     for task in tasks:
-        judged[task] = with_judged_scores(
-            load_spec(task), map(with_verdicts, samples[task]), {**known, rubric.name: facts}
-        )
+        with_verdicts = (_with_verdicts(sample, rubric, responses) for sample in samples[task])
+        judged[task] = with_judged_scores(load_spec(task), with_verdicts, all_facts)
     return judged, facts
+
+
+def _reason_to_count(verdict_by_judge: Mapping[str, Verdict]) -> str:
+    """Why a response is unjudged, without the details that differ between responses."""
+    reasons = []
+    for judge, verdict in verdict_by_judge.items():
+        if verdict.unjudged is None:
+            continue
+        reason = verdict.unjudged.partition(":")[0]
+        if _SAMPLE.match(verdict.unjudged):
+            reason = _SAMPLE.sub("", verdict.unjudged)[:120]
+        reasons.append(f"{judge}: {reason}" if len(verdict_by_judge) > 1 else reason)
+    return "; ".join(reasons) or "judges disagree"
+
+
+def _work(verdicts: Mapping[str, Mapping[str, Verdict]]) -> dict[str, Any]:
+    """How many verdicts were repaired, and the tokens of the distinct ones."""
+    repaired = 0
+    distinct: dict[tuple[str, str | None], Verdict] = {}
+    for judge, by_question in verdicts.items():
+        for verdict in by_question.values():
+            repaired += verdict.repaired
+            distinct[judge, verdict.key] = verdict
+    return {
+        "repaired": repaired,
+        "prompt_tokens": sum(verdict.prompt_tokens for verdict in distinct.values()),
+        "completion_tokens": sum(verdict.completion_tokens for verdict in distinct.values()),
+    }
+
+
+def _with_verdicts(
+    sample: Sample, rubric: Rubric, responses: Mapping[str, JudgedResponse]
+) -> Sample:
+    """The sample with the verdicts on its responses, empty ones where none was asked for."""
+    judged = []
+    for number, text in enumerate(judged_responses(sample)):
+        response = responses.get(question_name(sample, number))
+        judged.append(response or JudgedResponse(text=short_hash(text)))
+    verdicts = {**sample.verdicts, rubric.name: tuple(judged)}
+    return sample.model_copy(update={"verdicts": verdicts})

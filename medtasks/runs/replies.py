@@ -266,7 +266,7 @@ class RunUsage(Usage, frozen=True):
         answer.
         """
         if self.tasks and set(tasks) == set(self.tasks):
-            return Usage(**{name: getattr(self, name) for name in Usage.model_fields})
+            return Usage.model_validate(self.model_dump(include=set(Usage.model_fields)))
         if not tasks or not set(tasks) <= set(self.tasks):
             return Usage()
         parts = [self.tasks[task] for task in dict.fromkeys(tasks)]

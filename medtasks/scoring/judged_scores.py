@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from math import fsum
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from medtasks.catalog.benchmark import FAILED
 from medtasks.catalog.rubric import Rubric, aspects_of, load_rubric, rubric_hash
@@ -26,8 +26,6 @@ not known.
 
 _BY_ASPECT = frozenset({"aspects", "occurrences"})
 """Values of a rubric's metrics that are sums over the aspects of a sample."""
-
-_NOTHING: tuple[Limits, dict[str, Limits]] = ((0.0, 0.0), (0.0, 0.0)), {}
 
 
 def judged_responses(sample: Sample) -> tuple[str, ...]:
@@ -64,62 +62,93 @@ def _of_panel(
     return tuple(panel)
 
 
-_Known: TypeAlias = dict[tuple[Any, ...], dict[str, JudgedScore]]
+_ByVotes: TypeAlias = dict[tuple[Any, ...], dict[str, JudgedScore]]
 """The metrics of one rubric by all that decides them, because thousands of samples have equal
 verdicts or none.
 """
 
 
+class _MetricLimits(NamedTuple):
+    """The worst and best statistics of a metric, and those of its parts."""
+
+    whole: Limits
+    parts: dict[str, Limits]
+
+
+_NOTHING = _MetricLimits(((0.0, 0.0), (0.0, 0.0)), {})
+
+
 def with_judged_scores(
     spec: TaskSpec, samples: Iterable[Sample], facts: Mapping[str, RubricFacts] | None = None
 ) -> list[Sample]:
-    """``samples`` with the metrics of the task's first rubric, and of all others under which it was
-    judged.
+    """``samples`` with the metrics of the task's first rubric, and of all that judged it.
 
     A judged rubric is used as it was then, even if its file has changed. Verdicts on a text other
     than the sample's current filtered response (the filter has changed) are dropped, as are those
     of judges that ``facts`` do not name. A sample without complete verdicts is pending, with limits
     on its score.
     """
-    known, computed = facts or {}, _Known()
-    used = {name: one.rubric for name, one in known.items() if spec.name in one.tasks}
-    rubrics = {
-        name: load_rubric(name) for name in spec.metadata.rubrics[:1] if name not in used
-    } | used
+    facts = facts or {}
+    rubrics = _rubrics_of(spec, facts)
+    computed: _ByVotes = {}
     scored = []
     for sample in samples:
-        if not (rubrics or sample.verdicts or sample.judged or sample.pending):
+        if rubrics or sample.verdicts or sample.judged or sample.pending:
+            scored.append(_with_judged_scores(spec, sample, rubrics, facts, computed))
+        else:
             scored.append(sample)
-            continue
-        scores = {name: score for name, score in sample.scores.items() if name not in sample.judged}
-        statistics = {
-            name: row for name, row in sample.statistics.items() if name not in sample.judged
-        }
-        texts = [short_hash(text) for text in judged_responses(sample)] if sample.verdicts else []
-        verdicts: dict[str, tuple[JudgedResponse, ...]] = {}
-        judged: dict[str, JudgedScore] = {}
-        for name, rubric in rubrics.items():
-            given = sample.verdicts.get(name, ())
-            if name in known and [one.text for one in given] == texts:
-                verdicts[name] = _of_panel(given, known[name], sample.whole_document())
-            judged |= _scores(
-                spec, sample, rubric, known.get(name), verdicts.get(name, ()), computed
-            )
-        is_open = [metric for metric, one in judged.items() if one.limits[0] != one.limits[1]]
-        for metric, one in judged.items():
-            row = one.limits[0]
-            if metric not in is_open:
-                statistics[metric] = row
-            scores[metric] = None if metric in is_open or not row[1] else row[0] / row[1]
-        pending = () if sample.status == FAILED else tuple(is_open)
-        update = {
-            "scores": scores,
-            "statistics": statistics,
-            "verdicts": verdicts,
-            "judged": judged,
-        }
-        scored.append(sample.model_copy(update={**update, "pending": pending}))
     return scored
+
+
+def _rubrics_of(spec: TaskSpec, facts: Mapping[str, RubricFacts]) -> dict[str, Rubric]:
+    """The task's first rubric, then all others under which it was judged, by name."""
+    judged = {name: one.rubric for name, one in facts.items() if spec.name in one.tasks}
+    rubrics: dict[str, Rubric] = {}
+    for name in spec.metadata.rubrics[:1]:
+        if name not in judged:
+            rubrics[name] = load_rubric(name)
+    return rubrics | judged
+
+
+def _with_judged_scores(
+    spec: TaskSpec,
+    sample: Sample,
+    rubrics: Mapping[str, Rubric],
+    facts: Mapping[str, RubricFacts],
+    computed: _ByVotes,
+) -> Sample:
+    scores = dict(sample.scores)
+    statistics = dict(sample.statistics)
+    for metric in sample.judged:
+        scores.pop(metric, None)
+        statistics.pop(metric, None)
+    hashes = []
+    if sample.verdicts:
+        hashes = [short_hash(text) for text in judged_responses(sample)]
+    verdicts: dict[str, tuple[JudgedResponse, ...]] = {}
+    judged: dict[str, JudgedScore] = {}
+    for name, rubric in rubrics.items():
+        responses = sample.verdicts.get(name, ())
+        if name in facts and [response.text for response in responses] == hashes:
+            verdicts[name] = _of_panel(responses, facts[name], sample.whole_document())
+        judged |= _scores(spec, sample, rubric, facts.get(name), verdicts.get(name, ()), computed)
+    undecided = []
+    for metric, score in judged.items():
+        lowest, highest = score.limits
+        if lowest != highest:
+            undecided.append(metric)
+            scores[metric] = None
+        else:
+            statistics[metric] = lowest
+            scores[metric] = lowest[0] / lowest[1] if lowest[1] else None
+    update = {
+        "scores": scores,
+        "statistics": statistics,
+        "verdicts": verdicts,
+        "judged": judged,
+        "pending": () if sample.status == FAILED else tuple(undecided),
+    }
+    return sample.model_copy(update=update)
 
 
 def _scores(
@@ -127,48 +156,63 @@ def _scores(
     sample: Sample,
     rubric: Rubric,
     facts: RubricFacts | None,
-    found: tuple[JudgedResponse, ...],
-    computed: _Known,
+    responses: tuple[JudgedResponse, ...],
+    computed: _ByVotes,
 ) -> dict[str, JudgedScore]:
+    """The metrics of one rubric, from ``computed`` if equal verdicts were scored before."""
     document = sample.whole_document()
     asks = spec.benchmark.to_judge.get(rubric.name)
-    failed = sample.status == FAILED  # open if the ideal response would be judged
-    texts = [ideal_response(document) if failed else text for text in judged_responses(sample)]
+    failed = sample.status == FAILED
+    texts: Sequence[str] = judged_responses(sample)
+    if failed:  # open if the ideal response would be judged
+        texts = [ideal_response(document)] * len(texts)
     asked = tuple(asks is None or asks(document, text) for text in texts)
-    combined = bool(found) and facts is not None and not failed
+    combined = bool(responses) and facts is not None and not failed
     by_aspect = any(asked) and (combined or not _BY_ASPECT.isdisjoint(rubric.metrics.values()))
-    names = ""
+    aspect_names = ""
     if by_aspect and rubric.aspects_from is not None:
-        names = str(document.get(rubric.aspects_from))
+        aspect_names = str(document.get(rubric.aspects_from))
     elif by_aspect:
         aspects_of(rubric, document)  # refuses an invalid document
-    votes = tuple(
-        tuple(
-            (name, one.scores and tuple(one.scores.items()))
-            for name, one in response.judges.items()
-        )
-        for response in found
-    )
-    key = rubric.name, asked, failed, names, votes
-    if key in computed:
-        return computed[key]
-    rows = [
-        _limits(rubric, document, facts, found[number] if found and not failed else None)
-        if is_asked
-        else {}
-        for number, is_asked in enumerate(asked)
-    ]
-    judge = facts.judge_hash if facts is not None and any(one.judges for one in found) else None
+    votes = tuple(_votes(response) for response in responses)
+    key = rubric.name, asked, failed, aspect_names, votes
+    if key not in computed:
+        limits = []
+        for number, is_asked in enumerate(asked):
+            response = responses[number] if responses and not failed else None
+            limits.append(_limits(rubric, document, facts, response) if is_asked else {})
+        has_judge = any(response.judges for response in responses)
+        judge = facts.judge_hash if facts is not None and has_judge else None
+        computed[key] = _scores_within(limits, rubric, judge)
+    return computed[key]
+
+
+def _votes(response: JudgedResponse) -> tuple[Any, ...]:
+    """The scores that each judge gave, as a key."""
+    votes = []
+    for judge, verdict in response.judges.items():
+        votes.append((judge, verdict.scores and tuple(verdict.scores.items())))
+    return tuple(votes)
+
+
+def _scores_within(
+    limits: Sequence[Mapping[str, _MetricLimits]], rubric: Rubric, judge: str | None
+) -> dict[str, JudgedScore]:
+    """The metrics of a sample, from the limits of each of its responses by metric."""
     scores = {}
     for metric in rubric.metrics:
-        given = [row.get(metric, _NOTHING) for row in rows]
-        whole = tuple(limits for limits, _ in given)
-        parts = {key: _sum([of_aspect[key] for _, of_aspect in given]) for key in given[0][1]}
-        repeats = whole if len(rows) > 1 else ()
+        of_responses = [of_response.get(metric, _NOTHING) for of_response in limits]
+        wholes = tuple(whole for whole, _ in of_responses)
+        parts = {}
+        for name in of_responses[0].parts:
+            parts[name] = _sum([of_response.parts[name] for of_response in of_responses])
         scores[metric] = JudgedScore(
-            rubric=rubric.name, judge=judge, limits=_sum(whole), repeats=repeats, parts=parts
+            rubric=rubric.name,
+            judge=judge,
+            limits=_sum(wholes),
+            repeats=wholes if len(wholes) > 1 else (),
+            parts=parts,
         )
-    computed[key] = scores
     return scores
 
 
@@ -176,48 +220,46 @@ def _limits(
     rubric: Rubric,
     document: Mapping[str, Any],
     facts: RubricFacts | None,
-    found: JudgedResponse | None,
-) -> dict[str, tuple[Limits, dict[str, Limits]]]:
-    """The worst and best statistics of each metric, and of its parts, that the verdicts on one
-    response allow.
-    """
+    response: JudgedResponse | None,
+) -> dict[str, _MetricLimits]:
+    """The worst and best statistics that the verdicts on one response allow, by metric."""
     low: Mapping[str, float] = defaultdict(float)
     high: Mapping[str, float] = defaultdict(lambda: rubric.best)
-    if found is not None and facts is not None:
-        given = {
-            name: found.judges[name].scores if name in found.judges else None
-            for name in facts.judges
-        }
-        decided, _ = combine(given, aspects_of(rubric, document), facts.combine)
+    if response is not None and facts is not None:
+        panel = {}
+        for judge in facts.judges:
+            verdict = response.judges.get(judge)
+            panel[judge] = None if verdict is None else verdict.scores
+        decided, _ = combine(panel, aspects_of(rubric, document), facts.combine)
         low, high = bounds(rubric, document, decided)
-    limits: dict[str, tuple[Limits, dict[str, Limits]]] = {}
+    limits: dict[str, _MetricLimits] = {}
     for metric, key in rubric.metrics.items():
         if key not in _BY_ASPECT:
-            limits[metric] = ((low[key], 1.0), (high[key], 1.0)), {}
+            limits[metric] = _MetricLimits(((low[key], 1.0), (high[key], 1.0)), {})
             continue
         names = [aspect.name for aspect in aspects_of(rubric, document)]
         times = Counter(names)
         if key == "occurrences" and rubric.aspects_from is not None:
             times = Counter(document[rubric.aspects_from])
-        parts: dict[str, Limits] = {
-            name: (
-                (times[name] * low[name], float(times[name])),
-                (times[name] * high[name], float(times[name])),
-            )
-            for name in names
-        }
-        limits[metric] = _sum([*parts.values()]), parts
+        parts: dict[str, Limits] = {}
+        for name in names:
+            count = times[name]
+            lowest = (count * low[name], float(count))
+            highest = (count * high[name], float(count))
+            parts[name] = (lowest, highest)
+        limits[metric] = _MetricLimits(_sum([*parts.values()]), parts)
     return limits
 
 
 def _sum(limits: Sequence[Limits]) -> Limits:
     if len(limits) == 1:
         return limits[0]
-    low, high = (
-        tuple(fsum(column) for column in zip(*side, strict=True))
-        for side in zip(*limits, strict=True)
-    )
-    return (low, high)
+    lowest, highest = zip(*limits, strict=True)
+    return _column_sums(lowest), _column_sums(highest)
+
+
+def _column_sums(rows: Iterable[tuple[float, ...]]) -> tuple[float, ...]:
+    return tuple(fsum(column) for column in zip(*rows, strict=True))
 
 
 def judges_of(facts: RubricFacts) -> str:

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from medtasks.catalog.contents import raised_in
 from medtasks.catalog.spec import leaf_tasks, load_spec
@@ -70,7 +70,8 @@ class Verification:
 
     ``verified``: scored from the responses, with the data prepared here. ``unverifiable``: the data
     are not here, so questions and gold answers are taken as submitted, or the scores themselves
-    (``claimed``). ``refused``: never ranked, because of samples of no document of the task
+    (``claimed``; ``stripped`` if that is because prompts and responses were removed). ``refused``:
+    never ranked, because of samples of no document of the task
     (``strangers``) or with another prompt (``other_prompts``, both by id). ``prompts`` is whether
     prompts were compared with the template, ``submitted`` are the metrics whose values are taken as
     submitted.
@@ -79,6 +80,7 @@ class Verification:
     outcome: Literal["verified", "unverifiable", "refused"] = "verified"
     reason: str = ""
     claimed: bool = False
+    stripped: bool = False
     strangers: tuple[str, ...] = ()
     other_prompts: tuple[str, ...] = ()
     prompts: bool = True
@@ -203,11 +205,13 @@ class RunRecord:
 
     def intervals(self) -> dict[str, dict[str, Any]]:
         """Value, interval and its method by task or group and metric, as plain JSON."""
-        shown = {"value", "interval", "interval_method", "reason"}
-        return {
-            name: {metric: score.model_dump(include=shown) for metric, score in one.metrics.items()}
-            for name, one in self.scores.items()
-        }
+        fields = {"value", "interval", "interval_method", "reason"}
+        intervals: dict[str, dict[str, Any]] = {}
+        for name, scores in self.scores.items():
+            intervals[name] = {}
+            for metric, score in scores.metrics.items():
+                intervals[name][metric] = score.model_dump(include=fields)
+        return intervals
 
     @cached_property
     def tables(self) -> RunTables:
@@ -227,11 +231,17 @@ class RunRecord:
     @property
     def results(self) -> dict[str, Any]:
         """The content of ``scores.json``, as plain JSON."""
-        parts = ("tasks", "groups", "comparisons", "diagnostics", "level_gaps")
-        return {
-            part: {name: one.model_dump(mode="json") for name, one in getattr(self, part).items()}
-            for part in parts
+        parts: dict[str, Mapping[str, BaseModel]] = {
+            "tasks": self.tasks,
+            "groups": self.groups,
+            "comparisons": self.comparisons,
+            "diagnostics": self.diagnostics,
+            "level_gaps": self.level_gaps,
         }
+        results: dict[str, Any] = {}
+        for part, entries in parts.items():
+            results[part] = {name: entry.model_dump(mode="json") for name, entry in entries.items()}
+        return results
 
     @property
     def diagnostics(self) -> dict[str, Diagnostics]:
@@ -242,11 +252,11 @@ class RunRecord:
 
     def readings(self, name: str) -> Counter[str]:
         """How often the options of a task's or group's responses were named in which way."""
-        facts = self.manifest.tasks
-        tasks = self.manifest.groups.get(name, (name,))
-        return sum(
-            (Counter(facts[task].readings) for task in tasks if task in facts), Counter[str]()
-        )
+        readings: Counter[str] = Counter()
+        for task in self.manifest.groups.get(name, (name,)):
+            if task in self.manifest.tasks:
+                readings.update(self.manifest.tasks[task].readings)
+        return readings
 
 
 # --- result directories ---

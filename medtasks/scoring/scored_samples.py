@@ -109,7 +109,8 @@ def _scored(
         "judged": {},
         "confidence": None,
     }
-    return Sample(**{**vars(sample), **scored})
+    # validated, because the values come from functions of task packages
+    return Sample.model_validate(dict(sample) | scored)
 
 
 def ideal_response(document: Mapping[str, Any]) -> str:

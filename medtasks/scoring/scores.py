@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
 from pydantic import BaseModel, Field
 
 COVERAGE = 0.99
@@ -19,6 +21,15 @@ class Repeats(BaseModel, frozen=True):
     mean: float
     deviation: float
     interval: tuple[float, float]
+
+
+class ScoreState(Enum):
+    """Whether a metric has a value, or why it has none; the values are for people."""
+
+    COMPUTED = "computed"
+    NOT_COMPUTED = "not computed"
+    NO_RESPONSE = "no response"
+    AWAITS_JUDGE = "awaits a judge"
 
 
 class MetricScore(BaseModel, frozen=True):
@@ -55,6 +66,17 @@ class MetricScore(BaseModel, frozen=True):
     bounds: tuple[float, float] | None = None
     incomplete: bool = False
     repeats: Repeats | None = None
+
+    @property
+    def state(self) -> ScoreState:
+        """Whether there is a value, or why there is none."""
+        if self.value is not None:
+            return ScoreState.COMPUTED
+        if self.bounds is None:
+            return ScoreState.NOT_COMPUTED
+        if self.answered == 0:
+            return ScoreState.NO_RESPONSE
+        return ScoreState.AWAITS_JUDGE
 
     @property
     def known(self) -> int:

@@ -17,7 +17,7 @@ from medtasks.runs.decoding import decoding_warnings
 from medtasks.runs.manifest import WARNED_SHARE, RunManifest
 from medtasks.scoring.judged_scores import judges_of
 from medtasks.scoring.run_record import RunRecord
-from medtasks.scoring.scores import MetricScore, Scores, coverage_text
+from medtasks.scoring.scores import MetricScore, Scores, ScoreState, coverage_text
 from medtasks.stats.paired import FEW_CLUSTERS
 
 NARROWEST, USUAL, WIDEST = 80, 100, 120
@@ -30,16 +30,15 @@ LINES = 40
 
 def format_score(metric: str, score: MetricScore) -> str:
     """A score with its 95 % interval, in its own unit; if there is none, a note instead."""
-    if score.value is None and score.bounds is None:
-        return "not computed"
+    if score.state is ScoreState.NOT_COMPUTED:
+        return f"{score.state.value}"
     digits = 1 if unit_of(metric) == "points" else 3
     covered = coverage_text(score.samples, score.answered, score.judged)
     if score.bounds is not None and score.known != score.samples:
         low, high = score.bounds
         covered = f"{low:.{digits}f} to {high:.{digits}f}, {covered}"
     if score.value is None:
-        missing = "no response" if score.answered == 0 else "awaits a judge"
-        return f"{missing} ({covered})"
+        return f"{score.state.value} ({covered})"
     text = f"{score.value:.{digits}f}"
     if score.interval is not None:
         low, high = score.interval
@@ -55,9 +54,9 @@ def _floors(score: MetricScore) -> str:
     """What guessing and the best constant answer reach, in parentheses; empty without."""
     if score.chance is None:
         return ""
-    constant = (
-        "" if score.constant is None else f", always {score.constant_answer} {score.constant:.3f}"
-    )
+    constant = ""
+    if score.constant is not None:
+        constant = f", always {score.constant_answer} {score.constant:.3f}"
     return f"(chance {score.chance:.3f}{constant})"
 
 
@@ -133,131 +132,193 @@ def width() -> int:
 
 def in_order(run: RunRecord) -> list[str]:
     """Groups before all tasks, both in the order of their groups' files."""
-    known = load_specs()
-    named = [name for name in known if name in run.groups or name in run.tasks]
-    groups = [inner for name in named for inner in inner_groups(name)]
-    tasks = [leaf for name in named for leaf in leaf_tasks(name)]
-    order = dict.fromkeys([*groups, *tasks, *run.groups, *run.tasks])
-    return [name for part in (run.groups, run.tasks) for name in order if name in part]
+    order: dict[str, None] = {}
+    tasks: dict[str, None] = {}
+    for name in load_specs():
+        if name in run.scores:
+            order |= dict.fromkeys(inner_groups(name))
+            tasks |= dict.fromkeys(leaf_tasks(name))
+    order |= tasks
+    order |= dict.fromkeys([*run.groups, *run.tasks])
+    groups_in_order = [name for name in order if name in run.groups]
+    tasks_in_order = [name for name in order if name in run.tasks]
+    return groups_in_order + tasks_in_order
 
 
 def _score_lines(run: RunRecord, names: Sequence[str]) -> list[str]:
-    """The scores of some tasks and groups, wrapped between metrics, with what a reader of them must
-    know: the share of the release's records if media may be missing, failed requests, responses
-    without an answer by status, and how options were named.
-    """
-    entries = {**run.groups, **run.tasks}
-    longest, columns = max(map(len, names), default=0), width()
+    """The scores of some tasks and groups, wrapped between metrics."""
+    longest = max(map(len, names), default=0)
+    indent = " " * (2 + longest)
+    columns = width()
     lines = []
     for name in names:
-        scores = entries[name]
-        parts: list[str] = []
-        for metric, score in headline_scores(scores).items():
-            parts.append(f"{metric} {format_score(metric, score)}")
-            if floors := _floors(score):
-                parts.append(floors)
-        tasks = run.manifest.groups.get(name, (name,))
-        covered = [
-            one
-            for facts in run.manifest.data.values()
-            for one in facts.coverage
-            if one.task in tasks
-        ]
-        if records := sum(one.records for one in covered):
-            parts.append(
-                f"coverage {sum(one.prepared for one in covered):,} of {records:,} records"
-            )
-        if scores.without:
-            parts.append(f"(without {first_names(scores.without)})")
-        if failed := scores.status.get(FAILED):
-            parts.append(f"({failed:,} failed)")
-        unread = {
-            status: count
-            for status, count in scores.status.items()
-            if status not in (FAILED, *ANSWERED)
-        }
-        if unread:
-            parts.append(f"(no answer extracted: {status_counts(unread)})")
-        if undecided := scores.status.get(NO_FINAL_ANSWER):
-            parts.append(f"({status_counts({NO_FINAL_ANSWER: undecided})})")
-        readings = run.readings(name)
-        if by_text := readings["text"]:
-            parts.append(f"({by_text:,} read by the option's text)")
-        if named := readings["named"]:
-            parts.append(f"({named:,} not read, but with one option's text)")
-
-        rounds = f" ({scores.samples} responses)" if scores.samples != scores.items else ""
-        line, gap = f"  {name:<{longest}}  n={scores.items:<5}{rounds}", " "
-        for part in parts:
+        scores = run.scores[name]
+        responses = ""
+        if scores.samples != scores.items:
+            responses = f" ({scores.samples} responses)"
+        line = f"  {name:<{longest}}  n={scores.items:<5}{responses}"
+        gap = " "
+        for part in [*_score_parts(scores), *_remarks(run, name, scores)]:
             if len(line) + len(gap) + len(part) > columns and line.strip():
                 lines.append(line)
-                line, gap = " " * (2 + longest), "  "
-            line, gap = line + gap + part, "  "
+                line = indent
+                gap = "  "
+            line += gap + part
+            gap = "  "
         lines.append(line)
     return lines
 
 
+def _score_parts(scores: Scores) -> Iterator[str]:
+    for metric, score in headline_scores(scores).items():
+        yield f"{metric} {format_score(metric, score)}"
+        floors = _floors(score)
+        if floors:
+            yield floors
+
+
+def _remarks(run: RunRecord, name: str, scores: Scores) -> Iterator[str]:
+    """What a reader of the scores must know.
+
+    It is the share of the release's records if media may be missing, failed requests, responses
+    without an answer by status, and how options were named.
+    """
+    tasks = run.manifest.groups.get(name, (name,))
+    records = prepared = 0
+    for data in run.manifest.data.values():
+        for coverage in data.coverage:
+            if coverage.task in tasks:
+                records += coverage.records
+                prepared += coverage.prepared
+    if records:
+        yield f"coverage {prepared:,} of {records:,} records"
+    if scores.without:
+        yield f"(without {first_names(scores.without)})"
+    if scores.status.get(FAILED):
+        yield f"({scores.status[FAILED]:,} failed)"
+    unread = dict(scores.status)
+    for status in (FAILED, *ANSWERED):
+        unread.pop(status, None)
+    if unread:
+        yield f"(no answer extracted: {status_counts(unread)})"
+    undecided = scores.status.get(NO_FINAL_ANSWER)
+    if undecided:
+        yield f"({status_counts({NO_FINAL_ANSWER: undecided})})"
+    readings = run.readings(name)
+    if readings["text"]:
+        yield f"({readings['text']:,} read by the option's text)"
+    if readings["named"]:
+        yield f"({readings['named']:,} not read, but with one option's text)"
+
+
 def _notes(run: RunRecord, directory: Path | None) -> Iterator[str]:
-    every = [score for entry in run.tasks.values() for score in entry.metrics.values()]
-    if any(
-        score.value is None and score.bounds is not None and score.answered != 0 for score in every
-    ):
-        yield f"to judge: medtasks judge {directory or 'DIRECTORY'} --judge model=NAME,base_url=ADDRESS"
-    manifest, tasks = run.manifest, run.manifest.tasks
-    yield from manifest.problems
-    yield from decoding_warnings(manifest)
-    yield from _notes_on_ends(manifest)
+    """What a reader of all scores must know, a line each."""
+    if _awaits_judge(run):
+        place = directory or "DIRECTORY"
+        yield f"to judge: medtasks judge {place} --judge model=NAME,base_url=ADDRESS"
+    yield from run.manifest.problems
+    yield from decoding_warnings(run.manifest)
+    yield from _notes_on_ends(run.manifest)
+    yield from _notes_on_protocol(run.manifest)
+    yield from _notes_on_metrics(run)
+    yield from _notes_on_items(run)
+    yield from _notes_on_rows(run)
+
+
+def _awaits_judge(run: RunRecord) -> bool:
+    for scores in run.tasks.values():
+        if any(score.state is ScoreState.AWAITS_JUDGE for score in scores.metrics.values()):
+            return True
+    return False
+
+
+def _notes_on_protocol(manifest: RunManifest) -> Iterator[str]:
+    tasks = manifest.tasks
     for name, task in tasks.items():
         if task.scored_in_part:
             yield f"{name}: {task.scored_in_part_text} (`scored_in_part` in its samples)"
     for rubric, judging in sorted(manifest.judge.items()):
         yield f"{rubric}: judged by {judges_of(judging)}"
     if manifest.miniature:
-        yield f"Miniature data ({', '.join(sorted(manifest.miniature))}): a demonstration, not a benchmark result."
-    if subsets := sorted({task.subset for task in tasks.values()} - {""}):
-        yield f"Subset of the clusters ({', '.join(subsets)}): comparable with runs of the same subset only."
+        benchmarks = ", ".join(sorted(manifest.miniature))
+        yield f"Miniature data ({benchmarks}): a demonstration, not a benchmark result."
+    subsets = sorted({task.subset for task in tasks.values()} - {""})
+    if subsets:
+        yield (
+            f"Subset of the clusters ({', '.join(subsets)}): "
+            "comparable with runs of the same subset only."
+        )
     if manifest.has_unknown_prompts:
         yield "Prompts unknown: comparable with other responses made elsewhere only."
     if any(task.blind for task in tasks.values()):
         yield "Blind run: prompts without their images or frames."
 
-    entries = {**run.groups, **run.tasks}
-    without: dict[tuple[str, str], list[str]] = {}
-    computed = set()
-    for name, scores in entries.items():
+
+def _notes_on_metrics(run: RunRecord) -> Iterator[str]:
+    """Which metrics were not computed and why, and the notes of the others."""
+    names_by_problem: dict[tuple[str, str], list[str]] = {}
+    computed: set[str] = set()
+    for name, scores in {**run.groups, **run.tasks}.items():
         for metric, score in scores.metrics.items():
-            if score.value is not None:
+            if score.state is ScoreState.COMPUTED:
                 computed.add(metric)
-            elif score.bounds is None and score.samples:
-                without.setdefault((metric, str(score.reason)), []).append(name)
-    for (metric, reason), names in sorted(without.items()):
-        yield f"{metric}: not computed{f' in {first_names(names)}' * (metric in computed)}, because {reason}"
+            elif score.state is ScoreState.NOT_COMPUTED and score.samples:
+                names_by_problem.setdefault((metric, str(score.reason)), []).append(name)
+    for (metric, reason), names in sorted(names_by_problem.items()):
+        where = f" in {first_names(names)}" if metric in computed else ""
+        yield f"{metric}: not computed{where}, because {reason}"
     for metric in sorted(computed):
         note = getattr(get_metric(metric), "note", None)
-        if note is not None and (text := note()) is not None:
+        text = None if note is None else note()
+        if text is not None:
             yield text
-    if few := [name for name, scores in entries.items() if scores.clusters < FEW_CLUSTERS]:
-        yield f"fewer than {FEW_CLUSTERS} clusters: only large differences are detected ({first_names(few)})"
-    if incomplete := sum(scores.incomplete for scores in run.tasks.values()):
-        items = "item is" if incomplete == 1 else "items are"
-        yield f"{incomplete} {items} not scored: not all rounds, rotations or prompts were asked (--limit)"
 
-    of_reason: dict[str, dict[str, int]] = {}
-    for name, task in tasks.items():
-        for why, count in task.excluded.items():
-            of_reason.setdefault(why, {})[name] = count
-    for why, counts in of_reason.items():
-        yield f"{counted(sum(counts.values()), 'row')} left out ({why}): {first_names([*counts])}"
-    for facts in run.manifest.data.values():
-        yield from coverage_lines([entry for entry in facts.coverage if entry.task in run.tasks])
-        for why, count in facts.excluded.items():
-            yield f"excluded when prepared: {counted(count, 'record')} ({why})"
+
+def _notes_on_items(run: RunRecord) -> Iterator[str]:
+    """Tasks and groups with few clusters, and items that are not scored."""
+    few = []
+    for name, scores in {**run.groups, **run.tasks}.items():
+        if scores.clusters < FEW_CLUSTERS:
+            few.append(name)
+    if few:
+        yield (
+            f"fewer than {FEW_CLUSTERS} clusters: "
+            f"only large differences are detected ({first_names(few)})"
+        )
+    incomplete = sum(scores.incomplete for scores in run.tasks.values())
+    if incomplete:
+        items = "item is" if incomplete == 1 else "items are"
+        yield (
+            f"{incomplete} {items} not scored: "
+            "not all rounds, rotations or prompts were asked (--limit)"
+        )
+
+
+def _notes_on_rows(run: RunRecord) -> Iterator[str]:
+    """Rows and records of the data that no task has."""
+    counts_by_reason: dict[str, dict[str, int]] = {}
+    for name, task in run.manifest.tasks.items():
+        for reason, count in task.excluded.items():
+            counts_by_reason.setdefault(reason, {})[name] = count
+    for reason, counts in counts_by_reason.items():
+        rows = counted(sum(counts.values()), "row")
+        yield f"{rows} left out ({reason}): {first_names(counts)}"
+    for data in run.manifest.data.values():
+        yield from coverage_lines([entry for entry in data.coverage if entry.task in run.tasks])
+        for reason, count in data.excluded.items():
+            yield f"excluded when prepared: {counted(count, 'record')} ({reason})"
 
 
 def _notes_on_ends(manifest: RunManifest) -> Iterator[str]:
     """How many responses were cut off, and by how much the limit should be raised."""
     tasks = manifest.tasks
-    cut = {name: share for name, task in tasks.items() if (share := task.cut_off)}
+    cut: dict[str, float] = {}
+    unknown: list[str] = []
+    for name, task in tasks.items():
+        if task.cut_off:
+            cut[name] = task.cut_off
+        if task.finish.get("unknown"):
+            unknown.append(name)
     limit = "" if manifest.has_unknown_prompts else " at the token limit"
     if cut:
         worst_first = sorted(cut, key=lambda name: -cut[name])
@@ -265,7 +326,7 @@ def _notes_on_ends(manifest: RunManifest) -> Iterator[str]:
         yield f"cut off{limit}: {first_names(shares)}"
     if max(cut.values(), default=0) > WARNED_SHARE:
         yield f"warning: {_advice_on_limits(manifest, [*cut])}"
-    if unknown := [name for name, task in tasks.items() if task.finish.get("unknown")]:
+    if unknown:
         who = "file" if manifest.has_unknown_prompts else "back-end"
         yield f"cut off{limit}: unknown, the {who} does not say ({first_names(unknown)})"
 

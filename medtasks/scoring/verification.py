@@ -133,7 +133,9 @@ class SubmittedTask:
         for number, part in enumerate(parts):
             submitted = ordered = sorted(part, key=lambda sample: sample.sample_id)
             if number == 0 and lacks_texts(ordered):
-                self.outcome = Verification("unverifiable", NO_RESPONSES, claimed=True)
+                self.outcome = Verification(
+                    "unverifiable", NO_RESPONSES, claimed=True, stripped=True
+                )
             elif number == 0:
                 try:
                     self._known = _from_data_here(_known, self.spec.name, self._manifest)
@@ -160,9 +162,6 @@ class SubmittedTask:
         option = changed_options(self._manifest.settings).get("repeats")
         number = option if isinstance(option, int) else self.spec.repeats
         number = 1 if self._manifest.is_imported else int(number)
-        fields = (
-            () if self.outcome.reason == NO_RESPONSES else ("responses", "failed", "probabilities")
-        )
         for sample in samples:
             place = f"{self._place}: sample {sample.sample_id}"
             if sample.sample_id in self._responses:
@@ -171,13 +170,8 @@ class SubmittedTask:
                 raise DataError(
                     f"{place}: field `task` is {sample.task!r}, expected {task!r}; restore the file."
                 )
-            for field in fields:
-                found = len(getattr(sample, field))
-                if found != number and (found or field == "responses"):
-                    raise DataError(
-                        f"{place}: field `{field}` has {found:,} entries, expected {number}, the number of responses "
-                        "to a question of the task; restore the file."
-                    )
+            if not self.outcome.stripped:
+                _require_entries(sample, number, place)
             self._responses[sample.sample_id] = short_hash("\0".join(sample.responses))
 
     def _with_local_documents(self, samples: Sequence[Sample]) -> list[Sample]:
@@ -293,14 +287,35 @@ class SubmittedTask:
         """The task's facts under the current rules, once all parts are scored."""
         if self.outcome.claimed:
             return self._facts
-        given = ("generation", "prompt_hash", "frames", "blind", "presentation")
-        protocol = protocol_hash(self.spec, **{name: getattr(self._facts, name) for name in given})
+        protocol = protocol_hash(
+            self.spec,
+            self._facts.generation,
+            prompt_hash=self._facts.prompt_hash,
+            frames=self._facts.frames,
+            blind=self._facts.blind,
+            presentation=self._facts.presentation,
+        )
         now = {
             "filters": filter_versions(self.spec),
             "protocol_hash": protocol,
             "yaml_hash": self.spec.yaml_hash,
         }
         return self._facts.model_copy(update=now).with_outcomes(self.outcomes)
+
+
+def _require_entries(sample: Sample, number: int, place: str) -> None:
+    """Refuse a sample with another number of responses, or of what is reported of each."""
+    counts = {
+        "responses": len(sample.responses),
+        "failed": len(sample.failed) or number,
+        "probabilities": len(sample.probabilities) or number,
+    }
+    for field, count in counts.items():
+        if count != number:
+            raise DataError(
+                f"{place}: field `{field}` has {count:,} entries, expected {number}, the number of "
+                "responses to a question of the task; restore the file."
+            )
 
 
 def installed_rubrics(judge: Mapping[str, RubricFacts]) -> tuple[dict[str, RubricFacts], list[str]]:
@@ -372,15 +387,19 @@ def unverified_note(tasks: Sequence[str]) -> str:
 
 def verification_notes(outcomes: Mapping[str, Verification]) -> Iterator[str]:
     """The outcomes as notes on a run."""
-    for task, one in sorted(outcomes.items()):
-        if one.outcome == "refused":
-            yield f"{task}: {one.reason}"
-    if tasks := sorted(
-        task for task, one in outcomes.items() if one.outcome == "unverifiable" and not one.claimed
-    ):
-        yield unverified_note(tasks)
-    if tasks := sorted(task for task, one in outcomes.items() if one.reason == NO_RESPONSES):
-        yield f"stripped, so the responses cannot be scored again: {', '.join(tasks)}"
+    unverified: list[str] = []
+    stripped: list[str] = []
+    for task, verification in sorted(outcomes.items()):
+        if verification.outcome == "refused":
+            yield f"{task}: {verification.reason}"
+        if verification.outcome == "unverifiable" and not verification.claimed:
+            unverified.append(task)
+        if verification.stripped:
+            stripped.append(task)
+    if unverified:
+        yield unverified_note(unverified)
+    if stripped:
+        yield f"stripped, so the responses cannot be scored again: {', '.join(stripped)}"
 
 
 # --- documents of the data prepared here ---
