@@ -31,11 +31,12 @@ from medtasks.scoring.run_record import read_manifest
 from ..figures.plots import Figure, figure_files, figures_of
 from ..intake.collect import Progress
 from ..intake.remove_rows import layout_of
-from ..publish import board_of, site_files
+from ..publish import board_of
 from ..schema.board import FORMATS, Board
 from ..schema.numbers import shown_name
 from ..site.data import runs_on_board, samples_of
 from ..verify.scored_run import RunStore, ScoredRun, scored_run
+from ..written_site import site_files
 from .parquet import SampleTable, SampleTables, quoted
 
 TITLE = "medtasks results"

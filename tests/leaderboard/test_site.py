@@ -19,7 +19,6 @@ from invented_runs import MODELS, write_run_of
 from lxml import html
 from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.intake.collect import collect
-from medtasks.leaderboard.publish import write_site
 from medtasks.leaderboard.schema.board import Board, BoardRow, Cell
 from medtasks.leaderboard.schema.numbers import interval, number
 from medtasks.leaderboard.site.data import (
@@ -31,6 +30,7 @@ from medtasks.leaderboard.site.data import (
 )
 from medtasks.leaderboard.site.pages import page_environment, pages_of, safe_link
 from medtasks.leaderboard.site.tables import ColumnView, charts, model_parts, subtitles
+from medtasks.leaderboard.written_site import write_site
 
 from medtasks.core.errors import UsageError
 from medtasks.core.text import visible

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from boards import board, held_samples, hostile_board, large_board, sample, sample_text
 from browser import Reader, check_accessibility, check_responses_on_screen
-from medtasks.leaderboard.publish import write_site
 from medtasks.leaderboard.site.data import Answers
+from medtasks.leaderboard.written_site import write_site
 from PIL import Image
 
 from medtasks.scoring.run_record import Verification
