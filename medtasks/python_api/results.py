@@ -1,10 +1,8 @@
-"""What the commands compute of runs, as objects: comparisons, ranks, plans, boards and their
-figures.
-"""
+"""What the commands compute of runs, as objects: comparisons, plans, ranks, boards, figures."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -31,7 +29,7 @@ from medtasks.leaderboard.rank.compare import compare_runs
 from medtasks.leaderboard.rank.comparison import Comparison
 from medtasks.leaderboard.rank.plan_basis import ICC
 from medtasks.leaderboard.rank.planning import SHARES, Plan, default_metric, plan_task
-from medtasks.leaderboard.schema.board import FORMATS, Ranking, Refused
+from medtasks.leaderboard.schema.board import FORMATS, Cell, Ranking, Refused
 from medtasks.leaderboard.schema.board import Board as BoardData
 from medtasks.leaderboard.schema.numbers import column_note, interval, number
 from medtasks.leaderboard.verify.scored_run import RunStore, ScoredRun
@@ -120,37 +118,24 @@ def rank(
         UsageError: there is no such task or metric, or no run to rank by it.
     """
     metric = metric or default_metric(task)
+    label = _headline_label(task, metric)
     benchmark = load_spec(task).metadata.benchmark
-    headline: Sequence[Column] = getattr(all_layouts().get(benchmark), "headline", ())
-    label = next(
-        (one.label for one in headline if (one.task, one.metric) == (task, metric)), metric
-    )
     layout = BoardLayout(benchmark, headline=(Column(task, metric, label),))
     made = board(runs, demonstration=demonstration, published=False, layouts=[layout])
-    tables = [one.tables[0] for one in made.benchmarks]
-    rankings = [ranking for one in made.benchmarks for ranking in one.rankings]
+    tables = [page.tables[0] for page in made.benchmarks]
+    rankings = [ranking for page in made.benchmarks for ranking in page.rankings]
     if not rankings:
-        reasons = [one.reason for one in made.refused]
-        reasons += [reason for table in tables for row in table.apart for reason in row.reasons]
-        raise UsageError(
-            f"{task}, {metric}: no run can be ranked ({first_names(reasons) or 'none has this score'})."
-        )
+        reasons = [refused.reason for refused in made.refused]
+        for table in tables:
+            for row in table.apart:
+                reasons += row.reasons
+        why = first_names(reasons) or "none has this score"
+        raise UsageError(f"{task}, {metric}: no run can be ranked ({why}).")
     (ranking,) = rankings
     cells = {row.model: row.cells[ranking.column.key] for row in tables[0].rows}
-    rows = []
-    for one in ranking.ranked:
-        cell, unit = cells[one.model], ranking.column.unit
-        ends = "" if one.best is None else f"{one.best}–{one.worst}"
-        value = "" if cell.value is None else number(cell.value, unit)
-        name, letters = made.models[one.model].name, ", ".join(one.letters)
-        rows.append(
-            (f"{one.rank}", ends, name, value, interval(cell.low, cell.high, unit), letters)
-        )
     notes = [finding(ranking, made.models, cells)]
-    notes += [
-        f"not ranked: {made.models[model].name} ({reason})"
-        for model, reason in ranking.unranked.items()
-    ]
+    for model, reason in ranking.unranked.items():
+        notes.append(f"not ranked: {made.models[model].name} ({reason})")
     columns = (
         "rank",
         "95 % interval",
@@ -159,7 +144,34 @@ def rank(
         "95 % interval",
         "group",
     )
+    rows = _rank_rows(ranking, made, cells)
     return Ranks(ranking, notes[0], TextTable(columns, rows, f"{task}, {metric}", notes))
+
+
+def _headline_label(task: str, metric: str) -> str:
+    """What the board of the task's benchmark calls the score; its metric if it does not show it."""
+    layout = all_layouts().get(load_spec(task).metadata.benchmark)
+    if layout is not None:
+        for column in layout.headline:
+            if (column.task, column.metric) == (task, metric):
+                return column.label
+    return metric
+
+
+def _rank_rows(
+    ranking: Ranking, made: Board, cells: Mapping[str, Cell]
+) -> list[tuple[str, str, str, str, str, str]]:
+    unit = ranking.column.unit
+    rows = []
+    for ranked in ranking.ranked:
+        cell = cells[ranked.model]
+        rank_interval = "" if ranked.best is None else f"{ranked.best}–{ranked.worst}"
+        value = "" if cell.value is None else number(cell.value, unit)
+        name = made.models[ranked.model].name
+        score_interval = interval(cell.low, cell.high, unit)
+        letters = ", ".join(ranked.letters)
+        rows.append((f"{ranked.rank}", rank_interval, name, value, score_interval, letters))
+    return rows
 
 
 class Board(BoardData):
@@ -174,15 +186,14 @@ class Board(BoardData):
         Raises:
             UsageError: the board has no such table; the message lists those that it has.
         """
-        known = {
-            f"{content.name} of {one.name}": (one, content)
-            for one in self.benchmarks
-            for content in one.tables
-        }
-        if found := known.get(f"{table} of {benchmark}"):
-            return str(as_latex(self, *found, intervals=intervals))
+        names: list[str] = []
+        for page in self.benchmarks:
+            for content in page.tables:
+                if (page.name, content.name) == (benchmark, table):
+                    return str(as_latex(self, page, content, intervals=intervals))
+                names.append(f"{content.name} of {page.name}")
         raise UsageError(
-            f"table {table} of {benchmark}: not on this board, which has {first_names(known, 12)}."
+            f"table {table} of {benchmark}: not on this board, which has {first_names(names, 12)}."
         )
 
     def methods(
@@ -200,14 +211,14 @@ class Board(BoardData):
         makers = {"markdown": methods_markdown, "latex": methods_latex, "bibtex": references_of}
         if form not in makers:
             raise UsageError(f"form is {form!r}, expected one of {', '.join(makers)}.")
-        known = {one.name: one for one in self.benchmarks}
-        if benchmark not in known:
-            listed = first_names(known, 12) or "none"
-            raise UsageError(f"benchmark {benchmark}: not on this board, which has {listed}.")
-        return str(makers[form](self, known[benchmark]))
+        pages = {page.name: page for page in self.benchmarks}
+        if benchmark not in pages:
+            names = first_names(pages, 12) or "none"
+            raise UsageError(f"benchmark {benchmark}: not on this board, which has {names}.")
+        return str(makers[form](self, pages[benchmark]))
 
     def _repr_markdown_(self) -> str:
-        return "\n".join(as_markdown(self, one, one.tables[0]) for one in self.benchmarks)
+        return "\n".join(as_markdown(self, page, page.tables[0]) for page in self.benchmarks)
 
 
 def board(
@@ -236,47 +247,67 @@ def board(
         DataError: the file of models or prices cannot be read.
         MachineError: this machine is at fault, for example because its prepared data are damaged.
     """
-    given = [runs] if isinstance(runs, str | Path) else [*runs]
-    chosen = [run for run in given if isinstance(run, Run)]
-    if paths := [path for path in given if not isinstance(path, Run)]:
-        chosen += open(paths)
+    scored, refused = _scored(_opened(runs))
+    if demonstration is None:
+        demonstration = any(run.public.mini for run in scored)
+    made = build_board(
+        scored,
+        refused,
+        title=title,
+        models=None if models is None else read_by_model(Path(models), Described),
+        demonstration=demonstration,
+        published=published,
+        prices=None if prices is None else read_by_model(Path(prices), Price),
+        layouts=layouts,
+    )
+    return Board(**dict(made))
+
+
+def _opened(runs: AnyRuns) -> list[Run]:
+    """The runs, those in directories last."""
+    if isinstance(runs, str | Path):
+        return list(open(runs))
+    opened: list[Run] = []
+    paths: list[str | Path] = []
+    for run in runs:
+        if isinstance(run, Run):
+            opened.append(run)
+        else:
+            paths.append(run)
+    if paths:
+        opened += open(paths)
+    return opened
+
+
+def _scored(runs: Sequence[Run]) -> tuple[list[ScoredRun], list[Refused]]:
+    """The scored runs, those in result directories first, and why the others are not shown."""
     scored: list[ScoredRun] = []
     refused: list[Refused] = []
-    for run in chosen:
+    finished: list[Path] = []
+    for run in runs:
         if run.unfinished:
             refused.append(Refused(folder=run.name, reason="it is unfinished: repeat its command"))
-        elif run._load is not None:
+        elif run._load is None:
+            assert run.path is not None
+            finished.append(run.path)
+        else:
             try:
                 scored.append(run.scored)
             except MachineError:
                 raise
             except MedtasksError as error:
                 refused.append(Refused(folder=run.name, reason=first_line(error)))
-    finished = [run.path for run in chosen if run._load is None and run.path is not None]
-    if finished:
-        with tqdm(
-            desc="reading results", delay=2, leave=False
-        ) as bar:  # none for work done within two seconds
+    if not finished:
+        return scored, refused
+    # no bar for work that is done within two seconds
+    with tqdm(desc="reading results", delay=2, leave=False) as bar:
 
-            def update(done: int, total: int) -> None:
-                bar.total = total
-                bar.update(done - bar.n)
+        def update(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
 
-            read, unread = collect(finished, RunStore(cache_root() / "scores"), update)
-        scored, refused = [*read, *scored], [*refused, *unread]
-    made = build_board(
-        scored,
-        refused,
-        title=title,
-        models=None if models is None else read_by_model(Path(models), Described),
-        demonstration=any(one.public.mini for one in scored)
-        if demonstration is None
-        else demonstration,
-        published=published,
-        prices=None if prices is None else read_by_model(Path(prices), Price),
-        layouts=layouts,
-    )
-    return Board(**{name: getattr(made, name) for name in type(made).model_fields})
+        read, unread = collect(finished, RunStore(cache_root() / "scores"), update)
+    return [*read, *scored], [*refused, *unread]
 
 
 @dataclass(frozen=True)
@@ -326,17 +357,21 @@ def plot(board: Board, name: str | None = None, benchmark: str | None = None) ->
     Raises:
         UsageError: there is no such figure; the message lists those of the board.
     """
-    known = [
-        (one.name, plot, figure)
-        for one in board.benchmarks
-        for plot, figure in figures_of(board, one).items()
-    ]
-    fitting = [one for one in known if benchmark in (None, one[0]) and name in (None, one[1])]
+    fitting: list[Figure] = []
+    names: list[str] = []
+    names_of_benchmark: list[str] = []
+    for page in board.benchmarks:
+        for plot_name, figure in figures_of(board, page).items():
+            names.append(f"{plot_name} of {page.name}")
+            if page.name == benchmark:
+                names_of_benchmark.append(names[-1])
+            if benchmark in (None, page.name) and name in (None, plot_name):
+                fitting.append(figure)
     if not fitting:
-        near = [one for one in known if benchmark == one[0]] or known
-        listed = first_names((f"{plot} of {of}" for of, plot, _ in near), 12) or "none"
+        listed = first_names(names_of_benchmark or names, 12) or "none"
         raise UsageError(
-            f"plot {name or ''} of {benchmark or 'any benchmark'}: not on this board, which has {listed}."
+            f"plot {name or ''} of {benchmark or 'any benchmark'}: not on this board, which has "
+            f"{listed}."
         )
-    figure = fitting[0][2]
+    figure = fitting[0]
     return Picture(figure.plot.name, figure.alt, board, figure)

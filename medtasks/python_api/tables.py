@@ -1,0 +1,117 @@
+"""The rows of one run in the tables of samples, scores and items, as Arrow tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from medtasks.leaderboard.board.cells import part_signature
+from medtasks.leaderboard.view.parquet import SampleTables, table_of
+from medtasks.metrics.registry import get_metric, unit_of
+from medtasks.python_api.columns import SAMPLES, SCORES, STATES, TYPES, repeated
+from medtasks.scoring.item_table import ItemTable
+from medtasks.scoring.scores import MetricScore, Scores
+
+if TYPE_CHECKING:
+    from medtasks.python_api.runs import Run
+
+_FIELDS_OF_SCORE = {
+    "value",
+    "interval_method",
+    "answered",
+    "judged",
+    "chance",
+    "constant",
+    "constant_answer",
+    "incomplete",
+    "reason",
+}
+"""Columns of the table of scores that are fields of the score."""
+
+
+def sample_table(run: Run, task: str, stored: SampleTables) -> Any:
+    """The samples of one task of a run, a row each; ``stored`` are the tables in the cache."""
+    verification = run.scored.verification[task]
+    if run._record is not None:
+        samples = ((0, 0, sample) for sample in run._record.samples[task])
+        stored_table = table_of(samples, task, verification)
+    else:
+        assert run.path is not None
+        stored_table = pq.read_table(stored.table(run.path, run.scored, task).file)
+    columns = repeated(len(stored_table), run=run.name, model=run.model, task=task)
+    for name in stored_table.column_names:
+        if name != "task" and (name in SAMPLES or name.startswith("score_")):
+            columns[name] = stored_table[name]
+    return pa.table(columns)
+
+
+def score_table(run: Run) -> Any:
+    """All scores of a run, a row for each metric of each task, group and group of a breakdown."""
+    rows: list[dict[str, object]] = []
+    for entry in run.scored.entries.values():
+        for breakdown, group, scores in _groups(entry.scores):
+            for metric, score in scores.metrics.items():
+                row: dict[str, object] = {
+                    "run": run.name,
+                    "model": run.model,
+                    "task": entry.name,
+                    "breakdown": breakdown,
+                    "group": group,
+                    "metric": metric,
+                    "unit": unit_of(metric),
+                    "signature": part_signature(entry.signatures[metric], breakdown, group),
+                }
+                rows.append(row | _score_columns(score))
+    schema = pa.schema([(name, TYPES.get(name, pa.string())) for name in SCORES])
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def _groups(scores: Scores) -> Iterator[tuple[str | None, str | None, Scores]]:
+    """The scores over all items, and those of each group of each breakdown."""
+    yield None, None, scores
+    for breakdown, groups in scores.breakdowns.items():
+        for group, group_scores in groups.items():
+            yield breakdown, group, group_scores
+
+
+def _score_columns(score: MetricScore) -> dict[str, object]:
+    low, high = score.interval or (None, None)
+    least, most = score.bounds or (None, None)
+    return {
+        "low": low,
+        "high": high,
+        "least": least,
+        "most": most,
+        "items": score.samples,
+        **score.model_dump(include=_FIELDS_OF_SCORE),
+    }
+
+
+def item_table(run: Run, table: ItemTable, metric: str) -> Any:
+    """The items of a task or group in one metric, a row each."""
+    size = len(table.items)
+    column = table.column(metric)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scores = get_metric(metric).score(column.statistics)
+    values = np.asarray(scores, dtype=np.float64)
+    flat = pa.array(np.ascontiguousarray(column.statistics).ravel())
+    offsets = pa.array(np.arange(size + 1, dtype=np.int32) * column.statistics.shape[1])
+    columns: dict[str, Any] = {
+        **repeated(size, run=run.name, model=run.model),
+        "task": list(table.tasks),
+        "item": list(table.items),
+        "cluster": list(table.clusters),
+        "samples": pa.array(table.samples, pa.list_(pa.string())),
+        **repeated(size, metric=metric),
+        "state": [STATES[code] for code in column.state.tolist()],
+        "value": pa.array(values, mask=~np.isfinite(values)),
+        **repeated(size, unit=unit_of(metric)),
+        "statistics": pa.ListArray.from_arrays(offsets, flat),
+    }
+    for breakdown, groups in table.groups.items():
+        columns[f"group_{breakdown}"] = pa.array(groups, pa.list_(pa.string()))
+    return pa.table(columns)
