@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +18,7 @@ def load_what_generates(model: str, *, force_simple: bool = False) -> None:
     from lmms_eval.models import MODEL_REGISTRY_V2
 
     backend = MODEL_REGISTRY_V2.get_model_class(model, force_simple=force_simple)
-    module: Any = sys.modules[backend.__module__]
+    module: Any = import_module(backend.__module__)
     if {"AutoModel", "AutoModelForImageTextToText"} <= vars(module).keys():
         module.AutoModel = SimpleNamespace(from_pretrained=_load_generating_model)
 

@@ -17,7 +17,8 @@ import torch
 import transformers
 from adapter_bench import Bench, questions, texts
 from medtasks.adapters import vlm as vlm_module
-from medtasks.adapters.vlm import TINY, MedtasksVLM
+from medtasks.adapters._checkpoint import TINY
+from medtasks.adapters.vlm import MedtasksVLM
 from packaging.version import Version
 
 Create = Callable[..., Any]
