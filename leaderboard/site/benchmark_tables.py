@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..board.tables import without_empty
@@ -52,88 +52,141 @@ class BenchmarkTables:
 
 
 def benchmark_tables(board: schema.Board, benchmark: schema.BenchmarkBoard) -> BenchmarkTables:
-    """The tables of ``benchmark`` that have results. In all but the headline table, columns that
-    have only published figures are left out."""
-    headline, *others = benchmark.tables
+    """The tables of ``benchmark`` that have results.
+
+    In all but the headline table, columns that have only published figures are left out.
+    """
+    headline, *further = benchmark.tables
     shown = [_table(board, benchmark, headline)]
     folded = []
-    for table in (without_empty(other) for other in others if other.every_row):
+    for complete_table in further:
+        if not complete_table.every_row:
+            continue
+        table = without_empty(complete_table)
         if any(_has_value(row, table.columns) for row in table.every_row):
             shown.append(_table(board, benchmark, table))
-        else:
-            cells = [cell for row in table.every_row for cell in row.cells.values()]
-            folded.append(Folded(table.title, why_none(cells)))
+            continue
+        cells: list[schema.Cell] = []
+        for row in table.every_row:
+            cells.extend(row.cells.values())
+        folded.append(Folded(table.title, why_none(cells)))
     return BenchmarkTables(shown, folded)
+
+
+@dataclass
+class _SortedRows:
+    """A table's rows by where a page shows them; see `BenchmarkTable`."""
+
+    ranked: list[schema.BoardRow]
+    apart: list[schema.BoardRow]
+    beside: dict[str, list[schema.BoardRow]]
+    folded: list[schema.BoardRow]
+
+    @property
+    def in_table(self) -> Iterator[schema.BoardRow]:
+        """All rows that are not folded."""
+        yield from self.ranked
+        for blind_rows in self.beside.values():
+            yield from blind_rows
+        yield from self.apart
+
+
+def _sorted_rows(
+    benchmark: schema.BenchmarkBoard,
+    table: schema.BoardTable,
+    valued: Sequence[schema.BoardColumn],
+) -> _SortedRows:
+    """The rows in the order of models.
+
+    The headline table has a row for every ranked model, because it has the models' facts; other
+    tables only those with a value in one of the columns ``valued``.
+    """
+    is_headline = table.name == benchmark.tables[0].name
+    order = model_order(benchmark)
+
+    def place_of(row: schema.BoardRow) -> int:
+        return order[row.model]
+
+    ranked_models = {row.model for row in table.rows}
+    rows = _SortedRows([], [], defaultdict(list), [])
+    for row in sorted(table.apart, key=place_of):
+        if not row.blind or row.model not in ranked_models:
+            rows.apart.append(row)
+        elif is_headline or _has_value(row, valued):
+            rows.beside[row.model].append(row)
+        else:
+            rows.folded.append(row)
+    for row in sorted(table.rows, key=place_of):
+        # a blind run with a value stays below its model
+        if is_headline or row.model in rows.beside or _has_value(row, valued):
+            rows.ranked.append(row)
+        else:
+            rows.folded.append(row)
+    return rows
 
 
 def _table(
     board: schema.Board, benchmark: schema.BenchmarkBoard, table: schema.BoardTable
 ) -> BenchmarkTable:
-    """The headline table has a row for every ranked model, because it has the models' facts;
-    others only those with a value."""
-    is_headline = table.name == benchmark.tables[0].name
+    """A table as its benchmark's page shows it."""
     valued = [column for column in table.columns if _column_has_value(table, column)]
     subs = subtitles(table.columns)
-    folded_columns = []
-    for column in table.columns:
-        if column not in valued:
-            label = " ".join(filter(None, (column.label, subs[column.key])))
-            cells = [row.cells.get(column.key) for row in table.every_row]
-            folded_columns.append(Folded(label, why_none(cells) or "not run"))
-
-    order = model_order(benchmark)
-    ranked = {row.model for row in table.rows}
-    beside: dict[str, list[schema.BoardRow]] = defaultdict(list)
-    apart: list[schema.BoardRow] = []
-    folded_rows = []
-
-    def fold(row: schema.BoardRow) -> None:
-        cells = [row.cells.get(column.key) for column in valued]
-        folded_rows.append(Folded(shown_name(board, row.model, row.blind), why_none(cells)))
-
-    for row in sorted(table.apart, key=lambda row: order[row.model]):
-        if not (row.blind and row.model in ranked):
-            apart.append(row)
-        elif is_headline or _has_value(row, valued):
-            beside[row.model].append(row)
-        else:
-            fold(row)
-    rows = []
-    for row in sorted(table.rows, key=lambda row: order[row.model]):
-        # a blind run with a value stays below its model
-        if is_headline or row.model in beside or _has_value(row, valued):
-            rows.append(row)
-        else:
-            fold(row)
-
+    rows = _sorted_rows(benchmark, table, valued)
     rankings: dict[str, schema.Ranking] = {}
-    if is_headline:
-        valued_keys = {column.key for column in valued}
-        by_key = {ranking.column.key: ranking for ranking in benchmark.rankings}
-        rankings = {key: ranking for key, ranking in by_key.items() if key in valued_keys}
-    views = [
-        ColumnView(
+    if table.name == benchmark.tables[0].name:
+        rankings = _rankings_of(benchmark, valued)
+
+    views = []
+    for column in valued:
+        remarks = [text for text in (subs[column.key], column.remark) if text]
+        view = ColumnView(
             column,
             judged=table.every_row,
             drawn=table.every_row if rankings else (),
-            competing=rows,
-            sub=", ".join(filter(None, (subs[column.key], column.remark))),
+            competing=rows.ranked,
+            sub=", ".join(remarks),
             ranking=rankings.get(column.key),
         )
-        for column in valued
-    ]
-    in_table = [*rows, *(row for of_model in beside.values() for row in of_model), *apart]
+        views.append(view)
+    folded_rows = []
+    for row in rows.folded:
+        cells = [row.cells.get(column.key) for column in valued]
+        folded_rows.append(Folded(shown_name(board, row.model, row.blind), why_none(cells)))
     return BenchmarkTable(
-        table,
-        views,
-        rows,
-        apart,
-        beside,
-        _missing(board, valued, in_table),
-        [*rankings.values()],
-        folded_columns,
-        folded_rows,
+        content=table,
+        columns=views,
+        rows=rows.ranked,
+        apart=rows.apart,
+        beside=rows.beside,
+        missing=_missing(board, valued, rows.in_table),
+        rankings=list(rankings.values()),
+        folded_columns=_folded_columns(table, subs),
+        folded_rows=folded_rows,
     )
+
+
+def _folded_columns(table: schema.BoardTable, subs: Mapping[str, str]) -> list[Folded]:
+    """The columns without any value, with the reason."""
+    folded = []
+    for column in table.columns:
+        if _column_has_value(table, column):
+            continue
+        label = " ".join(text for text in (column.label, subs[column.key]) if text)
+        cells = [row.cells.get(column.key) for row in table.every_row]
+        folded.append(Folded(label, why_none(cells) or "not run"))
+    return folded
+
+
+def _rankings_of(
+    benchmark: schema.BenchmarkBoard, columns: Sequence[schema.BoardColumn]
+) -> dict[str, schema.Ranking]:
+    """The benchmark's rankings by one of the columns, by the column's key."""
+    keys = {column.key for column in columns}
+    rankings = {}
+    for ranking in benchmark.rankings:
+        if ranking.column.key in keys:
+            rankings[ranking.column.key] = ranking
+    return rankings
 
 
 def _column_has_value(table: schema.BoardTable, column: schema.BoardColumn) -> bool:

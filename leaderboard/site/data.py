@@ -26,10 +26,11 @@ from medtasks.scoring.run_cache import RunStore
 from medtasks.scoring.run_record import VERIFIED, RunFolder, Verification
 
 from ..intake.collect import find_everything
-from ..schema.board import Board, BoardColumn, Pair, Unit
+from ..schema.board import BenchmarkBoard, Board, BoardColumn, Cell, Pair, Unit
 from ..schema.numbers import UNIT_LABELS, difference, direction, interval, number, safe_name
 from ..verify.scored_run import scored_run
-from .tables import coverage_notes, not_comparable, subtitles
+from .overview import not_comparable
+from .tables import coverage_notes, subtitles
 
 _MARKUP = re.compile("[<>&]")
 
@@ -75,13 +76,13 @@ def runs_on_board(board: Board, paths: Sequence[Path]) -> dict[str, RunFolder]:
     """The board's runs in ``paths`` by key, found by their contents; the board reports those that
     are unreadable.
     """
-    keys = {facts.digest: key for key, facts in board.runs.items()}
-    found = {}
+    key_by_digest = {facts.digest: key for key, facts in board.runs.items()}
+    runs = {}
     for run in find_everything(paths).runs:
         with contextlib.suppress(DataError):
-            if run.content in keys:
-                found[keys[run.content]] = run
-    return found
+            if run.content in key_by_digest:
+                runs[key_by_digest[run.content]] = run
+    return runs
 
 
 def samples_of(board: Board, runs: Mapping[str, RunFolder], store: RunStore) -> SampleText:
@@ -91,33 +92,47 @@ def samples_of(board: Board, runs: Mapping[str, RunFolder], store: RunStore) -> 
     on the page whose tables name its tasks. `DataError` if a run or a sample cannot be read when it
     is asked for.
     """
-    ranked = {
-        one.name: {
-            (row.model, run)
-            for table in one.tables
-            for row in table.rows
-            for run in runs.keys() & row.runs
-        }
-        for one in board.benchmarks
-    }
-    files = {
-        key: ScoredSamples(runs[key], store)
-        for key in {key for pairs in ranked.values() for _, key in pairs}
-    }
+    known_tasks = load_specs().keys()
+    benchmark_names = {benchmark.name for benchmark in board.benchmarks}
+    scored_runs: dict[str, ScoredSamples] = {}
     samples: dict[tuple[str, str, str], Callable[[], Answers]] = {}
     for benchmark in board.benchmarks:
-        named = {
-            column.task for table in benchmark.tables for column in table.columns
-        } & load_specs().keys()
-        other_tasks = {leaf for name in named for leaf in leaf_tasks(name)}
-        for model, run in sorted(
-            ranked[benchmark.name], key=lambda one: (board.runs[one[1]].created, one)
-        ):
-            for task in board.runs[run].counts.keys() & load_specs().keys():
+        track_tasks = _tasks_of_tables(benchmark)
+        for model, key in _ranked_runs(board, benchmark, runs):
+            if key not in scored_runs:
+                scored_runs[key] = ScoredSamples(runs[key], store)
+            for task in board.runs[key].counts.keys() & known_tasks:
                 owner = load_spec(task).metadata.benchmark
-                if owner == benchmark.name or (owner not in ranked and task in other_tasks):
-                    samples[benchmark.name, task, model] = partial(files[run].of, task)
+                is_own = owner == benchmark.name
+                is_track = owner not in benchmark_names and task in track_tasks
+                if is_own or is_track:
+                    samples[benchmark.name, task, model] = partial(scored_runs[key].of, task)
     return samples
+
+
+def _ranked_runs(
+    board: Board, benchmark: BenchmarkBoard, runs: Mapping[str, RunFolder]
+) -> list[tuple[str, str]]:
+    """The models and keys of the ``runs`` that the benchmark ranks, the newest last."""
+    ranked: set[tuple[str, str]] = set()
+    for table in benchmark.tables:
+        for row in table.rows:
+            ranked.update((row.model, key) for key in row.runs if key in runs)
+
+    def age(model_and_key: tuple[str, str]) -> tuple[str, tuple[str, str]]:
+        _, key = model_and_key
+        return board.runs[key].created, model_and_key
+
+    return sorted(ranked, key=age)
+
+
+def _tasks_of_tables(benchmark: BenchmarkBoard) -> set[str]:
+    """The tasks that the benchmark's tables name, with those of groups."""
+    names = {column.task for table in benchmark.tables for column in table.columns}
+    tasks: set[str] = set()
+    for name in names & load_specs().keys():
+        tasks.update(leaf_tasks(name))
+    return tasks
 
 
 def data_script(key: str, make: Callable[[], Any]) -> str:
@@ -128,9 +143,8 @@ def data_script(key: str, make: Callable[[], Any]) -> str:
     and no key (such as ``__proto__``) is special to JavaScript.
     """
     text = json.dumps(_shown(make()), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    name, literal = (
-        _MARKUP.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(one)) for one in (key, text)
-    )
+    name = _script_literal(key)
+    literal = _script_literal(text)
     return f"(window.medtasks??={{}})[{name}]=JSON.parse({literal});\n"
 
 
@@ -145,106 +159,139 @@ def _shown(value: Any) -> Any:
     return value
 
 
+def _script_literal(text: str) -> str:
+    """A string literal of JavaScript without characters that are markup in HTML."""
+    return _MARKUP.sub(_unicode_escape, json.dumps(text))
+
+
+def _unicode_escape(markup: re.Match[str]) -> str:
+    return f"\\u{ord(markup[0]):04x}"
+
+
 def data_values(board: Board, samples: SampleText) -> Iterator[tuple[str, Callable[[], Any]]]:
     """The keys of all scripts below ``data``, and functions that make their values: samples are
     read only then.
     """
-    shows = {one.name: one.shows for one in board.benchmarks}
+    shows = {benchmark.name: benchmark.shows for benchmark in board.benchmarks}
     tasks: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for (benchmark, task), of_task in groupby(sorted(samples), key=itemgetter(0, 1)):
-        by_model = {key[2]: samples[key] for key in of_task}
+    for (benchmark, task), keys in groupby(sorted(samples), key=itemgetter(0, 1)):
+        by_model = {model: samples[benchmark, task, model] for _, _, model in keys}
         place = f"samples/{safe_name(benchmark)}/{safe_name(task)}"
-        made = _TaskSamples(by_model, texts=shows[benchmark] != "nothing")
+        task_samples = _TaskSamples(by_model, texts=shows[benchmark] != "nothing")
         for model in by_model:
-            yield f"{place}/by-{model}", partial(made.answers, model)
-        yield f"{place}/questions", made.questions
-        tasks[benchmark].append({"task": task, "place": place, "models": [*by_model]})
+            yield f"{place}/by-{model}", partial(task_samples.answers, model)
+        yield f"{place}/questions", task_samples.questions
+        tasks[benchmark].append({"task": task, "place": place, "models": list(by_model)})
     yield "index", partial(_index, board, tasks)
-    apart = not_comparable(board)
+
+    reasons: dict[str, dict[str, list[str]]] = {slug: {} for slug in board.models}
+    for result in not_comparable(board):
+        if not result.blind:
+            reasons[result.model.slug][result.benchmark.name] = list(result.reasons)
     for slug in sorted(board.models):
-        reasons = {
-            one.benchmark.name: list(one.reasons)
-            for one in apart
-            if one.model.slug == slug and not one.blind
-        }
-        yield f"model-{slug}", partial(_model, board, slug, reasons)
+        yield f"model-{slug}", partial(_model_scores, board, slug, reasons[slug])
 
 
 def _index(board: Board, tasks: Mapping[str, Any]) -> dict[str, Any]:
+    """Models, and benchmarks with their columns and tasks."""
+    models = {slug: facts.name for slug, facts in sorted(board.models.items())}
+    benchmarks = [
+        _indexed(benchmark, tasks.get(benchmark.name, [])) for benchmark in board.benchmarks
+    ]
+    return {"models": models, "benchmarks": benchmarks}
+
+
+def _indexed(benchmark: BenchmarkBoard, tasks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    tables = []
+    for table in benchmark.tables:
+        subs = subtitles(table.columns)
+        columns = [_column(column, subs[column.key]) for column in table.columns]
+        tables.append({"title": table.title, "columns": columns})
     return {
-        "models": {slug: facts.name for slug, facts in sorted(board.models.items())},
-        "benchmarks": [
-            {
-                "name": one.name,
-                "title": one.title,
-                "shows": one.shows,
-                "why": one.why,
-                "rankings": [_column(ranking.column, "") for ranking in one.rankings],
-                "tables": [
-                    {
-                        "title": table.title,
-                        "columns": [_column(one, sub[one.key]) for one in table.columns],
-                    }
-                    for table, sub in ((table, subtitles(table.columns)) for table in one.tables)
-                ],
-                "samples": tasks.get(one.name, []),
-            }
-            for one in board.benchmarks
-        ],
+        "name": benchmark.name,
+        "title": benchmark.title,
+        "shows": benchmark.shows,
+        "why": benchmark.why,
+        "rankings": [_column(ranking.column, "") for ranking in benchmark.rankings],
+        "tables": tables,
+        "samples": tasks,
     }
 
 
 def _column(column: BoardColumn, sub: str) -> dict[str, str]:
-    words = ", ".join(filter(None, (UNIT_LABELS[column.unit], direction(column))))
-    best = "zero" if column.signed else "high" if column.higher_is_better else "low"
+    words = [text for text in (UNIT_LABELS[column.unit], direction(column)) if text]
+    best = "high" if column.higher_is_better else "low"
+    if column.signed:
+        best = "zero"
     return {
         **column.model_dump(include={"key", "metric", "label", "unit"}),
         "sub": sub,
-        "words": words,
+        "words": ", ".join(words),
         "best": best,
     }
 
 
-def _model(board: Board, slug: str, apart: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def _model_scores(board: Board, slug: str, apart: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """Scores of runs with media, comparable ones first, signatures by their numbers, and the pairs
     in which the model comes first; ``apart`` says by benchmark why it is not comparable.
-
-    A score is its text, interval and coverage, the number of its signature, why it is missing,
-    whether it is complete.
     """
     signatures: dict[str, int] = {}
     cells: dict[str, list[Any]] = {}
     pairs = {}
     for benchmark in board.benchmarks:
         for ranking in benchmark.rankings:
+            own_pairs = [pair for pair in ranking.pairs if pair.first == slug]
             unit = ranking.column.unit
-            pairs[ranking.column.key] = [
-                _pair(pair, unit) for pair in ranking.pairs if pair.first == slug
-            ]
+            pairs[ranking.column.key] = [_pair(pair, unit) for pair in own_pairs]
         for table in benchmark.tables:
             rows = [row for row in table.every_row if row.model == slug and not row.blind]
             for row, column in product(rows, table.columns):
                 cell = row.cells.get(column.key)
-                if cell is None or column.key in cells:
-                    continue
-                text = "" if cell.value is None else number(cell.value, column.unit)
-                ends = interval(cell.low, cell.high, column.unit)
-                details = "; ".join(filter(None, (ends, *coverage_notes(cell, column))))
-                mark = signatures.setdefault(cell.signature, len(signatures))
-                cells[column.key] = [text, details, mark, cell.reason or "", not cell.incomplete]
+                if cell is not None and column.key not in cells:
+                    mark = signatures.setdefault(cell.signature, len(signatures))
+                    cells[column.key] = _score(cell, column, mark)
     return {"cells": cells, "signatures": list(signatures), "pairs": pairs, "apart": apart}
 
 
+def _score(cell: Cell, column: BoardColumn, mark: int) -> list[Any]:
+    """A score: its text, interval and coverage, the number of its signature, why it is missing, and
+    whether it is complete.
+    """
+    text = "" if cell.value is None else number(cell.value, column.unit)
+    ends = interval(cell.low, cell.high, column.unit)
+    details = [detail for detail in (ends, *coverage_notes(cell, column)) if detail]
+    return [text, "; ".join(details), mark, cell.reason or "", not cell.incomplete]
+
+
 def _pair(pair: Pair, unit: Unit) -> list[Any]:
-    ends = ["" if end is None else difference(end, unit) for end in (pair.low, pair.high)]
-    chances = [
-        "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
-        for p in (pair.p_value, pair.p_holm)
-    ]
     return [
-        pair.second, pair.items, pair.clusters, difference(pair.difference, unit), *ends, *chances,
-        pair.wins, pair.losses, pair.reason or "", pair.warning or "",
-    ]  # fmt: skip
+        pair.second,
+        pair.items,
+        pair.clusters,
+        difference(pair.difference, unit),
+        _difference_text(pair.low, unit),
+        _difference_text(pair.high, unit),
+        _p_value_text(pair.p_value),
+        _p_value_text(pair.p_holm),
+        pair.wins,
+        pair.losses,
+        pair.reason or "",
+        pair.warning or "",
+    ]
+
+
+def _difference_text(value: float | None, unit: Unit) -> str:
+    if value is None:
+        return ""
+    return difference(value, unit)
+
+
+def _p_value_text(p_value: float | None) -> str:
+    if p_value is None:
+        return ""
+    if p_value < 0.001:
+        return "< 0.001"
+    return f"{p_value:.3f}"
 
 
 class _TaskSamples:
@@ -259,53 +306,94 @@ class _TaskSamples:
 
     @without_garbage_collection()
     def answers(self, model: str) -> dict[str, Any]:
-        """By sample the response (several, of repeats, are numbered), what was extracted, status
-        and scores, and the place in ``doubts`` of what could not be verified of it; None for texts
-        that may not be shown. ``words`` has what is said of each status.
+        """By sample the response, what was extracted, status and scores, and the place in ``doubts`` of
+        what could not be verified of it.
+
+        Texts that may not be shown are None. ``words`` has the text of each status.
         """
         answers = self._by_model[model]()
-        samples = sorted(answers.samples, key=lambda one: one.sample_id)
+        samples = sorted(answers.samples, key=lambda sample: sample.sample_id)
+        metrics = _metrics_with_values(samples)
         doubts: dict[str, int] = {}
-        metrics = sorted(
-            {metric for one in samples for metric, value in one.scores.items() if value is not None}
-        )
         questions: dict[str, tuple[str, str]] = {}
         rows = []
-        for one in samples:
-            choices, question = one.document.get("choices"), one.document.get("question")
-            options = choices if isinstance(choices, dict) else {}
-            response, extracted = (
-                None,
-                one.filtered if self._texts or one.filtered in options else None,
-            )
+        for sample in samples:
             if self._texts:
-                lines = [question if isinstance(question, str) else one.prompt]
-                lines += [f"{letter}. {text}" for letter, text in sorted(options.items())]
-                questions[one.sample_id] = ("\n".join(lines), one.target)
-                numbered = (
-                    f"[response {number}] {text}" for number, text in enumerate(one.responses, 1)
-                )
-                response = one.responses[0] if len(one.responses) == 1 else "\n\n".join(numbered)
-            values = [one.scores.get(metric) for metric in metrics]
-            scores = [None if value is None else float(f"{value:.4g}") for value in values]
-            row: list[Any] = [one.sample_id, response, extracted, one.status, scores]
-            if doubt := answers.verification.doubts(one.sample_id):
+                questions[sample.sample_id] = (_question_text(sample), sample.target)
+            response = _numbered_responses(sample) if self._texts else None
+            extracted = self._extracted(sample)
+            scores = [_rounded(sample.scores.get(metric)) for metric in metrics]
+            row: list[Any] = [sample.sample_id, response, extracted, sample.status, scores]
+            doubt = answers.verification.doubts(sample.sample_id)
+            if doubt:
                 row.append(doubts.setdefault(doubt, len(doubts)))
             rows.append(row)
-        # models that answered the same questions share them, since a board may have a hundred
-        self._questions[model] = next(
-            (one for one in self._questions.values() if one == questions), questions
-        )
-        words = {status: status_words(status) for status in sorted({one.status for one in samples})}
-        return {"metrics": metrics, "rows": rows, "doubts": [*doubts], "words": words}
+        self._questions[model] = self._shared_questions(questions)
+        statuses = {sample.status for sample in samples}
+        words = {status: status_words(status) for status in sorted(statuses)}
+        return {"metrics": metrics, "rows": rows, "doubts": list(doubts), "words": words}
+
+    def _extracted(self, sample: Sample) -> str | None:
+        """The extracted answer; None if it may not be shown, as it is no letter of an option."""
+        if self._texts or sample.filtered in _options(sample):
+            return sample.filtered
+        return None
+
+    def _shared_questions(
+        self, questions: dict[str, tuple[str, str]]
+    ) -> dict[str, tuple[str, str]]:
+        """The questions; the same object for all models that answered the same ones, since a board may
+        have a hundred.
+        """
+        for earlier in self._questions.values():
+            if earlier == questions:
+                return earlier
+        return questions
 
     def questions(self) -> list[list[str]]:
         """Ids, questions (with their options) and references of all samples that any model
         answered.
         """
-        found: dict[str, tuple[str, str]] = {}
+        all_questions: dict[str, tuple[str, str]] = {}
         for model in self._by_model:
             if model not in self._questions:
                 self.answers(model)
-            found.update(self._questions[model])
-        return [[name, *found[name]] for name in found]
+            all_questions.update(self._questions[model])
+        return [[name, question, target] for name, (question, target) in all_questions.items()]
+
+
+def _metrics_with_values(samples: Sequence[Sample]) -> list[str]:
+    metrics: set[str] = set()
+    for sample in samples:
+        metrics.update(metric for metric, value in sample.scores.items() if value is not None)
+    return sorted(metrics)
+
+
+def _options(sample: Sample) -> Mapping[str, Any]:
+    """The options of a question by letter; empty for an open one."""
+    choices = sample.document.get("choices")
+    return choices if isinstance(choices, dict) else {}
+
+
+def _question_text(sample: Sample) -> str:
+    """The question with its options, a line each."""
+    question = sample.document.get("question")
+    lines = [question if isinstance(question, str) else sample.prompt]
+    for letter, text in sorted(_options(sample).items()):
+        lines.append(f"{letter}. {text}")
+    return "\n".join(lines)
+
+
+def _numbered_responses(sample: Sample) -> str:
+    """The response; several, of repeats, are numbered."""
+    if len(sample.responses) == 1:
+        return sample.responses[0]
+    numbered = []
+    for place, text in enumerate(sample.responses, start=1):
+        numbered.append(f"[response {place}] {text}")
+    return "\n\n".join(numbered)
+
+
+def _rounded(score: float | None) -> float | None:
+    """A score with four significant digits."""
+    return None if score is None else float(f"{score:.4g}")

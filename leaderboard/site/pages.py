@@ -20,18 +20,30 @@ from ..board.model_traits import billions_of
 from ..board.usage import amount, measured
 from ..figures.plots import figures_of, model_order
 from ..figures.shapes import LOOKS, time_axis
-from ..schema.board import BenchmarkBoard, Board, BoardModel, LetterCounts, Published
+from ..schema.board import (
+    BenchmarkBoard,
+    Board,
+    BoardColumn,
+    BoardModel,
+    LetterCounts,
+    Published,
+    Timeline,
+)
 from ..schema.numbers import UNIT_LABELS, direction, exact, interval, number
-from . import tables
 from .benchmark_tables import benchmark_tables
+from .charts import charts, overview_charts
 from .downloads import Download, DownloadGroup, downloads_of, size_text
+from .model_tables import model_parts
+from .overview import all_models, not_comparable
+from .published_tables import is_printed_so, published_tables
+from .tables import ColumnView, coverage_notes, first_click, group_letters, subtitles
 
 Files = Mapping[tuple[str, str], Mapping[str, str]]
 """Figures as files: paths by format, by benchmark and plot."""
 
 POLICY = (
-    "default-src 'none'; script-src 'self' file:; style-src 'self' file:; img-src 'self' file:; base-uri 'none'; "
-    "form-action 'none'"
+    "default-src 'none'; script-src 'self' file:; style-src 'self' file:; img-src 'self' file:; "
+    "base-uri 'none'; form-action 'none'"
 )
 """No inline scripts or styles, no other origins; ``file:`` is for pages opened without a server."""
 
@@ -77,96 +89,121 @@ def pages_of(
         served: whether `medtasks view` serves it, which has its own pages of samples.
     """
     environment = page_environment(board, samples=samples, served=served)
-    found: dict[str, Callable[[], str]] = {}
+    pages: dict[str, Callable[[], str]] = {}
 
-    def page(name: str, template: str, views: Callable[[], dict[str, object]]) -> None:
-        found[name] = lambda: environment.get_template(f"{template}.html.j2").render(
-            page=name, **views()
-        )
+    def add(name: str, template: str, make_views: Callable[[], dict[str, object]]) -> None:
+        def render() -> str:
+            page = environment.get_template(f"{template}.html.j2")
+            return page.render(page=name, **make_views())
 
-    names = [benchmark.name for benchmark in board.benchmarks]
-    by_benchmark = {name: downloads_of(downloads, name) for name in names}
-    archives = downloads_of(download for download in downloads if download.format == "ZIP")
-    columns, rows = tables.all_models(board)
+        pages[name] = render
+
+    columns, rows = all_models(board)
     overview = {
-        "charts": tables.overview_charts(board),
+        "charts": overview_charts(board),
         "columns": columns,
         "rows": rows,
-        "apart": tables.not_comparable(board),
+        "apart": not_comparable(board),
         "choices": _choices(board.models.values()),
-        "downloads": {"": downloads_of(downloads), **by_benchmark},
+        "downloads": _downloads_by_benchmark(board, downloads),
     }
-    page("index.html", "index", lambda: overview)
+    add("index.html", "index", lambda: overview)
+    archives = downloads_of(download for download in downloads if download.format == "ZIP")
     for benchmark in board.benchmarks:
-        files = {plot: paths for (name, plot), paths in figures.items() if name == benchmark.name}
-        views = partial(
-            _benchmark, board, benchmark, files, [*archives, *by_benchmark[benchmark.name]]
-        )
-        page(f"benchmark-{benchmark.name}.html", "benchmark", views)
-    models = sorted(board.models.values(), key=lambda one: (one.name.casefold(), one.slug))
+        name = benchmark.name
+        files = {plot: paths for (owner, plot), paths in figures.items() if owner == name}
+        offered = [*archives, *downloads_of(downloads, name)]
+        views = partial(_benchmark_views, board, benchmark, files, offered)
+        add(f"benchmark-{name}.html", "benchmark", views)
+    models = sorted(board.models.values(), key=lambda model: (model.name.casefold(), model.slug))
     for model in models:
-        page(f"model-{model.slug}.html", "model", partial(_model, board, model))
+        add(f"model-{model.slug}.html", "model", partial(_model_views, board, model))
     # the two models to compare until others are chosen are the first two of the overview
-    page(
-        "compare.html",
-        "compare",
-        lambda: {"chosen": models, "best": [row.model for row in rows[:2]]},
-    )
+    compared: dict[str, object] = {"chosen": models, "best": [row.model for row in rows[:2]]}
+    add("compare.html", "compare", lambda: compared)
     if samples and not served:
-        page("samples.html", "samples", dict)
-    page("protocol.html", "protocol", dict)
-    return found
+        add("samples.html", "samples", dict)
+    add("protocol.html", "protocol", dict)
+    return pages
 
 
-def _benchmark(
+def _downloads_by_benchmark(
+    board: Board, downloads: Sequence[Download]
+) -> dict[str, list[DownloadGroup]]:
+    """The downloads of each benchmark, and those of the whole board under an empty name."""
+    groups = {"": downloads_of(downloads)}
+    for benchmark in board.benchmarks:
+        groups[benchmark.name] = downloads_of(downloads, benchmark.name)
+    return groups
+
+
+def _benchmark_views(
     board: Board,
     benchmark: BenchmarkBoard,
     files: Mapping[str, Mapping[str, str]],
     downloads: Sequence[DownloadGroup],
 ) -> dict[str, object]:
+    """What the template of a benchmark's page shows."""
     order = model_order(benchmark)
 
-    def placed(lines: Iterable[Any]) -> list[Any]:
-        return sorted(lines, key=lambda one: (order.get(one.model, len(order)), one.model))
+    def place_of(line: LetterCounts | Timeline) -> tuple[int, str]:
+        return order.get(line.model, len(order)), line.model
 
-    costs = {key for plot in benchmark.plots if plot.kind == "cost" for key in plot.columns}
-    columns = (column for table in benchmark.tables for column in table.columns)
-    shown = benchmark_tables(board, benchmark)
+    split_tables = benchmark_tables(board, benchmark)
+    ordered_models = [board.models[slug] for slug in order]
     return {
         "benchmark": benchmark,
-        "tables": shown.shown,
-        "folded_tables": shown.folded,
-        "charts": list(tables.charts(board, benchmark)),
+        "tables": split_tables.shown,
+        "folded_tables": split_tables.folded,
+        "charts": list(charts(board, benchmark)),
         "figures": figures_of(board, benchmark),
         "files": files,
         "downloads": downloads,
-        "letters": placed(benchmark.letters),
-        "timelines": placed(benchmark.timelines),
-        "usage": measured([(one.usage, one.cost) for one in benchmark.usage]),
-        "used_for": next((column for column in columns if column.key in costs), None),
-        "published": tables.published_tables(benchmark),
-        "choices": _choices([*(board.models[slug] for slug in order), *benchmark.published]),
+        "letters": sorted(benchmark.letters, key=place_of),
+        "timelines": sorted(benchmark.timelines, key=place_of),
+        "usage": measured([(entry.usage, entry.cost) for entry in benchmark.usage]),
+        "used_for": _cost_column(benchmark),
+        "published": published_tables(benchmark),
+        "choices": _choices([*ordered_models, *benchmark.published]),
     }
 
 
-def _model(board: Board, model: BoardModel) -> dict[str, object]:
-    parts = tables.model_parts(board, model.slug)
-    runs = [board.runs[key] for key in {key for part in parts for key in part["runs"]}]
+def _cost_column(benchmark: BenchmarkBoard) -> BoardColumn | None:
+    """The score that a figure plots against cost; None without such a figure."""
+    plotted_keys: set[str] = set()
+    for plot in benchmark.plots:
+        if plot.kind == "cost":
+            plotted_keys.update(plot.columns)
+    for table in benchmark.tables:
+        for column in table.columns:
+            if column.key in plotted_keys:
+                return column
+    return None
+
+
+def _model_views(board: Board, model: BoardModel) -> dict[str, object]:
+    """What the template of a model's page shows."""
+    parts = model_parts(board, model.slug)
+    keys: set[str] = set()
+    for part in parts:
+        keys |= part.runs
+    runs = [board.runs[key] for key in keys]
     runs.sort(key=lambda run: (run.created, run.key), reverse=True)
     used = [run for run in runs if run.usage != RunUsage()]
-    usage = measured([(one.usage, one.cost) for one in used])
+    usage = measured([(run.usage, run.cost) for run in used])
     return {"model": model, "results": parts, "runs": runs, "used": used, "usage": usage}
 
 
 def _choices(rows: Iterable[BoardModel | Published]) -> dict[str, list[tuple[str, str]]]:
-    found = list(rows)
-    sizes = {size_class(one.size) for one in found}
+    """The choices of the filters above a table: values and their labels."""
+    models = list(rows)
+    families = {model.family for model in models}
+    types = {model.type for model in models}
+    sizes = {size_class(model.size) for model in models}
     return {
-        "families": [
-            (text, text) for text in sorted({one.family for one in found}, key=str.casefold)
-        ],
+        "families": [(family, family) for family in sorted(families, key=str.casefold)],
         "sizes": [(name, label) for name, label in _SIZES.items() if name in sizes],
-        "types": [(text, text) for text in sorted({one.type for one in found})],
+        "types": [(text, text) for text in sorted(types)],
         "trained": [(text, text) for text in ("yes", "no", "unknown")],
     }
 
@@ -184,59 +221,43 @@ def page_environment(
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    titles = {benchmark.name: benchmark.title for benchmark in board.benchmarks}
     environment.globals.update(
         board=board,
         models=board.models,
         policy=POLICY,
         served=served,
-        navigation=[
-            ("index.html", "Overview"),
-            *((f"benchmark-{name}.html", title) for name, title in titles.items()),
-            *([("compare.html", "Compare")] if len(board.models) > 1 else []),
-            *([("samples.html", "Samples")] if samples or served else []),
-            *([("live.html", "Live run")] if served else []),
-            ("protocol.html", "Protocol"),
-        ],
-        count=lambda number, noun: f"{number:,} {noun}{'' if number == 1 else 's'}",
+        navigation=_navigation(board, samples=samples, served=served),
+        count=_counted,
     )
-    of_cells = (tables.coverage_notes, tables.group_letters, tables.is_printed_so)
-    of_columns = (direction, tables.first_click, tables.subtitles)
-    named = (
-        amount,
-        exact,
-        number,
-        paper_link,
-        safe_link,
-        size_class,
-        size_text,
-        time_axis,
-        trained_any,
-        *of_cells,
-        *of_columns,
-    )
-    environment.filters.update({one.__name__: one for one in named})
     environment.filters.update(
+        amount=amount,
         count_words=_count_words,
+        coverage_notes=coverage_notes,
         difference_unit={**UNIT_LABELS, "fraction": "percentage points"}.__getitem__,
+        direction=direction,
+        exact=exact,
+        first_click=first_click,
         floors=floors_text,
+        group_letters=group_letters,
         interval=lambda ends, unit: interval(ends[0], ends[1], unit),
+        is_printed_so=is_printed_so,
         letters=letters_of,
         look=LOOKS.index,
-        signature_parts=lambda text: [
-            (key, value or "yes", _SIGNATURE_PARTS.get(key, "a setting of the metric"))
-            for key, value in parse_signature(text).items()
-        ],
-        size_order=lambda size: (
-            "" if (billions := billions_of(size)) is None else f"{billions:.6g}"
-        ),
-        times=lambda lines: sorted({each.time for one in lines for each in one.rounds}),
+        number=number,
+        paper_link=paper_link,
+        safe_link=safe_link,
+        signature_parts=_signature_parts,
+        size_class=size_class,
+        size_order=_size_order,
+        size_text=size_text,
+        subtitles=subtitles,
+        time_axis=time_axis,
+        times=_round_times,
         trained=lambda model, benchmark: model.trained.get(benchmark, "unknown"),
-        trained_on=lambda model: [
-            title for name, title in titles.items() if model.trained.get(name) == "yes"
-        ],
+        trained_any=trained_any,
+        trained_on=partial(_trained_on, board),
         unit=UNIT_LABELS.__getitem__,
-        view=tables.ColumnView,
+        view=ColumnView,
     )
     return environment
 
@@ -259,10 +280,67 @@ def safe_link(text: str | None) -> str | None:
     return text if text is not None and _LINK.fullmatch(text) else None
 
 
+def _navigation(board: Board, *, samples: bool, served: bool) -> list[tuple[str, str]]:
+    """The links of every page's navigation, with their labels."""
+    links = [("index.html", "Overview")]
+    for benchmark in board.benchmarks:
+        links.append((f"benchmark-{benchmark.name}.html", benchmark.title))
+    if len(board.models) > 1:
+        links.append(("compare.html", "Compare"))
+    if samples or served:
+        links.append(("samples.html", "Samples"))
+    if served:
+        links.append(("live.html", "Live run"))
+    links.append(("protocol.html", "Protocol"))
+    return links
+
+
+def _counted(number: int, noun: str) -> str:
+    """A number with its noun, in the plural unless the number is 1."""
+    plural = "" if number == 1 else "s"
+    return f"{number:,} {noun}{plural}"
+
+
+def _signature_parts(text: str) -> list[tuple[str, str, str]]:
+    """The parts of a signature: key, value and what the part means."""
+    parts = []
+    for key, value in parse_signature(text).items():
+        meaning = _SIGNATURE_PARTS.get(key, "a setting of the metric")
+        parts.append((key, value or "yes", meaning))
+    return parts
+
+
+def _size_order(size: str | None) -> str:
+    """The number that a table sorts a size by, in billions of parameters; empty if unknown."""
+    billions = billions_of(size)
+    if billions is None:
+        return ""
+    return f"{billions:.6g}"
+
+
+def _round_times(timelines: Iterable[Timeline]) -> list[float]:
+    """The times of all rounds, in order."""
+    times: set[float] = set()
+    for timeline in timelines:
+        times.update(streaming_round.time for streaming_round in timeline.rounds)
+    return sorted(times)
+
+
+def _trained_on(board: Board, model: BoardModel) -> list[str]:
+    """The titles of the benchmarks that the model was trained on."""
+    titles = []
+    for benchmark in board.benchmarks:
+        if model.trained.get(benchmark.name) == "yes":
+            titles.append(benchmark.title)
+    return titles
+
+
 def paper_link(text: str) -> str | None:
     """The address of a citation: an address itself, or the arXiv page of an arXiv number."""
-    found = _ARXIV.fullmatch(text)
-    return f"https://arxiv.org/abs/{found[1]}" if found else safe_link(text)
+    arxiv = _ARXIV.fullmatch(text)
+    if arxiv is None:
+        return safe_link(text)
+    return f"https://arxiv.org/abs/{arxiv[1]}"
 
 
 def size_class(size: str | None) -> str:
@@ -272,16 +350,29 @@ def size_class(size: str | None) -> str:
     billions = billions_of(size)
     if billions is None:
         return "n"
-    return next((name for name, end in (("s", 5), ("m", 15), ("l", 80)) if billions < end), "x")
+    for name, end in (("s", 5), ("m", 15), ("l", 80)):
+        if billions < end:
+            return name
+    return "x"
 
 
 def trained_any(model: BoardModel) -> str:
-    """Over all benchmarks: ``yes`` if it is for any, ``no`` if it is for every one listed."""
+    """Whether a model was trained on any benchmark: ``yes``, ``no`` (on none of those listed) or
+    ``unknown``.
+    """
     answers = set(model.trained.values())
-    return "yes" if "yes" in answers else "no" if answers == {"no"} else "unknown"
+    if "yes" in answers:
+        return "yes"
+    if answers == {"no"}:
+        return "no"
+    return "unknown"
 
 
 def letters_of(counts: Sequence[LetterCounts]) -> list[str]:
     """The letters of a task's options, then everything else that was chosen."""
-    gold = {letter for one in counts for letter in one.gold}
-    return [*sorted(gold), *sorted({letter for one in counts for letter in one.chosen} - gold)]
+    gold: set[str] = set()
+    chosen: set[str] = set()
+    for letters in counts:
+        gold.update(letters.gold)
+        chosen.update(letters.chosen)
+    return [*sorted(gold), *sorted(chosen - gold)]

@@ -99,7 +99,7 @@ def _harness_output_in(log: Path) -> Iterator[None]:
 def _report(board: Board, out: Path) -> None:
     from medtasks.leaderboard.board.media_gain import GAINS
     from medtasks.leaderboard.schema.numbers import interval, number, shown_name
-    from medtasks.leaderboard.site.tables import overview_charts
+    from medtasks.leaderboard.site.charts import overview_charts
 
     shown = overview_charts(board)
     scores: list[

@@ -91,7 +91,8 @@ def report(board: Board, out: Path) -> None:
     """Print what the rankings show, what is not comparable, what was refused, and where the pages
     are.
     """
-    from medtasks.leaderboard.site.tables import charts, not_comparable
+    from medtasks.leaderboard.site.charts import charts
+    from medtasks.leaderboard.site.overview import not_comparable
 
     findings, notes = [], []
     for one in (chart for benchmark in board.benchmarks for chart in charts(board, benchmark)):

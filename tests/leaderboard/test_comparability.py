@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from made_runs import FAIR, GOOD, apart, board, cxr, entry, page, ranked, right, run, signed
 from medtasks.leaderboard.rank.apart import BLIND, MINIATURE
-from medtasks.leaderboard.site.tables import not_comparable
+from medtasks.leaderboard.site.overview import not_comparable
 from medtasks.leaderboard.verify.scored_run import ScoredRun
 
 

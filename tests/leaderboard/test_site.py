@@ -21,6 +21,7 @@ from medtasks.leaderboard.board.build import build_board
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.schema.board import Board, BoardRow, Cell
 from medtasks.leaderboard.schema.numbers import interval, number
+from medtasks.leaderboard.site.charts import charts
 from medtasks.leaderboard.site.data import (
     Answers,
     data_script,
@@ -28,8 +29,9 @@ from medtasks.leaderboard.site.data import (
     runs_on_board,
     samples_of,
 )
+from medtasks.leaderboard.site.model_tables import model_parts
 from medtasks.leaderboard.site.pages import page_environment, pages_of, safe_link
-from medtasks.leaderboard.site.tables import ColumnView, charts, model_parts, subtitles
+from medtasks.leaderboard.site.tables import ColumnView, subtitles
 from medtasks.leaderboard.written_site import write_site
 
 from medtasks.core.errors import UsageError
@@ -522,7 +524,7 @@ def test_columns_with_one_label_are_told_apart_by_what_differs() -> None:
 
 def test_a_model_has_its_matrix_of_groups_by_tasks() -> None:
     part = model_parts(board(), "aurora-8b")[0]
-    matrix = next(one for one in part["tables"] if one.headings)
+    matrix = next(one for one in part.tables if one.headings)
     assert [heading.sub for heading in matrix.headings] == ["level1", "level2", "level3"]
     assert [label for label, _ in matrix.lines] == ["color", "count", "instrument_location", "size"]
     column = matrix.lines[1][1][1]
@@ -597,7 +599,7 @@ def test_a_models_page_folds_what_has_no_value() -> None:
     made = board()
     for slug in made.models:
         for part in model_parts(made, slug):
-            for table in (*part["tables"], *part["apart"]):
+            for table in (*part.tables, *part.apart):
                 lines = [
                     *(([column]) for column in table.columns),
                     *(line for _, line in table.lines),
