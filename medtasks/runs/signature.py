@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -67,47 +67,68 @@ def signatures(
     ``scored`` has `medtasks.scoring.scores.MetricScore.signature` by metric. The metrics in
     ``elsewhere`` were computed elsewhere, by the package versions in the manifest.
     """
-    members, is_group = manifest.groups.get(name, (name,)), name in manifest.groups
+    members = manifest.groups.get(name, (name,))
+    protocol = _protocol_parts(manifest, name, members, sorted(sample_ids))
+    packages = {**manifest.versions, **(manifest.scored or {})}
+    texts = {}
+    for metric, own_text in scored.items():
+        own, judges = _own_parts(own_text, packages if metric in elsewhere else {})
+        declared = _declared(members, metric)
+        judged = _judge(manifest, name, metric, judges)
+        texts[metric] = format_signature({**own, **protocol, **declared, **judged})
+    return texts
+
+
+def _protocol_parts(
+    manifest: RunManifest, name: str, members: Sequence[str], sample_ids: Sequence[str]
+) -> dict[str, str]:
+    """The parts that do not depend on the metric."""
+    is_group = name in manifest.groups
     facts = {task: manifest.tasks[task] for task in members}
-    benchmarks = sorted({task.benchmark for task in facts.values()})
-    protocols = {task: one.protocol_hash for task, one in facts.items()}
-    prompts = {task: one.prompt_hash or UNKNOWN_PROMPT for task, one in facts.items()}
-    ids = sorted(sample_ids)
-    protocol = {
+    protocols: dict[str, str] = {}
+    prompts: dict[str, str] = {}
+    data: dict[str, str] = {}
+    for task, task_facts in facts.items():
+        protocols[task] = task_facts.protocol_hash
+        prompts[task] = task_facts.prompt_hash or UNKNOWN_PROMPT
+        benchmark = task_facts.benchmark
+        data[benchmark] = manifest.data[benchmark].fingerprint[:HASH_LENGTH]
+    parts = {
         "group" if is_group else "task": name,
         **_versions({task: (one.version, one.filters) for task, one in facts.items()}),
         "prompt": _combined(prompts),
         "protocol": _hash(protocols) if is_group else protocols[name],
-        "data": _combined(
-            {one: manifest.data[one].fingerprint[:HASH_LENGTH] for one in benchmarks}
-        ),
-        "items": f"{len(ids)}-{_hash(ids)}",
+        "data": _combined(dict(sorted(data.items()))),
+        "items": f"{len(sample_ids)}-{_hash(sample_ids)}",
     }
-    if any(one.subset for one in facts.values()):
-        protocol["subset"] = _combined({task: one.subset for task, one in facts.items()})
-    if any(one.blind for one in facts.values()):
-        protocol["blind"] = "yes"
-    if asked := changed_options(manifest.settings):
-        protocol["harness"] = _hash(asked)
+    if any(task_facts.subset for task_facts in facts.values()):
+        parts["subset"] = _combined({task: one.subset for task, one in facts.items()})
+    if any(task_facts.blind for task_facts in facts.values()):
+        parts["blind"] = "yes"
+    changed = changed_options(manifest.settings)
+    if changed:
+        parts["harness"] = _hash(changed)
+    return parts
 
-    packages = {**manifest.versions, **(manifest.scored or {})}
-    found = {}
-    for metric, text in scored.items():
-        first, *words = text.split("|")
-        own, judges = {"metric": first}, set[str]()
-        for word in words:
-            key, _, value = word.partition(":")
-            if key == "judge":
-                judges.add(value)
-                continue
-            while (
-                key in own or key in PROTOCOL_PARTS or not key
-            ):  # metrics of other packages may use any key
-                key = f"metric.{key}"
-            own[key] = packages.get(key, value) if metric in elsewhere else value
-        further = {**_declared(members, metric), **_judge(manifest, name, metric, judges)}
-        found[metric] = format_signature({**own, **protocol, **further})
-    return found
+
+def _own_parts(text: str, versions: Mapping[str, str]) -> tuple[dict[str, str], set[str]]:
+    """The parts of a metric's own signature, and the judges that it names.
+
+    ``versions`` replace those in the text.
+    """
+    first, *words = text.split("|")
+    parts = {"metric": first}
+    judges: set[str] = set()
+    for word in words:
+        key, _, value = word.partition(":")
+        if key == "judge":
+            judges.add(value)
+            continue
+        # metrics of other packages may use any key
+        while key in parts or key in PROTOCOL_PARTS or not key:
+            key = f"metric.{key}"
+        parts[key] = versions.get(key, value)
+    return parts, judges
 
 
 def _versions(tasks: Mapping[str, tuple[float, Mapping[str, str]]]) -> dict[str, str]:
@@ -157,24 +178,29 @@ def _declared(tasks: Iterable[str], metric: str) -> dict[str, str]:
 def _judge(manifest: RunManifest, name: str, metric: str, judges: set[str]) -> dict[str, str]:
     """The panels by task from the manifest, with those that only the score names."""
     metrics = {metric, *_MADE_OF.get(metric, ())}
-    rubrics = [one for one in manifest.judge.values() if metrics & set(one.rubric.metrics)]
-    by_task = {
-        task: ",".join(judged)
-        for task in manifest.groups.get(name, (name,))
-        if (judged := sorted({one.judge_hash for one in rubrics if task in one.tasks}))
-    }
-    combined = {judge for panels in by_task.values() for judge in panels.split(",")}
-    parts = [*([_combined(by_task)] if by_task else []), *sorted(judges - combined)]
-    if by_task and name in manifest.groups:
-        parts.append(
-            f"{len(by_task)}-tasks"
-        )  # judging fewer tasks covers a different share of the items
+    by_task: dict[str, str] = {}
+    panels: set[str] = set()
+    for task in manifest.groups.get(name, (name,)):
+        hashes = set()
+        for facts in manifest.judge.values():
+            if task in facts.tasks and not metrics.isdisjoint(facts.rubric.metrics):
+                hashes.add(facts.judge_hash)
+        if hashes:
+            by_task[task] = ",".join(sorted(hashes))
+            panels |= hashes
+    parts = sorted(judges - panels)
+    if by_task:
+        parts.insert(0, _combined(by_task))
+        if name in manifest.groups:
+            # judging fewer tasks covers a different share of the items
+            parts.append(f"{len(by_task)}-tasks")
     return {"judge": ",".join(parts)} if parts else {}
 
 
 def _combined(values: Mapping[str, str]) -> str:
     """The value common to several tasks, or a hash of all if they differ."""
-    return next(iter(values.values())) if len(set(values.values())) == 1 else _hash(values)
+    distinct = set(values.values())
+    return distinct.pop() if len(distinct) == 1 else _hash(values)
 
 
 def _hash(value: Any) -> str:

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import chain, islice
 from types import MappingProxyType
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from medtasks.benchmarks.error_kinds import declared_errors, derived_metrics
 from medtasks.benchmarks.variants import joined_items
-from medtasks.catalog.benchmark import Benchmark, Value, with_derived
+from medtasks.catalog.benchmark import Benchmark, SampleView, Value, with_derived
 from medtasks.catalog.spec import TaskSpec, leaf_tasks, load_spec, load_specs
 from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.metrics.base import Array
@@ -98,11 +98,9 @@ class Column:
 
     def judges_of(self, rows: Rows) -> list[str]:
         """The judges that contributed to these items, sorted."""
-        return (
-            []
-            if self.judge is None
-            else [str(name) for name in np.unique(self.judge[rows]) if name]
-        )
+        if self.judge is None:
+            return []
+        return [str(name) for name in np.unique(self.judge[rows]) if name]
 
     def bounds(self, rows: Rows) -> tuple[Array, Array]:
         """Statistics of these items, with open ones at their lowest and at their highest, NaN
@@ -121,26 +119,44 @@ class Column:
 
 def stacked(columns: Sequence[Column]) -> Column:
     """The columns of several tables, concatenated."""
-    repeats = [one.repeats for one in columns if one.repeats is not None]
-    equal = len(repeats) == len(columns) and len({one.shape[1] for one in repeats}) == 1
-    ranges = judge = None
-    if any(one.ranges is not None for one in columns):
-        blanks = (np.full((len(one.state), 2, one.statistics.shape[1]), np.nan) for one in columns)
-        parts = zip(columns, blanks, strict=True)
-        ranges = np.concatenate(
-            [blank if one.ranges is None else one.ranges for one, blank in parts]
-        )
-    if any(one.judge is not None for one in columns):
-        judge = np.concatenate(
-            [np.full(len(one.state), "") if one.judge is None else one.judge for one in columns]
-        )
     return Column(
-        np.concatenate([one.statistics for one in columns]),
-        np.concatenate([one.state for one in columns]),
-        ranges=ranges,
-        judge=judge,
-        repeats=np.concatenate(repeats) if equal else None,
+        np.concatenate([column.statistics for column in columns]),
+        np.concatenate([column.state for column in columns]),
+        ranges=_stacked_ranges(columns),
+        judge=_stacked_judges(columns),
+        repeats=_stacked_repeats(columns),
     )
+
+
+def _stacked_ranges(columns: Sequence[Column]) -> Array | None:
+    if all(column.ranges is None for column in columns):
+        return None
+    ranges = []
+    for column in columns:
+        items, width = column.statistics.shape
+        blank = np.full((items, 2, width), np.nan)
+        ranges.append(blank if column.ranges is None else column.ranges)
+    return np.concatenate(ranges)
+
+
+def _stacked_judges(columns: Sequence[Column]) -> npt.NDArray[np.str_] | None:
+    if all(column.judge is None for column in columns):
+        return None
+    judges = []
+    for column in columns:
+        judges.append(np.full(len(column.state), "") if column.judge is None else column.judge)
+    return np.concatenate(judges)
+
+
+def _stacked_repeats(columns: Sequence[Column]) -> Array | None:
+    """The repeats of all columns; None unless all have the same number."""
+    repeats = []
+    for column in columns:
+        if column.repeats is None:
+            return None
+        repeats.append(column.repeats)
+    numbers = {array.shape[1] for array in repeats}
+    return np.concatenate(repeats) if len(numbers) == 1 else None
 
 
 def column_of(metric: str, values: Sequence[Value | None]) -> Column:
@@ -330,60 +346,77 @@ def item_table(
                 f"{benchmark.name}: breakdown {breakdown!r} is unknown; choose from {', '.join(benchmark.breakdowns)}."
             )
     ordered = sorted(samples, key=lambda sample: (sample.sample_id, sample.task))
-    of_task: dict[str, Sample] = {}
+    first_of_task: dict[str, Sample] = {}
     for sample in ordered:
-        _check_names(
-            sample.sample_id,
-            sample.task,
-            sample.scores,
-            of_task.setdefault(sample.task, sample).scores,
-        )
+        first = first_of_task.setdefault(sample.task, sample)
+        _check_names(sample.sample_id, sample.task, sample.scores, first.scores)
     task_of = {sample.sample_id: sample.task for sample in reversed(ordered)}
     derived = (*confidence_metrics(ordered), derived_metrics(benchmark, task_of, pooled))
     joined = with_derived(joined_items(benchmark, [sample.view() for sample in ordered]), derived)
     items = sorted(joined.items, key=lambda item: item.item_id)
-    rows = [(one.item_id, one.cluster, one.samples) for one in items]
-    rows += [(name, views[0].cluster, views) for name, views in joined.incomplete.items()]
+    rows = [_ItemRow(item.item_id, item.cluster, item.samples) for item in items]
+    for name, views in joined.incomplete.items():
+        rows.append(_ItemRow(name, views[0].cluster, views))
+    names: dict[str, None] = {}
+    for first in first_of_task.values():
+        names |= dict.fromkeys(first.scores)
+    metrics = tuple(names | dict.fromkeys(joined.metrics))
     filler: list[Value | None] = [None] * len(joined.incomplete)
-    named = [name for sample in of_task.values() for name in sample.scores]
-    metrics = tuple(dict.fromkeys([*named, *joined.metrics]))
     values = {name: [*(item.values.get(name) for item in items), *filler] for name in metrics}
-    firsts = [views[0] for _, _, views in rows]
-    lettered = bool(benchmark.options)
-    options = tuple(benchmark.option_count(first.document) for first in firsts)
+    documents = [row.views[0].document for row in rows]
+    has_letters = bool(benchmark.options)
+    options = tuple(benchmark.option_count(document) for document in documents)
+    targets = []
+    for document, count in zip(documents, options, strict=True):
+        targets.append(str(document["target"]) if has_letters or count else "")
+    groups = {}
+    for name in breakdowns:
+        keys_of = benchmark.breakdowns[name]
+        groups[name] = tuple(keys_of(row.views[0]) for row in rows)
     return ItemTable(
         benchmark,
         metrics=metrics,
         breakdowns=tuple(breakdowns),
-        items=tuple(name for name, _, _ in rows),
-        tasks=tuple(task_of[first.sample_id] for first in firsts),
-        clusters=tuple(cluster for _, cluster, _ in rows),
-        samples=tuple(tuple(view.sample_id for view in views) for _, _, views in rows),
-        statuses=tuple(
-            tuple(chain.from_iterable((one.status, *one.further) for one in views))
-            for _, _, views in rows
-        ),
-        target=tuple(
-            str(first.document["target"]) if lettered or count else ""
-            for first, count in zip(firsts, options, strict=True)
-        ),
-        chosen=tuple(first.filtered if lettered else "" for first in firsts),
+        items=tuple(row.item_id for row in rows),
+        tasks=tuple(task_of[row.views[0].sample_id] for row in rows),
+        clusters=tuple(row.cluster for row in rows),
+        samples=tuple(row.sample_ids for row in rows),
+        statuses=tuple(row.statuses for row in rows),
+        target=tuple(targets),
+        chosen=tuple(row.views[0].filtered if has_letters else "" for row in rows),
         options=options,
         complete=np.arange(len(rows)) < len(items),
-        groups={
-            name: tuple(benchmark.breakdowns[name](first) for first in firsts)
-            for name in breakdowns
-        },
+        groups=groups,
         columns={name: column_of(name, several) for name, several in values.items()},
         reduced=reduced_columns(values),
     )
 
 
-def _check_names(sample_id: str, task: str, found: Iterable[str], expected: Iterable[str]) -> None:
-    if list(found) != list(expected):
+class _ItemRow(NamedTuple):
+    """An item of a table, and its samples as scoring sees them."""
+
+    item_id: str
+    cluster: str
+    views: Sequence[SampleView]
+
+    @property
+    def sample_ids(self) -> tuple[str, ...]:
+        return tuple(view.sample_id for view in self.views)
+
+    @property
+    def statuses(self) -> tuple[str, ...]:
+        """The statuses of all responses, repeats included."""
+        statuses: list[str] = []
+        for view in self.views:
+            statuses += (view.status, *view.further)
+        return tuple(statuses)
+
+
+def _check_names(sample_id: str, task: str, names: Iterable[str], expected: Iterable[str]) -> None:
+    if list(names) != list(expected):
         raise MedtasksError(
-            f"sample {sample_id} of {task} has the metrics {list(found)}, expected {list(expected)} as in the others; "
-            "score the directory again."
+            f"sample {sample_id} of {task} has the metrics {list(names)}, expected "
+            f"{list(expected)} as in the others; score the directory again."
         )
 
 
@@ -472,14 +505,13 @@ class RunTables:
         """
         spec = load_spec(task)
         facts, benchmark = spec.metadata, spec.benchmark
-        groups = [
-            one.metadata
-            for one in load_specs().values()
-            if one.kind == "group" and task in leaf_tasks(one.name)
-        ]
-        breakdowns = dict.fromkeys(name for one in (facts, *groups) for name in one.breakdowns)
-        pooling = (facts, *groups) if benchmark.repeatable else (facts,)
-        pooled = dict.fromkeys(name for one in pooling for name in one.pooled)
+        breakdowns = dict.fromkeys(facts.breakdowns)
+        pooled = dict.fromkeys(facts.pooled)
+        for group in load_specs().values():
+            if group.kind == "group" and task in leaf_tasks(group.name):
+                breakdowns |= dict.fromkeys(group.metadata.breakdowns)
+                if benchmark.repeatable:
+                    pooled |= dict.fromkeys(group.metadata.pooled)
         table = item_table(samples, benchmark, tuple(breakdowns), tuple(pooled))
         own = {*facts.pooled, *samples[0].scores}
         metrics = tuple(name for name in table.metrics if name not in pooled or name in own)
@@ -516,15 +548,16 @@ class RunTables:
         if spec.name not in self._parts:
             for part in in_parts(spec, self._samples[spec.name]):
                 self.add(spec.name, part)
-        table, *others = parts = self._parts.pop(spec.name)
-        for one in others:
-            _check_names(one.samples[0][0], one.tasks[0], one.metrics, table.metrics)
-        if not others:
-            return table
-        whole = pooled_table(parts, table.breakdowns, [*table.columns])
+        parts = self._parts.pop(spec.name)
+        first = parts[0]
+        for table in parts[1:]:
+            _check_names(table.samples[0][0], table.tasks[0], table.metrics, first.metrics)
+        if len(parts) == 1:
+            return first
+        whole = pooled_table(parts, first.breakdowns, [*first.columns])
         # made now, because the tables that they are put together from take as much memory
         return replace(
-            whole, metrics=table.metrics, columns={**whole.columns}, reduced={**whole.reduced}
+            whole, metrics=first.metrics, columns={**whole.columns}, reduced={**whole.reduced}
         )
 
 
@@ -533,21 +566,22 @@ def in_parts(spec: TaskSpec, samples: Sequence[Sample] | SampleFile) -> Iterator
     need all of them.
     """
     whole = bool(spec.metadata.varied) or not spec.benchmark.repeatable or has_models(spec)
-    if (
-        not whole and spec.metadata.confidence
-    ):  # if one sample has probabilities, the others lack theirs
-        whole = (
-            samples.confident
-            if isinstance(samples, SampleFile)
-            else any(map(gives_confidence, samples))
-        )
+    # if one sample has probabilities, the others lack theirs
+    if not whole and spec.metadata.confidence:
+        if isinstance(samples, SampleFile):
+            whole = samples.confident
+        else:
+            whole = any(gives_confidence(sample) for sample in samples)
     return batches(samples, whole=whole)
 
 
 def batches(samples: Iterable[Sample], *, whole: bool = False) -> Iterator[list[Sample]]:
     """The samples in lists of `PART`, or all in one; the first is empty if there are none."""
-    rest, size = iter(samples), None if whole else PART
-    batch = [*islice(rest, size)]
-    yield batch
-    while batch := [*islice(rest, size)]:
+    rest = iter(samples)
+    size = None if whole else PART
+    yield list(islice(rest, size))
+    while True:
+        batch = list(islice(rest, size))
+        if not batch:
+            return
         yield batch

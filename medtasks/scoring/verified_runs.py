@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +17,12 @@ import numpy as np
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.core.errors import DataError, UsageError
-from medtasks.metrics.streaming import timelines
+from medtasks.metrics.streaming import Timeline, timelines
 from medtasks.runs.manifest import RunManifest, created_at
 from medtasks.runs.samples import Sample, SampleFile, SampleLines
 from medtasks.runs.signature import signatures
 from medtasks.scoring.amended import Amendments
-from medtasks.scoring.item_table import RunTables, batches
+from medtasks.scoring.item_table import ItemTable, RunTables, batches
 from medtasks.scoring.judged_scores import judge_hash
 from medtasks.scoring.run_cache import RunStore
 from medtasks.scoring.run_record import Change, Difference, RunFolder, RunRecord, read_manifest
@@ -43,8 +44,7 @@ def scored_record(
     own: bool = False,
     whole: bool = False,
 ) -> RunRecord:
-    """The run with this manifest and these samples, scored from its responses by the data and rules
-    of this machine.
+    """The run with this manifest and these samples, scored from its responses on this machine.
 
     With ``own``, learned metrics are computed with their models, and verdicts scored under the
     rubrics with which they were made: for a run that its owner scores. Otherwise learned metrics
@@ -67,111 +67,164 @@ def scored_record(
         notes += other_rubrics
     kept: dict[str, Sequence[Sample]] = {}
     tables = RunTables(kept)
-    changes: list[Change] = []
-    differences: list[Difference] = []
-    amended: dict[str, bytes] = {}
+    differing = _Differing()
     tasks: list[SubmittedTask] = []
-    for task in manifest.tasks:
-        submitted = SubmittedTask(task, manifest, own=own)
-        benchmark = submitted.spec.benchmark  # whose groups may join samples of several tasks
-        kept_whole = whole or not benchmark.repeatable or benchmark.timeline is not None
-        again: SampleLines | list[Sample] = SampleLines(()) if whole else []
-        amendments = Amendments(task)
-        for part, made in submitted.parts(samples[task]):
-            for before, after in zip(part, made, strict=True):
-                amendments.add(before, after)
-                old, new = (
-                    {"filtered": one.filtered, "status": one.status, **one.scores}
-                    for one in (before, after)
-                )
-                for what in dict.fromkeys((*old, *new)) if old != new else ():
-                    if old.get(what) != new.get(what):
-                        changes.append(
-                            Change(task, before.sample_id, what, old.get(what), new.get(what))
-                        )
-            tables.add(task, made)
-            if kept_whole:
-                again.extend(made)
-        kept[task] = again
-        tables.of(task)
-        tasks.append(submitted)
-        differences += amendments.differences
-        if packed := amendments.packed():
-            amended[task] = packed
+    for name in manifest.tasks:
+        task = SubmittedTask(name, manifest, own=own)
+        kept[name] = _scored_task(task, samples[name], tables, differing, whole=whole)
+        tables.of(name)
+        tasks.append(task)
     run = _verified(RunRecord.scored(manifest, kept, tables), tasks, notes)
-    depends = other_rubrics or not all(one.either for one in tasks)
+    mode = ""
+    if other_rubrics or not all(task.either for task in tasks):
+        mode = "own" if own else "submitted"
+    problems = chain.from_iterable(task.problems for task in tasks)
     return replace(
         run,
         samples=kept if whole else {},
         made=RunTables({}, tables.made),
-        changes=tuple(changes),
-        differences=tuple(differences),
-        amended=amended,
-        problems=tuple(text for one in tasks for text in one.problems),
-        mode=("own" if own else "submitted") if depends else "",
+        changes=tuple(differing.changes),
+        differences=tuple(differing.differences),
+        amended=differing.amended,
+        problems=tuple(problems),
+        mode=mode,
     )
+
+
+@dataclass
+class _Differing:
+    """What is scored otherwise than the directory has it; the fields are those of `RunRecord`."""
+
+    changes: list[Change] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)
+    amended: dict[str, bytes] = field(default_factory=dict)
+
+
+def _scored_task(
+    task: SubmittedTask,
+    samples: Sequence[Sample] | SampleFile,
+    tables: RunTables,
+    differing: _Differing,
+    *,
+    whole: bool,
+) -> SampleLines | list[Sample]:
+    """Score a task into ``tables``; returns those of its scored samples that are still needed."""
+    name, benchmark = task.spec.name, task.spec.benchmark
+    # groups of the benchmark may join samples of several tasks
+    keeps_samples = whole or not benchmark.repeatable or benchmark.timeline is not None
+    kept: SampleLines | list[Sample] = SampleLines(()) if whole else []
+    amendments = Amendments(name)
+    for submitted, scored in task.parts(samples):
+        for before, after in zip(submitted, scored, strict=True):
+            amendments.add(before, after)
+            differing.changes += _changes(name, before, after)
+        tables.add(name, scored)
+        if keeps_samples:
+            kept.extend(scored)
+    differing.differences += amendments.differences
+    packed = amendments.packed()
+    if packed:
+        differing.amended[name] = packed
+    return kept
+
+
+def _changes(task: str, before: Sample, after: Sample) -> Iterator[Change]:
+    """The filtered response, status and scores that differ."""
+    old = {"filtered": before.filtered, "status": before.status, **before.scores}
+    new = {"filtered": after.filtered, "status": after.status, **after.scores}
+    if old == new:
+        return
+    for what in dict.fromkeys((*old, *new)):
+        if old.get(what) != new.get(what):
+            yield Change(task, before.sample_id, what, old.get(what), new.get(what))
 
 
 def _verified(
     run: RunRecord, tasks: Sequence[SubmittedTask], notes: Sequence[str] = ()
 ) -> RunRecord:
     """The scored run without its samples, with what was found out about its tasks."""
-    manifest = run.manifest.model_copy(
-        update={"tasks": {one.spec.name: one.facts_now for one in tasks}}
-    )
-    pairs = {
-        name: spec.metadata.compare_with
-        for name, spec in load_specs().items()
-        if spec.metadata.compare_with
-    }
-    for name in dict.fromkeys((*pairs, *pairs.values())):
-        spec, leaves = load_spec(name), leaf_tasks(name)
-        if (
-            spec.kind == "group"
-            and not spec.benchmark.repeatable
-            and {*leaves} <= {*manifest.tasks}
-        ):
-            run.tables.of(name, leaves)  # made of samples, which are not kept
-    signed, shown = {}, {}
-    for name, scores in run.scores.items():
+    facts = {task.spec.name: task.facts_now for task in tasks}
+    manifest = run.manifest.model_copy(update={"tasks": facts})
+    _make_compared_groups(run.tables, facts.keys())
+    signed = {}
+    for name in run.scores:
         members = manifest.groups.get(name, (name,))
-        of = [one for one in tasks if one.spec.name in members]
+        of_members = [task for task in tasks if task.spec.name in members]
         table = run.tables.of(name, members)
-        ids = [
-            sample
-            for row in np.flatnonzero(table.complete).tolist()
-            for sample in table.samples[row]
-        ]
-        scored = {metric: score.signature for metric, score in scores.metrics.items()}
-        signed[name] = signatures(
-            manifest, name, scored, ids, frozenset[str]().union(*(one.submitted for one in of))
-        )
-        if any(one.submitted or one.outcome.outcome != "verified" for one in of):
-            for metric in scores.metrics:
-                require_statistics(metric, table.column(metric).statistics[table.complete])
-    for one in tasks:
-        benchmark = one.spec.benchmark
-        if benchmark.timeline is not None:
-            items = joined_items(
-                benchmark, [sample.view() for sample in run.samples[one.spec.name]]
-            ).items
-            shown[one.spec.name] = timelines(one.spec.name, items, benchmark.timeline)
-    verification = {one.spec.name: one.outcome for one in tasks}
+        signed[name] = _signatures(run, manifest, name, table, of_members)
+        _require_own_statistics(run, name, table, of_members)
+    verification = {task.spec.name: task.outcome for task in tasks}
+    all_notes = list(notes)
+    for task in tasks:
+        all_notes += task.notes
+    all_notes += verification_notes(verification)
     return replace(
         run,
         manifest=manifest,
         samples={},
         signatures=signed,
-        timelines={name: lines for name, lines in shown.items() if lines},
+        timelines=_timelines(run, tasks),
         verification=verification,
-        responses={one.spec.name: one.responses for one in tasks if one.responses},
-        questions={one.spec.name: one.questions for one in tasks if one.questions},
-        notes=(
-            *notes,
-            *(note for one in tasks for note in one.notes),
-            *verification_notes(verification),
-        ),
+        responses={task.spec.name: task.responses for task in tasks if task.responses},
+        questions={task.spec.name: task.questions for task in tasks if task.questions},
+        notes=tuple(all_notes),
     )
+
+
+def _make_compared_groups(tables: RunTables, tasks: Set[str]) -> None:
+    """Make the tables of groups that are compared and need samples, which are not kept."""
+    compared: dict[str, None] = {}
+    partners: dict[str, None] = {}
+    for name, spec in load_specs().items():
+        if spec.metadata.compare_with:
+            compared[name] = None
+            partners[spec.metadata.compare_with] = None
+    for name in compared | partners:
+        spec, leaves = load_spec(name), leaf_tasks(name)
+        needs_samples = spec.kind == "group" and not spec.benchmark.repeatable
+        if needs_samples and set(leaves) <= tasks:
+            tables.of(name, leaves)
+
+
+def _signatures(
+    run: RunRecord,
+    manifest: RunManifest,
+    name: str,
+    table: ItemTable,
+    tasks: Sequence[SubmittedTask],
+) -> dict[str, str]:
+    """The signatures of a task's or group's scores, by metric."""
+    sample_ids: list[str] = []
+    for row in np.flatnonzero(table.complete).tolist():
+        sample_ids += table.samples[row]
+    own = {metric: score.signature for metric, score in run.scores[name].metrics.items()}
+    elsewhere: set[str] = set()
+    for task in tasks:
+        elsewhere |= task.submitted
+    return signatures(manifest, name, own, sample_ids, elsewhere)
+
+
+def _require_own_statistics(
+    run: RunRecord, name: str, table: ItemTable, tasks: Sequence[SubmittedTask]
+) -> None:
+    """Check the statistics of a task or group if some may be as submitted."""
+    if any(task.submitted or task.outcome.outcome != "verified" for task in tasks):
+        for metric in run.scores[name].metrics:
+            require_statistics(metric, table.column(metric).statistics[table.complete])
+
+
+def _timelines(run: RunRecord, tasks: Sequence[SubmittedTask]) -> dict[str, tuple[Timeline, ...]]:
+    """The first streaming items of each task that has some."""
+    lines_by_task = {}
+    for task in tasks:
+        name, benchmark = task.spec.name, task.spec.benchmark
+        if benchmark.timeline is None:
+            continue
+        views = [sample.view() for sample in run.samples[name]]
+        lines = timelines(name, joined_items(benchmark, views).items, benchmark.timeline)
+        if lines:
+            lines_by_task[name] = lines
+    return lines_by_task
 
 
 def _contradictions(manifest: RunManifest, samples: Set[str]) -> Iterator[str]:
