@@ -5,15 +5,16 @@ a description in words.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeAlias
 
 from medtasks.stats.ranks import normalised_ranks
 
 from ..board.floors import floors_text, highest_floor
 from ..board.usage import amount, plotted
-from ..schema.board import BenchmarkBoard, Board, BoardColumn, BoardPlot, Cell
+from ..schema.board import BenchmarkBoard, Board, BoardColumn, BoardPlot, BoardTable, Cell
 from ..schema.numbers import (
     MINUS,
     UNITS,
@@ -72,12 +73,16 @@ def model_order(benchmark: BenchmarkBoard) -> dict[str, int]:
     """The order of models in tables and figures of a benchmark: by the first score that ranks any,
     then by slug.
     """
-    ranked = next(
-        ([one.model for one in ranking.ranked] for ranking in benchmark.rankings if ranking.ranked),
-        [],
-    )
-    others = {row.model for table in benchmark.tables for row in table.every_row}
-    return {model: place for place, model in enumerate([*ranked, *sorted(others - set(ranked))])}
+    models: list[str] = []
+    for ranking in benchmark.rankings:
+        if ranking.ranked:
+            models = [place.model for place in ranking.ranked]
+            break
+    in_tables: set[str] = set()
+    for table in benchmark.tables:
+        in_tables.update(row.model for row in table.every_row)
+    models += sorted(in_tables - set(models))
+    return {model: place for place, model in enumerate(models)}
 
 
 def figures_of(board: Board, benchmark: BenchmarkBoard) -> dict[str, Figure]:
@@ -85,9 +90,15 @@ def figures_of(board: Board, benchmark: BenchmarkBoard) -> dict[str, Figure]:
     without letters and timelines, which pages draw into their tables.
     """
     makers = {"cost": _cost, "reliability": _confidence, "coverage": _confidence}
-    plots = [plot for plot in benchmark.plots if plot.kind not in ("letters", "timeline")]
-    found = {plot.name: makers.get(plot.kind, _scores)(board, benchmark, plot) for plot in plots}
-    return {name: figure for name, figure in found.items() if figure is not None}
+    figures = {}
+    for plot in benchmark.plots:
+        if plot.kind in ("letters", "timeline"):
+            continue
+        make = makers.get(plot.kind, _scores)
+        figure = make(board, benchmark, plot)
+        if figure is not None:
+            figures[plot.name] = figure
+    return figures
 
 
 def figure_files(benchmark: BenchmarkBoard, plot: str, formats: Iterable[str]) -> dict[str, str]:
@@ -133,87 +144,47 @@ def scaled(value: float, column: BoardColumn) -> float:
 
 Series: TypeAlias = "list[tuple[BoardColumn, list[Line]]]"
 """The columns of a figure, with a line for each model."""
+HeatCells: TypeAlias = "list[tuple[str, float | None]]"
+"""Of one column, a cell for each model: its text, and 0 (worst) to 1 (best)."""
 
 
 def _scores(board: Board, benchmark: BenchmarkBoard, plot: BoardPlot) -> Figure | None:
     """Bars, a heat map, dumbbells or a radar of the plot's columns: of at most `MOST_MODELS`
     models, but all on a heat map, which has no signed columns.
-
-    A column is looked up in the plot's own table first, then in the benchmark's others; unknown
-    ones are left out.
     """
-    heat = plot.kind == "heatmap"
     tables = sorted(benchmark.tables, key=lambda table: table.name != plot.table)
-    known = {column.key: column for table in reversed(tables) for column in table.columns}
-    sides = (plot.columns, plot.against) if plot.against else (plot.columns,)
-    found = [
-        [known[key] for key in keys]
-        for keys in zip(*sides, strict=False)
-        if known.keys() >= {*keys}
-    ]
-    signed = [first.label for first, *_ in found if heat and first.signed]
-    columns = [one for one in found if not (heat and one[0].signed)]
-
-    rows: dict[str, dict[str, Cell]] = {}
-    for row in (row for table in tables for row in table.rows):
-        rows[row.model] = {**row.cells, **rows.get(row.model, {})}
-    order = [model for model in model_order(benchmark) if model in rows]
-    asked = {*plot.columns, *plot.against}
-    valued = [
-        one
-        for one in order
-        if any(cell.value is not None and key in asked for key, cell in rows[one].items())
-    ]
-    drawn = valued if heat else valued[:MOST_MODELS]
+    columns, signed = _plotted_columns(plot, tables)
+    keys = {*plot.columns, *plot.against}
+    cells_by_model = _cells_by_model(tables)
+    order = [model for model in model_order(benchmark) if model in cells_by_model]
+    valued = [model for model in order if _has_value(cells_by_model[model], keys)]
+    drawn = valued if plot.kind == "heatmap" else valued[:MOST_MODELS]
     if not drawn or not columns:
         return None
 
-    # the look of a model is that of its place on the board, or the first free one if that is taken
-    taken: list[int] = []
-    for place in map(order.index, drawn):
-        free = [number for number in range(len(LOOKS)) if number not in taken] or [
-            place % len(LOOKS)
-        ]
-        taken.append(place if place in free else free[0])
     labels = _labels(board, drawn)
+    looks = _looks([order.index(model) for model in drawn])
 
     def lines_of(column: BoardColumn) -> tuple[BoardColumn, list[Line]]:
-        looks = zip(labels.items(), taken, strict=True)
-        return column, [
-            _line(label, LOOKS[look], column, rows[one].get(column.key))
-            for (one, label), look in looks
-        ]
+        lines = []
+        for model, look in zip(drawn, looks, strict=True):
+            cell = cells_by_model[model].get(column.key)
+            lines.append(_line(labels[model], look, column, cell))
+        return column, lines
 
-    series, *against = [list(map(lines_of, side)) for side in zip(*columns, strict=True)]
-    every = [
-        (column, line) for side in (series, *against) for column, lines in side for line in lines
+    series, *against = [
+        [lines_of(column) for column in side] for side in zip(*columns, strict=True)
     ]
-    absent = [f"{line.label} in {column.label}" for column, line in every if line.value is None]
-    apart = {
-        (row.model, row.runs) for table in tables for row in table.apart if asked & row.cells.keys()
-    }
-    omitted = f" Without a value: {listed(absent)}." if absent else ""
-    if apart:
-        omitted += f" {len(apart)} {'row is' if len(apart) == 1 else 'rows are'} not comparable and not drawn."
-    if signed:
-        omitted += f" Not drawn, since 0 is best: {listed(signed)}."
+    absent = []
+    incomplete = False
+    for side in (series, *against):
+        for column, lines in side:
+            absent += [f"{line.label} in {column.label}" for line in lines if line.value is None]
+            incomplete |= any(line.incomplete for line in lines)
+    omitted = _omitted(absent, _count_apart(tables, keys), signed)
     extent = _extent(drawn, valued)
-    made: tuple[Blocks | Heat | Radar, str] | None = None
-    if heat:
-        made = _heat(plot, series)
-    elif plot.kind == "radar":
-        made = _radar(series, extent)
-    elif against:
-        made = _dumbbells(series, against[0], extent, board.confidence)
-    shape, words = made or _bars(plot, series, extent, board.confidence)
-    return Figure(
-        plot,
-        shape,
-        extent,
-        any(line.incomplete for _, line in every),
-        omitted.strip(),
-        f"{words}{omitted}",
-    )
+    shape, words = _shape(plot, series, against, extent, board.confidence)
+    return Figure(plot, shape, extent, incomplete, omitted.strip(), f"{words}{omitted}")
 
 
 def _summary(column: BoardColumn, lines: Sequence[Line]) -> str:
@@ -329,57 +300,177 @@ def _dumbbells(
     return Blocks(_on_axes(blocks), True, confidence), f"Dumbbell chart{which}. {listed(parts)}."
 
 
-def _heat(plot: BoardPlot, series: Series) -> tuple[Heat, str]:
-    """Models by columns, with the fewer of the two across, so that the figure fits a phone: cells
-    from 0 for the worst to 1 for the best, on one scale if all columns have the same unit and
-    direction. Ranks need a complete value.
+def _plotted_columns(
+    plot: BoardPlot, tables: Sequence[BoardTable]
+) -> tuple[list[list[BoardColumn]], list[str]]:
+    """The plot's columns, each alone or with the one it is drawn against, and the labels of signed
+    columns that a heat map leaves out.
+
+    A column is looked up in the first table that has it; unknown ones are left out.
     """
-    shared = len({(column.unit, column.higher_is_better) for column, _ in series}) <= 1
-    every = [line.value for _, lines in series for line in lines if line.value is not None]
-    cells: list[list[tuple[str, float | None]]] = []
-    for column, lines in series:
-        if plot.ranks:
-            ranks = normalised_ranks(
-                [line.competing for line in lines], higher_is_better=column.higher_is_better
-            )
-            cells.append(
-                [("", None) if rank is None else (f"{rank:.2f}", 1 - rank) for rank in ranks]
-            )
+    by_key: dict[str, BoardColumn] = {}
+    for table in reversed(tables):
+        by_key |= {column.key: column for column in table.columns}
+    sides = (plot.columns, plot.against) if plot.against else (plot.columns,)
+    columns = []
+    signed = []
+    for keys in zip(*sides, strict=False):
+        if not by_key.keys() >= set(keys):
             continue
-        known = every if shared else [line.value for line in lines if line.value is not None]
-        low, high = min(known, default=0.0), max(known, default=0.0)
-        cells.append([])
-        for line in lines:
-            share = None
-            if line.value is not None:
-                share = 0.5 if low == high else (line.value - low) / (high - low)
-                share = share if column.higher_is_better else 1 - share
-            cells[-1].append((line.text, share))
-    down, across = [line.label for line in series[0][1]], [column.label for column, _ in series]
-    rows = list(zip(*cells, strict=True))
-    size = f"{len(down)} models by {len(across)} columns, lighter is better, hatched has no"
+        first = by_key[keys[0]]
+        if plot.kind == "heatmap" and first.signed:
+            signed.append(first.label)
+        else:
+            columns.append([by_key[key] for key in keys])
+    return columns, signed
+
+
+def _cells_by_model(tables: Sequence[BoardTable]) -> dict[str, dict[str, Cell]]:
+    """The cells of comparable models by column; those of the first table that has a column."""
+    cells: dict[str, dict[str, Cell]] = {}
+    for table in tables:
+        for row in table.rows:
+            cells[row.model] = {**row.cells, **cells.get(row.model, {})}
+    return cells
+
+
+def _has_value(cells: Mapping[str, Cell], keys: Collection[str]) -> bool:
+    """Whether a model has a value in one of the columns."""
+    return any(key in keys and cell.value is not None for key, cell in cells.items())
+
+
+def _looks(places: Iterable[int]) -> list[Look]:
+    """A look for each model by its place on the board, or the first free one if that is taken."""
+    taken: list[int] = []
+    for place in places:
+        free = [number for number in range(len(LOOKS)) if number not in taken]
+        if not free:
+            taken.append(place % len(LOOKS))
+        elif place in free:
+            taken.append(place)
+        else:
+            taken.append(free[0])
+    return [LOOKS[number] for number in taken]
+
+
+def _count_apart(tables: Sequence[BoardTable], keys: Collection[str]) -> int:
+    """The number of rows that are not comparable and have a cell in one of the columns."""
+    rows = set()
+    for table in tables:
+        for row in table.apart:
+            if not row.cells.keys().isdisjoint(keys):
+                rows.add((row.model, row.runs))
+    return len(rows)
+
+
+def _omitted(absent: Sequence[str], apart: int, signed: Sequence[str]) -> str:
+    """What a figure leaves out, in sentences that each begin with a space."""
+    omitted = ""
+    if absent:
+        omitted += f" Without a value: {listed(absent)}."
+    if apart:
+        rows_are = "row is" if apart == 1 else "rows are"
+        omitted += f" {apart} {rows_are} not comparable and not drawn."
+    if signed:
+        omitted += f" Not drawn, since 0 is best: {listed(signed)}."
+    return omitted
+
+
+def _shape(
+    plot: BoardPlot, series: Series, against: Sequence[Series], extent: str, confidence: float
+) -> tuple[Blocks | Heat | Radar, str]:
+    """The shape of a plot's kind with its description; bars if a radar cannot be drawn."""
+    if plot.kind == "heatmap":
+        return _heat(plot, series)
+    if plot.kind == "radar":
+        radar = _radar(series, extent)
+        return radar or _bars(plot, series, extent, confidence)
+    if against:
+        return _dumbbells(series, against[0], extent, confidence)
+    return _bars(plot, series, extent, confidence)
+
+
+def _heat(plot: BoardPlot, series: Series) -> tuple[Heat, str]:
+    """Models by columns, lighter cells for better ones.
+
+    The fewer of models and columns are across, so that the figure fits a phone. Cells are 0 for
+    the worst to 1 for the best, on one scale if all columns have the same unit and direction. Ranks
+    need a complete value.
+    """
+    labels = [line.label for line in series[0][1]]
+    columns = [column.label for column, _ in series]
+    size = f"{len(labels)} models by {len(columns)} columns, lighter is better, hatched has no"
     if plot.ranks:
+        cells = [_rank_cells(column, lines) for column, lines in series]
         worst, best, lacks = "last: 1", "best: 0", "rank"
-        of_model = [[1 - good for _, good in row if good is not None] for row in rows]
-        means = [
-            (math.fsum(one) / len(one), label)
-            for label, one in zip(down, of_model, strict=True)
-            if one
-        ]
-        lowest = listed([f"{label} {mean:.2f}" for mean, label in sorted(means)], most=3)
-        words = f"Heat map of ranks, 0 for the best and 1 for the last, {size} rank. "
-        words += f"Lowest mean over the columns: {lowest}."
+        lowest = listed(_mean_ranks(labels, cells), most=3)
+        words = (
+            f"Heat map of ranks, 0 for the best and 1 for the last, {size} rank. "
+            f"Lowest mean over the columns: {lowest}."
+        )
     else:
-        worst, best, lacks = "worst of the column", "best of the column", "value"
-        words = f"Heat map of values, {size} value. {listed([_summary(*one) for one in series], most=6)}."
-        if shared:
-            first = series[0][0]
-            digits = 3 if first.unit == "score" else 1
-            ends = sorted((min(every), max(every)), reverse=not first.higher_is_better)
-            worst, best = f"worst: {ends[0]:.{digits}f}", f"best: {ends[1]:.{digits}f}"
-    if len(across) > len(down):
-        down, across, rows = across, down, list(map(tuple, cells))
-    return Heat(across, list(zip(down, rows, strict=True)), worst, best, lacks), words
+        cells, worst, best = _value_cells(series)
+        lacks = "value"
+        summary = listed([_summary(column, lines) for column, lines in series], most=6)
+        words = f"Heat map of values, {size} value. {summary}."
+    if len(columns) > len(labels):
+        return Heat(
+            labels, list(zip(columns, map(tuple, cells), strict=True)), worst, best, lacks
+        ), words
+    rows = list(zip(*cells, strict=True))
+    return Heat(columns, list(zip(labels, rows, strict=True)), worst, best, lacks), words
+
+
+def _rank_cells(column: BoardColumn, lines: Sequence[Line]) -> HeatCells:
+    values = [line.competing for line in lines]
+    cells: HeatCells = []
+    for rank in normalised_ranks(values, higher_is_better=column.higher_is_better):
+        if rank is None:
+            cells.append(("", None))
+        else:
+            cells.append((f"{rank:.2f}", 1 - rank))
+    return cells
+
+
+def _mean_ranks(labels: Sequence[str], cells: Sequence[HeatCells]) -> list[str]:
+    """The models with their mean rank over the columns, lowest first."""
+    means = []
+    for label, row in zip(labels, zip(*cells, strict=True), strict=True):
+        ranks = [1 - share for _, share in row if share is not None]
+        if ranks:
+            means.append((math.fsum(ranks) / len(ranks), label))
+    return [f"{label} {mean:.2f}" for mean, label in sorted(means)]
+
+
+def _value_cells(series: Series) -> tuple[list[HeatCells], str, str]:
+    """The cells of values by column, and what the two ends of the scale are."""
+    scales = {(column.unit, column.higher_is_better) for column, _ in series}
+    by_column = [[line.value for line in lines if line.value is not None] for _, lines in series]
+    if len(scales) > 1:
+        cells = []
+        for (column, lines), values in zip(series, by_column, strict=True):
+            cells.append(_shares(column, lines, values))
+        return cells, "worst of the column", "best of the column"
+    every = list(chain.from_iterable(by_column))
+    first, _ = series[0]
+    digits = 3 if first.unit == "score" else 1
+    worst, best = sorted((min(every), max(every)), reverse=not first.higher_is_better)
+    cells = [_shares(column, lines, every) for column, lines in series]
+    return cells, f"worst: {worst:.{digits}f}", f"best: {best:.{digits}f}"
+
+
+def _shares(column: BoardColumn, lines: Sequence[Line], scale: Sequence[float]) -> HeatCells:
+    """The cells of a column, placed between the lowest and the highest number of ``scale``."""
+    low, high = min(scale, default=0.0), max(scale, default=0.0)
+    cells: HeatCells = []
+    for line in lines:
+        share = None
+        if line.value is not None:
+            share = 0.5 if low == high else (line.value - low) / (high - low)
+            if not column.higher_is_better:
+                share = 1 - share
+        cells.append((line.text, share))
+    return cells
 
 
 def _radar(series: Series, extent: str) -> tuple[Radar, str] | None:
