@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from medtasks.benchmarks.layout_parts import HEADLINE
@@ -24,6 +24,7 @@ from ..schema.board import (
     BoardModel,
     BoardPlot,
     BoardRow,
+    BoardTable,
     LetterCounts,
     ModelUsage,
     Ranking,
@@ -68,11 +69,7 @@ def benchmark_board(
     ranking_of = partial(_ranking, groups)
     rankings = tuple(filter(None, map(ranking_of, headline)))
     comparable = partial(comparable_table, groups, _model_order(rankings))
-    first = LayoutTable(name=HEADLINE, title="Headline scores", columns=layout.headline)
-    tables = []
-    for table in (first, *layout.tables):
-        columns = board_columns(table.columns, runs, groups)
-        tables.append(comparable(table.name, table.title, columns, table.note))
+    tables = _layout_tables(layout, runs, groups, comparable)
     headline_rows = tables[0].rows
     keys = {place_of(column): column.key for table in tables for column in table.columns}
     figures = published_figures(reference, keys)
@@ -82,11 +79,11 @@ def benchmark_board(
 
     letters = list(_letter_counts(layout, groups))
     timelines = list(_timelines(layout, groups))
+    plots: list[BoardPlot] = []
     data_tasks = {
         "letters": {counts.task for counts in letters},
         "timeline": {timeline.task for timeline in timelines},
     }
-    plots = []
     for layout_plot in layout.plots:
         tasks = data_tasks.get(layout_plot.kind)
         plot = board_plot(layout_plot, tasks, runs, groups, tables, comparable)
@@ -134,6 +131,21 @@ def benchmark_board(
         size_correlations=correlations,
         type_means=means,
     )
+
+
+def _layout_tables(
+    layout: BoardLayout,
+    runs: Sequence[ScoredRun],
+    groups: ComparabilityGroups,
+    comparable: Callable[[str, str, Sequence[BoardColumn], str], BoardTable],
+) -> list[BoardTable]:
+    """The tables of a layout, the one of headline scores first."""
+    headline = LayoutTable(name=HEADLINE, title="Headline scores", columns=layout.headline)
+    tables = []
+    for table in (headline, *layout.tables):
+        columns = board_columns(table.columns, runs, groups)
+        tables.append(comparable(table.name, table.title, columns, table.note))
+    return tables
 
 
 def _reference(benchmark: Benchmark) -> tuple[Reference, str]:

@@ -7,7 +7,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,18 @@ class _File:
     folder: Path | None
 
 
+@dataclass
+class _BesideRuns:
+    """What was seen of the files beside runs, on which findings come at the end.
+
+    ``logs`` are by directory the first log without a run, ``withheld`` by directory and benchmark
+    the files with prompts that must not be shared.
+    """
+
+    logs: dict[Path, Path] = field(default_factory=dict)
+    withheld: dict[tuple[Path, str], list[Path]] = field(default_factory=dict)
+
+
 def check_files(
     paths: Sequence[Path],
     runs: Mapping[Path, SubmittedRun],
@@ -84,8 +96,7 @@ def check_files(
 
     Logs and unfinished runs may stay beside runs, unless they have rows that must not be shared.
     """
-    log_without_run: dict[Path, Path] = {}
-    withheld: dict[tuple[Path, str], list[Path]] = {}
+    beside = _BesideRuns()
     for file in _files_below(paths, runs):
         if file.folder is not None:
             run = runs[file.folder]
@@ -93,27 +104,10 @@ def check_files(
             yield from _in_run(file, file.folder, run)
         else:
             where = file.root.resolve().name
-            if file.path.suffix.lower() in _MEDIA:
-                yield problem(
-                    "LB103",
-                    where,
-                    f"{file.path.name} is beside the results",
-                    expected="no media",
-                    fix="remove it",
-                    file=file.path,
-                )
-            else:
-                # logs and replies have prompts, logs also references
-                parent = file.place.parent
-                has_run = any(folder.parent == parent for folder in runs)
-                if _LOGS.fullmatch(file.path.name) and not has_run:
-                    log_without_run.setdefault(parent, file.path)
-                benchmark = _logged_benchmark(file.path)
-                if benchmark is not None and is_withheld(benchmark) and not demonstration:
-                    withheld.setdefault((file.path.parent, benchmark), []).append(file.path)
+            yield from _beside_runs(file, where, runs, beside)
         if file.folder is not None or not file.path.is_symlink():
             yield from _texts_in(file.path, where, secrets)
-    for folder, log in log_without_run.items():
+    for folder, log in beside.logs.items():
         yield problem(
             "LB103",
             name_below(folder, paths),
@@ -122,7 +116,9 @@ def check_files(
             fix=f"remove it, or {MAKE_A_RUN}",
             file=log,
         )
-    for (folder, benchmark), files in withheld.items():
+    if demonstration:
+        return
+    for (folder, benchmark), files in beside.withheld.items():
         number = counted(len(files), "file")
         yield problem(
             "LB304",
@@ -133,6 +129,30 @@ def check_files(
             severity="error" if public else "warning",
             file=files[0],
         )
+
+
+def _beside_runs(
+    file: _File, where: str, runs: Mapping[Path, SubmittedRun], beside: _BesideRuns
+) -> Iterator[SubmissionFinding]:
+    """The finding about media beside runs; logs and replies are added to ``beside``."""
+    if file.path.suffix.lower() in _MEDIA:
+        yield problem(
+            "LB103",
+            where,
+            f"{file.path.name} is beside the results",
+            expected="no media",
+            fix="remove it",
+            file=file.path,
+        )
+        return
+    # logs and replies have prompts, logs also references
+    parent = file.place.parent
+    has_run = any(folder.parent == parent for folder in runs)
+    if _LOGS.fullmatch(file.path.name) and not has_run:
+        beside.logs.setdefault(parent, file.path)
+    benchmark = _logged_benchmark(file.path)
+    if benchmark is not None and is_withheld(benchmark):
+        beside.withheld.setdefault((file.path.parent, benchmark), []).append(file.path)
 
 
 def _files_below(paths: Sequence[Path], runs: Mapping[Path, SubmittedRun]) -> Iterator[_File]:
@@ -224,10 +244,10 @@ def _local_paths(
         texts = list(_texts_of(content))
     except (ValueError, RecursionError):
         return  # reported when the directory is read
-    for field, value in texts:
+    for name, value in texts:
         for match in _PATH.finditer(value):
             observed = f"the path {match[0][:60]!r}"
-            yield problem("LB302", where, observed, file=path, line=line, field=field)
+            yield problem("LB302", where, observed, file=path, line=line, field=name)
 
 
 def _texts_of(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
