@@ -132,13 +132,13 @@ def unlike_coverage(quick: bool) -> Section:
             for _ in range(studies):
                 sizes = SIZES[design](draw, 100)
                 sides = []
-                for each in (0.95, share):
-                    counts = right_answers(draw, each, 0.3, sizes).astype(np.int64)
+                for accuracy in (0.95, share):
+                    counts = right_answers(draw, accuracy, 0.3, sizes).astype(np.int64)
                     table = np.column_stack([right_answers(draw, 0.6, 0.3, counts), counts])
                     sides.append(clustered_score(table, np.arange(100), MeanMetric().score))
-                found = paired_difference(*sides)
-                alarms += found.p_value is not None and found.p_value <= LEVEL
-                warned += UNLIKE_COVERAGE in found.cautions
+                difference = paired_difference(*sides)
+                alarms += difference.p_value is not None and difference.p_value <= LEVEL
+                warned += UNLIKE_COVERAGE in difference.cautions
             cell = Cell(alarms / studies, warned / studies)
             cells.append(cell)
             if (
@@ -159,7 +159,7 @@ def true_power(
     population: RightOrWrong, sizes: Integers, difference: float, draw: Draw, studies: int
 ) -> float:
     drawn = (population.differences(sizes, difference, draw) for _ in range(studies))
-    return sum(sign_flip_p(each) <= LEVEL for each in drawn) / studies
+    return sum(sign_flip_p(differences) <= LEVEL for differences in drawn) / studies
 
 
 def assumed_power(quick: bool) -> Section:
@@ -211,7 +211,7 @@ def pilot_power(pilots: int, studies: int = 200) -> Section:
                     )  # errors of single results average out
                     assert difference is not None
                     powers[name].append(true_power(population, sizes, difference, draw, studies))
-            means = {name: float(np.mean(each)) for name, each in powers.items()}
+            means = {name: float(np.mean(values)) for name, values in powers.items()}
             rows.append(
                 (f"{design}, {count} clusters", *(f"{mean:.3f}" for mean in means.values()))
             )

@@ -129,8 +129,8 @@ def run(output: Path, arguments: str) -> None:
     from medtasks.harness import run_tasks
 
     if current_settings().processes > 1:
-        given = dict(part.split("=") for part in arguments.split(","))
-        run_tasks(Sleeping(float(given["seconds"]), given["slow"]), arguments, TASKS, output)
+        options = dict(part.split("=") for part in arguments.split(","))
+        run_tasks(Sleeping(float(options["seconds"]), options["slow"]), arguments, TASKS, output)
     else:
         run_tasks("medtasks_ray", f"engine=fleet.Sleeping,{arguments}", TASKS, output)
 
@@ -160,10 +160,10 @@ def result(output: Path) -> Path:
     Raises:
         SystemExit: there is none; what the command printed is shown.
     """
-    found = run_folders(output)
-    if not found:
+    folders = run_folders(output)
+    if not folders:
         sys.exit((output / "printed").read_text()[-4000:])
-    return max(found)
+    return max(folders)
 
 
 def seconds_of(*given: Any, **environment: Any) -> float:
@@ -281,9 +281,11 @@ class Kills(Outcome):
     def stored(self) -> set[str]:
         """Samples whose answer is on disk."""
         answers = [
-            one for folder in self.output.rglob("*_unfinished") for one in read_answers(folder)
+            answer
+            for folder in self.output.rglob("*_unfinished")
+            for answer in read_answers(folder)
         ]
-        return {one.reply.text for one in answers if one.reply.failed is None}
+        return {answer.reply.text for answer in answers if answer.reply.failed is None}
 
     def run_once(self, most: int, expected: dict[str, Any]) -> None:
         """Run the command until it has finished, with at most so many kills."""
@@ -306,7 +308,7 @@ class Kills(Outcome):
                 break
             self.start()  # three replicas were killed while they answered the same unit
         asked = [sample for sample, _ in self.asked()]
-        self.again += sum(len(known & set(asked[position:])) for known, position in moments)
+        self.again += sum(len(on_disk & set(asked[position:])) for on_disk, position in moments)
         self.in_flight += len(asked) - len(set(asked))
         self.lost += REQUESTS - len(set(asked))
         self.differing += differing(expected, contents(self.output))
@@ -372,18 +374,20 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--command", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--asking", nargs=2, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    for work, arguments in ((run, given.command), (asking, given.asking)):
+    options = parser.parse_args()
+    for work, arguments in ((run, options.command), (asking, options.asking)):
         if arguments is not None:
             work(Path(arguments[0]), arguments[1])
             return 0
     print(speed())
     with tempfile.TemporaryDirectory(prefix="medtasks-fleet-") as folder:
-        if "scaling" in given.parts:
+        if "scaling" in options.parts:
             scaling(Path(folder))
-        if "driver" in given.parts:
+        if "driver" in options.parts:
             driver(Path(folder))
-        return int("kills" in given.parts and not kills(Path(folder), given.kills, given.seed))
+        return int(
+            "kills" in options.parts and not kills(Path(folder), options.kills, options.seed)
+        )
 
 
 if __name__ == "__main__":

@@ -287,8 +287,8 @@ class EngineCounts:
         self.pictures += len(kwargs["grid_thw"])
 
     def _computed(self) -> int:
-        found = {metric.name: getattr(metric, "value", 0) for metric in self._engine.get_metrics()}
-        return int(found["vllm:prefix_cache_queries"] - found["vllm:prefix_cache_hits"])
+        values = {metric.name: getattr(metric, "value", 0) for metric in self._engine.get_metrics()}
+        return int(values["vllm:prefix_cache_queries"] - values["vllm:prefix_cache_hits"])
 
     def reset(self) -> None:
         """Start at zero."""
@@ -307,9 +307,9 @@ def contend(
 
     rows = list(documents(work))
     model, counts = load(kind, path, batch, device, dtype)
-    other = {**rows[0], "media": ["other"]}
-    model.task_dict = {"other": {"test": [other]}, work.name: {"test": rows}}
-    model.generate_until(requests("other", 2, [other]))
+    other_row = {**rows[0], "media": ["other"]}
+    model.task_dict = {"other": {"test": [other_row]}, work.name: {"test": rows}}
+    model.generate_until(requests("other", 2, [other_row]))
     counts.reset()
     asked = requests(work.name, work.answer, rows)
     began, used = time.perf_counter(), time.process_time()
@@ -324,8 +324,8 @@ def contend(
             len(rows) * (work.answer - 1)
         ),  # the last of an answer's tokens is never read
         "peak": on_gpu or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-        "tokens": [one.token_counts.output_tokens for one in results],
-        "texts": [one.text for one in results],
+        "tokens": [result.token_counts.output_tokens for result in results],
+        "texts": [result.text for result in results],
     }
 
 
@@ -339,8 +339,8 @@ def in_its_process(task: dict[str, Any]) -> dict[str, Any] | None:
             flush=True,
         )
         return None
-    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-    return found
+    measured: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return measured
 
 
 def compare(work: Work, path: Path, device: str, dtype: str, only: str) -> None:
@@ -361,7 +361,7 @@ def compare(work: Work, path: Path, device: str, dtype: str, only: str) -> None:
         if only not in name:
             continue
         batch = fixed or work.questions
-        found = in_its_process(
+        measured = in_its_process(
             {
                 "kind": kind,
                 "work": asdict(work),
@@ -371,25 +371,25 @@ def compare(work: Work, path: Path, device: str, dtype: str, only: str) -> None:
                 "dtype": dtype,
             }
         )
-        if found is None:
+        if measured is None:
             continue
-        first = first or found
-        if set(found["tokens"]) != {work.answer}:
+        first = first or measured
+        if set(measured["tokens"]) != {work.answer}:
             print(
-                f"  {name}: answers have {sorted(set(found['tokens']))} tokens, not {work.answer}"
+                f"  {name}: answers have {sorted(set(measured['tokens']))} tokens, not {work.answer}"
             )
-        answers = len(found["texts"])
+        answers = len(measured["texts"])
         cells = (
             name,
             batch,
-            f"{answers / found['seconds']:.2f}",
-            f"{first['seconds'] / found['seconds']:.1f}",
-            f"{found['cpu']:.1f}",
-            f"{first['cpu'] / found['cpu']:.1f}",
-            f"{found['pictures']:,}",
-            f"{found['prefill']:,}",
-            f"{found['peak'] >> 20:,}",
-            f"{sum(map(str.__eq__, found['texts'], first['texts']))} of {answers}",
+            f"{answers / measured['seconds']:.2f}",
+            f"{first['seconds'] / measured['seconds']:.1f}",
+            f"{measured['cpu']:.1f}",
+            f"{first['cpu'] / measured['cpu']:.1f}",
+            f"{measured['pictures']:,}",
+            f"{measured['prefill']:,}",
+            f"{measured['peak'] >> 20:,}",
+            f"{sum(map(str.__eq__, measured['texts'], first['texts']))} of {answers}",
         )
         print(f"| {' | '.join(map(str, cells))} |", flush=True)
 

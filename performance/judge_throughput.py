@@ -51,8 +51,8 @@ def _verdict() -> str:
     aspects = load_rubric("med_cmr_open").aspects
     return json.dumps(
         {
-            one.name: {"reason": "A sentence of ordinary length, as judges give.", "score": 3}
-            for one in aspects
+            aspect.name: {"reason": "A sentence of ordinary length, as judges give.", "score": 3}
+            for aspect in aspects
         }
     )
 
@@ -91,9 +91,9 @@ def request_body(number: int | str) -> dict[str, Any]:
     """A request as ours sends it."""
     from medtasks.catalog.rubric import judge_prompt, load_rubric, verdict_schema
 
-    rubric, (one,) = load_rubric("med_cmr_open"), questions(1)
-    prompt = judge_prompt(rubric, one.document, one.response)
-    form = {"name": "verdict", "schema": verdict_schema(rubric, one.document), "strict": True}
+    rubric, (question,) = load_rubric("med_cmr_open"), questions(1)
+    prompt = judge_prompt(rubric, question.document, question.response)
+    form = {"name": "verdict", "schema": verdict_schema(rubric, question.document), "strict": True}
     return {
         "model": "stub",
         "messages": [{"role": "user", "content": f"{prompt.replace('@', '')}{number}"}],
@@ -187,7 +187,7 @@ def measured(work: Callable[[], None], count: int) -> tuple[float, float]:
 
 def rows(latency: float, count: int, concurrency: int, repeats: int) -> Iterator[str]:
     """The table's rows for one latency."""
-    found: dict[str, list[tuple[float, float]]] = {}
+    runs_of: dict[str, list[tuple[float, float]]] = {}
     with stub(latency) as url:
         clients: dict[str, Callable[[int], None]] = {
             "endpoint's capacity": lambda count: bare(url, count, concurrency),
@@ -199,13 +199,13 @@ def rows(latency: float, count: int, concurrency: int, repeats: int) -> Iterator
             ask(concurrency)  # imports and connections
         for _ in range(repeats):
             for name, ask in clients.items():
-                found.setdefault(name, []).append(measured(lambda ask=ask: ask(count), count))  # type: ignore[misc]
-    capacity = statistics.median(rate for rate, _ in found["endpoint's capacity"])
-    for name, runs in found.items():
+                runs_of.setdefault(name, []).append(measured(lambda ask=ask: ask(count), count))  # type: ignore[misc]
+    capacity = statistics.median(rate for rate, _ in runs_of["endpoint's capacity"])
+    for name, runs in runs_of.items():
         rate, computed = (statistics.median(column) for column in zip(*runs, strict=True))
         share = [
-            one / whole
-            for (one, _), (whole, _) in zip(runs, found["endpoint's capacity"], strict=True)
+            direct / whole
+            for (direct, _), (whole, _) in zip(runs, runs_of["endpoint's capacity"], strict=True)
         ]
         yield (
             f"| {1000 * latency:.0f} | {name} | {rate:,.0f} | {rate / capacity:.3f} | "

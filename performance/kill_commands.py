@@ -125,13 +125,13 @@ def run_content(place: Path) -> object:
 
 def log_content(place: Path) -> object:
     """Members of Inspect's logs and their checksums, without the times of the archives."""
-    found = []
+    archives = []
     for path in sorted((place / RESULT).iterdir()):
         with ZipFile(path) as archive:
-            found.append(
+            archives.append(
                 (path.name, sorted((member.filename, member.CRC) for member in archive.infolist()))
             )
-    return found
+    return archives
 
 
 def printed(place: Path) -> object:
@@ -188,7 +188,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=100, help="over all commands")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", help="one command")
-    given = parser.parse_args()
+    options = parser.parse_args()
     os.environ["MEDTASKS_DATA"] = "mini"
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ["OMP_NUM_THREADS"] = "1"  # attempts are forked
@@ -196,15 +196,17 @@ def main() -> int:
     try:
         forked(lambda: made_run(work) and None, work / "output")
         run = work / RESULT
-        chosen = [command for command in commands() if given.only in (None, command.name)]
+        chosen = [command for command in commands() if options.only in (None, command.name)]
         for number, command in enumerate(chosen):
-            kills = given.kills * (number + 1) // len(chosen) - given.kills * number // len(chosen)
-            draw = random.Random(f"{given.seed} {command.name}")
+            kills = options.kills * (number + 1) // len(chosen) - options.kills * number // len(
+                chosen
+            )
+            draw = random.Random(f"{options.seed} {command.name}")
             command.kill_at_random(kills, draw, work, run, work / "cache")
             print(command, file=sys.stderr, flush=True)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    print(f"{sum(command.kills for command in chosen)} kills, seed {given.seed}\n")
+    print(f"{sum(command.kills for command in chosen)} kills, seed {options.seed}\n")
     print("| command | kills | finished | half written | left behind |\n|---|---:|---:|---:|---:|")
     for command in chosen:
         wrong = len(command.half_written), len(command.left)

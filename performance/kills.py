@@ -99,11 +99,13 @@ class Case(Outcome):
         """The keys of all requests whose reply is on disk."""
         from medtasks.runs.unfinished import read_answers
 
-        answers = [one for folder in output.rglob("*_unfinished") for one in read_answers(folder)]
+        answers = [
+            answer for folder in output.rglob("*_unfinished") for answer in read_answers(folder)
+        ]
         if self.model == "async_openai":
-            return {one.reply.text.split()[-1] for one in answers}
-        slots = [one.slot for one in answers if one.reply.failed is None]
-        return {_key(one.task, one.doc_id, one.repeat, one.prompt) for one in slots}
+            return {answer.reply.text.split()[-1] for answer in answers}
+        slots = [answer.slot for answer in answers if answer.reply.failed is None]
+        return {_key(slot.task, slot.doc_id, slot.repeat, slot.prompt) for slot in slots}
 
     def asked(self) -> list[str]:
         """The keys of all requests that reached the model or the server."""
@@ -138,7 +140,7 @@ def _log_requests(model: str, log: Path) -> None:
         return _key(one.task_name, one.doc_id, (one.metadata or {}).get(REPEAT, 0), one.args[0])
 
     def logged(self: Any, requests: list[Any]) -> Any:
-        _append(log, [key(one) for one in requests])
+        _append(log, [key(request) for request in requests])
         return original(self, requests)
 
     setattr(kind, name, logged)
@@ -343,7 +345,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=50, help="over all back-ends")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", help="one back-end")
-    given = parser.parse_args()
+    options = parser.parse_args()
     os.environ.setdefault("MEDTASKS_DATA", "mini")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ["OMP_NUM_THREADS"] = "1"  # attempts are forked
@@ -380,15 +382,17 @@ def main() -> int:
                 work / "async_openai",
             ),
         ]
-        cases = [case for case in cases if given.only in (None, case.model)]
+        cases = [case for case in cases if options.only in (None, case.model)]
         for number, case in enumerate(cases):
-            kills = given.kills * (number + 1) // len(cases) - given.kills * number // len(cases)
-            kill_at_random(case, kills, random.Random(f"{given.seed} {case.model}"))
+            kills = options.kills * (number + 1) // len(cases) - options.kills * number // len(
+                cases
+            )
+            kill_at_random(case, kills, random.Random(f"{options.seed} {case.model}"))
             print(case, file=sys.stderr, flush=True)
     finally:
         os.kill(server, signal.SIGKILL)
         shutil.rmtree(work, ignore_errors=True)
-    print(f"{sum(case.kills.total() for case in cases)} kills, seed {given.seed}\n")
+    print(f"{sum(case.kills.total() for case in cases)} kills, seed {options.seed}\n")
     print(
         "| back-end | kills | starting | asking | scoring, writing | runs finished | requests of a "
         "run | lost |",

@@ -448,11 +448,11 @@ def give_nltk_wordnet() -> None:
     """Copy the dictionary to where NLTK reads it, if it has none: the recipe uses NLTK's own
     reader.
     """
-    found = meteor.corpus()
-    if isinstance(found, Path):
+    dictionary = meteor.corpus()
+    if isinstance(dictionary, Path):
         data = Path(tempfile.mkdtemp())
         atexit.register(shutil.rmtree, data)
-        copy = Path(shutil.copytree(found, data / "corpora" / "wordnet"))
+        copy = Path(shutil.copytree(dictionary, data / "corpora" / "wordnet"))
         # NLTK's table of the 45 lexicographer files, whose names METEOR does not use
         (copy / "lexnames").write_text("".join(f"{number:02d}\tany\t1\n" for number in range(45)))
         nltk.data.path.append(str(data))

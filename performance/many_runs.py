@@ -59,17 +59,20 @@ def with_prompt(line: bytes, template: str) -> bytes:
 def make_runs(folder: Path, rows: list[Row], runs: int) -> Path:
     """A directory of ``runs`` runs."""
     scored = [folder / f"scored{quality}" for quality in range(QUALITIES)]
-    for quality, one in enumerate(scored):
+    for quality, directory in enumerate(scored):
         write_folder(worse(rows, quality), folder / f"raw{quality}")
         raw = str(folder / f"raw{quality}")
         subprocess.run(
-            [*MEDTASKS, "score", raw, "--out", str(one)], check=True, capture_output=True
+            [*MEDTASKS, "score", raw, "--out", str(directory)], check=True, capture_output=True
         )
     manifest = (scored[0] / "manifest.json").read_text(encoding="utf-8")
     files: dict[str, list[list[bytes]]] = {}
     for name in (f"kvasir_vqa_x1_level{level}" for level in LEVEL_SIZES):
         template = load_spec(name).template or ""
-        parts = [(one / "samples" / f"{name}.jsonl").read_bytes().splitlines() for one in scored]
+        parts = [
+            (directory / "samples" / f"{name}.jsonl").read_bytes().splitlines()
+            for directory in scored
+        ]
         files[f"{name}.jsonl"] = [[with_prompt(line, template) for line in part] for part in parts]
     for number in range(runs):
         draw = random.Random(1000 + number)
@@ -79,7 +82,7 @@ def make_runs(folder: Path, rows: list[Row], runs: int) -> Path:
         for name, lines in files.items():
             chosen = draw.choices(range(QUALITIES), shares, k=len(lines[0]))
             (run / "samples" / name).write_bytes(
-                b"".join(lines[one][row] for row, one in enumerate(chosen))
+                b"".join(lines[level][row] for row, level in enumerate(chosen))
             )
         text = manifest.replace('"model": "generated"', f'"model": "org/model-{number:03}"')
         (run / "manifest.json").write_text(text, encoding="utf-8")
@@ -88,15 +91,15 @@ def make_runs(folder: Path, rows: list[Row], runs: int) -> Path:
 
 def memory(pid: int) -> list[int]:
     """Proportional memory in MiB of a process, then of its descendants."""
-    found = []
+    sizes = []
     with contextlib.suppress(OSError):
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
-        found.append(
+        sizes.append(
             next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) // 1024
         )
         for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split():
-            found += memory(int(child))
-    return found
+            sizes += memory(int(child))
+    return sizes
 
 
 def main() -> None:
@@ -106,9 +109,9 @@ def main() -> None:
     )
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--rows", type=int, default=sum(LEVEL_SIZES.values()))
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        board = make_runs(Path(folder), generate(given.rows, 0), given.runs)
+        board = make_runs(Path(folder), generate(options.rows, 0), options.runs)
         command = [*MEDTASKS, "leaderboard", "build", str(board), "--demonstration", "--out"]
         env = {**os.environ, "MEDTASKS_CACHE": f"{folder}/cache"}
         print(
@@ -122,13 +125,13 @@ def main() -> None:
                 [*command, f"{folder}/{kept}"], env=env, stdout=subprocess.DEVNULL
             ) as build:
                 while build.poll() is None:
-                    found = memory(build.pid)
-                    largest, together = max([largest, *found]), max(together, sum(found))
+                    sizes = memory(build.pid)
+                    largest, together = max([largest, *sizes]), max(together, sum(sizes))
                     time.sleep(1)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
             spent = f"{cpu:.0f} | {time.monotonic() - begin:.0f} | {largest:,} | {together:,}"
-            print(f"| {given.runs} | {given.rows:,} | {kept} | {spent} |")
+            print(f"| {options.runs} | {options.rows:,} | {kept} | {spent} |")
             if build.returncode:
                 sys.exit(build.returncode)
 

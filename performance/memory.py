@@ -112,16 +112,16 @@ def main() -> None:
     )
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 4_000, 16_022])
     parser.add_argument("--run", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.run is not None:
-        print(json.dumps(run(given.run)))
+    options = parser.parse_args()
+    if options.run is not None:
+        print(json.dumps(run(options.run)))
         return
     print(
         f"{platform.machine()}, Python {platform.python_version()}; "
         f"peak memory in MiB at each stage\n"
     )
     print(f"| documents | {' | '.join(STAGES)} |\n|---:|{'---:|' * len(STAGES)}")
-    for size in given.sizes:
+    for size in options.sizes:
         with tempfile.TemporaryDirectory() as folder:
             data = prepared(Path(folder), size)
             done = subprocess.run(

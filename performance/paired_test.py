@@ -125,7 +125,7 @@ def main() -> None:
     covers = ("sign flips", "t", "percentiles")
     print(
         f"| equal models | clusters | sign flips | t | normal | "
-        f"{' | '.join(f'{one} cover' for one in covers)} |"
+        f"{' | '.join(f'{label} cover' for label in covers)} |"
     )
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
     for name, (metric, sizes, rates) in EQUAL.items():
@@ -141,14 +141,16 @@ def main() -> None:
                 )
             )
             rejected = [
-                share([rule(one) for one in made])
+                share([rule(study) for study in made])
                 for rule in (lambda one: one.rejected, by_t, by_normal)
             ]
             some = made[: max(1, options.studies // 4)]
             covered = [
-                "none" if made[0].found.low is None else share([one.covers(0.0) for one in made]),
-                share([not by_t(one) for one in made]),
-                share([percentile_covers(one, metric) for one in some]),
+                "none"
+                if made[0].found.low is None
+                else share([study.covers(0.0) for study in made]),
+                share([not by_t(study) for study in made]),
+                share([percentile_covers(study, metric) for study in some]),
             ]
             print(f"| {name} | {count} | {' | '.join([*rejected, *covered])} |", flush=True)
     print("\n| different models | clusters | sign flips | t |\n|---|---:|---:|---:|")
@@ -165,8 +167,8 @@ def main() -> None:
                 )
             )
             print(
-                f"| {name} | {count} | {share([one.rejected for one in made])} | "
-                f"{share([by_t(one) for one in made])} |"
+                f"| {name} | {count} | {share([study.rejected for study in made])} | "
+                f"{share([by_t(study) for study in made])} |"
             )
     print()
     approximation(options.seed)

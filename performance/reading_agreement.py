@@ -81,8 +81,8 @@ def ours(response: str, options: Mapping[str, str]) -> str:
     """The letter or status that the filter reads."""
     from medtasks.answers.option_letter import extract_option
 
-    found = extract_option(response, "".join(options), options)
-    return found.letter or found.status
+    letter = extract_option(response, "".join(options), options)
+    return letter.letter or letter.status
 
 
 def theirs() -> dict[str, Reader]:
@@ -98,12 +98,12 @@ def theirs() -> dict[str, Reader]:
     bench = MMBench_Evaluator.__new__(MMBench_Evaluator)  # its parser needs no judge
 
     def mmbench(response: str, options: Mapping[str, str]) -> str:
-        known = {
+        expected = {
             letter: text for letter, text in options.items() if letter in "ABCD"
         }  # it knows no other
         return str(
             bench.can_infer_option(response, len(options))
-            or bench.can_infer_text(response, known)
+            or bench.can_infer_text(response, expected)
             or "none"
         )
 
@@ -147,7 +147,10 @@ def tables(readers: Mapping[str, Reader]) -> Iterable[str]:
 def _table(heading: str, parts: dict[str, list[Read]], readers: Iterable[str]) -> Iterable[str]:
     yield f"| {heading} | number | {' | '.join(readers)} |"
     yield f"|---|---|{'---|' * len([*readers])}"
-    for name, chosen in {**parts, "all": [one for part in parts.values() for one in part]}.items():
+    for name, chosen in {
+        **parts,
+        "all": [response for part in parts.values() for response in part],
+    }.items():
         cells = []
         for reader in readers:
             agreeing = sum(agrees(row, read[reader]) for row, read in chosen)

@@ -60,23 +60,23 @@ def timed_ranking(
     facts = {"task": "kvasir_vqa_x1", "metric": metric, "label": metric, "unit": "fraction"}
     column = BoardColumn(key=metric, higher_is_better=True, **facts)
     begin = time.perf_counter()
-    found = rank_models(column, tables, clusters, signature=metric, resamples=resamples)
+    ranking = rank_models(column, tables, clusters, signature=metric, resamples=resamples)
     seconds = time.perf_counter() - begin
     count = len(tables)
-    if len(found.ranked) != count or len(found.pairs) != count * (count - 1) // 2:
-        sys.exit(f"{metric}: {len(found.ranked)} of {count} models are ranked")
+    if len(ranking.ranked) != count or len(ranking.pairs) != count * (count - 1) // 2:
+        sys.exit(f"{metric}: {len(ranking.ranked)} of {count} models are ranked")
     return seconds
 
 
 def models_like(table: Array, count: int, seed: int) -> dict[str, Array]:
     """Tables of other models: a share of the items answered as well as another item was."""
     draw = np.random.default_rng(seed)
-    found = {}
+    tables = {}
     for number in range(count):
         changed = draw.random(len(table)) < 0.02 + 0.02 * number
-        other = table[draw.permutation(len(table))]
-        found[f"model{number:03d}"] = np.where(changed[:, None], other, table)
-    return found
+        shuffled = table[draw.permutation(len(table))]
+        tables[f"model{number:03d}"] = np.where(changed[:, None], shuffled, table)
+    return tables
 
 
 def verdicts(rows: int, count: int, seed: int) -> dict[str, Array]:
@@ -121,7 +121,7 @@ def main() -> None:
 
     chosen = drawn_rows(clusters, options.resamples)[: options.anew]
     begin = time.perf_counter()
-    anew = [scored_anew(rows, one) for one in chosen]
+    anew = [scored_anew(rows, rows_drawn) for rows_drawn in chosen]
     once = (time.perf_counter() - begin) / len(chosen)
     worst = max(
         abs(scores[name] - drawn[place, number])

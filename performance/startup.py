@@ -45,11 +45,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=5)
     runs = parser.parse_args().runs
-    found = [json.loads(_python(PROBE).splitlines()[-1]) for _ in range(runs)]
+    probes = [json.loads(_python(PROBE).splitlines()[-1]) for _ in range(runs)]
     imports = [float(_python("import importlib.metadata;" + IMPORT)) for _ in range(runs)]
 
     def median(key: str) -> float:
-        return statistics.median(entry[key] for entry in found) * 1000
+        return statistics.median(entry[key] for entry in probes) * 1000
 
     added = median("payload") + median("own") + statistics.median(imports) * 1000
     print(

@@ -65,15 +65,15 @@ def peer(path: Path, rounds: list[list[int]]) -> tuple[list[list[np.ndarray]], i
     import av
     from lmms_eval.models.model_utils.load_video import record_video_length_stream
 
-    found, decoded, started = [], 0, time.perf_counter()
+    arrays, decoded, started = [], 0, time.perf_counter()
     for positions in rounds:
         with av.open(str(path)) as container:
             container.streams.video[0].thread_type = "AUTO"
             counted = Counted(container)
             frames = record_video_length_stream(counted, np.array(positions))
-            found.append([frame.to_ndarray(format="rgb24") for frame in frames])
+            arrays.append([frame.to_ndarray(format="rgb24") for frame in frames])
             decoded += counted.decoded
-    return found, decoded, time.perf_counter() - started
+    return arrays, decoded, time.perf_counter() - started
 
 
 def ours(path: Path, rounds: list[list[int]]) -> tuple[list[list[np.ndarray]], int, float]:
@@ -83,10 +83,13 @@ def ours(path: Path, rounds: list[list[int]]) -> tuple[list[list[np.ndarray]], i
 
     index = read_index(path)
     wanted = [[index.pts[position] for position in positions] for positions in rounds]
-    union = sorted({pts for one in wanted for pts in one})
+    union = sorted({pts for timestamps in wanted for pts in timestamps})
     store, started = FrameStore(), time.perf_counter()
-    found = [[np.asarray(p) for p in store.load(path, index.facts, one, union)] for one in wanted]
-    return found, store.decoded, time.perf_counter() - started
+    frames = [
+        [np.asarray(p) for p in store.load(path, index.facts, timestamps, union)]
+        for timestamps in wanted
+    ]
+    return frames, store.decoded, time.perf_counter() - started
 
 
 def main() -> None:
@@ -120,10 +123,10 @@ def main() -> None:
             rounds = [frames_shown(times, Fraction(QUERY), end) for end in ends]
             theirs, their_frames, their_time = peer(path, rounds)
             mine, my_frames, my_time = ours(path, rounds)
-            for one, other in zip(theirs, mine, strict=True):
-                assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True)), (
-                    "the pictures differ"
-                )
+            for their_frame, our_frame in zip(theirs, mine, strict=True):
+                assert all(
+                    np.array_equal(a, b) for a, b in zip(their_frame, our_frame, strict=True)
+                ), "the pictures differ"
             print(
                 f"| {k} | {their_frames:,} | {my_frames:,} | {their_frames / my_frames:.1f} | "
                 f"{their_time:.2f} | {my_time:.2f} | {their_time / my_time:.1f} |"

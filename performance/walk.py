@@ -64,7 +64,7 @@ def main() -> None:
     if sys.argv[1:2] == ["count"]:
         count(int(sys.argv[2]), Path(sys.argv[3]))
         return
-    found = []
+    counts = []
     for answers in (1, 2):
         with tempfile.TemporaryDirectory() as directory:
             environment = {
@@ -75,23 +75,23 @@ def main() -> None:
             }
             command = [sys.executable, __file__, "count", str(answers), directory]
             subprocess.run(command, env=environment, check=True, capture_output=True)
-            found.append(json.loads((Path(directory) / "calls.json").read_text(encoding="utf-8")))
-    one, two = found
+            counts.append(json.loads((Path(directory) / "calls.json").read_text(encoding="utf-8")))
+    once, twice = counts
     handling = {
-        phase: {name for name, calls in two[phase].items() if calls > one[phase].get(name, 0)}
-        for phase in two
+        phase: {name for name, calls in twice[phase].items() if calls > once[phase].get(name, 0)}
+        for phase in twice
     }
     if "--list" in sys.argv:
         for name in sorted(handling["run"] | handling["board"]):
             print(
                 name,
                 *(
-                    f"{phase} {one[phase].get(name, 0)} {two[phase][name]}"
-                    for phase in two
+                    f"{phase} {once[phase].get(name, 0)} {twice[phase][name]}"
+                    for phase in twice
                     if name in handling[phase]
                 ),
             )
-    every, again = {*one["run"], *one["board"]}, {*one["run"]} & {*one["board"]}
+    every, again = {*once["run"], *once["board"]}, {*once["run"]} & {*once["board"]}
     print(f"{len(every)} functions run for one answer, {len(again)} of them in run and board.")
     of_run, of_board = handling["run"], handling["board"]
     print(

@@ -72,12 +72,12 @@ def lessons(seed: int) -> Iterator[Lesson]:
         scene = _scene(draw)
         if scene in taken:
             continue
-        shown = Shown(draw_scene(scene), _facts(scene))
+        frame = Shown(draw_scene(scene), _facts(scene))
         for parts in (1, 1, 2, 3):
             asked = draw.sample(list(_ANSWERS), parts)
             answer = _joined([_ANSWERS[question](scene) for question in asked])
             yield Lesson(
-                "kvasir_vqa_x1/answer.j2", {"question": f"{_joined(asked)}?"}, (shown,), answer
+                "kvasir_vqa_x1/answer.j2", {"question": f"{_joined(asked)}?"}, (frame,), answer
             )
 
 

@@ -57,15 +57,15 @@ def lessons(seed: int) -> Iterator[Lesson]:
             order = list(options[question])
             right = draw.choice(answers or order)
             if draw.random() < 0.4:
-                right = next((one for one in answers or order if one in _USUAL), right)
+                right = next((answer for answer in answers or order if answer in _USUAL), right)
             if draw.random() < 0.5:
                 draw.shuffle(order)
             fields = {"question": question, "choices": dict(zip("ABCDE", order, strict=True))}
-            shown = Shown(scene(draw, right), {f"med_cmr {question}": right})
-            yield Lesson("med_cmr/mcq.j2", fields, (shown,), "ABCDE"[order.index(right)])
+            picture = Shown(scene(draw, right), {f"med_cmr {question}": right})
+            yield Lesson("med_cmr/mcq.j2", fields, (picture,), "ABCDE"[order.index(right)])
             if draw.random() < 0.5:
                 yield Lesson(
-                    "med_cmr/open.j2", {"question": question}, (shown,), f"Final answer: {right}"
+                    "med_cmr/open.j2", {"question": question}, (picture,), f"Final answer: {right}"
                 )
 
 
@@ -269,8 +269,7 @@ def _strip(
         places = (x, x, 1 - x) if course == "moves" else (x,) * 3
         colors = (color, "#9a6a50", "#c89a84") if course == "pales" else (color,) * 3
         marks = [
-            _disc(one, y, size, shade)
-            for one, size, shade in zip(places, sizes, colors, strict=True)
+            _disc(x, y, size, shade) for x, size, shade in zip(places, sizes, colors, strict=True)
         ]
         days = zip(marks, ("day 1", "day 30", "day 90"), strict=True)
         return draw_picture(Picture(tuple(Panel(backdrop, (mark,), day) for mark, day in days)))
@@ -315,7 +314,7 @@ _LINES = {
 
 
 def _line(draw: random.Random, right: str) -> Image.Image:
-    x, y = (one + draw.uniform(-0.04, 0.04) for one in _LINES[right])
+    x, y = (coordinate + draw.uniform(-0.04, 0.04) for coordinate in _LINES[right])
     rims = (0.07, "#ffffff"), (0.056, "#4d4d4d"), (0.046, "#ffffff")
     return _single("cxr", *(_disc(x, y, size, color) for size, color in rims))
 
@@ -332,7 +331,7 @@ _SIGN_PLACES = {
 def _sign(draw: random.Random, right: str) -> Image.Image:
     sign = right if right in _SIGNS else draw.choice(_SIGNS)
     place = _SIGN_PLACES[right if right in _SIGN_PLACES else draw.choice(list(_SIGN_PLACES))]
-    x, y = (one + draw.uniform(-0.03, 0.03) for one in place)
+    x, y = (coordinate + draw.uniform(-0.03, 0.03) for coordinate in place)
     marks = [_disc(x, y, 0.115, "#575757", tall=0.105)]
     if sign == "a ring":
         marks += [_disc(x, y, 0.072, "#fafafa"), _disc(x, y, 0.05, "#575757")]

@@ -104,13 +104,13 @@ def lessons(seed: int) -> Iterator[Lesson]:
                 shows={look: _shown_from(draw, times, brief) for look in there},
                 size=draw.choice(_SIZES),
             )
-            shown = tuple(_shown(clip, time) for time in times)
+            frames = tuple(_shown(clip, time) for time in times)
             yield Lesson(
                 "medstreambench/window.j2",
                 _fields(draw, record, times),
-                shown,
+                frames,
                 answer,
-                _known(shown),
+                _known(frames),
             )
 
 
@@ -123,14 +123,14 @@ def _there(draw: random.Random, looks: str, more_telling: Outcomes) -> list[str]
 
 
 def _records() -> list[dict[str, Any]]:
-    found = []
+    records = []
     for path in sorted(RECORDS.glob("*.jsonl")):
         text, decoder = path.read_text(encoding="utf-8").strip(), json.JSONDecoder()
         while text:
             record, end = decoder.raw_decode(text)
             text = text[end:].lstrip()
-            found.append(record)
-    return found
+            records.append(record)
+    return records
 
 
 def _times(draw: random.Random, picture: bool) -> list[float]:
@@ -178,8 +178,8 @@ def _shown(clip: Footage, time: float) -> Shown:
 
 def _known(shown: tuple[Shown, ...]) -> tuple[dict[str, str], ...]:
     """What has been seen by each frame."""
-    seen = [{name for name, there in one.facts.items() if there == "True"} for one in shown]
+    seen = [{name for name, there in frame.facts.items() if there == "True"} for frame in shown]
     return tuple(
-        {name: str(any(name in one for one in seen[: frame + 1])) for name in shown[0].facts}
+        {name: str(any(name in names for names in seen[: frame + 1])) for name in shown[0].facts}
         for frame in range(len(shown))
     )

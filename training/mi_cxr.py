@@ -33,21 +33,21 @@ def lessons(seed: int) -> Iterator[Lesson]:
             finding: [_happened(*two) for two in pairwise(course)]
             for finding, course in courses.items()
         }
-        shown = tuple(
+        pictures = tuple(
             _shown(
                 patient, (first + visit) % 3, tuple(courses[finding][visit] for finding in FINDINGS)
             )
             for visit in range(5)
         )
-        known = tuple(_known(changes, visit) for visit in range(5))
+        hints = tuple(_known(changes, visit) for visit in range(5))
         for finding in FINDINGS:
             question = f"Which option describes the course of the {finding} over all five visits?"
             yield Lesson(
                 "mi_cxr/report.j2",
                 {"question": question},
-                shown,
+                pictures,
                 _told(finding, changes[finding]),
-                known,
+                hints,
             )
         for ask, number in (
             (_interval, 6),
@@ -68,13 +68,13 @@ def lessons(seed: int) -> Iterator[Lesson]:
                     about = {
                         f"asked {number}": " ".join(event) for number, event in enumerate(events)
                     }
-                    for number, (finding, one) in enumerate(events):
+                    for number, (finding, change) in enumerate(events):
                         about |= {
-                            f"event {number} {at}": str(now == one)
+                            f"event {number} {at}": str(now == change)
                             for at, now in enumerate(changes[finding])
                         }
                     yield Lesson(
-                        "mi_cxr/mcq.j2", fields, shown, "ABCDE"[right], known, claims, about
+                        "mi_cxr/mcq.j2", fields, pictures, "ABCDE"[right], hints, claims, about
                     )
 
 
@@ -103,11 +103,11 @@ def _happened(before: int, after: int) -> str:
 
 def _known(changes: Changes, visit: int) -> dict[str, str]:
     """The change since the visit before, and whether it is the first of its kind."""
-    found: dict[str, str] = {}
+    facts: dict[str, str] = {}
     for finding, course in changes.items() if visit else ():
         *before, now = course[:visit]
-        found |= {f"mi_cxr {finding}": now, f"mi_cxr {finding} again": str(now in before)}
-    return found
+        facts |= {f"mi_cxr {finding}": now, f"mi_cxr {finding} again": str(now in before)}
+    return facts
 
 
 def _claims(choices: Sequence[str], changes: Changes) -> Iterator[Claim]:
@@ -116,7 +116,7 @@ def _claims(choices: Sequence[str], changes: Changes) -> Iterator[Claim]:
             rf"(?:Between T(\d).*?)?({'|'.join(CHANGES)})(?: from T(\d) to T\d)?", choice
         ):
             if interval := claim[1] or claim[3]:
-                finding = next(one for one in FINDINGS if one in choice)
+                finding = next(candidate for candidate in FINDINGS if candidate in choice)
                 yield Claim(claim[0], finding, changes[finding][int(interval) - 1], claim[2])
 
 
@@ -132,10 +132,14 @@ def _interval(draw: random.Random, changes: Changes) -> Asked:
         draw.choice(list(_EVENTS)),
         draw.choice(("", "first", "second")),
     )
-    found = [interval for interval, one in enumerate(changes[finding]) if one == change]
-    if not time and len(found) > 1:
+    intervals = [
+        interval
+        for interval, visible_change in enumerate(changes[finding])
+        if visible_change == change
+    ]
+    if not time and len(intervals) > 1:
         return None
-    right = [*found, 4, 4][time == "second"]
+    right = [*intervals, 4, 4][time == "second"]
     if right == 4 and draw.random() < 0.8:  # otherwise half of all answers were E
         return None
     verb, event = _EVENTS[change]
@@ -188,7 +192,7 @@ def _statement(draw: random.Random, changes: Changes) -> Asked:
         finding, start = draw.choice(FINDINGS), draw.randrange(4)
         change = changes[finding][start]
         if number != right:
-            change = draw.choice([other for other in CHANGES if other != change])
+            change = draw.choice([candidate for candidate in CHANGES if candidate != change])
         options.append(f"Between T{start + 1} and T{start + 2}, the {finding} {change}.")
     question = "Which statement about a change between two consecutive visits is true?"
     return question, (*options, "None of these statements is true"), right

@@ -377,8 +377,8 @@ class Naming:
     ) -> dict[str, torch.Tensor]:
         """The summed loss of naming each vector's facts, by benchmark."""
         rows: dict[str, list[int]] = defaultdict(list)
-        for row, one in enumerate(facts):
-            for name in one:
+        for row, example_facts in enumerate(facts):
+            for name in example_facts:
                 rows[name].append(row)
         losses: dict[str, torch.Tensor] = defaultdict(lambda: torch.zeros(()))
         for (name, known), head in zip(self.values.items(), self.heads, strict=True):

@@ -73,7 +73,9 @@ class BackEnd:
     @property
     def label(self) -> str:
         """As users type it."""
-        return " ".join((self.name, *(one for one in self.options if one == "--force_simple")))
+        return " ".join(
+            (self.name, *(option for option in self.options if option == "--force_simple"))
+        )
 
 
 @dataclass
@@ -121,17 +123,23 @@ def main() -> None:
             build_tiny_vlm(here / "tiny-qwen2.5-vl"),
             build_tiny_llava(here / "tiny-llava"),
         )
-        known = list(back_ends(qwen, llava, here / "predictions.jsonl", "http://unused"))
-        chosen = {one.label for one in known if not only or {one.name, one.label} & set(only)}
-        serving = any(one.name in SERVED for one in known if one.label in chosen)
+        every = list(back_ends(qwen, llava, here / "predictions.jsonl", "http://unused"))
+        chosen = {
+            back_end.label
+            for back_end in every
+            if not only or {back_end.name, back_end.label} & set(only)
+        }
+        serving = any(back_end.name in SERVED for back_end in every if back_end.label in chosen)
         url = stack.enter_context(served(qwen)) if serving else "http://unused"
-        for number, one in enumerate(back_ends(qwen, llava, here / "predictions.jsonl", url)):
-            if one.label not in chosen:
+        for number, back_end in enumerate(back_ends(qwen, llava, here / "predictions.jsonl", url)):
+            if back_end.label not in chosen:
                 continue
-            if one.name == "medtasks_replay":
-                record(run(known[0], here / "recorded"), here / "predictions.jsonl")
-            keep(one.label, tried(one, here / str(number)))
-    text = with_table(PAGE.read_text(encoding="utf-8"), read_kept(), [one.label for one in known])
+            if back_end.name == "medtasks_replay":
+                record(run(every[0], here / "recorded"), here / "predictions.jsonl")
+            keep(back_end.label, tried(back_end, here / str(number)))
+    text = with_table(
+        PAGE.read_text(encoding="utf-8"), read_kept(), [back_end.label for back_end in every]
+    )
     PAGE.write_text(text, encoding="utf-8")
 
 
@@ -311,14 +319,14 @@ def drawn(rows: dict[str, Row], order: list[str]) -> str:
         return f"no ({reasons.index(text) + 1})"
 
     kinds = (*KINDS, BLIND)
-    shown = {label: rows[label] for label in order if label in rows}
+    ordered = {label: rows[label] for label in order if label in rows}
     lines = [f"| `--model` | {' | '.join(kinds)} |", f"|---|{'---|' * len(kinds)}"]
     lines += [
         f"| `{label}` | {' | '.join(cell(row.cells[kind]) for kind in kinds)} |"
-        for label, row in shown.items()
+        for label, row in ordered.items()
     ]
     lines += ["", *(f"{number}. {reason}." for number, reason in enumerate(reasons, 1))]
-    made = "; ".join(dict.fromkeys(row.made for row in shown.values()))
+    made = "; ".join(dict.fromkeys(row.made for row in ordered.values()))
     return "\n".join([*lines, *([""] if reasons else []), f"Tried on a CPU with {made}.", ""])
 
 

@@ -46,15 +46,19 @@ def mini(folder: Path) -> None:
     """Drawings in the layout of the hub; every fourth question has two pictures."""
     rows = []
     with ZipFile(folder / "images.zip", "w") as archive:
-        for one in drawings(30, SHAPES):
-            names = [f"MM-{one.number}-{part}.jpeg" for part in ("ab" if one.number % 4 == 0 else "a")]
+        for drawing in drawings(30, SHAPES):
+            names = [f"MM-{drawing.number}-{part}.jpeg" for part in ("ab" if drawing.number % 4 == 0 else "a")]
             for name in names:
-                archive.writestr(f"images/{name}", one.png)
-            choices = dict(zip(OPTIONS, one.options(5), strict=True))
-            listed = " ".join(f"({letter}) {text}" for letter, text in choices.items())
-            kind = {"question_type": KINDS[one.number % 2], "medical_task": "Diagnosis", "body_system": "Nervous"}
-            asked = {"question": f"{one.open[0]}\nAnswer Choices: {listed}", "options": choices, "label": one.letter(5)}
-            rows.append(json.dumps({"id": f"MM-{one.number}", "images": names, **asked, **kind}))
+                archive.writestr(f"images/{name}", drawing.png)
+            choices = dict(zip(OPTIONS, drawing.options(5), strict=True))
+            options_text = " ".join(f"({letter}) {text}" for letter, text in choices.items())
+            kind = {"question_type": KINDS[drawing.number % 2], "medical_task": "Diagnosis", "body_system": "Nervous"}
+            asked = {
+                "question": f"{drawing.open[0]}\nAnswer Choices: {options_text}",
+                "options": choices,
+                "label": drawing.letter(5),
+            }
+            rows.append(json.dumps({"id": f"MM-{drawing.number}", "images": names, **asked, **kind}))
     (folder / "MM").mkdir()
     (folder / "MM" / "test.jsonl").write_text("\n".join(rows))
 

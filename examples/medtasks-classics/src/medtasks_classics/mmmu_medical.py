@@ -57,10 +57,16 @@ def mini(folder: Path) -> None:
     everything = list(drawings(30))
     for at, subject in enumerate(SUBJECTS):
         rows = []
-        for one in everything[6 * at : 6 * at + 6]:
-            pictures = {"image_1": {"bytes": one.png, "path": None}, "image_2": None}
-            asked = {"question": f"<image 1> {one.open[0]}", "options": repr(one.options()), "answer": one.letter()}
-            rows.append({"id": f"validation_{subject}_{one.number}", **asked, **pictures, "topic_difficulty": "Easy"})
+        for drawing in everything[6 * at : 6 * at + 6]:
+            pictures = {"image_1": {"bytes": drawing.png, "path": None}, "image_2": None}
+            asked = {
+                "question": f"<image 1> {drawing.open[0]}",
+                "options": repr(drawing.options()),
+                "answer": drawing.letter(),
+            }
+            rows.append(
+                {"id": f"validation_{subject}_{drawing.number}", **asked, **pictures, "topic_difficulty": "Easy"}
+            )
         (folder / subject).mkdir()
         pq.write_table(pa.Table.from_pylist(rows), folder / subject / "validation-00000-of-00001.parquet")
 

@@ -53,12 +53,18 @@ def mini(folder: Path) -> None:
     """Drawings in the layout of the archive; every third question has two options."""
     rows = []
     with ZipFile(folder / "OmniMedVQA.zip", "w") as archive:
-        for one in drawings():
-            path = f"Images/Shapes/{one.number}.png"
-            archive.writestr(f"OmniMedVQA/{path}", one.png)
-            texts = {f"option_{OPTIONS[at]}": text for at, text in enumerate(one.options(4 if one.number % 3 else 2))}
-            kind = {"modality_type": ("CT", "MR")[one.number % 2], "question_type": "Anatomy Identification"}
-            asked = {"question_id": f"Shapes_{one.number:04}", "question": one.open[0], "gt_answer": one.shape}
+        for drawing in drawings():
+            path = f"Images/Shapes/{drawing.number}.png"
+            archive.writestr(f"OmniMedVQA/{path}", drawing.png)
+            texts = {
+                f"option_{OPTIONS[at]}": text for at, text in enumerate(drawing.options(4 if drawing.number % 3 else 2))
+            }
+            kind = {"modality_type": ("CT", "MR")[drawing.number % 2], "question_type": "Anatomy Identification"}
+            asked = {
+                "question_id": f"Shapes_{drawing.number:04}",
+                "question": drawing.open[0],
+                "gt_answer": drawing.shape,
+            }
             rows.append({"dataset": "Shapes", "image_path": path, **asked, **texts, **kind})
         archive.writestr("OmniMedVQA/QA_information/Open-access/Shapes.json", json.dumps(rows))
 

@@ -29,9 +29,9 @@ def read(release: Release) -> list[Question]:
 def mini(folder: Path) -> None:
     """Drawings in the layout of the hub."""
     rows = []
-    for one in drawings():
-        for question, answer in (one.closed, one.open):
-            rows.append({"image": {"bytes": one.png, "path": None}, "question": question, "answer": answer})
+    for drawing in drawings():
+        for question, answer in (drawing.closed, drawing.open):
+            rows.append({"image": {"bytes": drawing.png, "path": None}, "question": question, "answer": answer})
     (folder / "data").mkdir()
     pq.write_table(pa.Table.from_pylist(rows), folder / "data" / "test-00000-of-00001.parquet")
 

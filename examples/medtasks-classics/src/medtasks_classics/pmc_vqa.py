@@ -40,10 +40,10 @@ def mini(folder: Path) -> None:
     with ZipFile(folder / "images.zip", "w") as archive, (folder / "test_clean.csv").open("w", newline="") as file:
         table = csv.writer(file)
         table.writerow(COLUMNS)
-        for one in drawings():
-            archive.writestr(f"images/PMC{one.number}_F1.jpg", one.png)
-            texts = [f" {letter}:{text} " for letter, text in zip(OPTIONS, one.options(), strict=True)]
-            table.writerow([f"PMC{one.number}_F1.jpg", one.open[0], one.shape, *texts, one.letter()])
+        for drawing in drawings():
+            archive.writestr(f"images/PMC{drawing.number}_F1.jpg", drawing.png)
+            texts = [f" {letter}:{text} " for letter, text in zip(OPTIONS, drawing.options(), strict=True)]
+            table.writerow([f"PMC{drawing.number}_F1.jpg", drawing.open[0], drawing.shape, *texts, drawing.letter()])
 
 
 rows = Rows(NAME, lambda row: True)

@@ -116,9 +116,9 @@ class Drawing(NamedTuple):
 
     def options(self, count: int = 4) -> list[str]:
         """Shapes in an order in which the drawn one is at ``number``, modulo ``count``."""
-        others = [shape for shape in SHAPES if shape != self.shape][: count - 1]
-        others.insert(self.number % count, self.shape)
-        return others
+        other_shapes = [shape for shape in SHAPES if shape != self.shape][: count - 1]
+        other_shapes.insert(self.number % count, self.shape)
+        return other_shapes
 
     def letter(self, count: int = 4) -> str:
         """The letter of the correct option."""

@@ -31,7 +31,7 @@ def reader(language: str) -> Callable[[Release], list[Question]]:
             row, where = line.row, line.where
             if text_field(row, "q_lang", where, ("en", "zh")) == language:
                 kind = text_field(row, "answer_type", where, ("OPEN", "CLOSED"))
-                found = short_question(
+                question = short_question(
                     where,
                     f"qid{row.get('qid')}",
                     release.picture(row.get("img_name"), "img_name", where),
@@ -42,7 +42,7 @@ def reader(language: str) -> Callable[[Release], list[Question]]:
                     modality=text_field(row, "modality", where),
                     question_type=text_field(row, "content_type", where),
                 )
-                questions.append(found)
+                questions.append(question)
         return distinct(questions)
 
     return read
@@ -52,18 +52,24 @@ def mini(folder: Path) -> None:
     """Drawings in the layout of the hub, with questions in both languages."""
     rows: list[dict[str, object]] = []
     with ZipFile(folder / "imgs.zip", "w") as archive:
-        for one in drawings():
-            name = f"xmlab{one.number}/source.jpg"
-            archive.writestr(f"imgs/{name}", one.png)
-            chinese = (f"图中是{SHAPES[one.closed[0].split()[2]]}吗？", "是" if one.closed[1] == "yes" else "不是")
+        for drawing in drawings():
+            name = f"xmlab{drawing.number}/source.jpg"
+            archive.writestr(f"imgs/{name}", drawing.png)
+            chinese = (
+                f"图中是{SHAPES[drawing.closed[0].split()[2]]}吗？",
+                "是" if drawing.closed[1] == "yes" else "不是",
+            )
             for language, kind, (question, answer) in (
-                ("en", "CLOSED", one.closed),
-                ("en", "OPEN", one.open),
+                ("en", "CLOSED", drawing.closed),
+                ("en", "OPEN", drawing.open),
                 ("zh", "CLOSED", chinese),
-                ("zh", "OPEN", ("图中是什么形状？", SHAPES[one.shape])),
+                ("zh", "OPEN", ("图中是什么形状？", SHAPES[drawing.shape])),
             ):
                 text = {"qid": len(rows), "img_name": name, "q_lang": language, "question": question, "answer": answer}
-                place = {"location": ("Lung", "Brain")[one.number % 2], "modality": ("CT", "MRI")[one.number // 2 % 2]}
+                place = {
+                    "location": ("Lung", "Brain")[drawing.number % 2],
+                    "modality": ("CT", "MRI")[drawing.number // 2 % 2],
+                }
                 rows.append({**text, **place, "answer_type": kind, "content_type": "Shape"})
     (folder / "test.json").write_text(json.dumps(rows, ensure_ascii=False), encoding="utf-8")
 
@@ -92,5 +98,5 @@ def benchmark(language: str, **published: int) -> Benchmark:
 
 
 EN, ZH = benchmark("en", rows=1061, closed=416, open=645), benchmark("zh", rows=1033)
-en_closed, zh_closed = (Rows(one.name, lambda row: row["closed"]) for one in (EN, ZH))
-en_open, zh_open = (Rows(one.name, lambda row: not row["closed"]) for one in (EN, ZH))
+en_closed, zh_closed = (Rows(language.name, lambda row: row["closed"]) for language in (EN, ZH))
+en_open, zh_open = (Rows(language.name, lambda row: not row["closed"]) for language in (EN, ZH))

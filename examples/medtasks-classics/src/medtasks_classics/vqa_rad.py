@@ -53,15 +53,18 @@ def _questions(release: Release) -> Iterator[Question]:
 def mini(folder: Path) -> None:
     """Drawings in the OSF layout, with a training row that is not read."""
     rows = []
-    for one in drawings():
-        (folder / f"synpic{one.number}.png").write_bytes(one.png)
-        asked = ("CLOSED", *one.closed), ("OPEN", *one.open), ("OPEN", "Unread", "row")
+    for drawing in drawings():
+        (folder / f"synpic{drawing.number}.png").write_bytes(drawing.png)
+        asked = ("CLOSED", *drawing.closed), ("OPEN", *drawing.open), ("OPEN", "Unread", "row")
         for number, (kind, question, answer) in enumerate(asked):
-            types = {"answer_type": kind, "question_type": ("PRES", "ABN, PRES")[one.number % 2]}
-            place = {"image_name": f"synpic{one.number}.png", "image_organ": ("HEAD", "CHEST", "ABD")[one.number % 3]}
+            types = {"answer_type": kind, "question_type": ("PRES", "ABN, PRES")[drawing.number % 2]}
+            place = {
+                "image_name": f"synpic{drawing.number}.png",
+                "image_organ": ("HEAD", "CHEST", "ABD")[drawing.number % 3],
+            }
             phrase = "freeform" if question == "Unread" else "test_freeform"
             text = {"question": question, "answer": answer, "phrase_type": phrase}
-            rows.append({"qid": 3 * one.number + number, **text, **types, **place})
+            rows.append({"qid": 3 * drawing.number + number, **text, **types, **place})
     (folder / JSON).write_text(json.dumps(rows))
 
 
