@@ -14,7 +14,7 @@ import typer
 
 import medtasks
 from medtasks.catalog.contents import raised_at
-from medtasks.cli import console, demo, judge, leaderboard, run, score, setup, tasks
+from medtasks.cli import compare, console, demo, judge, leaderboard, run, score, setup, tasks
 from medtasks.core.errors import (
     INTERRUPTED,
     MedtasksError,
@@ -55,10 +55,10 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "path": tasks.path,
     "list": tasks.list_tasks,
     "show": tasks.show,
-    "plan": score.plan,
+    "plan": compare.plan,
     "run": run.run,
     "score": score.score,
-    "compare": score.compare,
+    "compare": compare.compare,
     "judge": judge.judge,
     "view": leaderboard.view,
     "new": tasks.new,

@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from medtasks.leaderboard.board.cells import part_signature
+from medtasks.leaderboard.verify.scored_run import ScoredRun
 from medtasks.leaderboard.view.parquet import SampleTables, table_of
 from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.python_api.columns import SAMPLES, SCORES, STATES, TYPES, repeated
 from medtasks.scoring.item_table import ItemTable
+from medtasks.scoring.run_record import RunRecord
 from medtasks.scoring.scores import MetricScore, Scores
 
-if TYPE_CHECKING:
-    from medtasks.python_api.runs import Run
+
+class OpenedRun(Protocol):
+    """What the tables need of a run (`medtasks.python_api.runs.Run`)."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def path(self) -> Path | None: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def scored(self) -> ScoredRun: ...
+    @property
+    def _record(self) -> RunRecord | None: ...
+
 
 _FIELDS_OF_SCORE = {
     "value",
@@ -33,7 +49,7 @@ _FIELDS_OF_SCORE = {
 """Columns of the table of scores that are fields of the score."""
 
 
-def sample_table(run: Run, task: str, stored: SampleTables) -> Any:
+def sample_table(run: OpenedRun, task: str, stored: SampleTables) -> Any:
     """The samples of one task of a run, a row each; ``stored`` are the tables in the cache."""
     verification = run.scored.verification[task]
     if run._record is not None:
@@ -49,7 +65,7 @@ def sample_table(run: Run, task: str, stored: SampleTables) -> Any:
     return pa.table(columns)
 
 
-def score_table(run: Run) -> Any:
+def score_table(run: OpenedRun) -> Any:
     """All scores of a run, a row for each metric of each task, group and group of a breakdown."""
     rows: list[dict[str, object]] = []
     for entry in run.scored.entries.values():
@@ -91,7 +107,7 @@ def _score_columns(score: MetricScore) -> dict[str, object]:
     }
 
 
-def item_table(run: Run, table: ItemTable, metric: str) -> Any:
+def item_table(run: OpenedRun, table: ItemTable, metric: str) -> Any:
     """The items of a task or group in one metric, a row each."""
     size = len(table.items)
     column = table.column(metric)
