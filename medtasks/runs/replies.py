@@ -114,15 +114,11 @@ class Reply:
         return cls("", " ".join(reason.split())[:LONGEST_REASON] or "no reason given")
 
     def checked(self) -> Reply:
-        """The reply, marked as failed if its text is one that a back-end returns for a failed
-        request.
-        """
+        """The reply, marked as failed if its text is a back-end's for a failed request."""
         reason = None if self.failed is not None else failure_in(self.text)
-        return (
-            self
-            if reason is None
-            else replace(Reply.failure(reason), input_tokens=self.input_tokens)
-        )
+        if reason is None:
+            return self
+        return replace(Reply.failure(reason), input_tokens=self.input_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +159,12 @@ def failure_in(text: str) -> str | None:
     ('after 5 retries: Connection error.', None)
     """
     stripped = text.strip()
-    for pattern in _FAILURE_TEXTS if stripped.startswith(("[", "Error: ", "Failed ")) else ():
-        found = pattern.fullmatch(stripped)
-        if found:
-            reason: str = found["reason"].strip()
+    if not stripped.startswith(("[", "Error: ", "Failed ")):  # quicker than the patterns
+        return None
+    for pattern in _FAILURE_TEXTS:
+        match = pattern.fullmatch(stripped)
+        if match:
+            reason: str = match["reason"].strip()
             return reason.replace("]", ":", 1) if pattern is _FAILURE_TEXTS[0] else reason
     return None
 
@@ -286,49 +284,65 @@ def run_usage(
     counters: dict[str, int] | None = None,
 ) -> RunUsage:
     """The usage of a run whose processes got these replies, in all parts of the run."""
+    tasks: set[str] = set()
+    for answers in processes:
+        tasks |= {answer.slot.task for answer in answers}
     by_task = {}
-    for task in sorted({one.slot.task for process in processes for one in process}):
-        of_task = [[one for one in process if one.slot.task == task] for process in processes]
-        if (usage := usage_of(of_task, devices)) != Usage():
+    for task in sorted(tasks):
+        of_task = []
+        for answers in processes:
+            of_task.append([answer for answer in answers if answer.slot.task == task])
+        usage = usage_of(of_task, devices)
+        if usage != Usage():
             by_task[task] = usage
     return RunUsage(**dict(usage_of(processes, devices)), counters=counters or {}, tasks=by_task)
 
 
 def usage_of(processes: Sequence[Sequence[Answer]], devices: int = 1) -> Usage:
-    """The usage behind the replies of each process; counts of tokens are over replies that did not
-    fail, and None unless each of these has one.
+    """The usage behind the replies of each process.
+
+    Counts of tokens are over replies that did not fail, and None unless each of these has one.
     """
-    every = [(one.slot, one.reply) for process in processes for one in process]
-    works = [reply.work for _, reply in every if reply.work is not None]
+    works: list[Work] = []
+    seconds_of_processes: list[float] = []
+    worked: set[tuple[str, int, int]] = set()
+    answered: set[tuple[str, int, int]] = set()
+    replies: list[Reply] = []
+    ends: list[float] = []
+    for answers in processes:
+        seconds: list[float] = []
+        for answer in answers:
+            slot, reply = answer.slot, answer.reply
+            place = (slot.task, slot.doc_id, slot.repeat)
+            if slot.outcome and reply.failed is None:
+                answered.add(place)
+            if reply.work is None:
+                continue
+            works.append(reply.work)
+            worked.add(place)
+            seconds.append(reply.work.seconds)
+            if reply.failed is None:
+                replies.append(reply)
+                ends.append(reply.work.end)
+        seconds_of_processes.append(sum(seconds))
     if not works:
         return Usage()
-    worked = {
-        (slot.task, slot.doc_id, slot.repeat) for slot, reply in every if reply.work is not None
-    }
-    answered = {
-        (slot.task, slot.doc_id, slot.repeat)
-        for slot, reply in every
-        if slot.outcome and reply.failed is None
-    }
-    times = [
-        sum(one.reply.work.seconds for one in process if one.reply.work is not None)
-        for process in processes
-    ]
-    replies = [reply for _, reply in every if reply.work is not None and reply.failed is None]
-    ends = [reply.work.end for reply in replies if reply.work is not None]
-    summed = ("output_tokens", "vision_tokens", "reused_tokens", "media_seconds")
+    first_answer = None
+    if ends:
+        first_answer = round(min(ends) - min(work.start for work in works), 3)
     return Usage(
         samples=len(answered & worked),
-        seconds=round(max(times), 3),
-        process_seconds=round(sum(times), 3),
+        seconds=round(max(seconds_of_processes), 3),
+        process_seconds=round(sum(seconds_of_processes), 3),
         devices=devices,
-        time_to_first_answer=round(min(ends) - min(work.start for work in works), 3)
-        if ends
-        else None,
+        time_to_first_answer=first_answer,
         prompt_tokens=_sum(reply.input_tokens for reply in replies),
+        output_tokens=_sum(reply.output_tokens for reply in replies),
+        vision_tokens=_sum(reply.vision_tokens for reply in replies),
+        reused_tokens=_sum(reply.reused_tokens for reply in replies),
+        media_seconds=_sum(reply.media_seconds for reply in replies),
         peak_device_memory=_most(work.device_memory for work in works),
         peak_rss=_most(work.rss for work in works),
-        **{name: _sum(getattr(reply, name) for reply in replies) for name in summed},
     )
 
 

@@ -16,8 +16,15 @@ from medtasks.catalog.benchmark import ANSWERED, FAILED
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
-from medtasks.scoring.item_table import ItemTable, Rows, RunTables, reduced_to, without_value
-from medtasks.scoring.scores import Scores
+from medtasks.scoring.item_table import (
+    Column,
+    ItemTable,
+    Rows,
+    RunTables,
+    reduced_to,
+    without_value,
+)
+from medtasks.scoring.scores import Letters, Scores
 from medtasks.stats.bootstrap import Clusters
 from medtasks.stats.paired import PairedDifference, clustered_score, few_clusters, paired_difference
 
@@ -34,59 +41,70 @@ class Paired(BaseModel, frozen=True):
 
 
 def compare_tables(first: tuple[str, ItemTable], second: tuple[str, ItemTable]) -> Paired:
-    """Compare two (name, table) pairs, joined by item; ``unpaired`` counts the items in only one of
-    them.
+    """The comparison of two (name, table) pairs, joined by item.
 
     A metric is left out if no item has a value in both, or too few to define it. Groups of items
     and their clusters are those of the first table. ``items`` is 0 if they share none, e.g. after
-    ``--limit 1``.
+    ``--limit 1``; ``unpaired`` counts the items in only one of them.
     """
-    tables = one, other = first[1], second[1]
-    rows = [
-        {name: row for row, name in enumerate(table.unique) if table.complete[row]}
-        for table in tables
-    ]
-    joined = [(rows[0][name], rows[1][name]) for name in sorted(rows[0].keys() & rows[1].keys())]
-    shared: Rows = np.array(joined, dtype=np.int64).reshape(-1, 2)
+    (first_name, first_table), (second_name, second_table) = first, second
+    first_rows, second_rows = _complete_rows(first_table), _complete_rows(second_table)
+    names = sorted(first_rows.keys() & second_rows.keys())
+    rows = [(first_rows[name], second_rows[name]) for name in names]
+    shared: Rows = np.array(rows, dtype=np.int64).reshape(-1, 2)
     # a group's column is put together on each access
-    columns = {
-        name: (one.column(name), other.column(name))
-        for name in one.metrics
-        if name in other.columns
-    }
+    columns: dict[str, tuple[Column, Column]] = {}
+    for metric in first_table.metrics:
+        if metric in second_table.columns:
+            columns[metric] = (first_table.column(metric), second_table.column(metric))
 
     def compared(items: Rows, part: str = "", unpaired: int = 0, **more: Any) -> Paired:
+        """The comparison over ``items``: rows of the first table, rows of the second."""
+        rows_of_first, rows_of_second = items.T
+        clusters = first_table.codes[rows_of_first]
         metrics = {}
-        for metric, wholes in columns.items():
-            left, right = (
-                reduced_to(whole, table.reduced.get((metric, part)), rows).statistics
-                for table, whole, rows in zip(tables, wholes, items.T, strict=True)
-            )
-            difference = compare_statistics(metric, left, right, one.codes[items[:, 0]])
+        for metric, (first_column, second_column) in columns.items():
+            key = (metric, part)
+            left = reduced_to(first_column, first_table.reduced.get(key), rows_of_first)
+            right = reduced_to(second_column, second_table.reduced.get(key), rows_of_second)
+            difference = compare_statistics(metric, left.statistics, right.statistics, clusters)
             if difference is not None:
                 metrics[metric] = difference
         return Paired(
-            first=first[0],
-            second=second[0],
+            first=first_name,
+            second=second_name,
             items=len(items),
             unpaired=unpaired,
             metrics=metrics,
             **more,
         )
 
-    breakdowns: dict[str, dict[str, Paired]] = {name: {} for name in one.breakdowns}
-    for name, groups in breakdowns.items():
-        for key, members in one.rows_by_group(name).items():
+    breakdowns: dict[str, dict[str, Paired]] = {}
+    for name in first_table.breakdowns:
+        breakdowns[name] = {}
+        for key, members in first_table.rows_by_group(name).items():
             inside = shared[np.isin(shared[:, 0], members)]
             if len(inside):
-                groups[key] = compared(inside, key if name == one.benchmark.parts else "")
-    return compared(shared, "", len(rows[0].keys() ^ rows[1].keys()), breakdowns=breakdowns)
+                part = key if name == first_table.benchmark.parts else ""
+                breakdowns[name][key] = compared(inside, part)
+    unpaired = len(first_rows.keys() ^ second_rows.keys())
+    return compared(shared, "", unpaired, breakdowns=breakdowns)
+
+
+def _complete_rows(table: ItemTable) -> dict[str, int]:
+    """The rows of complete items, by the item's unique name."""
+    rows = {}
+    for row, name in enumerate(table.unique):
+        if table.complete[row]:
+            rows[name] = row
+    return rows
 
 
 def compare_statistics(
     metric: str, first: Array, second: Array, clusters: Clusters
 ) -> PairedDifference | None:
-    """The difference between two scores on ``metric``, over the items for which both have a value;
+    """The difference between two scores on ``metric``, over the items for which both have a value.
+
     None if these do not define the score. Statistics are ``(items, width)``, NaN for items without
     a value.
     """
@@ -94,14 +112,17 @@ def compare_statistics(
     if not len(both):
         return None
     score = get_metric(metric).score
-    common = (
-        clusters[both]
-        if isinstance(clusters, np.ndarray)
-        else [clusters[row] for row in both.tolist()]
-    )
-    one, other = (clustered_score(side[both], common, score) for side in (first, second))
-    found = paired_difference(one, other)
-    return found if math.isfinite(found.difference) else None
+    common = _clusters_of(both, clusters)
+    first_score = clustered_score(first[both], common, score)
+    second_score = clustered_score(second[both], common, score)
+    difference = paired_difference(first_score, second_score)
+    return difference if math.isfinite(difference.difference) else None
+
+
+def _clusters_of(rows: Rows, clusters: Clusters) -> Clusters:
+    if isinstance(clusters, np.ndarray):
+        return clusters[rows]
+    return [clusters[row] for row in rows.tolist()]
 
 
 class Diagnostics(BaseModel, frozen=True):
@@ -138,62 +159,71 @@ class LevelGap(BaseModel, frozen=True):
 
 
 def diagnose(scores: Scores, null_option: str | None, readings: Mapping[str, int]) -> Diagnostics:
-    """Diagnostics from the scores of a task or group, and from how often options were named in
-    which way.
+    """Diagnostics from the scores of a task or group.
+
+    ``readings`` counts how often options were named in which way.
     """
-    counts = {status: count for status, count in scores.status.items() if status != FAILED}
-    responses = sum(counts.values())
-    unread = sum(count for status, count in counts.items() if status not in ANSWERED)
-    found = Diagnostics(
+    responses = unread = 0
+    for status, count in scores.status.items():
+        if status != FAILED:
+            responses += count
+            if status not in ANSWERED:
+                unread += count
+    diagnostics = Diagnostics(
         responses=responses, extraction_failures=unread / responses if responses else 0.0
     )
     letters = scores.letters
     if letters is None:
-        return found
-    gold, chosen = (
-        sum(letters.gold.values()),
-        sum(letters.chosen[letter] for letter in letters.gold),
-    )
+        return diagnostics
     update: dict[str, float | None] = {}
-    by_letter, by_text, named = (readings.get(how, 0) for how in ("letter", "text", "named"))
+    by_letter = readings.get("letter", 0)
+    by_text = readings.get("text", 0)
     if by_letter or by_text:
         update["read_by_text"] = by_text / (by_letter + by_text)
-    if others := scores.samples - by_letter - by_text - scores.status.get(FAILED, 0):
-        update["named_in_prose"] = named / others
-    if chosen:
-        update["letter_bias"] = (
-            sum(
-                abs(letters.chosen[letter] / chosen - letters.gold[letter] / gold)
-                for letter in letters.gold
-            )
-            / 2
-        )
+    not_selected = scores.samples - by_letter - by_text - scores.status.get(FAILED, 0)
+    if not_selected:
+        update["named_in_prose"] = readings.get("named", 0) / not_selected
+    update |= _letter_bias(letters)
     if null_option is not None and letters.null_chosen_when_wrong is not None:
-        right = letters.gold[null_option]
         assert letters.null_missed_when_right is not None
-        update["false_abstention"] = (
-            letters.null_chosen_when_wrong / (gold - right) if gold > right else None
-        )
+        right = letters.gold[null_option]
+        wrong = sum(letters.gold.values()) - right
+        update["false_abstention"] = letters.null_chosen_when_wrong / wrong if wrong else None
         update["false_commitment"] = letters.null_missed_when_right / right if right else None
-    return found.model_copy(update=update)
+    return diagnostics.model_copy(update=update)
+
+
+def _letter_bias(letters: Letters) -> dict[str, float]:
+    """Half the sum of the differences in share; empty if no option was chosen."""
+    gold = sum(letters.gold.values())
+    chosen = sum(letters.chosen[letter] for letter in letters.gold)
+    if not chosen:
+        return {}
+    differences = []
+    for letter in letters.gold:
+        share_chosen = letters.chosen[letter] / chosen
+        differences.append(abs(share_chosen - letters.gold[letter] / gold))
+    return {"letter_bias": sum(differences) / 2}
 
 
 def level_gap(lower: ItemTable, higher: ItemTable, metric: str) -> LevelGap | None:
     """The gap between two levels, clustered by image across both; None if an item has no score."""
-    tables = higher, lower
-    if any(metric not in table.columns or not table.column(metric).known.all() for table in tables):
-        return None
-    above, below = (table.column(metric).statistics for table in tables)
+    for table in (higher, lower):
+        if metric not in table.columns or not table.column(metric).known.all():
+            return None
+    above = higher.column(metric).statistics
+    below = lower.column(metric).statistics
     clusters = [*higher.clusters, *lower.clusters]
-    sides = np.vstack([above, np.zeros_like(below)]), np.vstack([np.zeros_like(above), below])
     score = get_metric(metric).score
-    one, other = (clustered_score(side, clusters, score) for side in sides)
-    found = paired_difference(one, other)
-    warning = few_clusters(
-        found.clusters
-    )  # the levels have different items, so the cautions do not apply
+    higher_rows = np.vstack([above, np.zeros_like(below)])
+    lower_rows = np.vstack([np.zeros_like(above), below])
+    gap = paired_difference(
+        clustered_score(higher_rows, clusters, score), clustered_score(lower_rows, clusters, score)
+    )
+    # the levels have different items, so the cautions do not apply
+    warning = few_clusters(gap.clusters)
     return LevelGap(
-        metric=metric, difference=found.difference, interval=found.interval, warning=warning
+        metric=metric, difference=gap.difference, interval=gap.interval, warning=warning
     )
 
 

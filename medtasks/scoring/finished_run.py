@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.benchmarks.documents import task_rows
-from medtasks.catalog.spec import load_spec
+from medtasks.catalog.spec import TaskSpec, load_spec
 from medtasks.core.errors import DataError, MedtasksError, first_line
 from medtasks.core.settings import read_subset, using
 from medtasks.data.store import open_prepared
@@ -26,10 +26,10 @@ JudgedSamples = tuple[dict[str, list[Sample]], dict[str, RubricFacts]]
 """Samples with their verdicts, and the facts for the manifest."""
 
 
-AnsweredTask = tuple[str, Sequence[tuple[Mapping[str, Any], str, Sequence[Reply]]]]
-"""A task, and the documents that were asked, each with its prompt and the replies, one per
-repeat.
-"""
+AskedDocuments = Sequence[tuple[Mapping[str, Any], str, Sequence[Reply]]]
+"""The documents that were asked, each with its prompt and the replies, one per repeat."""
+AnsweredTask = tuple[str, AskedDocuments]
+"""A task, and its documents that were asked."""
 
 
 def data_facts(benchmark: str) -> DataFacts:
@@ -65,23 +65,11 @@ def collect_run(
     for name, asked in _without_blank_run(tasks):
         spec = load_spec(name)
         try:
-            prompt_hash = planned.tasks[name].prompt_hash
-            answered = [
-                Sample.answered(name, one, got, prompt, prompt_hash) for one, prompt, got in asked
-            ]
-            made = scored_samples(spec, answered)
-            ids = [sample.sample_id for sample in made]
-            if repeated := sorted(Counter(ids) - Counter({*ids})):
-                raise MedtasksError(
-                    f"{len(repeated)} documents were answered more than once, such as {repeated[0]}; the back-end does "
-                    "not shard by the global rank"
-                )
-            replies = (reply for *_, several in asked for reply in several)
-            facts[name] = planned.tasks[name].with_outcomes(
-                [sample.outcome for sample in made], replies
-            )
-            del asked, answered
-            samples[name] = with_judged_scores(spec, with_learned_metrics(spec, made, problems))
+            scored = _scored_task(spec, asked, planned.tasks[name].prompt_hash)
+            outcomes = [sample.outcome for sample in scored]
+            facts[name] = planned.tasks[name].with_outcomes(outcomes, _replies_of(asked))
+            del asked
+            samples[name] = with_judged_scores(spec, with_learned_metrics(spec, scored, problems))
             if judging is None:
                 tables.of(name)
         except Exception as error:  # filters and metrics of other packages may raise anything
@@ -98,71 +86,101 @@ def collect_run(
             samples.update(judged)
         except Exception as error:
             problems.append(
-                f"not judged, and the run is saved without verdicts; `medtasks judge` adds them. {first_line(error)}"
+                "not judged, and the run is saved without verdicts; `medtasks judge` adds them. "
+                f"{first_line(error)}"
             )
-    members = {
-        name: tuple(one for one in leaves if one in samples)
-        for name, leaves in planned.groups.items()
-    }
-    members = {name: leaves for name, leaves in members.items() if leaves}
-    update = {"tasks": facts, "groups": members, "judge": judge, "problems": tuple(problems)}
+    groups = {}
+    for name, leaves in planned.groups.items():
+        members = tuple(task for task in leaves if task in samples)
+        if members:
+            groups[name] = members
+    update = {"tasks": facts, "groups": groups, "judge": judge, "problems": tuple(problems)}
     return RunRecord.scored(planned.model_copy(update=update), samples, tables)
 
 
+def _scored_task(spec: TaskSpec, asked: AskedDocuments, prompt_hash: str) -> list[Sample]:
+    """The scored samples of a task whose documents were ``asked``."""
+    answered = []
+    for document, prompt, replies in asked:
+        answered.append(Sample.answered(spec.name, document, replies, prompt, prompt_hash))
+    scored = scored_samples(spec, answered)
+    counts = Counter(sample.sample_id for sample in scored)
+    repeated = sorted(sample_id for sample_id, count in counts.items() if count > 1)
+    if repeated:
+        raise MedtasksError(
+            f"{len(repeated)} documents were answered more than once, such as {repeated[0]}; the "
+            "back-end does not shard by the global rank"
+        )
+    return scored
+
+
+def _replies_of(asked: AskedDocuments) -> Iterator[Reply]:
+    for _, _, replies in asked:
+        yield from replies
+
+
 def _without_blank_run(tasks: Iterable[AnsweredTask]) -> Iterator[AnsweredTask]:
-    """``tasks``, with all replies marked as failed if every one is blank: the model is broken, not
-    just bad.
+    """``tasks``, with all replies marked as failed if every one is blank.
+
+    Then the model is broken, not just bad.
     """
     held: list[AnsweredTask] = []  # until a response is not blank
     blank = True
     for name, asked in tasks:
-        blank = blank and all(is_blank(reply.text) for *_, replies in asked for reply in replies)
+        blank = blank and all(is_blank(reply.text) for reply in _replies_of(asked))
         held.append((name, asked))
         del asked  # only the caller needs its documents
         while held and not blank:
             yield held.pop(0)
-    blank_reply = Reply.failure(ALL_BLANK)
     for name, asked in held:
-        failed = []
-        for document, prompt, replies in asked:
-            failed.append(
-                (document, prompt, [blank_reply if one.failed is None else one for one in replies])
-            )
-        yield name, failed
+        yield (
+            name,
+            [
+                (document, prompt, [_failed_as_blank(reply) for reply in replies])
+                for document, prompt, replies in asked
+            ],
+        )
+
+
+def _failed_as_blank(reply: Reply) -> Reply:
+    return Reply.failure(ALL_BLANK) if reply.failed is None else reply
 
 
 def score_unfinished(folder: Path, *, created: str) -> RunRecord:
-    """The run made of the replies in ``folder``; requests that were not sent count as failed, with
-    that reason.
+    """The run made of the replies in ``folder``.
+
+    Requests that were not sent count as failed, with that reason.
     """
     plan = read_plan(folder)
 
     def answered(name: str) -> AnsweredTask:
-        spec, facts, numbers = load_spec(name), plan.manifest.tasks[name], plan.documents[name]
-        with using(
-            subset=read_subset(facts.subset), max_frames=facts.frames.get("cap")
-        ):  # of the run's documents
+        repeats = load_spec(name).repeats
+        facts, numbers = plan.manifest.tasks[name], plan.documents[name]
+        # of the run's documents
+        with using(subset=read_subset(facts.subset), max_frames=facts.frames.get("cap")):
             rows = task_rows(name).dataset().select(numbers).to_list()
-        found = by_document(read_answers(folder, name), name)
-        documents = []
+        answers_by_document = by_document(read_answers(folder, name), name)
+        asked = []
         for number, document in zip(numbers, rows, strict=True):
-            given = found.get(number, {})
-            replies = [
-                given[repeat].reply if repeat in given else Reply.failure(NOT_ASKED)
-                for repeat in range(spec.repeats)
-            ]
-            documents.append(
-                (document, next((answer.slot.prompt for answer in given.values()), ""), replies)
-            )
-        return name, documents
+            answers = answers_by_document.get(number, {})
+            prompt = ""
+            if answers:
+                prompt = next(iter(answers.values())).slot.prompt
+            replies = []
+            for repeat in range(repeats):
+                answer = answers.get(repeat)
+                replies.append(Reply.failure(NOT_ASKED) if answer is None else answer.reply)
+            asked.append((document, prompt, replies))
+        return name, asked
 
     with using(miniature=plan.manifest.miniature):
         for name, facts in plan.manifest.data.items():
             prepared = open_prepared(name).manifest.fingerprint
             if prepared != facts.fingerprint:
                 raise DataError(
-                    f"{folder}: the run used {name} data with fingerprint {facts.fingerprint[:16]}, but the data "
-                    f"prepared here have {prepared[:16]}; prepare the same data."
+                    f"{folder}: the run used {name} data with fingerprint "
+                    f"{facts.fingerprint[:16]}, but the data prepared here have {prepared[:16]}; "
+                    "prepare the same data."
                 )
         run = collect_run(plan.manifest, map(answered, plan.documents))
     if not run.samples:

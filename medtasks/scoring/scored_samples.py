@@ -206,25 +206,34 @@ def has_models(spec: TaskSpec) -> bool:
 
 # --- confidence ---
 
+_WRONG, _RIGHT = (0.0, 1.0), (1.0, 1.0)
+"""Statistics of an answer whose correctness is known."""
 Found = float | str
 """A confidence, 0..1, or the reason why there is none (`medtasks.metrics.confidence.REASONS`)."""
 
 
 def confidence_metrics(samples: Sequence[Sample]) -> Iterator[Derived]:
-    """The scores of confidences in tasks with ``metadata.confidence``, as one set; none if the
-    back-end gave no probabilities at all. Items of several samples, and repeated questions, have
-    none.
+    """The scores of confidences in tasks with ``metadata.confidence``, as one set.
+
+    There is no set if the back-end gave no probabilities at all. Items of several samples, and
+    repeated questions, have no scores.
     """
-    tasks = {
-        task: load_spec(task).metadata.confidence for task in {sample.task for sample in samples}
-    }
-    declared = {task: facts for task, facts in tasks.items() if facts is not None}
-    asked = [sample for sample in samples if sample.task in declared]
-    giving = {
-        one.task for one in asked if declared[one.task].of == "stated" or gives_confidence(one)
-    }
-    single = [one for one in asked if len(one.responses) == 1 or one.confidence is not None]
-    by_id = {one.sample_id: one for one in single if one.task in giving}
+    declared: dict[str, Confidence] = {}
+    for task in {sample.task for sample in samples}:
+        facts = load_spec(task).metadata.confidence
+        if facts is not None:
+            declared[task] = facts
+    giving: set[str] = set()
+    for sample in samples:
+        if sample.task in declared and sample.task not in giving:
+            is_stated = declared[sample.task].of == "stated"
+            if is_stated or gives_confidence(sample):
+                giving.add(sample.task)
+    by_id: dict[str, Sample] = {}
+    for sample in samples:
+        is_single = len(sample.responses) == 1 or sample.confidence is not None
+        if is_single and sample.task in giving:
+            by_id[sample.sample_id] = sample
 
     def values(item: Item) -> Mapping[str, Value]:
         sample = by_id.get(item.item_id) if len(item.samples) == 1 else None
@@ -233,25 +242,30 @@ def confidence_metrics(samples: Sequence[Sample]) -> Iterator[Derived]:
         if sample.status == FAILED:
             return dict.fromkeys(CONFIDENCE_NAMES, Value(failed=True))
         facts = declared[sample.task]
-        found = confidence_of(sample, facts)
-        right = item.values[facts.correct].statistics if facts.correct in item.values else None
-        if isinstance(found, str) or right not in (
-            (0.0, 1.0),
-            (1.0, 1.0),
-        ):  # awaits a judge, or is neither of both
-            return {
-                GIVEN: Value(given_statistics(found if isinstance(found, str) else "not_scored"))
-            }
-        percent, is_right = round(100 * found), right == (1.0, 1.0)
-        gap = percent / 100 - is_right
-        counted = Value(case(percent, right=is_right))
-        scores = {
-            metric.name: counted for metric in CONFIDENCE_METRICS if metric.width == 2 * LEVELS
-        }
-        return {GIVEN: Value(given_statistics(None)), **scores, BRIER: Value((gap * gap, 1.0))}
+        confidence = confidence_of(sample, facts)
+        if isinstance(confidence, str):
+            return {GIVEN: Value(given_statistics(confidence))}
+        correct = item.values.get(facts.correct)
+        # it awaits a judge, or is neither right nor wrong
+        if correct is None or correct.statistics not in (_WRONG, _RIGHT):
+            return {GIVEN: Value(given_statistics("not_scored"))}
+        return _confidence_values(confidence, is_right=correct.statistics == _RIGHT)
 
     if giving:
         yield Derived(CONFIDENCE_NAMES, values)
+
+
+def _confidence_values(confidence: float, *, is_right: bool) -> dict[str, Value]:
+    """What an answer with this confidence contributes to each metric of confidence."""
+    percent = round(100 * confidence)
+    gap = percent / 100 - is_right
+    counted = Value(case(percent, right=is_right))
+    values = {GIVEN: Value(given_statistics(None))}
+    for metric in CONFIDENCE_METRICS:
+        if metric.width == 2 * LEVELS:
+            values[metric.name] = counted
+    values[BRIER] = Value((gap * gap, 1.0))
+    return values
 
 
 def gives_confidence(sample: Sample) -> bool:
