@@ -12,6 +12,26 @@ from runs import Run
 
 TASK = "med_cmr_mcq_ltg"
 
+_OTHER_TASK = """
+task: NAME
+dataset_path: json
+dataset_kwargs: {data_files: {test: ROWS}}
+test_split: test
+output_type: generate_until
+doc_to_text: "{{question}}"
+doc_to_target: "{{target}}"
+generation_kwargs: {max_new_tokens: 4}
+metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]
+metadata: {version: 1}
+"""
+OTHER_ROWS = '{"question": "1 + 1 =", "target": "2"}'
+"""The only row of a task of `other_task`."""
+
+
+def other_task(name: str, rows: Path | str) -> str:
+    """A task file of lmms-eval that is not ours; ``rows`` is the path of a file of `OTHER_ROWS`."""
+    return _OTHER_TASK.replace("NAME", name).replace("ROWS", str(rows))
+
 
 @dataclass(frozen=True)
 class Ended:

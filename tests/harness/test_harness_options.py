@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import TASK, Ended, lmms_eval
+from command import OTHER_ROWS, TASK, Ended, lmms_eval, other_task
 
 from medtasks.benchmarks.documents import task_documents
 from medtasks.core.errors import UsageError
@@ -225,18 +225,6 @@ def check_swanlab(ended: Ended) -> None:
     assert f"{TASK}/accuracy,medtasks': 1" in logged
 
 
-INCLUDED = """
-task: included_task
-dataset_path: json
-dataset_kwargs: {data_files: {test: rows.json}}
-test_split: test
-output_type: generate_until
-doc_to_text: "{{question}}"
-doc_to_target: "{{target}}"
-generation_kwargs: {max_new_tokens: 4}
-metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]
-metadata: {version: 1}
-"""
 EVALUATIONS = """
 - {limit: 1}
 - {limit: 2}
@@ -281,8 +269,8 @@ CASES = {
         ("--config", "--include_path"),
         ("--config", "runs.yaml", "--include_path", "more", "--tasks", f"{TASK},included_task"),
         check_configured,
-        files=(("runs.yaml", EVALUATIONS), ("more/included.yaml", INCLUDED),
-               ("rows.json", '{"question": "1 + 1 =", "target": "2"}')),
+        files=(("runs.yaml", EVALUATIONS), ("more/included.yaml", other_task("included_task", "rows.json")),
+               ("rows.json", OTHER_ROWS)),
     ),
     "repeats": Case(("--repeats",), ("--repeats", "2"), check_repeats),
     "predictions": Case(("--predict_only",), ("--predict_only",), check_unscored),

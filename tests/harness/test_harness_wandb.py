@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import TASK, lmms_eval
+from command import OTHER_ROWS, TASK, lmms_eval, other_task
 from PIL import Image
 from runs import baseline
 
@@ -19,18 +19,6 @@ from medtasks.scoring.run_record import RunRecord, read_run
 
 CXR = "mi_cxr_icr"
 STREAM = "medstreambench_future_streaming"
-OTHER = """
-task: arithmetic_of_others
-dataset_path: json
-dataset_kwargs: {data_files: {test: FILE}}
-test_split: test
-output_type: generate_until
-doc_to_text: "{{question}}"
-doc_to_target: "{{target}}"
-generation_kwargs: {max_new_tokens: 4}
-metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]
-metadata: {version: 1}
-"""
 
 
 def record(task: str, output: Path) -> RunRecord:
@@ -117,8 +105,9 @@ def tables_in(folder: Path) -> dict[str, list[dict[str, Any]]]:
 def test_a_command_logs_the_tables_of_all_its_tasks(
     python: Callable[..., Any], tmp_path: Path
 ) -> None:
-    (tmp_path / "rows.json").write_text(json.dumps({"question": "1 + 1 =", "target": "2"}))
-    (tmp_path / "other.yaml").write_text(OTHER.replace("FILE", str(tmp_path / "rows.json")))
+    (tmp_path / "rows.json").write_text(OTHER_ROWS)
+    task_file = other_task("arithmetic_of_others", tmp_path / "rows.json")
+    (tmp_path / "other.yaml").write_text(task_file)
     ended = lmms_eval(
         python,
         tmp_path,
