@@ -262,9 +262,26 @@ def page_environment(
     return environment
 
 
-def _count_words(what: str) -> str:
-    """What a count of `BoardRun.counts` is of: a status in words, or else its name there."""
-    return status_words(what.removeprefix("status ")) if what.startswith("status ") else what
+_FINISH_WORDS = {
+    "stop": "ended by the model",
+    "length": "cut off at the token limit",
+    "unknown": "with an unknown end",
+}
+"""What is said of responses by how they ended (`Reply.finish`)."""
+
+
+def _count_words(key: str) -> str:
+    """What a count of `BoardRun.counts` is of, in words; a key without words stays as it is.
+
+    >>> _count_words("finish length"), _count_words("asked")
+    ('cut off at the token limit', 'asked')
+    """
+    kind, _, value = key.partition(" ")
+    if kind == "status":
+        return status_words(value)
+    if kind == "finish":
+        return _FINISH_WORDS.get(value, key)
+    return key
 
 
 def _shown(value: Any) -> Any:
