@@ -171,7 +171,7 @@ def _files_below(paths: Sequence[Path], runs: Mapping[Path, SubmittedRun]) -> It
 
 
 def _in_run(file: _File, folder: Path, run: SubmittedRun) -> Iterator[SubmissionFinding]:
-    """The finding about a file of a run that is a link, or is no file of a run."""
+    """The finding about a file that is a link, or that does not belong in a run."""
     name = file.place.relative_to(folder).as_posix()
     if file.path.is_symlink():
         yield problem("LB104", run.name, f"{name} is a link", file=file.path)

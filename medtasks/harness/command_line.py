@@ -166,9 +166,10 @@ def _check_included(folder: Path) -> None:
         if _IGNORED.isdisjoint(path.relative_to(folder).parts):
             content = read_yaml(path, UsageError, _TagBlindLoader)
             if not isinstance(content, Mapping):
+                kind = "empty" if content is None else f"a {type(content).__name__}"
                 raise UsageError(
-                    f"{path}: is {type(content).__name__}, expected the keys of a task or group; "
-                    "fix it, or move it out of --include_path."
+                    f"{path}: is {kind}, expected the keys of a task or group; fix it, or move it "
+                    "out of --include_path."
                 )
 
 

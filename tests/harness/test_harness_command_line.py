@@ -48,9 +48,10 @@ def test_tasks_that_only_the_harness_or_an_included_folder_has_are_accepted(tmp_
     ("text", "sentence"),
     [
         ("task: own_task\ndoc_to_text: [\n", "own.yaml, line 3, column 1: not valid YAML ("),
-        ("- own_task\n", "own.yaml: is list, expected the keys of a task or group; fix it, or"),
+        ("- own_task\n", "own.yaml: is a list, expected the keys of a task or group; fix it"),
+        ("# nothing yet\n", "own.yaml: is empty, expected the keys of a task or group; fix it"),
     ],
-    ids=["damaged", "a list"],
+    ids=["damaged", "a list", "empty"],
 )
 def test_a_file_that_would_stop_the_index_is_named(
     tmp_path: Path, text: str, sentence: str
