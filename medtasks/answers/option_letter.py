@@ -121,7 +121,7 @@ class OptionLetterFilter(ResponseFilter):
 
     Args:
         letters: the options; by default those of the document's benchmark. Their texts are the
-        document's ``choices``.
+            document's ``choices``.
     """
 
     version = "17"

@@ -463,7 +463,7 @@ class BoardLayout(_Placed):
 
     Args:
         headline: the scores by which models are ranked and compared; the first one orders the
-        board.
+            board.
         tables: all other scores.
         shows: which part of a sample may be published: ``nothing`` (only ids, extracted options and
             scores), ``text`` (also questions, references and responses) or ``media``.

@@ -36,10 +36,10 @@ class FilterInfo:
 
     Args:
         kind: the class, with the harness's ``apply(responses, documents)``; task files name it with
-        ``!function``.
+            ``!function``.
         version: changes whenever any response is filtered differently; part of the protocol hash.
         status: returns ``ok`` for a filtered response, or one word for why there is no answer to
-        score.
+            score.
     """
 
     kind: type[Any]

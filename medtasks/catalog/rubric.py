@@ -147,7 +147,7 @@ class Rubric(Frozen):
         aspects: the fixed aspects; or
         aspects_from: a field of the sample with a list of names of 0/1 aspects.
         texts_from: a field with the record's own text per aspect, as a mapping or its JSON, in
-        place of our anchors.
+            place of our anchors.
         metrics: metric name to the value it averages: an aspect or ``total``; for a ``per_aspect``
             rubric ``strict``, ``partial``, ``aspects``, which weights every aspect of every sample
             equally, or ``occurrences``, which counts an aspect as often as the sample's list names

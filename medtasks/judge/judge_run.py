@@ -126,7 +126,7 @@ def judge_all(
 
     Raises:
         UsageError: a rubric is unknown or applies to no task of the run, or no task of the run is
-        judged.
+            judged.
         MedtasksError: the verdict store or the annotations cannot be read.
     """
     tasks_by_rubric = _tasks_by_rubric(samples, config.rubrics)

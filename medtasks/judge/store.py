@@ -73,9 +73,9 @@ class VerdictStore:
 
     Raises:
         DataError: the file is damaged, not a verdict store, or of another schema version. It is not
-        changed.
+            changed.
         UsageError: the file cannot be opened, read or written, or another process locks it for over
-        a minute.
+            a minute.
     """
 
     def __init__(self, path: Path) -> None:

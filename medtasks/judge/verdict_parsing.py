@@ -28,7 +28,7 @@ def parse_verdict(
 
     Raises:
         DataError: the document does not define the aspects
-        (:func:`medtasks.catalog.rubric.aspects_of`).
+            (:func:`medtasks.catalog.rubric.aspects_of`).
     """
     aspects = aspects_of(rubric, document)
     if not text.strip():

@@ -45,7 +45,7 @@ class Installed:
 
         Raises:
             UsageError: a subclass does not compute them: an item's value does not come from one
-            pair.
+                pair.
         """
         raise UsageError(
             f"{self.name} cannot be computed from one prediction and one reference, expected a whole item or a judge's "
@@ -156,7 +156,7 @@ def corpus_score(metric: Metric, statistics: Array) -> float:
 
     Raises:
         UsageError: the shape does not fit, or there is no sample (an empty corpus does not score
-        0).
+            0).
         DataError: a statistic is not a finite number.
     """
     statistics = np.asarray(statistics, dtype=np.float64)

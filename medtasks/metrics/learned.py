@@ -78,7 +78,7 @@ def find_checkpoint(name: str, variable: str) -> Checkpoint:
 
     Raises:
         MetricUnavailableError: it is not on this machine, or lacks configuration, tokenizer or
-        weights.
+            weights.
     """
     directory, fix = Path(name).expanduser(), f"name a complete checkpoint directory in {variable}"
     is_local = directory.is_dir()

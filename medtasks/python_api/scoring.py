@@ -42,7 +42,7 @@ def score(
             file. Rows have ``sample_id`` and ``response``; instead of the first they may have
             ``img_id`` and ``question``.
         task: the task or group that the predictions are for, such as the group of a whole
-        benchmark.
+            benchmark.
         model: name of the model that made them.
         columns: other names of the columns, by ours.
         verdicts_of: also import their verdicts, as those of this judge.
@@ -133,7 +133,7 @@ def evaluate(
         limit: only so many documents of each task.
         batch_size: of the back-end.
         gen_kwargs: generation settings that replace those of the tasks, ``key=value`` with commas
-        between them.
+            between them.
     """
     from medtasks.harness import run_tasks
 

@@ -38,7 +38,7 @@ def sampling_problem(generation: Mapping[str, Any], *, temperature_suffices: boo
     Args:
         generation: a task's generation settings, as the back-end gets them.
         temperature_suffices: whether the back-end samples at a temperature above 0 unless
-        ``do_sample`` is false.
+            ``do_sample`` is false.
 
     >>> sampling_problem({"temperature": 0.7, "do_sample": True}, temperature_suffices=False)
     ''

@@ -190,7 +190,7 @@ class Usage(BaseModel, frozen=True):
 
     Args:
         samples: answers that the model gave; a document has one per repeat, whatever its number of
-        rounds.
+            rounds.
         seconds: time in which requests were being answered, in the slowest process.
         process_seconds: the same, summed over processes.
         devices: devices that each process uses.
@@ -200,12 +200,12 @@ class Usage(BaseModel, frozen=True):
         prompt_tokens, output_tokens: tokens of prompts, with those of pictures, and of responses.
         vision_tokens: those of the prompt tokens that stand for pictures and frames.
         reused_tokens: prompt tokens whose keys and values were in a cache already, and were not
-        computed again.
+            computed again.
         media_seconds: time spent decoding and preprocessing media, summed over processes; it may
             overlap with the device's work.
         peak_device_memory: bytes allocated on the GPUs of a process, in the process with most.
         peak_rss: resident memory in bytes of a process that runs the model without a GPU, in the
-        process with most.
+            process with most.
     """
 
     samples: _Count = None
@@ -251,9 +251,9 @@ class RunUsage(Usage, frozen=True):
 
     Args:
         counters: the back-end's own counters, summed over processes, since the run was last
-        started.
+            started.
         tasks: by task; if several tasks are answered in one batch, each has the time of its share
-        of the requests.
+            of the requests.
     """
 
     counters: dict[str, Count] = Field(default_factory=dict, exclude_if=lambda value: not value)

@@ -42,7 +42,7 @@ def score_samples(
 
     Raises:
         MedtasksError: there are no samples, the samples of one task have different metrics, or a
-        breakdown is unknown.
+            breakdown is unknown.
     """
     return score_table(item_table(samples, benchmark, breakdowns, pooled), threshold=threshold)
 

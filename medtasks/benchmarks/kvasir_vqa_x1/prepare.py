@@ -62,7 +62,7 @@ def prepare_kvasir(
     Raises:
         UsageError: there is no such source, or no source of pictures.
         DataError: a row breaks the format (file, line and field are named), or a server cannot be
-        reached.
+            reached.
         MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
     """
     path, origin = located(source, HUB, *_PATTERNS, "*/test*.parquet")

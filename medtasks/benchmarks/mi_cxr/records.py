@@ -132,7 +132,7 @@ def prepare_mi_cxr(
     Raises:
         UsageError: there are no rows in a place, or ``images`` is not a directory.
         DataError: a row breaks the format, two rows of a family share their q_id, or the hub cannot
-        be reached.
+            be reached.
         MediaError: pictures are missing or not whole, and ``allow_missing_media`` is not set.
     """
     if not options.get("references_only") and (images is None or not images.is_dir()):
