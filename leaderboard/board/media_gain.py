@@ -12,8 +12,8 @@ import numpy as np
 
 from medtasks.catalog.benchmark import Benchmark
 from medtasks.runs.signature import changed_signature
+from medtasks.scoring.columns import Rows, without_value
 from medtasks.scoring.comparisons import compare_statistics
-from medtasks.scoring.item_table import Rows, without_value
 
 from ..rank.comparability import ComparabilityGroups
 from ..schema.board import BoardColumn, BoardPlot, BoardTable, Cell, TextOnly

@@ -12,8 +12,8 @@ from medtasks.core.schema import suggestion
 from medtasks.core.text import counted, first_names
 from medtasks.metrics.registry import unit_of
 from medtasks.runs.signature import differences, has_unknown_prompts
+from medtasks.scoring.columns import without_value
 from medtasks.scoring.comparisons import compare_statistics
-from medtasks.scoring.item_table import without_value
 from medtasks.stats.paired import detectable_difference
 
 from ..verify.entries import Entry

@@ -8,7 +8,7 @@ import numpy as np
 
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import facts_of
-from medtasks.scoring.item_table import without_value
+from medtasks.scoring.columns import without_value
 from medtasks.stats import paired
 
 from ..schema.board import Pair

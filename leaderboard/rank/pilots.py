@@ -9,7 +9,7 @@ import numpy as np
 from medtasks.core.errors import UsageError
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric, unit_of
-from medtasks.scoring.item_table import without_value
+from medtasks.scoring.columns import without_value
 from medtasks.stats.paired import ClusteredScore, clustered_score, with_observations
 
 from ..verify.scored_run import ScoredRun

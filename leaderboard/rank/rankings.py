@@ -15,7 +15,7 @@ import numpy.typing as npt
 from medtasks.catalog.spec import load_spec
 from medtasks.metrics.base import Array, totals
 from medtasks.metrics.registry import get_metric
-from medtasks.scoring.item_table import Mask, without_value
+from medtasks.scoring.columns import Mask, without_value
 from medtasks.stats import paired
 from medtasks.stats.bootstrap import cluster_totals, joint_resamples
 from medtasks.stats.ranks import compact_letters, rank_intervals, with_tied_ranks

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from medtasks.scoring.item_table import Mask, Rows
+from medtasks.scoring.columns import Mask, Rows
 
 from ..verify.entries import Entry
 

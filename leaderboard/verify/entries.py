@@ -13,8 +13,9 @@ from medtasks.core.files import canonical_json, short_hash
 from medtasks.metrics.base import Array
 from medtasks.metrics.streaming import Timeline
 from medtasks.runs.signature import parse_signature
-from medtasks.scoring.item_table import ItemTable, shared
+from medtasks.scoring.item_table import ItemTable
 from medtasks.scoring.scores import Scores
+from medtasks.scoring.table_memory import shared_tuple
 
 
 @dataclass(frozen=True)
@@ -39,12 +40,12 @@ class Entry:
     @cached_property
     def items(self) -> tuple[str, ...]:
         """The sorted ids."""
-        return shared(self.table.unique[: self.scores.items])
+        return shared_tuple(self.table.unique[: self.scores.items])
 
     @cached_property
     def clusters(self) -> tuple[str, ...]:
         """The cluster of each item."""
-        return shared(self.table.clusters[: self.scores.items])
+        return shared_tuple(self.table.clusters[: self.scores.items])
 
     @property
     def fingerprint(self) -> str:
@@ -62,7 +63,7 @@ class Entry:
         for task, samples in zip(tasks, self.table.samples, strict=False):
             hash_of = self.documents.get(task, {})
             hashes.append("".join(hash_of.get(sample, "") for sample in samples))
-        return shared(tuple(hashes))
+        return shared_tuple(tuple(hashes))
 
     def contradicts(self, other: Entry) -> bool:
         """Whether both runs have the same item with different questions or gold answers."""

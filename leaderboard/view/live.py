@@ -20,8 +20,8 @@ from medtasks.runs.replies import Answer, Reply
 from medtasks.runs.samples import Sample
 from medtasks.runs.unfinished import Plan, by_document, read_answers, read_plan
 from medtasks.scoring.group_scores import scores_of
-from medtasks.scoring.item_table import RunTables
 from medtasks.scoring.judged_scores import with_judged_scores
+from medtasks.scoring.run_tables import RunTables
 from medtasks.scoring.scored_samples import scored_samples
 from medtasks.scoring.scores import MetricScore, Scores
 from medtasks.scoring.verification import local_documents

@@ -21,10 +21,10 @@ from medtasks.importers.predictions import Prediction
 from medtasks.runs.manifest import RubricFacts, RunManifest, TaskFacts, now, task_facts, versions
 from medtasks.runs.samples import UNKNOWN_PROMPT, Sample
 from medtasks.scoring.finished_run import data_facts
-from medtasks.scoring.item_table import RunTables
 from medtasks.scoring.judged_scores import with_judged_scores
 from medtasks.scoring.run_cache import RunStore
 from medtasks.scoring.run_record import RunRecord, write_run
+from medtasks.scoring.run_tables import RunTables
 from medtasks.scoring.scored_samples import scored_samples, with_learned_metrics
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from medtasks.core.errors import UsageError
 from medtasks.core.schema import suggestion
 from medtasks.leaderboard.view.parquet import SAMPLES as STORED
-from medtasks.scoring.item_table import ABSENT, AWAITING, FAILED, PENDING, PRESENT
+from medtasks.scoring.columns import ItemState
 
 
 @dataclass(frozen=True)
@@ -92,11 +92,11 @@ ITEMS: Mapping[str, str] = {
 """Columns of `Run.items`."""
 
 STATES = {
-    ABSENT: "absent",
-    PRESENT: "scored",
-    FAILED: "failed",
-    PENDING: "pending",
-    AWAITING: "awaiting",
+    ItemState.ABSENT: "absent",
+    ItemState.PRESENT: "scored",
+    ItemState.FAILED: "failed",
+    ItemState.PENDING: "pending",
+    ItemState.AWAITING: "awaiting",
 }
 TYPES = {
     **dict.fromkeys(("value", "low", "high", "chance", "constant", "least", "most"), pa.float64()),

@@ -16,14 +16,9 @@ from medtasks.catalog.benchmark import ANSWERED, FAILED
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
-from medtasks.scoring.item_table import (
-    Column,
-    ItemTable,
-    Rows,
-    RunTables,
-    reduced_to,
-    without_value,
-)
+from medtasks.scoring.columns import Column, Rows, reduced_to, without_value
+from medtasks.scoring.item_table import ItemTable
+from medtasks.scoring.run_tables import RunTables
 from medtasks.scoring.scores import Letters, Scores
 from medtasks.stats.bootstrap import Clusters
 from medtasks.stats.paired import PairedDifference, clustered_score, few_clusters, paired_difference

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from medtasks.metrics.variants import PREFERENCE
-from medtasks.scoring.item_table import ItemTable, Rows
+from medtasks.scoring.columns import Rows
+from medtasks.scoring.item_table import ItemTable
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,12 @@ from medtasks.catalog.benchmark import Benchmark
 from medtasks.metrics.registry import get_metric
 from medtasks.metrics.variants import PREFERENCE
 from medtasks.runs.samples import Sample
+from medtasks.scoring.columns import Column, Rows, reduced_to
 from medtasks.scoring.floors import accuracy_floors
-from medtasks.scoring.item_table import Column, ItemTable, Rows, RunTables, item_table, reduced_to
+from medtasks.scoring.item_table import ItemTable, item_table
 from medtasks.scoring.letters import letters_of, reliability_of, rotated_letters_of
 from medtasks.scoring.metric_scores import score_group
+from medtasks.scoring.run_tables import RunTables
 from medtasks.scoring.scores import COVERAGE, MetricScore, Scores
 from medtasks.stats.bootstrap import clustered_standard_error
 

@@ -23,7 +23,8 @@ from medtasks.metrics.confidence import (
     reasons,
 )
 from medtasks.metrics.variants import POSITIONS, PREFERENCE, preference_of_letter
-from medtasks.scoring.item_table import Column, ItemTable, Rows
+from medtasks.scoring.columns import Column, Rows
+from medtasks.scoring.item_table import ItemTable
 from medtasks.scoring.metric_scores import interval_fields
 from medtasks.scoring.scores import Letters, Reliability, ReliabilityBin
 from medtasks.stats.intervals import Bounds, ClusteredItems, score_interval

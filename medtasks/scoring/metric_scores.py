@@ -14,7 +14,7 @@ import numpy as np
 from medtasks.core.errors import MedtasksError
 from medtasks.metrics.base import Array, Metric, check_finite, segment_sums, totals
 from medtasks.metrics.registry import bounds_of
-from medtasks.scoring.item_table import AWAITING, FAILED, PENDING, Column, Rows
+from medtasks.scoring.columns import Column, ItemState, Rows
 from medtasks.scoring.scores import MetricScore, Repeats
 from medtasks.stats.intervals import ClusteredItems, Interval, score_interval
 from medtasks.stats.paired import student_interval
@@ -38,10 +38,10 @@ class Coverage:
     def of(cls, column: Column) -> Coverage:
         state = column.state[column.applies]
         items = len(state)
-        answered = items - int(np.count_nonzero(state == FAILED))
-        pending = int(np.count_nonzero(state >= PENDING))
+        answered = items - int(np.count_nonzero(state == ItemState.FAILED))
+        awaiting = int(np.count_nonzero(state == ItemState.AWAITING))
+        pending = awaiting + int(np.count_nonzero(state == ItemState.PENDING))
         known = int(np.count_nonzero(column.known & column.applies))
-        awaiting = int(np.count_nonzero(state == AWAITING))
         return cls(items, answered, answered - pending - known, known, pending, awaiting)
 
     def reason(self, threshold: float, unavailable: Callable[[], str | None]) -> str | None:

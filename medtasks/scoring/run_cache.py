@@ -34,8 +34,11 @@ from medtasks.core.files import canonical_json, file_sha256, remove_abandoned, r
 from medtasks.data.prepared import data_root, is_mini
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.manifest import versions
-from medtasks.scoring.item_table import Column, ItemTable, Key, Lazy, RunTables, shared
+from medtasks.scoring.columns import Column, PartKey
+from medtasks.scoring.item_table import ItemTable
 from medtasks.scoring.run_record import RunRecord
+from medtasks.scoring.run_tables import RunTables
+from medtasks.scoring.table_memory import LazyMapping, shared_tuple
 
 _CODE = (".py", ".yaml", ".j2", ".js", ".css", ".svg")
 _RUNS = TypeAdapter(RunRecord)
@@ -190,7 +193,7 @@ class RunStore(TableStore):
         for mode in ("", "own" if own else "submitted"):
             if (found := self.read(entry := f"{key}{mode}")) is not None:
                 kept, tables = found
-                amended = Lazy(kept.pop("amended"), partial(self._amended, entry))
+                amended = LazyMapping(kept.pop("amended"), partial(self._amended, entry))
                 run = _RUNS.validate_python({**kept, "samples": {}})
                 return replace(run, made=RunTables({}, tables), amended=amended)
         return None
@@ -280,8 +283,10 @@ def _table(content: bytes) -> ItemTable:
         breakdowns=tuple(fields["breakdowns"]),
         complete=np.arange(len(fields["items"])) < fields["complete"],
         groups={name: _tuples(keys) for name, keys in fields["groups"].items()},
-        columns=Lazy(names[:wholes], column),
-        reduced=Lazy(names[wholes:], lambda key: (archive[f"rows {place[key]}"], column(key))),
+        columns=LazyMapping(names[:wholes], column),
+        reduced=LazyMapping(
+            names[wholes:], lambda key: (archive[f"rows {place[key]}"], column(key))
+        ),
         **{name: _tuples(fields[name]) for name in _ROWS},
     )
 
@@ -290,4 +295,4 @@ def _tuples(texts: Sequence[Any]) -> tuple[Any, ...]:
     """Texts or lists of texts; equal ones are the same object, to save memory."""
     seen: dict[Any, Any] = {}
     rows = (tuple(row) if isinstance(row, list) else row for row in texts)
-    return shared(tuple(seen.setdefault(row, row) for row in rows))
+    return shared_tuple(tuple(seen.setdefault(row, row) for row in rows))

@@ -47,7 +47,7 @@ from medtasks.scoring.comparisons import (
     level_gaps,
 )
 from medtasks.scoring.group_scores import scores_of
-from medtasks.scoring.item_table import RunTables
+from medtasks.scoring.run_tables import RunTables
 from medtasks.scoring.scores import COVERAGE, Scores
 
 

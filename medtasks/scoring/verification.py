@@ -45,9 +45,9 @@ from medtasks.runs.manifest import (
 )
 from medtasks.runs.samples import Outcome, Sample, SampleFile, lacks_texts
 from medtasks.runs.signature import changed_options
-from medtasks.scoring.item_table import in_parts
 from medtasks.scoring.judged_scores import with_judged_scores
 from medtasks.scoring.run_record import Verification
+from medtasks.scoring.run_tables import in_parts
 from medtasks.scoring.scored_samples import has_models, scored_samples, with_learned_metrics
 
 T = TypeVar("T")

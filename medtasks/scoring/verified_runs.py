@@ -22,10 +22,11 @@ from medtasks.runs.manifest import RunManifest, created_at
 from medtasks.runs.samples import Sample, SampleFile, SampleLines
 from medtasks.runs.signature import signatures
 from medtasks.scoring.amended import Amendments
-from medtasks.scoring.item_table import ItemTable, RunTables, batches
+from medtasks.scoring.item_table import ItemTable
 from medtasks.scoring.judged_scores import judge_hash
 from medtasks.scoring.run_cache import RunStore
 from medtasks.scoring.run_record import Change, Difference, RunFolder, RunRecord, read_manifest
+from medtasks.scoring.run_tables import RunTables, batches
 from medtasks.scoring.verification import (
     SubmittedTask,
     forget_documents,

@@ -17,8 +17,9 @@ from medtasks.leaderboard.verify.scored_run import ScoredRun
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.runs.manifest import RunManifest
 from medtasks.runs.signature import format_signature, versions_today
+from medtasks.scoring.columns import Column, ItemState
 from medtasks.scoring.group_scores import score_table
-from medtasks.scoring.item_table import AWAITING, PRESENT, Column, ItemTable
+from medtasks.scoring.item_table import ItemTable
 from medtasks.scoring.scores import Letters
 
 CLUSTERS = tuple(f"p{number // 4:03d}" for number in range(240))
@@ -90,7 +91,7 @@ def entry(
         columns={
             name: Column(
                 one,
-                np.where(unjudged[name], AWAITING, PRESENT),
+                np.where(unjudged[name], ItemState.AWAITING, ItemState.PRESENT),
                 limits if unjudged[name].any() else None,
             )
             for name, one in tables.items()

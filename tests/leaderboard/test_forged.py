@@ -33,7 +33,7 @@ from medtasks.leaderboard.verify.scored_run import scored_run
 from medtasks.core.findings import failed
 from medtasks.harness import run_tasks
 from medtasks.runs.samples import Sample
-from medtasks.scoring import item_table as table
+from medtasks.scoring import run_tables
 from medtasks.scoring.run_record import RunRecord, read_run, write_run
 
 CAREFUL = MODELS[1]
@@ -164,11 +164,11 @@ def test_wrong_answers_cannot_be_left_out(honest: Path, guessed: Path, tmp_path:
     assert "not all documents were asked" in str(apart(found)) or " of " in str(apart(found))
 
 
-@pytest.mark.parametrize("part", [table.PART, 5])
+@pytest.mark.parametrize("part", [run_tables.PART_SIZE, 5])
 def test_another_prompt_is_refused_and_not_ranked(
     honest: Path, guessed: Path, tmp_path: Path, part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table, "PART", part)
+    monkeypatch.setattr(run_tables, "PART_SIZE", part)
     forged = rewritten(guessed, tmp_path, every(lambda _: {"prompt": "What do you see?"}))
     assert codes(check(forged)) == {"LB403"}
     found = board(honest, forged)

@@ -23,7 +23,7 @@ from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.signature import differences, parse_signature
-from medtasks.scoring import item_table as table
+from medtasks.scoring import run_tables
 from medtasks.scoring.run_record import RunFolder, RunRecord, read_run, write_run
 from medtasks.scoring.verified_runs import scored_record
 
@@ -330,7 +330,7 @@ def without_texts(line: str) -> str:
     return json.dumps({**json.loads(line), "prompt": "", "responses": []}) + "\n"
 
 
-@pytest.mark.parametrize("part", [table.PART, 5])
+@pytest.mark.parametrize("part", [run_tables.PART_SIZE, 5])
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
@@ -353,7 +353,7 @@ def test_samples_that_do_not_fit_are_refused(
     part: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(table, "PART", part)
+    monkeypatch.setattr(run_tables, "PART_SIZE", part)
     path = copy / "samples" / f"{SMALL}.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     path.unlink()

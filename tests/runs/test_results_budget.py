@@ -16,10 +16,10 @@ from medtasks.catalog.registry import get_benchmark
 from medtasks.harness import run_tasks
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.samples import Sample
-from medtasks.scoring import item_table as table
+from medtasks.scoring import run_tables
 from medtasks.scoring.group_scores import score_samples
-from medtasks.scoring.item_table import RunTables
 from medtasks.scoring.run_record import RunFolder
+from medtasks.scoring.run_tables import RunTables
 from medtasks.scoring.verified_runs import scored_record
 
 
@@ -63,7 +63,7 @@ def test_few_samples_are_in_memory_while_a_run_is_scored(
         alive.append(sum(type(one) is Sample for one in gc.get_objects()))
         add(tables, task, samples)
 
-    monkeypatch.setattr(table, "PART", 3)
+    monkeypatch.setattr(run_tables, "PART_SIZE", 3)
     monkeypatch.setattr(RunTables, "add", counted)
     gc.collect()
     before = sum(type(one) is Sample for one in gc.get_objects())

@@ -24,7 +24,8 @@ from medtasks.scoring.comparisons import (
     same_tasks,
 )
 from medtasks.scoring.group_scores import score_samples
-from medtasks.scoring.item_table import RunTables, item_table
+from medtasks.scoring.item_table import item_table
+from medtasks.scoring.run_tables import RunTables
 
 MI_CXR = get_benchmark("mi_cxr")
 

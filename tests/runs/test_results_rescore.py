@@ -32,7 +32,7 @@ from medtasks.runs.manifest import now, task_facts
 from medtasks.runs.replies import Answer, Probabilities, Reply, Slot
 from medtasks.runs.samples import without_garbage_collection
 from medtasks.runs.unfinished import AnswerStore, Plan
-from medtasks.scoring import item_table as table
+from medtasks.scoring import run_tables
 from medtasks.scoring.comparisons import Paired, comparisons, level_gaps
 from medtasks.scoring.finished_run import data_facts, score_unfinished
 from medtasks.scoring.run_cache import RunStore, user_store
@@ -90,7 +90,7 @@ def test_a_run_scored_in_parts_is_the_run_scored_at_once(
         ]
         folder = write_run(tmp_path / "run", RunRecord.scored(manifest, samples))
     record = scored_record(*RunFolder(folder).read(), own=True, whole=True)
-    monkeypatch.setattr(table, "PART", 4)
+    monkeypatch.setattr(run_tables, "PART_SIZE", 4)
     parts = scored_record(*RunFolder(folder).read(), own=True, whole=True)
     assert parts == record
     assert {name: [*of] for name, of in parts.samples.items()} == {

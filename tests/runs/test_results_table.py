@@ -17,25 +17,13 @@ from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError, MedtasksError
 from medtasks.runs.replies import Probabilities
 from medtasks.runs.samples import Sample
+from medtasks.scoring.columns import Column, ItemState, column_of, reduced_columns, reduced_to
 from medtasks.scoring.comparisons import compare_tables
 from medtasks.scoring.group_scores import score_samples, score_table
-from medtasks.scoring.item_table import (
-    ABSENT,
-    AWAITING,
-    FAILED,
-    PENDING,
-    PRESENT,
-    Column,
-    ItemTable,
-    RunTables,
-    column_of,
-    in_parts,
-    item_table,
-    pooled_table,
-    reduced_columns,
-    reduced_to,
-)
+from medtasks.scoring.item_table import ItemTable, item_table
+from medtasks.scoring.pooled_tables import pooled_table
 from medtasks.scoring.run_cache import TableStore, code_hash
+from medtasks.scoring.run_tables import RunTables, in_parts
 
 MI_CXR = get_benchmark("mi_cxr")
 TASKS = ("mi_cxr_tel_single", "mi_cxr_icr")
@@ -151,14 +139,14 @@ def test_what_is_known_of_each_item() -> None:
     assert column.present.tolist() == [True, True, True, False, True, True, True, True]
     assert column.known.tolist() == [True, False, True, False, False, False, True, False]
     assert column.state.tolist() == [
-        PRESENT,
-        FAILED,
-        PRESENT,
-        ABSENT,
-        PENDING,
-        AWAITING,
-        PRESENT,
-        PRESENT,
+        ItemState.PRESENT,
+        ItemState.FAILED,
+        ItemState.PRESENT,
+        ItemState.ABSENT,
+        ItemState.PENDING,
+        ItemState.AWAITING,
+        ItemState.PRESENT,
+        ItemState.PRESENT,
     ]
     assert column.applies.tolist() == [True, True, True, False, True, True, False, True]
     assert column.judges_of(np.arange(8)) == ["a", "b"]
@@ -186,7 +174,7 @@ def test_a_part_keeps_limits_and_judges_apart_from_the_whole() -> None:
     part = part_of([whole, KNOWN, None], "p")
     assert part.judges_of(np.array([0])) == ["p"]
     assert part.judges_of(np.array([0, 1, 2])) == ["b", "p"]
-    assert (part.state == PENDING).tolist() == [True, False, False]
+    assert (part.state == ItemState.PENDING).tolist() == [True, False, False]
     bounds = part.bounds(np.array([0, 1]))
     assert bounds is not None
     assert [side.tolist() for side in bounds] == [[[0, 1], [1, 2]], [[1, 1], [1, 2]]]
