@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from medtasks.catalog.benchmark import Column
@@ -50,13 +51,16 @@ def cell_of(run: ScoredRun, column: BoardColumn) -> Cell | None:
 
 def score_of(run: ScoredRun, column: Column | BoardColumn) -> MetricScore | None:
     """A run's score in a column, whatever it applies to; None without one."""
+    return scores_beside(run, column).get(column.metric)
+
+
+def scores_beside(run: ScoredRun, column: Column | BoardColumn) -> Mapping[str, MetricScore]:
+    """A run's scores by metric over the items that a column is about; empty without any."""
     scores = run.scores.get(column.task)
     if scores is not None and column.breakdown is not None:
         groups = scores.breakdowns.get(column.breakdown, {})
         scores = groups.get(column.group or "")
-    if scores is None:
-        return None
-    return scores.metrics.get(column.metric)
+    return {} if scores is None else scores.metrics
 
 
 @functools.lru_cache(maxsize=4096)

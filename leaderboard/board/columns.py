@@ -15,7 +15,7 @@ from ..schema.board import BoardColumn
 from ..schema.numbers import column_key
 from ..verify.coverage import is_incomplete
 from ..verify.scored_run import ScoredRun
-from .cells import score_of
+from .cells import score_of, scores_beside
 from .floors import best_blind, held_floors
 
 
@@ -73,7 +73,7 @@ def _floor_fields(
 ) -> dict[str, Any]:
     """The column's fields about guessing, constant answers and blind runs."""
     fields: dict[str, Any] = {}
-    if column.metric == "accuracy":
+    if facts_of(column.metric).has_floors:
         scores = [score_of(run, column) for run in runs]
         fields = held_floors(score for score in scores if score is not None)
         fields.setdefault("chance", held_chance(runs, column))
@@ -88,16 +88,15 @@ def _floor_fields(
 
 
 def held_chance(runs: Iterable[ScoredRun], column: Column) -> float | None:
-    """The accuracy of uniform guessing in a column: of the run with the most items.
+    """The accuracy of uniform guessing at a column's items: of the run with the most of them.
 
     Without a run, it follows from the benchmark's options; None if it has none.
     """
-    accuracy = replace(column, metric="accuracy")
     chances = []
     for run in runs:
-        score = score_of(run, accuracy)
-        if score is not None and score.chance is not None:
-            chances.append((score.known, score.chance))
+        for score in scores_beside(run, column).values():
+            if score.chance is not None:
+                chances.append((score.known, score.chance))
     if chances:
         return max(chances)[1]
     options = load_spec(column.task).benchmark.options

@@ -9,6 +9,7 @@ from typing import Literal
 from medtasks.catalog.benchmark import Column
 from medtasks.catalog.spec import load_spec
 from medtasks.metrics.confidence import BINS, CONFIDENCE_NAMES, ECE
+from medtasks.metrics.registry import label_of
 from medtasks.runs.signature import changed_signature
 from medtasks.scoring.scores import Reliability, ReliabilityBin
 
@@ -19,13 +20,6 @@ from .cells import FilledCell
 from .columns import board_columns
 from .tables import made_table
 
-_LABELS = (
-    "confidence given",
-    "calibration error",
-    "Brier score",
-    "risk-coverage area",
-    "accuracy at 80 % coverage",
-)
 _NOTE = (
     "Scores over the answers with a confidence, whose share is given. Calibration error (15 bins "
     "of equal width), Brier score and area under the risk-coverage curve: 0 is best. "
@@ -135,8 +129,8 @@ def _add_task(
         )
     suffix, subject = (f"-{task}", f": {title}") if title else ("", "")
     columns = []
-    for metric, label in zip(CONFIDENCE_NAMES, _LABELS, strict=True):
-        columns.append(Column(task, metric, label))
+    for metric in CONFIDENCE_NAMES:
+        columns.append(Column(task, metric, label_of(metric)))
     scores = comparable(
         f"confidence{suffix}", f"Confidence{subject}", board_columns(columns), _NOTE
     )

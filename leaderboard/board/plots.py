@@ -48,7 +48,8 @@ def board_plot(
         tables.append(table)
     chance = None
     if plot.chance:
-        chance = held_chance(runs, Column(columns[0].task, "accuracy", ""))
+        whole_task = Column(columns[0].task, columns[0].metric, label="")
+        chance = held_chance(runs, whole_task)
     return BoardPlot(
         name=plot.name,
         title=plot.title,

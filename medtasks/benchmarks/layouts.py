@@ -27,6 +27,7 @@ from medtasks.catalog.registry import all_benchmarks, benchmark_owner, get_bench
 from medtasks.catalog.spec import TaskSpec, leaf_tasks, load_spec, load_specs
 from medtasks.core.errors import MedtasksError
 from medtasks.metrics.item_metrics import ErrorRate
+from medtasks.metrics.registry import label_of
 
 
 def all_layouts() -> dict[str, BoardLayout]:
@@ -130,7 +131,7 @@ def _plain_tables(spec: TaskSpec, taken: set[str]) -> list[LayoutTable]:
     title = spec.metadata.title
     metrics = metrics_of(spec.name)
     errors = {rate.name for rate in _error_rates(spec, pooled=True)}
-    labels = {name: name for name in metrics if name not in errors}
+    labels = {name: label_of(name) for name in metrics if name not in errors}
     tables = [LayoutTable(_unused(spec.name, taken), title, scores(spec.name, labels))]
     for breakdown in spec.metadata.breakdowns:
         name = _unused(f"{spec.name}-by-{breakdown}", taken)

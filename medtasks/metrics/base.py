@@ -126,7 +126,7 @@ class Accuracy(MeanMetric):
     """
 
     name = "accuracy"
-    facts = MetricFacts(headline=1, is_verdict=True)
+    facts = MetricFacts(headline=1, is_verdict=True, has_floors=True)
     signature = sign(name, compare="letter", unparsed="wrong")
 
     def statistics(self, prediction: str, reference: str) -> Array:

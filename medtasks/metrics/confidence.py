@@ -129,7 +129,12 @@ def reasons(totals: Sequence[float]) -> dict[str, int]:
 GIVEN, ECE, BRIER = "confidence_given", "ece", "brier"
 _PERCENTS = {"confidence": "whole-percents"}
 CONFIDENCE_METRICS: tuple[ItemScore, ...] = (
-    ItemScore(GIVEN, 2 + len(REASONS), MeanMetric().score, facts=MetricFacts(headline=61)),
+    ItemScore(
+        GIVEN,
+        2 + len(REASONS),
+        MeanMetric().score,
+        facts=MetricFacts(label="confidence given", headline=61),
+    ),
     ItemScore(
         ECE,
         2 * LEVELS,
@@ -137,21 +142,28 @@ CONFIDENCE_METRICS: tuple[ItemScore, ...] = (
         {"bins": f"{BINS}-equal-width", **_PERCENTS},
         higher_is_better=False,
         is_distance=True,
-        facts=MetricFacts(headline=60),
+        facts=MetricFacts(label="calibration error", headline=60),
     ),
-    item_mean(BRIER, {"of": "chosen-answer", **_PERCENTS}, higher_is_better=False),
+    item_mean(
+        BRIER,
+        {"of": "chosen-answer", **_PERCENTS},
+        higher_is_better=False,
+        facts=MetricFacts(label="Brier score"),
+    ),
     ItemScore(
         "aurc",
         2 * LEVELS,
         risk_coverage,
         {"ties": "one-threshold", **_PERCENTS},
         higher_is_better=False,
+        facts=MetricFacts(label="risk-coverage area"),
     ),
     ItemScore(
         "accuracy_at_80",
         2 * LEVELS,
         partial(accuracy_at, coverage=COVERAGE),
         {"coverage": f"{COVERAGE:g}", "ties": "in-proportion", **_PERCENTS},
+        facts=MetricFacts(label="accuracy at 80 % coverage"),
     ),
 )
 """The scores of tasks with ``metadata.confidence``, for back-ends that give confidences.

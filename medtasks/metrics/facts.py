@@ -1,4 +1,6 @@
-"""What is known of a metric beside how it is computed: its unit, and how its scores are shown."""
+"""What is known of a metric beside how it is computed: its unit, the limits of its scores, and how
+they are shown and checked.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Unit: TypeAlias = Literal["fraction", "points", "seconds", "score", "rank"]
+Bounds: TypeAlias = "tuple[float, float]"
+"""The least and the greatest score, which may be infinite."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,15 @@ class MetricFacts:
         is_signed: whether it is best at 0, so that models cannot be ranked by it.
         is_verdict: whether it scores each answer as right (1) or wrong (0).
         cited: keys of the exports' ``references.bib`` that a methods section cites for it.
+        label: its heading on a leaderboard whose layout states none; by default its name.
+        item_bounds: the least and the greatest score of one item, if they are not those of the
+            scale that intervals assume (`medtasks.metrics.registry.item_bounds_of`).
+        reference_score: the score of a model that always gives the reference answer, if that of two
+            equal texts does not show it.
+        has_floors: whether it scores selected options, so that chance and the best constant answer
+            are shown beside its scores.
+        is_timed: whether it scores the times of answers in a stream, which the times in the records
+            limit.
     """
 
     unit: Unit | None = None
@@ -27,6 +40,11 @@ class MetricFacts:
     is_signed: bool = False
     is_verdict: bool = False
     cited: tuple[str, ...] = ()
+    label: str = ""
+    item_bounds: Bounds | None = None
+    reference_score: float | None = None
+    has_floors: bool = False
+    is_timed: bool = False
 
 
 NO_FACTS = MetricFacts()

@@ -9,7 +9,7 @@ so they work as for any other metric.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -72,9 +72,18 @@ _LEFT_OUT = {"default_expected": EXPECTED_TIME, "never_answerable": "left-out"}
 _OVERALL = {"weights": WEIGHTS, "single_turn": "content", **CLOSED, **DUE}
 _LENGTH = {"law": "stream-length"}
 
+_LEAST = MetricFacts(reference_score=0.0)
+_LEAST_TIMED = replace(_LEAST, is_timed=True)
+
+
+def _most(headline: int, *, is_timed: bool = False) -> MetricFacts:
+    """Facts of a score in the summary that the reference answers bring to 1."""
+    return MetricFacts(headline=headline, reference_score=1.0, is_timed=is_timed)
+
+
 ITEM_METRICS: tuple[ItemScore, ...] = (
-    item_mean("content", CLOSED, facts=MetricFacts(headline=40)),
-    item_mean("content_closed", {"questions": "closed", **CLOSED}, facts=MetricFacts(headline=42)),
+    item_mean("content", CLOSED, facts=_most(40)),
+    item_mean("content_closed", {"questions": "closed", **CLOSED}, facts=_most(42)),
     item_mean(
         "content_closed_fallback",
         {"questions": "closed", "mismatches": "judged", **CLOSED},
@@ -84,20 +93,22 @@ ITEM_METRICS: tuple[ItemScore, ...] = (
         "content_fallback", {"mismatches": "judged", **CLOSED}, facts=MetricFacts(headline=41)
     ),
     item_mean("content_open", {"questions": "open"}, facts=MetricFacts(headline=44)),
-    item_mean("responsiveness", DUE, timing=LAW, facts=MetricFacts(headline=50)),
+    item_mean("responsiveness", DUE, timing=LAW, facts=_most(50, is_timed=True)),
     item_mean("responsiveness_stream_length", {**_LENGTH, **DUE}, timing=TOLERANCE),
-    item_mean("stability", DUE, facts=MetricFacts(headline=51)),
-    item_mean("overall", _OVERALL, timing=LAW, facts=MetricFacts(headline=52)),
+    item_mean("stability", DUE, facts=_most(51, is_timed=True)),
+    item_mean("overall", _OVERALL, timing=LAW, facts=_most(52, is_timed=True)),
     item_mean("overall_stream_length", {**_OVERALL, **_LENGTH}, timing=TOLERANCE),
-    item_mean("false_alarm_rate", DUE, higher_is_better=False, timing=TOLERANCE),
-    item_mean("miss_rate", _LEFT_OUT, higher_is_better=False),
+    item_mean(
+        "false_alarm_rate", DUE, higher_is_better=False, timing=TOLERANCE, facts=_LEAST_TIMED
+    ),
+    item_mean("miss_rate", _LEFT_OUT, higher_is_better=False, facts=_LEAST_TIMED),
     item_mean(
         "signed_delay",
         {"unit": "s", "missed": "left-out", **_LEFT_OUT},
         higher_is_better=False,
         facts=MetricFacts(unit="seconds", is_signed=True),
     ),
-    item_mean("invalid_rate", higher_is_better=False),
+    item_mean("invalid_rate", higher_is_better=False, facts=_LEAST),
 )
 """Scores of streaming items (`medtasks.metrics.streaming`), 0..1 except ``signed_delay``: seconds,
 over items with a positive response and a t*. Those that end in ``_stream_length`` are under that

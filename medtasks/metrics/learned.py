@@ -353,7 +353,7 @@ class BertScore(LearnedMetric):
     """
 
     name = "bertscore"
-    facts = MetricFacts(cited=("zhang2020bertscore",))
+    facts = MetricFacts(item_bounds=(-math.inf, 1.0), cited=("zhang2020bertscore",))
     packages = ("torch", "transformers", "bert_score")
     variable = "MEDTASKS_BERTSCORE_MODEL"
 

@@ -264,7 +264,12 @@ class Rouge(MeanMetric):
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.facts = MetricFacts(headline=31 if name == "rougeL" else 0, cited=("lin2004rouge",))
+        # equal texts without a to z and digits score 0, answers of one word score 0 in ROUGE-2
+        self.facts = MetricFacts(
+            headline=31 if name == "rougeL" else 0,
+            reference_score=None if name == "rouge2" else 1.0,
+            cited=("lin2004rouge",),
+        )
         self.signature = sign(
             f"{name}|f1", stem="no", rouge_score="0.1.2"
         )  # which gives the same values

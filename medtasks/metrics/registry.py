@@ -4,6 +4,7 @@ kinds of error that task files declare.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from medtasks.core.errors import UsageError
 from medtasks.core.schema import unknown
 from medtasks.metrics.base import Accuracy, Array, ExactMatch, Metric, Pairs
 from medtasks.metrics.confidence import CONFIDENCE_METRICS
-from medtasks.metrics.facts import NO_FACTS, MetricFacts, Unit
+from medtasks.metrics.facts import NO_FACTS, Bounds, MetricFacts, Unit
 from medtasks.metrics.item_metrics import (
     ITEM_METRICS,
     NO_OPTION,
@@ -72,6 +73,15 @@ def facts_of(name: str) -> MetricFacts:
     metric = registered_metric(name) or _declared().get(name)
     facts = getattr(metric, "facts", NO_FACTS)
     return facts if isinstance(facts, MetricFacts) else NO_FACTS
+
+
+def label_of(name: str) -> str:
+    """The heading of the metric on a leaderboard whose layout states none.
+
+    >>> label_of("ece"), label_of("rougeL")
+    ('calibration error', 'rougeL')
+    """
+    return facts_of(name).label or name
 
 
 def registered_metric(name: str) -> Metric | None:
@@ -162,17 +172,38 @@ def unit_of(metric: str) -> Unit:
     return scales[0] if scales else "fraction"
 
 
-_BOUNDS: dict[Unit, tuple[float, float]] = {"fraction": (0.0, 1.0), "points": (0.0, 100.0)}
+_BOUNDS: dict[Unit, Bounds] = {"fraction": (0.0, 1.0), "points": (0.0, 100.0)}
 
 
-def bounds_of(metric: str) -> tuple[float, float] | None:
-    """The least and the greatest possible score: those that the metric declares as ``bounds``, else
-    those of its unit.
+def bounds_of(metric: str) -> Bounds | None:
+    """The ends of the scale that intervals assume: those that the metric declares as ``bounds``,
+    else those of its unit.
 
     None if there are none, as for seconds.
 
     >>> bounds_of("accuracy"), bounds_of("chrf"), bounds_of("signed_delay")
     ((0.0, 1.0), (0.0, 100.0), None)
     """
-    declared: tuple[float, float] | None = getattr(get_metric(metric), "bounds", None)
+    declared: Bounds | None = getattr(get_metric(metric), "bounds", None)
     return _BOUNDS.get(unit_of(metric)) if declared is None else declared
+
+
+def item_bounds_of(metric: str) -> Bounds | None:
+    """The least and the greatest score of one item; None if the metric, of another package, states
+    none.
+
+    They are in the metric's facts, or else the ends of its scale, infinite without a scale.
+
+    >>> item_bounds_of("chrf"), item_bounds_of("cider"), item_bounds_of("signed_delay")
+    ((0.0, 100.0), (0.0, 10.0), (-inf, inf))
+    """
+    stated = facts_of(metric).item_bounds
+    if stated is not None:
+        return stated
+    declared = getattr(get_metric(metric), "bounds", None)
+    if isinstance(declared, (tuple, list)) and len(declared) == 2:
+        low, high = declared
+        return float(low), float(high)
+    if is_ours(metric):
+        return _BOUNDS.get(unit_of(metric), (-math.inf, math.inf))
+    return None

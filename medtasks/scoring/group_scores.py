@@ -16,7 +16,7 @@ from itertools import chain
 import numpy as np
 
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.metrics.registry import get_metric
+from medtasks.metrics.registry import facts_of, get_metric
 from medtasks.metrics.variants import PREFERENCE
 from medtasks.runs.samples import Sample
 from medtasks.scoring.columns import Column, Rows, reduced_to
@@ -144,7 +144,7 @@ def _scores_of_metric(
     for group in groups:
         column = _column_of_group(table, name, group)
         score = score_group(metric, column, table.codes[group.complete], threshold, unavailable)
-        if name == "accuracy" and score.value is not None:
+        if facts_of(name).has_floors and score.value is not None:
             known = group.complete[column.applies & column.known]
             score = score.model_copy(update=accuracy_floors(table, known, score.value))
         yield score
@@ -165,7 +165,8 @@ def _scores_of_group(table: ItemTable, group: _Group, metrics: Mapping[str, Metr
     if PREFERENCE in table.metrics:
         letters = rotated_letters_of(table, group.complete)
     else:
-        accuracy = table.column("accuracy") if "accuracy" in table.metrics else None
+        with_floors = [name for name in table.metrics if facts_of(name).has_floors]
+        accuracy = table.column(with_floors[0]) if with_floors else None
         letters = letters_of(table, group.complete, accuracy)
     return Scores(
         samples=sum(len(table.samples[row]) for row in rows),

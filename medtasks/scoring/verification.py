@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -33,8 +32,7 @@ from medtasks.core.files import canonical_json, short_hash
 from medtasks.core.settings import Settings, current_settings, read_subset, using
 from medtasks.data.store import open_prepared
 from medtasks.metrics.base import Array
-from medtasks.metrics.learned import LEARNED
-from medtasks.metrics.registry import get_metric, is_ours, unit_of
+from medtasks.metrics.registry import get_metric, item_bounds_of
 from medtasks.runs.manifest import (
     DataFacts,
     RubricFacts,
@@ -335,33 +333,17 @@ def installed_rubrics(judge: Mapping[str, RubricFacts]) -> tuple[dict[str, Rubri
     return found, notes
 
 
-_SCALE = re.compile(r"\|scale:(?:0-)?(\d+(?:\.\d+)?)(?:\||$)")
 _HUGE = 1e12
 """Above all real scores, and small enough for pages and figures."""
 _ROUNDING = 1e-9
-
-
-@functools.cache
-def _bounds_of(metric: str) -> tuple[float, float]:
-    """The lowest and the highest score of an item, by the scale in the metric's signature, or 0 to
-    1 for our fractions.
-
-    Learned metrics have no known lower end, metrics of other packages without a scale no end at
-    all.
-    """
-    scale = _SCALE.search(get_metric(metric).signature)
-    highest = {"fraction": 1.0, "points": 100.0}.get(unit_of(metric)) if is_ours(metric) else None
-    highest = float(scale[1]) if scale is not None else highest
-    if highest is None:
-        return -_HUGE, _HUGE
-    return -_HUGE if metric in LEARNED else 0.0, highest
 
 
 def require_statistics(metric: str, rows: Array) -> None:
     """Refuse statistics ``(items, width)`` that score an item beyond the metric's bounds, or count
     it negatively: they were submitted, and nothing else limits them.
     """
-    low, high = _bounds_of(metric)
+    low, high = item_bounds_of(metric) or (-_HUGE, _HUGE)
+    low, high = max(low, -_HUGE), min(high, _HUGE)
     known = rows[~np.isnan(rows).any(axis=1)]
     with np.errstate(all="ignore"):  # a single item may have no score
         scores = get_metric(metric).score(known)

@@ -19,14 +19,14 @@ from medtasks.adapters.policies import PolicyQuestion, abstain, constant, early,
 from medtasks.answers.option_letter import join_stages
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.benchmark import Benchmark, Item
-from medtasks.catalog.contents import OURS, raised_at
+from medtasks.catalog.contents import raised_at
 from medtasks.catalog.registry import place_of
 from medtasks.catalog.spec import TaskSpec, read_installed
 from medtasks.core.errors import MedtasksError, first_line
 from medtasks.core.findings import Finding
 from medtasks.core.schema import shown
 from medtasks.metrics.base import Metric, corpus_score
-from medtasks.metrics.registry import facts_of, get_metric
+from medtasks.metrics.registry import facts_of, get_metric, item_bounds_of
 from medtasks.runs.replies import Reply
 from medtasks.runs.samples import Sample
 from medtasks.scoring.group_scores import score_samples
@@ -60,25 +60,6 @@ _MESSY: Mapping[str, str] = {
     "control": "\x00\x1b[31mA\x07\r\n\u2028B\ufeff",
 }
 """Malformed responses as models sometimes give them, by kind."""
-
-_REACHED = {
-    **dict.fromkeys(("rouge1", "rougeL", "content", "content_closed"), 1.0),
-    **dict.fromkeys(("responsiveness", "stability", "overall"), 1.0),
-    **dict.fromkeys(("false_alarm_rate", "miss_rate", "invalid_rate"), 0.0),
-}
-"""Scores of a model that always gives the reference answer, where those of two equal texts do not
-show them.
-"""
-
-_RANGES = {
-    **dict.fromkeys(("chrf", "chrf++"), (0.0, 100.0)),
-    "cider": (0.0, 10.0),
-    "signed_delay": (-math.inf, math.inf),
-}
-"""Ranges of our metrics other than 0 to 1."""
-
-_TIMED = frozenset({"responsiveness", "stability", "overall", "false_alarm_rate", "miss_rate"})
-"""Metrics of answer times in streams: the times in the records limit what can be reached."""
 
 
 def check_behaviour(spec: TaskSpec, benchmark: Benchmark, documents: Documents) -> list[Finding]:
@@ -317,18 +298,16 @@ class _Behaviour:
         return not fault
 
     def _check_range(self, metric: Metric, value: float, what: str) -> None:
-        """Report a score that is not finite, or out of the metric's range.
+        """Report a score that is not finite, or out of the metric's bounds.
 
-        Our ranges are known by name; another package's is the metric's attribute ``bounds``, or
-        assumed: 0 to 1.
+        They are assumed to be 0 and 1 for another package's metric that states none.
         """
-        bounds: Any = _RANGES.get(metric.name) or getattr(metric, "bounds", None)
-        stated = isinstance(bounds, (tuple, list)) and len(bounds) == 2
-        low, high = map(float, bounds) if stated else (0.0, 1.0)
+        bounds = item_bounds_of(metric.name)
+        low, high = bounds or (0.0, 1.0)
         slack = _TOLERANCE * max(1.0, abs(value))
         if not (math.isfinite(value) and low - slack <= value <= high + slack):
             changed: dict[str, Any] = {}
-            if not stated and type(metric).__module__.partition(".")[0] != OURS:
+            if bounds is None:
                 changed = {"fix": "add `bounds` to the metric, or fix it", "severity": "warning"}
             self._about(
                 "MT504",
@@ -348,8 +327,9 @@ class _Behaviour:
         for name, best in oracle.scores.items():
             if name not in self._metrics or facts_of(name).is_signed:
                 continue
-            metric, top = self._metrics[name], _REACHED.get(name, math.nan)
-            if name not in _REACHED:
+            metric, top = self._metrics[name], facts_of(name).reference_score
+            if top is None:
+                top = math.nan
                 with suppress(
                     Exception
                 ):  # scored elsewhere, or unavailable; process_results is checked separately
@@ -367,7 +347,9 @@ class _Behaviour:
                     message += f"; in sample {shown(sample.sample_id)} {change}"
                     break
             # times in the records may make an answer late or early, regardless of the scoring
-            self._about("MT501", name, message, severity="warning" if name in _TIMED else None)
+            self._about(
+                "MT501", name, message, severity="warning" if facts_of(name).is_timed else None
+            )
             short.add(name)
         return short
 
@@ -397,7 +379,8 @@ class _Behaviour:
                     code, "", f"answering {what} scores as high as the reference answers ({scores})"
                 )
                 alike = True
-        for name in sorted(set(telling) - _TIMED) if others and not alike else ():
+        checked = sorted(name for name in telling if not facts_of(name).is_timed)
+        for name in checked if others and not alike else ():
             if all(as_good([name], one) for one in others.values()):
                 message = f"{', '.join(others)} answers all score {best[name]:g} as the reference answers do"
                 self._about(

@@ -126,7 +126,7 @@ class Cider(MeanMetric):
     """
 
     name = "cider"
-    facts = MetricFacts(unit="score", cited=("vedantam2015cider",))
+    facts = MetricFacts(unit="score", item_bounds=(0.0, SCALE), cited=("vedantam2015cider",))
 
     @property
     def signature(self) -> str:
