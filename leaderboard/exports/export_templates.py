@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 
-def export_environment() -> Environment:
-    """A new environment, which escapes nothing by itself: each format has filters of its own."""
-    return Environment(
+def export_environment(filters: Mapping[str, Callable[..., Any]]) -> Environment:
+    """A new environment with the ``filters`` of one format, which escapes nothing by itself."""
+    environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         undefined=StrictUndefined,
         keep_trailing_newline=True,
@@ -20,3 +22,5 @@ def export_environment() -> Environment:
         trim_blocks=True,
         autoescape=False,
     )
+    environment.filters.update(filters)
+    return environment

@@ -13,11 +13,10 @@ from itertools import groupby
 
 from medtasks.core.text import one_line
 
-from ..board.floors import floors_text
 from ..schema.board import BenchmarkBoard, Board, BoardColumn, BoardRow, BoardTable, Cell, Published
 from ..schema.numbers import UNITS, column_note, safe_name, shown, shown_interval, shown_name
-from .escapes import latex_escaped
 from .export_templates import export_environment
+from .latex_filters import LATEX_FILTERS, latex_escaped
 from .latex_widths import SCRIPT, text_width
 from .places import places
 from .published import published_rows
@@ -286,6 +285,5 @@ def _minus(text: str) -> str:
     return f"$-${text[1:]}" if text.startswith("-") else text
 
 
-_ENVIRONMENT = export_environment()
+_ENVIRONMENT = export_environment(LATEX_FILTERS)
 _ENVIRONMENT.globals.update(shown_name=shown_name, interval_macro=INTERVAL_MACRO)
-_ENVIRONMENT.filters.update(floors=floors_text, latex=latex_escaped, one_line=one_line)

@@ -9,7 +9,8 @@ from typing import TypeAlias
 
 from medtasks.core.text import one_line
 
-from .escapes import latex_escaped, markdown_escaped
+from .latex_filters import latex_escaped
+from .markdown_filters import markdown_escaped
 
 
 @dataclass(frozen=True)

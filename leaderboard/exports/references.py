@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ..board.bibliography import entry_key, made_entry
 from ..schema.board import BenchmarkBoard, Board
-from .escapes import latex_escaped
+from .latex_filters import latex_escaped
 
 
 def paper_entry(benchmark: BenchmarkBoard) -> str:

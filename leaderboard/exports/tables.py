@@ -14,15 +14,13 @@ from functools import partial
 from typing import Any
 
 from medtasks.core.files import canonical_json
-from medtasks.core.text import one_line
 from medtasks.scoring.scores import coverage_text
 
-from ..board.floors import floors_text
-from ..schema.board import BenchmarkBoard, Board, BoardColumn, BoardTable, Cell
-from ..schema.numbers import column_note, safe_name, shown, shown_interval, shown_name
-from .escapes import markdown_escaped
+from ..schema.board import BenchmarkBoard, Board, BoardTable
+from ..schema.numbers import safe_name, shown_name
 from .export_templates import export_environment
 from .latex_tables import as_latex
+from .markdown_filters import MARKDOWN_FILTERS
 from .methods import methods_latex, methods_markdown, references_of
 from .published import published_rows
 
@@ -91,29 +89,8 @@ def as_markdown(board: Board, benchmark: BenchmarkBoard, table: BoardTable) -> s
     return template.render(board=board, benchmark=benchmark, table=table, published=published)
 
 
-def _markdown_cell(cell: Cell | None, column: BoardColumn) -> str:
-    """The number with its interval; the reason if there is none; empty if the model was not run."""
-    if cell is None:
-        return ""
-    if cell.value is None:
-        return f"no value: {markdown_escaped(cell.reason or 'no reason given')}"
-    ends = shown_interval(cell, column.unit)
-    return (
-        shown(cell.value, column.unit)
-        + f" [{ends}]" * bool(ends)
-        + " (incomplete)" * cell.incomplete
-    )
-
-
-_ENVIRONMENT = export_environment()
+_ENVIRONMENT = export_environment(MARKDOWN_FILTERS)
 _ENVIRONMENT.globals.update(shown_name=shown_name)
-_ENVIRONMENT.filters.update(
-    column_note=column_note,
-    floors=floors_text,
-    markdown=markdown_escaped,
-    markdown_cell=_markdown_cell,
-    one_line=one_line,
-)
 
 
 COLUMNS = (

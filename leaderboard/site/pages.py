@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -10,16 +9,11 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from medtasks.catalog.statuses import status_words
 from medtasks.core.text import visible
 from medtasks.runs.replies import RunUsage
-from medtasks.runs.signature import parse_signature
 
-from ..board.floors import floors_text
-from ..board.model_traits import billions_of
-from ..board.usage import amount, measured
+from ..board.usage import measured
 from ..figures.plots import figures_of, model_order
-from ..figures.shapes import LOOKS, time_axis
 from ..schema.board import (
     BenchmarkBoard,
     Board,
@@ -29,14 +23,13 @@ from ..schema.board import (
     Published,
     Timeline,
 )
-from ..schema.numbers import UNIT_LABELS, direction, exact, interval, number
 from .benchmark_tables import benchmark_tables
 from .charts import charts, overview_charts
-from .downloads import Download, DownloadGroup, downloads_of, size_text
+from .downloads import Download, DownloadGroup, downloads_of
+from .html_filters import HTML_FILTERS, size_class
 from .model_tables import model_parts
 from .overview import all_models, not_comparable
-from .published_tables import is_printed_so, published_tables
-from .tables import ColumnView, coverage_notes, first_click, group_letters, subtitles
+from .published_tables import published_tables
 
 Files = Mapping[tuple[str, str], Mapping[str, str]]
 """Figures as files: paths by format, by benchmark and plot."""
@@ -47,28 +40,12 @@ POLICY = (
 )
 """No inline scripts or styles, no other origins; ``file:`` is for pages opened without a server."""
 
-_ARXIV = re.compile(r"arXiv[: ]\s*(\d{4}\.\d{4,5}(?:v\d+)?)")
-_LINK = re.compile(r"(?i)https?://[a-z0-9\[][!-~]*")
 _SIZES = {
     "s": "under 5B",
     "m": "5B to 15B",
     "l": "15B to 80B",
     "x": "80B and more",
     "n": "not stated",
-}
-_SIGNATURE_PARTS = {
-    "metric": "what is computed",
-    "task": "the task",
-    "group": "the group, whose items are pooled; the parts of its tasks are combined by hash",
-    "version": "version of the task",
-    "filters": "how answers are extracted from responses, with versions",
-    "prompt": "hash of the prompt template",
-    "protocol": "hash of task file, metrics, generation settings and frames",
-    "data": "fingerprint of the prepared data",
-    "items": "number of samples scored, and a hash of their ids",
-    "blind": "run without media",
-    "harness": "options of the harness that change the prompts",
-    "judge": "hash of rubric, judges, their settings and how verdicts are combined",
 }
 
 
@@ -229,72 +206,14 @@ def page_environment(
         navigation=_navigation(board, samples=samples, served=served),
         count=_counted,
     )
-    environment.filters.update(
-        amount=amount,
-        count_words=_count_words,
-        coverage_notes=coverage_notes,
-        difference_unit={**UNIT_LABELS, "fraction": "percentage points"}.__getitem__,
-        direction=direction,
-        exact=exact,
-        first_click=first_click,
-        floors=floors_text,
-        group_letters=group_letters,
-        interval=lambda ends, unit: interval(ends[0], ends[1], unit),
-        is_printed_so=is_printed_so,
-        letters=letters_of,
-        look=LOOKS.index,
-        number=number,
-        paper_link=paper_link,
-        safe_link=safe_link,
-        signature_parts=_signature_parts,
-        size_class=size_class,
-        size_order=_size_order,
-        size_text=size_text,
-        subtitles=subtitles,
-        time_axis=time_axis,
-        times=_round_times,
-        trained=lambda model, benchmark: model.trained.get(benchmark, "unknown"),
-        trained_any=trained_any,
-        trained_on=partial(_trained_on, board),
-        unit=UNIT_LABELS.__getitem__,
-        view=ColumnView,
-    )
+    environment.filters.update(HTML_FILTERS)
     return environment
-
-
-_FINISH_WORDS = {
-    "stop": "ended by the model",
-    "length": "cut off at the token limit",
-    "unknown": "with an unknown end",
-}
-"""What is said of responses by how they ended (`Reply.finish`)."""
-
-
-def _count_words(key: str) -> str:
-    """What a count of `BoardRun.counts` is of, in words; a key without words stays as it is.
-
-    >>> _count_words("finish length"), _count_words("asked")
-    ('cut off at the token limit', 'asked')
-    """
-    kind, _, value = key.partition(" ")
-    if kind == "status":
-        return status_words(value)
-    if kind == "finish":
-        return _FINISH_WORDS.get(value, key)
-    return key
 
 
 def _shown(value: Any) -> Any:
     """What an expression of a template shows: of texts, also what a page would not. The filter
     ``forceescape`` leaves the values of a form's fields unchanged, which are sent back."""
     return visible(value) if type(value) is str else value
-
-
-def safe_link(text: str | None) -> str | None:
-    """``text`` if it is a complete http or https address, else None: other schemes can run
-    scripts.
-    """
-    return text if text is not None and _LINK.fullmatch(text) else None
 
 
 def _navigation(board: Board, *, samples: bool, served: bool) -> list[tuple[str, str]]:
@@ -316,80 +235,3 @@ def _counted(number: int, noun: str) -> str:
     """A number with its noun, in the plural unless the number is 1."""
     plural = "" if number == 1 else "s"
     return f"{number:,} {noun}{plural}"
-
-
-def _signature_parts(text: str) -> list[tuple[str, str, str]]:
-    """The parts of a signature: key, value and what the part means."""
-    parts = []
-    for key, value in parse_signature(text).items():
-        meaning = _SIGNATURE_PARTS.get(key, "a setting of the metric")
-        parts.append((key, value or "yes", meaning))
-    return parts
-
-
-def _size_order(size: str | None) -> str:
-    """The number that a table sorts a size by, in billions of parameters; empty if unknown."""
-    billions = billions_of(size)
-    if billions is None:
-        return ""
-    return f"{billions:.6g}"
-
-
-def _round_times(timelines: Iterable[Timeline]) -> list[float]:
-    """The times of all rounds, in order."""
-    times: set[float] = set()
-    for timeline in timelines:
-        times.update(streaming_round.time for streaming_round in timeline.rounds)
-    return sorted(times)
-
-
-def _trained_on(board: Board, model: BoardModel) -> list[str]:
-    """The titles of the benchmarks that the model was trained on."""
-    titles = []
-    for benchmark in board.benchmarks:
-        if model.trained.get(benchmark.name) == "yes":
-            titles.append(benchmark.title)
-    return titles
-
-
-def paper_link(text: str) -> str | None:
-    """The address of a citation: an address itself, or the arXiv page of an arXiv number."""
-    arxiv = _ARXIV.fullmatch(text)
-    if arxiv is None:
-        return safe_link(text)
-    return f"https://arxiv.org/abs/{arxiv[1]}"
-
-
-def size_class(size: str | None) -> str:
-    """The range of parameters of a size such as ``235B-A22B``: ``s`` under 5, ``m`` under 15, ``l``
-    under 80 billion, ``x`` above, ``n`` if it is not stated.
-    """
-    billions = billions_of(size)
-    if billions is None:
-        return "n"
-    for name, end in (("s", 5), ("m", 15), ("l", 80)):
-        if billions < end:
-            return name
-    return "x"
-
-
-def trained_any(model: BoardModel) -> str:
-    """Whether a model was trained on any benchmark: ``yes``, ``no`` (on none of those listed) or
-    ``unknown``.
-    """
-    answers = set(model.trained.values())
-    if "yes" in answers:
-        return "yes"
-    if answers == {"no"}:
-        return "no"
-    return "unknown"
-
-
-def letters_of(counts: Sequence[LetterCounts]) -> list[str]:
-    """The letters of a task's options, then everything else that was chosen."""
-    gold: set[str] = set()
-    chosen: set[str] = set()
-    for letters in counts:
-        gold.update(letters.gold)
-        chosen.update(letters.chosen)
-    return [*sorted(gold), *sorted(chosen - gold)]

@@ -20,16 +20,15 @@ from medtasks.answers.option_letter import read_stages
 from medtasks.benchmarks.documents import prompt_text
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.spec import TaskSpec, load_spec
-from medtasks.catalog.statuses import status_counts, status_words
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.files import canonical_json
-from medtasks.metrics.registry import unit_of
 from medtasks.metrics.streaming import timelines
 from medtasks.runs.samples import Sample
 
 from ..exports.tables import csv_field
 from ..figures.shapes import time_axis
 from ..schema.board import Board, Timeline
+from ..site.html_filters import question_text
 from ..site.pages import page_environment
 from ..verify.media import shown_media
 from . import library as lists
@@ -41,8 +40,6 @@ POLICY = (
 )
 """Of the view's own pages, which have forms and fetch what changes."""
 PAGE = 50
-LONGEST = 300
-"""Characters of a text in a list."""
 SORTS = {
     "id": "by id",
     "low": "lowest score first",
@@ -73,16 +70,6 @@ def view_environment(board: Board) -> Environment:
     environment = page_environment(board, served=True, further=[Path(__file__).parent / "pages"])
     environment.globals.update(policy=POLICY, outcomes=OUTCOMES, sorts=SORTS)
     environment.globals.update(address=address, sample_address=sample_address)
-    environment.filters.update(
-        as_json=canonical_json,
-        ago=_ago,
-        cut=lambda text: text if len(text) <= LONGEST else f"{text[:LONGEST]} …",
-        question=_question,
-        sample_scores=_sample_scores,
-        status_counts=status_counts,
-        status_words=status_words,
-        unit_of=unit_of,
-    )
     return environment
 
 
@@ -142,7 +129,7 @@ def list_file(library: Library, given: Mapping[str, str], kind: str) -> bytes:
     for row in selection.rows:
         sample = selection.sample(row)
         texts = (
-            _question(sample),
+            question_text(sample),
             sample.target,
             sample.filtered,
             sample.status,
@@ -245,33 +232,6 @@ def _random(selection: Selection) -> Row | None:
     """One of the samples that are not right, if there is any."""
     wrong = [row for row in selection.rows if row.outcome in ("wrong", "partly")]
     return random.choice(wrong) if wrong else None
-
-
-def _question(sample: Sample) -> str:
-    question = sample.document.get("question")
-    return question if isinstance(question, str) and question else sample.prompt
-
-
-def _ago(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
-
-
-def _sample_scores(sample: Sample) -> list[tuple[str, float | None, str]]:
-    """The sample's own values by metric, and why some are missing."""
-    pending = [
-        *sample.pending,
-        *(metric for metric, score in sample.judged.items() if score.value.pending),
-    ]
-    notes = {
-        **dict.fromkeys(sample.limits, "no response"),
-        **dict.fromkeys(pending, "awaits a judge"),
-    }
-    shown = [
-        metric for metric, value in sample.scores.items() if value is not None or metric in notes
-    ]
-    return [(metric, sample.scores[metric], notes.get(metric, "")) for metric in shown]
 
 
 def _read(

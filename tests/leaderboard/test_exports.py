@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from medtasks.leaderboard.board.model_traits import billions_of
 from medtasks.leaderboard.board.usage import amount
-from medtasks.leaderboard.exports.escapes import latex_escaped, markdown_escaped
+from medtasks.leaderboard.exports.latex_filters import latex_escaped
 from medtasks.leaderboard.exports.latex_tables import INTERVAL_MACRO, MOST_LINES, as_latex
+from medtasks.leaderboard.exports.markdown_filters import markdown_escaped
 from medtasks.leaderboard.exports.places import places
 from medtasks.leaderboard.exports.tables import (
     COLUMNS,
@@ -40,7 +41,7 @@ from medtasks.leaderboard.schema.board import (
     Cell,
 )
 from medtasks.leaderboard.schema.numbers import difference, interval, number, safe_name, shown
-from medtasks.leaderboard.site.pages import size_class
+from medtasks.leaderboard.site.html_filters import size_class
 
 
 @pytest.fixture(scope="module")

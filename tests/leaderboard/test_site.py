@@ -29,8 +29,9 @@ from medtasks.leaderboard.site.data import (
     runs_on_board,
     samples_of,
 )
+from medtasks.leaderboard.site.html_filters import safe_link
 from medtasks.leaderboard.site.model_tables import model_parts
-from medtasks.leaderboard.site.pages import page_environment, pages_of, safe_link
+from medtasks.leaderboard.site.pages import page_environment, pages_of
 from medtasks.leaderboard.site.tables import ColumnView, subtitles
 from medtasks.leaderboard.written_site import write_site
 
