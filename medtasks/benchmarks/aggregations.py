@@ -7,17 +7,15 @@ groups.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from medtasks.benchmarks.pair_entries import BatchResponses, Entry, PairEntries, table_entries
 from medtasks.catalog.benchmark import Turn, Value
-from medtasks.catalog.registry import wrong_return
-from medtasks.metrics.base import Array, Metric, MetricUnavailableError, corpus_score
-from medtasks.metrics.registry import LEXICAL, get_metric, lexical_statistics
+from medtasks.metrics.base import MetricUnavailableError, corpus_score
+from medtasks.metrics.registry import get_metric
 from medtasks.metrics.streaming import item_values
 
 
@@ -32,38 +30,6 @@ def responses_of(results: Sequence[str | Sequence[str]]) -> list[str]:
     return responses
 
 
-_Entry: TypeAlias = dict[str, Any]
-"""The ``statistics`` of one pair and, for a metric that is a mean, its ``score``."""
-
-_Computed: TypeAlias = dict[tuple[str, str, str], _Entry]
-"""Entries by metric, prediction and reference."""
-
-_BATCH: ContextVar[_Computed | None] = ContextVar("batch", default=None)
-"""What was computed for a batch of samples."""
-
-
-@contextmanager
-def computed_together(metrics: Sequence[str], pairs: Sequence[tuple[str, str]]) -> Iterator[None]:
-    """Compute the text metrics of (prediction, reference) pairs in one batch.
-
-    Within the block, :func:`sample_value` takes them from there. The numbers equal those of each
-    pair alone, bit for bit (`medtasks.metrics.registry`).
-    """
-    distinct = list(dict.fromkeys(pairs))
-    names = [name for name in metrics if name in LEXICAL]
-    batch: _Computed = {}
-    if names and len(distinct) > 1:
-        for name, table in lexical_statistics(distinct, names).items():
-            entries = _table_entries(get_metric(name), table)
-            for (prediction, reference), entry in zip(distinct, entries, strict=True):
-                batch[name, prediction, reference] = entry
-    token = _BATCH.set(batch)
-    try:
-        yield
-    finally:
-        _BATCH.reset(token)
-
-
 def sample_value(
     metric: str, results: Sequence[str | Sequence[str]], reference: str, cluster: str
 ) -> dict[str, Any]:
@@ -71,24 +37,20 @@ def sample_value(
 
     ``statistics`` are summed over repeats (``repeats`` has each if there are several); ``cluster``
     is for clustered standard errors; mean-type metrics also have their ``score``; an unavailable
-    metric has the reason instead.
+    metric has the reason instead. The ``results`` that a ``process_results`` gets should be passed
+    on as they are: they know the text metrics computed for the whole batch.
     """
-    computed = _BATCH.get()
-    if computed is None:
-        computed = {}
-    entries: list[_Entry] = []
+    known_entries = results.entries if isinstance(results, BatchResponses) else PairEntries()
+    entries: list[Entry] = []
     try:  # asking `unavailable` first would look for WordNet's files once per sample
         for prediction in responses_of(results):
-            key = metric, prediction, reference
-            if key not in computed:
-                computed[key] = _pair_entry(get_metric(metric), prediction, reference)
-            entries.append(computed[key])
+            entries.append(known_entries.entry(metric, prediction, reference))
     except MetricUnavailableError as error:
         return {"cluster": cluster, "unavailable": str(error)}
     if len(entries) == 1:
         return {"cluster": cluster, **entries[0]}
     repeats = [entry["statistics"] for entry in entries]
-    (total,) = _table_entries(get_metric(metric), np.sum(repeats, axis=0)[None])
+    (total,) = table_entries(get_metric(metric), np.sum(repeats, axis=0)[None])
     return {"cluster": cluster, **total, "repeats": repeats}
 
 
@@ -123,25 +85,6 @@ def scored_metrics(function: object) -> tuple[str, ...] | None:
     (('bleu', 'chrf'), None)
     """
     return getattr(function, _SCORED, None)
-
-
-def _pair_entry(metric: Metric, prediction: str, reference: str) -> _Entry:
-    row: object = metric.statistics(prediction, reference)
-    if isinstance(row, np.ndarray) and row.ndim == 1 and row.dtype.kind in "biuf":
-        return _table_entries(metric, row[None])[0]
-    expected = f"a numpy array of {metric.width} numbers, its `width`"
-    function = type(metric).statistics
-    raise wrong_return(f"`statistics` of metric {metric.name}", function, row, expected)
-
-
-def _table_entries(metric: Metric, table: Array) -> list[_Entry]:
-    """The entries of a table of statistics, one row per pair."""
-    entries: list[_Entry] = [{"statistics": row} for row in table.tolist()]
-    if metric.width == 2:
-        scores = np.ravel(metric.score(table)).tolist()
-        for entry, score in zip(entries, scores, strict=True):
-            entry["score"] = score
-    return entries
 
 
 def pending_value(cluster: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from medtasks.answers.base import Reading, ResponseFilter, is_scored_whole, scored_part
 from medtasks.answers.stated_confidence import parse_confidence, stated_confidence
-from medtasks.benchmarks.aggregations import computed_together
+from medtasks.benchmarks.pair_entries import BatchResponses, PairEntries
 from medtasks.catalog.benchmark import ANSWERED, FAILED, Derived, Item, Value
 from medtasks.catalog.registry import wrong_return
 from medtasks.catalog.spec import TaskSpec, load_spec
@@ -49,17 +49,22 @@ def scored_samples(spec: TaskSpec, samples: Sequence[Sample]) -> list[Sample]:
     )
     targets = zip(filtered, (sample.target for sample in checked), strict=True)
     pairs = [(reading.filtered, target) for several, target in targets for reading in several]
-    with computed_together(spec.metrics, pairs):
-        return [_scored(spec, *one) for one in zip(checked, documents, filtered, strict=True)]
+    entries = PairEntries(spec.metrics, pairs)
+    return [_scored(spec, *one, entries) for one in zip(checked, documents, filtered, strict=True)]
 
 
 def _scored(
-    spec: TaskSpec, sample: Sample, document: Mapping[str, Any], readings: list[Reading]
+    spec: TaskSpec,
+    sample: Sample,
+    document: Mapping[str, Any],
+    readings: list[Reading],
+    entries: PairEntries,
 ) -> Sample:
     function = spec.function("process_results")
 
     def process(readings: list[Reading]) -> Values:
-        values: object = function(document, [reading.filtered for reading in readings])
+        responses = BatchResponses((reading.filtered for reading in readings), entries)
+        values: object = function(document, responses)
         if isinstance(values, Mapping) and all(
             isinstance(value, Mapping) for value in values.values()
         ):
