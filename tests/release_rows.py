@@ -14,7 +14,7 @@ from medtasks.catalog.registry import get_benchmark
 def write_mini(benchmark: str, folder: Path) -> None:
     """The miniature of a benchmark in the layout of its release."""
     folder.mkdir(parents=True, exist_ok=True)
-    mini = get_benchmark(benchmark).mini
+    mini = get_benchmark(benchmark).data.mini
     assert mini is not None
     mini(folder)
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from medtasks.benchmarks.layout_parts import HEADLINE
-from medtasks.catalog.benchmark import Benchmark, BoardLayout, LayoutTable
+from medtasks.catalog.benchmark import Benchmark
+from medtasks.catalog.board_layout import BoardLayout, LayoutTable
 from medtasks.catalog.registry import benchmark_owner, get_benchmark
 from medtasks.catalog.spec import leaf_tasks
 from medtasks.core.errors import DataError
@@ -105,11 +106,11 @@ def benchmark_board(
     return BenchmarkBoard(
         name=benchmark.name,
         title=benchmark.title,
-        paper=benchmark.paper,
-        source=benchmark.source,
-        licence=benchmark.licence,
-        language=benchmark.language,
-        intended_use=benchmark.intended_use,
+        paper=benchmark.publication.paper,
+        source=benchmark.publication.source,
+        licence=benchmark.publication.licence,
+        language=benchmark.publication.language,
+        intended_use=benchmark.publication.intended_use,
         bibtex=bibtex,
         members={column.task: leaf_tasks(column.task) for column in headline},
         owner=benchmark_owner(benchmark.name).owner,
@@ -161,7 +162,7 @@ def _bibtex(benchmark: Benchmark) -> tuple[str, str]:
 
     The entry is empty if the benchmark's package has none.
     """
-    path = benchmark.bibliography
+    path = benchmark.publication.bibliography
     if path is None:
         return "", ""
     try:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import medtasks
 from medtasks.benchmarks.layout_parts import columns_of
 from medtasks.benchmarks.layouts import all_layouts
-from medtasks.catalog.benchmark import BoardLayout
+from medtasks.catalog.board_layout import BoardLayout
 from medtasks.core.text import first_names
 from medtasks.stats.bootstrap import CONFIDENCE
 

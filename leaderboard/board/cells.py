@@ -6,7 +6,7 @@ import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from medtasks.catalog.benchmark import Column
+from medtasks.catalog.board_layout import Column
 from medtasks.runs.signature import changed_signature
 from medtasks.scoring.scores import MetricScore
 

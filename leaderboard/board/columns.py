@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from medtasks.catalog.benchmark import ALL_GROUPS, Column
+from medtasks.catalog.board_layout import ALL_GROUPS, Column
 from medtasks.catalog.spec import load_spec
 from medtasks.metrics.registry import facts_of, get_metric, unit_of
 

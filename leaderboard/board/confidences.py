@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from medtasks.catalog.benchmark import Column
+from medtasks.catalog.board_layout import Column
 from medtasks.catalog.spec import load_spec
 from medtasks.metrics.confidence import BINS, CONFIDENCE_NAMES, ECE
 from medtasks.metrics.registry import label_of

@@ -125,7 +125,7 @@ def _gain(
         entries = seeing.entries[column.task], blind.entries[column.task]
         rows = _rows_in_group(entries[0], column)
         # items are judged by parts
-        part = column.group if column.breakdown == benchmark.parts else None
+        part = column.group if column.breakdown == benchmark.scoring.parts else None
         first, second = (entry.statistics(column.metric, part or "")[rows] for entry in entries)
         codes = entries[0].table.codes[rows]
         difference = compare_statistics(column.metric, first, second, codes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 
-from medtasks.catalog.benchmark import Column, Plot
+from medtasks.catalog.board_layout import Column, Plot
 
 from ..rank.comparability import ComparabilityGroups
 from ..schema.board import BoardColumn, BoardPlot, BoardTable

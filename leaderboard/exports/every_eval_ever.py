@@ -160,7 +160,7 @@ def _result(one: Headline) -> dict[str, Any]:
         details |= {} if revision is None else {"revision": revision}
     except UsageError:
         source["source_type"] = "other"
-        details["source"] = benchmark.source
+        details["source"] = benchmark.publication.source
 
     least, most = _BOUNDS.get(unit, ("-Infinity", "Infinity"))
     counts = {

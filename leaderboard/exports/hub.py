@@ -132,7 +132,7 @@ def benchmark_file(benchmark: str) -> bytes:
         )
     content: dict[str, Any] = {
         "name": known.title,
-        "description": f"{known.title} ({known.paper}), {dataset}: scored by medtasks {medtasks.__version__}.",
+        "description": f"{known.title} ({known.publication.paper}), {dataset}: scored by medtasks {medtasks.__version__}.",
         "evaluation_framework": FRAMEWORK,
         "tasks": [{"id": column_key(column)} for column in columns],
     }

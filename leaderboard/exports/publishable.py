@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medtasks.benchmarks.layouts import all_layouts
-from medtasks.catalog.benchmark import Column
+from medtasks.catalog.board_layout import Column
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.core.text import counted, first_names

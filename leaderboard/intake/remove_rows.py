@@ -11,7 +11,8 @@ from medtasks.benchmarks.error_kinds import derived_metrics
 from medtasks.benchmarks.layout_parts import columns_of
 from medtasks.benchmarks.layouts import all_layouts
 from medtasks.benchmarks.variants import joined_items
-from medtasks.catalog.benchmark import BoardLayout, with_derived
+from medtasks.catalog.board_layout import BoardLayout
+from medtasks.catalog.items import with_derived
 from medtasks.catalog.spec import load_spec, load_specs
 from medtasks.core.errors import MedtasksError
 from medtasks.runs.find import one_run
@@ -178,9 +179,9 @@ def _fields_read(task: str, samples: Sequence[Sample]) -> frozenset[str]:
     for sample in samples:
         view = sample.view()
         views.append(replace(view, document=_Watched(view.document, fields_read)))
-    pooled = list(benchmark.pooled)
-    if benchmark.errors is not None:
-        pooled += [rate.name for rate in benchmark.errors.rates]
+    pooled = list(benchmark.scoring.pooled)
+    if benchmark.scoring.errors is not None:
+        pooled += [rate.name for rate in benchmark.scoring.errors.rates]
     task_of = {view.sample_id: task for view in views}
     derived = derived_metrics(benchmark, task_of, pooled)
     joined = with_derived(joined_items(benchmark, views), [derived]).items

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from decimal import ROUND_HALF_UP, Decimal
 
-from medtasks.catalog.benchmark import Column
+from medtasks.catalog.board_layout import Column
 from medtasks.core.files import short_hash
 
 from .board import Board, BoardColumn, Cell, Unit

@@ -1,6 +1,6 @@
 """Figures of papers, which are shown as references and never ranked.
 
-They are in the CSV file that a benchmark names (`Benchmark.figures`), each line one printed figure
+They are in the CSV file that a benchmark names (`Publication.figures`), each line one printed figure
 (:class:`PublishedFigure`). An unreadable figure is empty, and its notes say why. ``notes`` are
 about the figure, ``row_notes`` about the model's row in the table; several notes are on lines of
 their own. A line without a table is about all figures: ``note``, or ``gap`` for figures that the
@@ -134,7 +134,7 @@ def load_reference(benchmark: str) -> Reference:
     """The published figures of ``benchmark``, if there are any; errors are those of
     :func:`read_reference`.
     """
-    path = get_benchmark(benchmark).figures
+    path = get_benchmark(benchmark).publication.figures
     return Reference() if path is None else read_reference(path)
 
 

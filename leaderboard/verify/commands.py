@@ -27,7 +27,7 @@ def commands(manifest: RunManifest, folder: str) -> tuple[str, ...]:
     lines = []
     for name, data in manifest.data.items():
         if not data.mini:
-            lines.append(get_benchmark(name).prepare)
+            lines.append(get_benchmark(name).data.prepare)
     if manifest.model.get("layout"):
         lines += _score_commands(manifest)
     else:

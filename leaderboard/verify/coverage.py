@@ -15,7 +15,7 @@ def release_coverage(manifest: RunManifest, benchmark: str) -> tuple[int, int]:
     They are those of the run's tasks if the data count records by task. If the source had fewer
     records than were published, whatever it counted, all prepared records are compared with the
     published number, which says nothing about tasks whose rows it does not count
-    (`Benchmark.apart`).
+    (`RecordCounts.apart`).
     """
     facts = manifest.data[benchmark]
     published = _published_rows(manifest, benchmark)
@@ -41,8 +41,8 @@ def _published_rows(manifest: RunManifest, benchmark: str) -> int:
     for task, facts in manifest.tasks.items():
         if facts.benchmark != benchmark:
             continue
-        if declared.apart is None or declared.apart not in task:
-            return declared.published.get("rows", 0)
+        if declared.counts.apart is None or declared.counts.apart not in task:
+            return declared.counts.published.get("rows", 0)
     return 0
 
 
@@ -51,7 +51,7 @@ def released_share(entry: Entry) -> float:
     benchmark = get_benchmark(entry.benchmark)
     # a task or group is named after the kind of its items
     kind = entry.name.removeprefix(benchmark.name).removeprefix("_")
-    published = benchmark.published.get(kind or "rows")
+    published = benchmark.counts.published.get(kind or "rows")
     if not published:
         return 1.0
     return min(1.0, len(entry.items) / published)

@@ -49,7 +49,7 @@ def shown_media(sample: Sample, manifest: RunManifest) -> Shown:
         fix = (
             "run the model again"
             if facts and facts.mini
-            else f"prepare them: {get_benchmark(benchmark).prepare}"
+            else f"prepare them: {get_benchmark(benchmark).data.prepare}"
         )
         return Shown(absent=f"Pictures need the data of this run; {fix} ({first_line(error)})")
     return Shown(_count(document), tuple(document.get("times") or ()))

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from medtasks.catalog.benchmark import FAILED
 from medtasks.catalog.spec import load_spec
+from medtasks.catalog.statuses import FAILED
 from medtasks.core.errors import MedtasksError, first_line
 from medtasks.core.files import is_held
 from medtasks.core.settings import using

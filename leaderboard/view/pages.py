@@ -304,7 +304,7 @@ def _stream(selection: Selection, sample: Sample) -> dict[str, Any] | None:
     own rounds; None if the item is not a stream.
     """
     benchmark, item = load_spec(sample.task).benchmark, str(sample.document.get("item_id") or "")
-    if benchmark.timeline is None or not item:
+    if benchmark.stream.timeline is None or not item:
         return None
     rounds = [
         (run, [one for one, _ in found])
@@ -313,7 +313,7 @@ def _stream(selection: Selection, sample: Sample) -> dict[str, Any] | None:
     lines: list[tuple[str, Timeline]] = []
     for place, (run, samples) in enumerate(rounds):
         items = joined_items(benchmark, [one.view() for one in samples]).items
-        found = timelines(sample.task, items, benchmark.timeline)
+        found = timelines(sample.task, items, benchmark.stream.timeline)
         if place == 0 and not found:  # a round is missing
             return None
         lines += [(run.label, line) for line in found[:1]]

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
-from medtasks.catalog.benchmark import SampleView
+from medtasks.catalog.items import SampleView
 from medtasks.catalog.spec import load_spec
 from medtasks.core.cache import writable_cache
 from medtasks.core.errors import DataError, reading

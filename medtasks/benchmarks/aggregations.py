@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from medtasks.benchmarks.pair_entries import BatchResponses, Entry, PairEntries, table_entries
-from medtasks.catalog.benchmark import Turn, Value
+from medtasks.catalog.items import Turn, Value
 from medtasks.metrics.base import MetricUnavailableError, corpus_score
 from medtasks.metrics.registry import get_metric
 from medtasks.metrics.streaming import item_values

@@ -16,9 +16,11 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from medtasks.benchmarks.variant_answers import selected_option
-from medtasks.catalog.benchmark import FAILED, Benchmark, Derived, Item, Value
+from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.contents import TaskPackage, owner_of
+from medtasks.catalog.items import Derived, Item, Value
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
+from medtasks.catalog.statuses import FAILED
 from medtasks.catalog.task_model import ErrorKind
 from medtasks.core.errors import DataError, MedtasksError
 from medtasks.metrics.closed_answer import normalise
@@ -30,7 +32,7 @@ class Case(NamedTuple):
     """One chance for an error: the rate it counts for, and whether the error occurred.
 
     ``occurred`` is None if the response gives no answer that could be an error. ``part`` is the
-    case's group of the breakdown `Benchmark.parts`, if there is one.
+    case's group of the breakdown `ScoringRules.parts`, if there is one.
     """
 
     rate: str
@@ -62,8 +64,8 @@ class Errors:
                 cases_of_rate[case.rate].append(case)
                 names_part = names_part or bool(case.part)
         parts: tuple[str, ...] = ()
-        if names_part and benchmark.parts is not None:
-            parts = benchmark.breakdowns[benchmark.parts](item.view)
+        if names_part and benchmark.scoring.parts is not None:
+            parts = benchmark.breakdowns[benchmark.scoring.parts](item.view)
         failed = any(sample.status == FAILED for sample in item.samples)
         values: dict[str, Value] = {}
         for rate, cases in cases_of_rate.items():
@@ -133,9 +135,9 @@ def derived_metrics(
     for errors in declared.values():
         if errors is not None:
             declared_names.extend(rate.name for rate in errors.rates)
-    pooled_metrics = [name for name in pooled if name in benchmark.pooled]
-    pooled_rates = [name for name in pooled if name not in benchmark.pooled]
-    pooled_errors = benchmark.errors if pooled_rates else None
+    pooled_metrics = [name for name in pooled if name in benchmark.scoring.pooled]
+    pooled_rates = [name for name in pooled if name not in benchmark.scoring.pooled]
+    pooled_errors = benchmark.scoring.errors if pooled_rates else None
 
     def values(item: Item) -> dict[str, Value]:
         derived: dict[str, Value] = {}
@@ -145,7 +147,7 @@ def derived_metrics(
         if derived and pooled_metrics:
             item = replace(item, values={**item.values, **derived})
         for name in pooled_metrics:
-            value = benchmark.pooled[name](item)
+            value = benchmark.scoring.pooled[name](item)
             if value is not None:
                 derived[name] = value
         if pooled_errors is not None:

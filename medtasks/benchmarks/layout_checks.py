@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from medtasks.benchmarks.layout_parts import HEADLINE, columns_of
-from medtasks.catalog.benchmark import ALL_GROUPS, BoardLayout, Column, LayoutTable, Plot
+from medtasks.catalog.board_layout import ALL_GROUPS, BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.contents import LeftOut, TaskPackage
 from medtasks.catalog.registry import plugin_of
 from medtasks.catalog.rubric import load_rubric

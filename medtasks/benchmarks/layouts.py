@@ -21,7 +21,7 @@ from medtasks.benchmarks.layout_parts import (
     kinds_of_error,
     scores,
 )
-from medtasks.catalog.benchmark import BoardLayout, Column, LayoutTable, Plot
+from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.contents import TaskPackage, task_packages
 from medtasks.catalog.registry import all_benchmarks, benchmark_owner, get_benchmark, plugin_of
 from medtasks.catalog.spec import TaskSpec, leaf_tasks, load_spec, load_specs
@@ -146,7 +146,7 @@ def _error_rates(spec: TaskSpec, *, pooled: bool) -> list[ErrorRate]:
     With ``pooled``, those of the benchmark that the task names come first.
     """
     rates: list[ErrorRate] = []
-    errors = spec.benchmark.errors
+    errors = spec.benchmark.scoring.errors
     if pooled and errors:
         rates.extend(rate for rate in errors.rates if rate.name in spec.metadata.pooled)
     rates.extend(declared_rates(spec.name))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from medtasks.benchmarks.variant_answers import selected_option, value_for_all
-from medtasks.catalog.benchmark import FAILED, Benchmark, Document, SampleView, Value
+from medtasks.catalog.benchmark import Benchmark, Document
+from medtasks.catalog.items import SampleView, Value
+from medtasks.catalog.statuses import FAILED
 from medtasks.catalog.task_model import prompt_metric
 from medtasks.metrics import variants as measures
 

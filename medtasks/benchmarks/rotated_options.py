@@ -19,7 +19,9 @@ from medtasks.benchmarks.variant_answers import (
     selected_option,
     value_for_all,
 )
-from medtasks.catalog.benchmark import FAILED, Benchmark, Document, SampleView, Value
+from medtasks.catalog.benchmark import Benchmark, Document
+from medtasks.catalog.items import SampleView, Value
+from medtasks.catalog.statuses import FAILED
 from medtasks.catalog.task_model import OptionOrder
 from medtasks.core.errors import UsageError
 from medtasks.metrics import variants as measures

@@ -84,7 +84,7 @@ class Rows:
         if subset is not None:
             documents = subset.of(documents)
         if media:
-            command = get_benchmark(self.benchmark).prepare
+            command = get_benchmark(self.benchmark).data.prepare
             _refuse_missing_media(prepared, documents, command)
         if self.variants is None:
             return documents
@@ -114,7 +114,7 @@ class Rows:
             yield _TaskRow(document, excluded)
 
     def _benchmark_documents(self, prepared: Prepared) -> Iterable[Document]:
-        documents_of = get_benchmark(self.benchmark).documents
+        documents_of = get_benchmark(self.benchmark).data.documents
 
         def copied_documents(record: Any) -> list[Document]:
             return [dict(document) for document in documents_of(record)]
@@ -144,7 +144,7 @@ class Rows:
         why = f" (left out: {left_out})" if left_out else ""
         return NoRowsError(
             f"the prepared data of {self.benchmark} have no rows for this task{why}; prepare a "
-            f"source that has some: {get_benchmark(self.benchmark).prepare}"
+            f"source that has some: {get_benchmark(self.benchmark).data.prepare}"
         )
 
     def dataset(self) -> Dataset:

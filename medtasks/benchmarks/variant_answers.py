@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from medtasks.catalog.benchmark import Benchmark, SampleView, Value
+from medtasks.catalog.benchmark import Benchmark
+from medtasks.catalog.items import SampleView, Value
 from medtasks.metrics.closed_answer import closed_answer_matches
 
 

@@ -22,7 +22,8 @@ from medtasks.benchmarks.rotated_options import (
     rotated_documents,
 )
 from medtasks.benchmarks.rows import Rows
-from medtasks.catalog.benchmark import Benchmark, Document, Item, Joined, SampleView, Value
+from medtasks.catalog.benchmark import Benchmark, Document
+from medtasks.catalog.items import Item, Joined, SampleView, Value
 from medtasks.catalog.spec import TaskSpec, load_spec
 from medtasks.catalog.task_model import ORDER_METRICS, Metadata, prompt_metrics
 from medtasks.core.errors import UsageError
@@ -133,7 +134,7 @@ def joined_items(benchmark: Benchmark, samples: Sequence[SampleView]) -> Joined:
     """
     varied = _varied_in(samples)
     if varied is None:
-        return benchmark.join(samples)
+        return benchmark.scoring.join(samples)
     fields = _FIELDS[varied]
     variants_of: dict[str, list[SampleView]] = {}
     asked_once: list[SampleView] = []
@@ -143,7 +144,7 @@ def joined_items(benchmark: Benchmark, samples: Sequence[SampleView]) -> Joined:
             asked_once.append(sample)
         else:
             variants_of.setdefault(question, []).append(sample)
-    joined = benchmark.join(asked_once) if asked_once else Joined(())
+    joined = benchmark.scoring.join(asked_once) if asked_once else Joined(())
     items = list(joined.items)
     incomplete = dict(joined.incomplete)
     most_variants = 0
@@ -179,7 +180,7 @@ def _item_of_variants(
     benchmark: Benchmark, question: str, variants: Sequence[SampleView], varied: _Varied
 ) -> Item:
     """The item of a question of which every variant was asked."""
-    values = [benchmark.join([variant]).items[0].values for variant in variants]
+    values = [benchmark.scoring.join([variant]).items[0].values for variant in variants]
     means: dict[str, Value] = {}
     for metric in values[0]:
         means[metric] = _mean([by_metric[metric] for by_metric in values])

@@ -15,7 +15,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from medtasks.catalog.benchmark import Benchmark, BoardLayout, Metric
+from medtasks.catalog.benchmark import Benchmark
+from medtasks.catalog.board_layout import BoardLayout
 from medtasks.catalog.contents import (
     OURS,
     LeftOut,
@@ -25,6 +26,7 @@ from medtasks.catalog.contents import (
     raised_at,
     task_packages,
 )
+from medtasks.catalog.items import Metric
 from medtasks.core.errors import GuestCodeError, MedtasksError, UsageError, first_line
 from medtasks.core.findings import Place
 from medtasks.core.schema import shown, unknown

@@ -1,10 +1,15 @@
-"""Statuses of responses in words, for summaries and pages; files keep the codes."""
+"""The statuses of responses: codes, which files keep, and words for summaries and pages."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from medtasks.catalog.benchmark import FAILED, NO_FINAL_ANSWER
+FAILED = "failed"
+"""Status of a sample to which the back-end gave no response."""
+NO_FINAL_ANSWER = "no_final_answer"
+"""Status of a response that reasons without coming to an answer; it is scored as a whole."""
+ANSWERED = ("ok", "unanswerable", NO_FINAL_ANSWER)
+"""Statuses of responses with an answer."""
 
 STATUS_WORDS: Mapping[str, str] = {
     "ok": "with an answer",
@@ -19,7 +24,7 @@ STATUS_WORDS: Mapping[str, str] = {
     "several": "with several confidences",
     FAILED: "failed",
 }
-"""What is said of responses with each status of our filters, and of failed requests."""
+"""Words for responses with each status of our filters, and for failed requests."""
 
 
 def status_words(status: str) -> str:

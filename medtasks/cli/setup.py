@@ -37,19 +37,21 @@ class _Benchmarks(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         own = [
-            name for name, benchmark in all_benchmarks().items() if benchmark.command is not None
+            name
+            for name, benchmark in all_benchmarks().items()
+            if benchmark.data.command is not None
         ]
         return [*own, *super().list_commands(ctx)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         found = super().get_command(ctx, cmd_name)
         benchmark = all_benchmarks().get(cmd_name) if found is None else None
-        if benchmark is None or benchmark.command is None:
+        if benchmark is None or benchmark.data.command is None:
             return found
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-        alone.command(cmd_name)(_typed(benchmark.command.run))
+        alone.command(cmd_name)(_typed(benchmark.data.command.run))
         return plain_help(
-            typer.main.get_command(alone), f"prepare {cmd_name}", benchmark.command.examples
+            typer.main.get_command(alone), f"prepare {cmd_name}", benchmark.data.command.examples
         )
 
 
@@ -281,7 +283,7 @@ def data_checks() -> Iterator[Check]:
             )
             here, published = (
                 counted_rows(benchmark, manifest.counts)["rows"],
-                benchmark.published.get("rows", 0),
+                benchmark.counts.published.get("rows", 0),
             )
             found = f"{rows}, {files}, {manifest.fingerprint[:16]}"
             if missing:
@@ -294,4 +296,4 @@ def data_checks() -> Iterator[Check]:
             found = "not prepared"
         except (MedtasksError, OSError) as error:
             found = str(error)
-        yield Check(name, state, found, "" if state == "ok" else benchmark.prepare)
+        yield Check(name, state, found, "" if state == "ok" else benchmark.data.prepare)

@@ -87,7 +87,7 @@ def _make_mini(name: str, work: Path) -> None:
     source = work / "source"
     _draw_release(benchmark, source)
     try:
-        prepare = benchmark.prepare_mini or partial(prepare_package, benchmark, mini=True)
+        prepare = benchmark.data.prepare_mini or partial(prepare_package, benchmark, mini=True)
         prepare(source, work / "prepared")
     except MedtasksError as error:
         if isinstance(error.__cause__, OSError):
@@ -98,17 +98,17 @@ def _make_mini(name: str, work: Path) -> None:
 
 
 def _draw_release(benchmark: Benchmark, source: Path) -> None:
-    if benchmark.mini is None:
+    if benchmark.data.mini is None:
         names: list[str] = []
         for candidate in all_benchmarks().values():
-            if candidate.mini is not None:
+            if candidate.data.mini is not None:
                 names.append(candidate.name)
         raise UsageError(
             f"there are no miniature data for {benchmark.name!r}; choose from {', '.join(names)}."
         )
     source.mkdir()
     try:
-        benchmark.mini(source)
+        benchmark.data.mini(source)
     except OSError:
         raise
     except Exception as error:  # the package's code

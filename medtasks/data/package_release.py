@@ -1,4 +1,4 @@
-"""Preparing the release of a benchmark whose package reads its rows (`Benchmark.read`)."""
+"""Preparing the release of a benchmark whose package reads its rows (`DataSource.read`)."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ def prepare_package(
     media: Path | None = None,
     **options: Unpack[PictureOptions],
 ) -> Prepared:
-    """Prepare the records that ``benchmark.read`` yields of the release ``source``.
+    """Prepare the records that ``benchmark.data.read`` yields of the release ``source``.
 
-    The source ``hub`` is the dataset `Benchmark.hub`. Pictures are below ``media`` (default:
+    The source ``hub`` is the dataset `DataSource.hub`. Pictures are below ``media`` (default:
     ``source``), in ZIP archives there, or in the rows.
 
     Raises:
         UsageError: the benchmark cannot read data, or is not on the hub.
         DataError: the reader fails, or two records have one id.
     """
-    if benchmark.read is None:
+    if benchmark.data.read is None:
         raise UsageError(
             f"{benchmark.name} cannot read data; its package must set `read` of the Benchmark."
         )
     origin = Source(kind="package", name=source.name)
     if str(source) == "hub" and not source.exists():
-        if not benchmark.hub:
+        if not benchmark.data.hub:
             raise UsageError(
                 f"{benchmark.name} is not on the hub; give its files with --source DIR."
             )
-        source, commit = hub_tree(*benchmark.hub)
-        origin = Source(kind="hub", name=benchmark.hub[0], revision=commit)
+        source, commit = hub_tree(*benchmark.data.hub)
+        origin = Source(kind="hub", name=benchmark.data.hub[0], revision=commit)
     with Preparation(benchmark.name, out, **options) as place:
         keep = None if place.references_only else place.directory / "media"
         release = Release(source, media, keep)
@@ -59,14 +59,14 @@ def prepare_package(
 
 
 def _read_records(benchmark: Benchmark, release: Release, source: Path) -> list[Record]:
-    assert benchmark.read is not None
+    assert benchmark.data.read is not None
     records: list[Record] = []
     try:
-        for record in benchmark.read(release):
-            if not isinstance(record, benchmark.record):
+        for record in benchmark.data.read(release):
+            if not isinstance(record, benchmark.data.record):
                 raise DataError(
                     f"{benchmark.name}: read() returned a {type(record).__name__}, "
-                    f"expected {benchmark.record.__name__}."
+                    f"expected {benchmark.data.record.__name__}."
                 )
             records.append(record)
     except MedtasksError:

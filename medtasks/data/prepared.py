@@ -87,15 +87,15 @@ class DataManifest(Frozen):
 def counted(benchmark: Benchmark, counts: Counts) -> dict[str, int]:
     """The numbers of prepared rows under the names of the published counts.
 
-    ``rows`` are those that are not `Benchmark.apart`.
+    ``rows`` are those that are not `RecordCounts.apart`.
     """
-    if benchmark.apart is None:
+    if benchmark.counts.apart is None:
         return {"rows": counts.rows, **counts.by_kind}
     apart = 0
     for kind, number in counts.by_kind.items():
-        if kind.startswith(benchmark.apart):
+        if kind.startswith(benchmark.counts.apart):
             apart += number
-    return {"rows": counts.rows - apart, benchmark.apart: apart, **counts.by_kind}
+    return {"rows": counts.rows - apart, benchmark.counts.apart: apart, **counts.by_kind}
 
 
 def coverage_lines(coverage: Sequence[TaskCoverage]) -> list[str]:
@@ -158,7 +158,7 @@ class Prepared:
     @functools.cached_property
     def _records(self) -> tuple[Record, ...]:
         self.require_intact()
-        record_type = get_benchmark(self.manifest.benchmark).record
+        record_type = get_benchmark(self.manifest.benchmark).data.record
         return _read_lines(self.directory / "records.jsonl", record_type)
 
     def require_intact(self) -> None:
@@ -188,7 +188,7 @@ class Prepared:
     def item_frames(self) -> dict[str, tuple[int, ...]]:
         """Timestamps of all video frames that the rounds of an item show."""
         frames: dict[str, set[int]] = defaultdict(set)
-        documents_of = get_benchmark(self.manifest.benchmark).documents
+        documents_of = get_benchmark(self.manifest.benchmark).data.documents
         for record in self._records:
             for document in documents_of(record):
                 if document.get("frames"):

@@ -38,7 +38,7 @@ def picture_suffix(data: bytes) -> str:
 
 
 class Release:
-    """The files of a release, for `Benchmark.read`.
+    """The files of a release, for `DataSource.read`.
 
     ``source`` is the file or directory of rows, and ``media`` the directory of pictures (by default
     ``source``, or the directory of a file of rows). ZIP archives in directories that are named here

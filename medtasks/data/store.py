@@ -25,7 +25,7 @@ def open_prepared(benchmark: str) -> Prepared:
     if is_mini(benchmark):
         return open_directory(prepare_mini(benchmark))
     directory = data_root() / benchmark
-    command = get_benchmark(benchmark).prepare
+    command = get_benchmark(benchmark).data.prepare
     _require_manifest(benchmark, directory, command)
     prepared = open_directory(directory)
     if prepared.manifest.benchmark != benchmark:

@@ -123,7 +123,7 @@ def _manifest(directory: Path, benchmark: Benchmark, contents: Contents) -> Data
         media_root=str(contents.media_root),
         source=contents.source,
         counts=counts,
-        published=dict(benchmark.published),
+        published=dict(benchmark.counts.published),
         differences=tuple(_differences(benchmark, counts)),
         excluded=dict(sorted(exclusions.reasons.items())),
         excluded_samples=exclusions.samples,
@@ -142,8 +142,8 @@ def _counts(benchmark: Benchmark, contents: Contents) -> Counts:
     kinds: Counter[str] = Counter()
     for record in contents.records:
         clusters.add(record.cluster)
-        if benchmark.kinds is not None:
-            kinds.update(benchmark.kinds(record))
+        if benchmark.counts.kinds is not None:
+            kinds.update(benchmark.counts.kinds(record))
     return Counts(
         rows=len(contents.records),
         clusters=len(clusters),
@@ -162,10 +162,10 @@ def _details(contents: Contents) -> dict[str, dict[str, int]]:
 
 
 def _coverage(benchmark: Benchmark, contents: Contents) -> Iterator[TaskCoverage]:
-    if benchmark.coverage is None:
+    if benchmark.counts.coverage is None:
         return
-    total = Counter(map(benchmark.coverage, contents.all_records))
-    prepared = Counter(map(benchmark.coverage, contents.records))
+    total = Counter(map(benchmark.counts.coverage, contents.all_records))
+    prepared = Counter(map(benchmark.counts.coverage, contents.records))
     places = [place for place in total if place is not None]
     for place in sorted(places):
         source, task = place
@@ -174,10 +174,10 @@ def _coverage(benchmark: Benchmark, contents: Contents) -> Iterator[TaskCoverage
 
 def _differences(benchmark: Benchmark, counts: Counts) -> Iterator[str]:
     prepared = counted(benchmark, counts)
-    for name, number in benchmark.published.items():
+    for name, number in benchmark.counts.published.items():
         if prepared.get(name, 0) != number:
             here = _with_share(name, prepared)
-            published = _with_share(name, benchmark.published)
+            published = _with_share(name, benchmark.counts.published)
             yield f"{name}: {here} here, {published} published"
 
 

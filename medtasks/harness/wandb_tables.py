@@ -22,7 +22,7 @@ from medtasks.scoring.run_record import RunRecord
 from medtasks.scoring.scores import MetricScore
 
 Shown = Literal["nothing", "text", "media"]
-"""What may be shown of a sample (`medtasks.catalog.benchmark.BoardLayout.shows`)."""
+"""What may be shown of a sample (`medtasks.catalog.board_layout.BoardLayout.shows`)."""
 
 SCORES = "medtasks_scores"
 _SCORE_COLUMNS = (

@@ -14,10 +14,10 @@ from functools import partial
 from typing import Any
 
 from medtasks.benchmarks.documents import all_pictures
-from medtasks.catalog.benchmark import FAILED
 from medtasks.catalog.prompts import template_hash
 from medtasks.catalog.rubric import Rubric, rubric_hash
 from medtasks.catalog.spec import load_spec
+from medtasks.catalog.statuses import FAILED
 from medtasks.core.files import short_hash
 from medtasks.judge.pipeline import ImageSource, Question
 from medtasks.runs.manifest import RubricFacts
@@ -47,7 +47,7 @@ def questions_of(
     """
     questions = []
     for task in tasks:
-        asks = load_spec(task).benchmark.to_judge.get(rubric.name)
+        asks = load_spec(task).benchmark.scoring.to_judge.get(rubric.name)
         for sample in samples[task]:
             if sample.status == FAILED:
                 continue

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from medtasks.catalog.benchmark import Metric as Metric
+from medtasks.catalog.items import Metric as Metric
 from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.metrics.facts import NO_FACTS, MetricFacts
 

@@ -16,8 +16,9 @@ from itertools import islice, pairwise
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from medtasks.catalog.benchmark import FAILED, Item, SampleView, Turn, Value
+from medtasks.catalog.items import Item, SampleView, Turn, Value
 from medtasks.catalog.spec import load_spec
+from medtasks.catalog.statuses import FAILED
 from medtasks.catalog.task_model import HALF_GAP, Timing
 from medtasks.core.errors import DataError
 from medtasks.core.redaction import shown

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from tqdm import tqdm
 
 from medtasks.benchmarks.layouts import all_layouts
-from medtasks.catalog.benchmark import BoardLayout, Column
+from medtasks.catalog.board_layout import BoardLayout, Column
 from medtasks.catalog.spec import load_spec
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import MachineError, MedtasksError, UsageError, first_line

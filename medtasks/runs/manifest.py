@@ -279,7 +279,7 @@ def frame_settings(spec: TaskSpec) -> dict[str, Any]:
     """How frames were chosen and decoded, for tasks that show frames sampled from windows; empty
     for others.
     """
-    if not spec.benchmark.sampled_frames:
+    if not spec.benchmark.stream.sampled_frames:
         return {}
     return {"step": STEP, "cap": current_settings().max_frames, "decoder": "pyav"}
 

@@ -19,7 +19,8 @@ from typing import IO, Annotated, Any, NamedTuple, TypeAlias
 
 from pydantic import Field, ValidationError
 
-from medtasks.catalog.benchmark import FAILED, SampleView, Value
+from medtasks.catalog.items import SampleView, Value
+from medtasks.catalog.statuses import FAILED
 from medtasks.core.errors import DataError, reading
 from medtasks.core.files import canonical_json, read_lines
 from medtasks.core.schema import Compact, first_problem

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from medtasks.catalog.benchmark import Value
+from medtasks.catalog.items import Value
 from medtasks.core.errors import DataError
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
@@ -24,7 +24,7 @@ Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Judges = npt.NDArray[np.str_]
 PartKey = tuple[str, str]
-"""A metric, and the part to which items judged by parts (`Benchmark.parts`) are reduced."""
+"""A metric, and the part to which items judged by parts (`ScoringRules.parts`) are reduced."""
 
 _NO_VALUE = Value()
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, Field
 
-from medtasks.catalog.benchmark import ANSWERED, FAILED
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
+from medtasks.catalog.statuses import ANSWERED, FAILED
 from medtasks.metrics.base import Array
 from medtasks.metrics.registry import get_metric
 from medtasks.scoring.columns import Column, Rows, reduced_to, without_value
@@ -80,7 +80,7 @@ def compare_tables(first: tuple[str, ItemTable], second: tuple[str, ItemTable]) 
         for key, members in first_table.rows_by_group(name).items():
             inside = shared[np.isin(shared[:, 0], members)]
             if len(inside):
-                part = key if name == first_table.benchmark.parts else ""
+                part = key if name == first_table.benchmark.scoring.parts else ""
                 breakdowns[name][key] = compared(inside, part)
     unpaired = len(first_rows.keys() ^ second_rows.keys())
     return compared(shared, "", unpaired, breakdowns=breakdowns)
@@ -223,11 +223,11 @@ def level_gap(lower: ItemTable, higher: ItemTable, metric: str) -> LevelGap | No
 
 
 def level_gaps(tables: RunTables) -> dict[str, LevelGap]:
-    """Gaps between adjacent levels (`Benchmark.levels`) if both were run, by ``higher - lower:
+    """Gaps between adjacent levels (`ScoringRules.levels`) if both were run, by ``higher - lower:
     metric``.
     """
     found = {}
-    levels = dict.fromkeys(load_spec(task).benchmark.levels for task in tables.tasks)
+    levels = dict.fromkeys(load_spec(task).benchmark.scoring.levels for task in tables.tasks)
     for lower, higher in (pair for tasks in levels for pair in pairwise(tasks)):
         if lower in tables.tasks and higher in tables.tasks:
             for metric in ("rougeL", "meteor", "exact_match"):

@@ -131,7 +131,7 @@ def _groups_of(table: ItemTable) -> Iterator[_Group]:
 def _group(table: ItemTable, breakdown: str, key: str, rows: Rows) -> _Group:
     complete = rows[table.complete[rows]]
     by_cluster = complete[np.argsort(table.codes[complete], kind="stable")]
-    part = key if breakdown and breakdown == table.benchmark.parts else ""
+    part = key if breakdown and breakdown == table.benchmark.scoring.parts else ""
     return _Group(breakdown, key, part, rows, by_cluster)
 
 

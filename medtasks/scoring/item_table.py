@@ -15,7 +15,8 @@ import numpy as np
 
 from medtasks.benchmarks.error_kinds import declared_errors, derived_metrics
 from medtasks.benchmarks.variants import joined_items
-from medtasks.catalog.benchmark import Benchmark, Joined, SampleView, Value, with_derived
+from medtasks.catalog.benchmark import Benchmark
+from medtasks.catalog.items import Joined, SampleView, Value, with_derived
 from medtasks.catalog.spec import TaskSpec
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.runs.samples import Sample
@@ -82,7 +83,7 @@ class ItemTable:
         return tuple(names)
 
     def column(self, metric: str, part: str = "") -> Column:
-        """The metric's column; with ``part``, as it counts in that group of `Benchmark.parts`."""
+        """The metric's column; with ``part``, as it counts in that group of `ScoringRules.parts`."""
         whole = self.columns[metric]
         reduced = self.reduced.get((metric, part))
         if reduced is None:
@@ -103,9 +104,9 @@ class ItemTable:
 
 def refuse_unknown_names(spec: TaskSpec, benchmark: Benchmark) -> None:
     """Refuse, before a run, breakdowns and metrics that would end the scoring after it."""
-    pooled = [*benchmark.pooled]
-    if benchmark.errors is not None:
-        pooled += [rate.name for rate in benchmark.errors.rates]
+    pooled = [*benchmark.scoring.pooled]
+    if benchmark.scoring.errors is not None:
+        pooled += [rate.name for rate in benchmark.scoring.errors.rates]
     _refuse_unknown(spec, "breakdowns", spec.metadata.breakdowns, [*benchmark.breakdowns])
     _refuse_unknown(spec, "pooled", spec.metadata.pooled, pooled)
     declared_errors(spec.name, benchmark)

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import fsum
 from typing import Any, NamedTuple, TypeAlias
 
-from medtasks.catalog.benchmark import FAILED
 from medtasks.catalog.rubric import Rubric, aspects_of, load_rubric, rubric_hash
 from medtasks.catalog.spec import TaskSpec
+from medtasks.catalog.statuses import FAILED
 from medtasks.core.files import canonical_json, short_hash
 from medtasks.runs.manifest import RubricFacts, RunManifest
 from medtasks.runs.samples import JudgedResponse, JudgedScore, Limits, Sample
@@ -161,7 +161,7 @@ def _scores(
 ) -> dict[str, JudgedScore]:
     """The metrics of one rubric, from ``computed`` if equal verdicts were scored before."""
     document = sample.whole_document()
-    asks = spec.benchmark.to_judge.get(rubric.name)
+    asks = spec.benchmark.scoring.to_judge.get(rubric.name)
     failed = sample.status == FAILED
     texts: Sequence[str] = judged_responses(sample)
     if failed:  # open if the ideal response would be judged

@@ -10,7 +10,7 @@ from string import ascii_uppercase
 
 import numpy as np
 
-from medtasks.catalog.benchmark import FAILED
+from medtasks.catalog.statuses import FAILED
 from medtasks.metrics.base import Array, MeanMetric, totals
 from medtasks.metrics.confidence import (
     BIN_OF,

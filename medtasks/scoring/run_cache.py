@@ -34,7 +34,7 @@ from medtasks.core.files import canonical_json, file_sha256, remove_abandoned, r
 from medtasks.data.prepared import data_root, is_mini
 from medtasks.metrics.registry import get_metric
 from medtasks.runs.manifest import versions
-from medtasks.scoring.columns import Column, PartKey
+from medtasks.scoring.columns import Column, PartKey, Reduced
 from medtasks.scoring.item_table import ItemTable
 from medtasks.scoring.run_record import RunRecord
 from medtasks.scoring.run_tables import RunTables
@@ -274,7 +274,7 @@ def _table(content: bytes) -> ItemTable:
     place = {name: number for number, name in enumerate(names)}
     wholes = len(fields["columns"])
 
-    def column(name: str | Key) -> Column:
+    def column(name: str | PartKey) -> Column:
         return Column(*(archive[f"{kind} {place[name]}"] for kind in _KINDS))
 
     return ItemTable(
@@ -285,7 +285,7 @@ def _table(content: bytes) -> ItemTable:
         groups={name: _tuples(keys) for name, keys in fields["groups"].items()},
         columns=LazyMapping(names[:wholes], column),
         reduced=LazyMapping(
-            names[wholes:], lambda key: (archive[f"rows {place[key]}"], column(key))
+            names[wholes:], lambda key: Reduced(archive[f"rows {place[key]}"], column(key))
         ),
         **{name: _tuples(fields[name]) for name in _ROWS},
     )

@@ -10,9 +10,10 @@ from typing import Any
 from medtasks.answers.base import Reading, ResponseFilter, is_scored_whole, scored_part
 from medtasks.answers.stated_confidence import parse_confidence, stated_confidence
 from medtasks.benchmarks.pair_entries import BatchResponses, PairEntries
-from medtasks.catalog.benchmark import ANSWERED, FAILED, Derived, Item, Value
+from medtasks.catalog.items import Derived, Item, Value
 from medtasks.catalog.registry import wrong_return
 from medtasks.catalog.spec import TaskSpec, load_spec
+from medtasks.catalog.statuses import ANSWERED, FAILED
 from medtasks.catalog.task_model import Confidence
 from medtasks.core.errors import first_line
 from medtasks.metrics.confidence import (

@@ -7,9 +7,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from medtasks.catalog.benchmark import ANSWERED, FAILED, NO_FINAL_ANSWER
 from medtasks.catalog.spec import inner_groups, leaf_tasks, load_specs
-from medtasks.catalog.statuses import status_counts
+from medtasks.catalog.statuses import ANSWERED, FAILED, NO_FINAL_ANSWER, status_counts
 from medtasks.core.text import counted, first_names
 from medtasks.data.prepared import coverage_lines
 from medtasks.metrics.registry import facts_of, get_metric, is_ours, unit_of

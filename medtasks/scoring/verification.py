@@ -15,10 +15,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from medtasks.benchmarks.documents import asked_prompt, task_rows
-from medtasks.catalog.benchmark import FAILED, Document
+from medtasks.catalog.benchmark import Document
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.rubric import load_rubric, rubric_files, rubric_hash
 from medtasks.catalog.spec import load_spec
+from medtasks.catalog.statuses import FAILED
 from medtasks.core.errors import (
     DamagedDataError,
     DataError,
@@ -460,7 +461,7 @@ def is_miniature(benchmark: str, facts: DataFacts) -> bool:
     """Whether the data are miniature data, also if they were prepared from their source files like
     a release.
     """
-    if facts.mini or facts.records >= get_benchmark(benchmark).published.get("rows", 0):
+    if facts.mini or facts.records >= get_benchmark(benchmark).counts.published.get("rows", 0):
         return facts.mini
     with using(mini=True):
         try:

@@ -112,7 +112,7 @@ def _scored_task(
     """Score a task into ``tables``; returns those of its scored samples that are still needed."""
     name, benchmark = task.spec.name, task.spec.benchmark
     # groups of the benchmark may join samples of several tasks
-    keeps_samples = whole or not benchmark.repeatable or benchmark.timeline is not None
+    keeps_samples = whole or not benchmark.repeatable or benchmark.stream.timeline is not None
     kept: SampleLines | list[Sample] = SampleLines(()) if whole else []
     amendments = Amendments(name)
     for submitted, scored in task.parts(samples):
@@ -219,10 +219,10 @@ def _timelines(run: RunRecord, tasks: Sequence[SubmittedTask]) -> dict[str, tupl
     lines_by_task = {}
     for task in tasks:
         name, benchmark = task.spec.name, task.spec.benchmark
-        if benchmark.timeline is None:
+        if benchmark.stream.timeline is None:
             continue
         views = [sample.view() for sample in run.samples[name]]
-        lines = timelines(name, joined_items(benchmark, views).items, benchmark.timeline)
+        lines = timelines(name, joined_items(benchmark, views).items, benchmark.stream.timeline)
         if lines:
             lines_by_task[name] = lines
     return lines_by_task

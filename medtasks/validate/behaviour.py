@@ -18,8 +18,9 @@ import numpy as np
 from medtasks.adapters.policies import PolicyQuestion, abstain, constant, early, oracle
 from medtasks.answers.option_letter import join_stages
 from medtasks.benchmarks.variants import joined_items
-from medtasks.catalog.benchmark import Benchmark, Item
+from medtasks.catalog.benchmark import Benchmark
 from medtasks.catalog.contents import raised_at
+from medtasks.catalog.items import Item
 from medtasks.catalog.registry import place_of
 from medtasks.catalog.spec import TaskSpec, read_installed
 from medtasks.core.errors import MedtasksError, first_line
@@ -264,7 +265,7 @@ class _Behaviour:
         return scores
 
     def _check_cases(self, name: str, items: Sequence[Item]) -> None:
-        errors = self._benchmark.errors
+        errors = self._benchmark.scoring.errors
         for item in items if errors is not None else ():
             counts: dict[str, tuple[float, ...]] = {
                 rate: (one.statistics or one.high or ())[1:]

@@ -133,8 +133,8 @@ def _check_fields(document: Document, benchmark: Benchmark, report: TaskReport) 
     target = document.get("target")
     if (
         isinstance(target, str)
-        and benchmark.doubt is not None
-        and (why := benchmark.doubt(document))
+        and benchmark.data.doubt is not None
+        and (why := benchmark.data.doubt(document))
     ):
         report.count("MT325", document, why, "target")
     try:
@@ -295,7 +295,7 @@ def check_data(prepared: Prepared, decode: bool) -> list[Finding]:
         prepared.records()
     except MedtasksError as error:
         return [finding("MT401", str(prepared.directory), str(error))]
-    fix = f"restore it, or prepare again: {get_benchmark(name).prepare}"
+    fix = f"restore it, or prepare again: {get_benchmark(name).data.prepare}"
     message = "missing or changed since the data were prepared"
     findings = [
         finding("MT402", str(prepared.media_path(file)), message, fix=fix) for file in missing

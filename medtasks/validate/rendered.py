@@ -340,7 +340,10 @@ def check_judged(
             rubric = load_rubric(name)
         except MedtasksError:  # the check of the names reports it
             continue
-        at, asks = report.source.place("metadata", "rubrics", number), benchmark.to_judge.get(name)
+        at, asks = (
+            report.source.place("metadata", "rubrics", number),
+            benchmark.scoring.to_judge.get(name),
+        )
         for document in documents:
             fields = {key: value for key, value in document.items() if key not in _NOT_SHOWN}
             try:

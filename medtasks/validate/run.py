@@ -331,7 +331,9 @@ def _source_place(benchmark: Benchmark, error: BaseException) -> Place | None:
     """Where ``error`` was raised in a package's code, or else where the function is that reads its
     data.
     """
-    return raised_at(error.__cause__ or error) or place_of(benchmark.read or benchmark.mini)
+    return raised_at(error.__cause__ or error) or place_of(
+        benchmark.data.read or benchmark.data.mini
+    )
 
 
 def check_rows(

@@ -119,8 +119,12 @@ def check_metadata(
         "learned": ("learned metric", LEARNED),
     }
     if benchmark is not None:
-        rates = [] if benchmark.errors is None else [rate.name for rate in benchmark.errors.rates]
-        pooled = [name for name in (*benchmark.pooled, *rates) if _metric(name)]
+        rates = (
+            []
+            if benchmark.scoring.errors is None
+            else [rate.name for rate in benchmark.scoring.errors.rates]
+        )
+        pooled = [name for name in (*benchmark.scoring.pooled, *rates) if _metric(name)]
         known_names |= {
             "breakdowns": ("breakdown", benchmark.breakdowns),
             "pooled": ("pooled metric", pooled),
@@ -162,19 +166,20 @@ _GOLD_FIELDS = """
 
 def check_description(benchmark: Benchmark, report: TaskReport) -> None:
     """Report what a benchmark's description lacks: what is needed to cite, use and trust it."""
-    texts = (
-        "title",
-        "version",
-        "licence",
-        "source",
-        "paper",
-        "prepare",
-        "cluster",
-        "language",
-        "intended_use",
-    )
-    for field in texts:
-        if not str(getattr(benchmark, field)).strip():
+    publication = benchmark.publication
+    texts = {
+        "title": benchmark.title,
+        "version": benchmark.data.version,
+        "licence": publication.licence,
+        "source": publication.source,
+        "paper": publication.paper,
+        "prepare": benchmark.data.prepare,
+        "cluster": benchmark.cluster,
+        "language": publication.language,
+        "intended_use": publication.intended_use,
+    }
+    for field, text in texts.items():
+        if not str(text).strip():
             message = f"benchmark {benchmark.name} does not state `{field}`, expected text"
             report.key("MT140", message, "metadata", "benchmark")
     for field in sorted(benchmark.visible_fields & {*_GOLD_FIELDS.split()}):

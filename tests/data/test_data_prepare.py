@@ -210,7 +210,7 @@ def test_data_that_are_not_prepared_name_the_command(
 ) -> None:
     monkeypatch.setenv("MEDTASKS_DATA", str(tmp_path))
     for name, benchmark in all_benchmarks().items():
-        with pytest.raises(NotPreparedError, match=re.escape(benchmark.prepare)):
+        with pytest.raises(NotPreparedError, match=re.escape(benchmark.data.prepare)):
             open_prepared(name)
     with pytest.raises(
         UsageError, match="choose from kvasir_vqa_x1, kvasir_vqa_x1_transformed, mi_cxr"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -16,7 +17,9 @@ from PIL import Image
 from medtasks.api import (
     Benchmark,
     DataError,
+    DataSource,
     MediaError,
+    Publication,
     Record,
     Release,
     UsageError,
@@ -55,15 +58,19 @@ def benchmark(monkeypatch: pytest.MonkeyPatch) -> Benchmark:
     made = Benchmark(
         name="lab_release",
         title="Lab",
-        paper="none",
-        source="drawn",
-        licence="CC0-1.0",
-        prepare="medtasks prepare package lab_release --source DIR",
+        publication=Publication(
+            paper="none",
+            source="drawn",
+            licence="CC0-1.0",
+        ),
+        data=DataSource(
+            prepare="medtasks prepare package lab_release --source DIR",
+            record=Question,
+            read=read,
+        ),
         cluster="image",
         visible_fields=frozenset(),
         breakdowns={},
-        record=Question,
-        read=read,
     )
     monkeypatch.setattr(preparation, "get_benchmark", lambda _: made)
     monkeypatch.setattr("medtasks.data.prepared.get_benchmark", lambda _: made)
@@ -161,9 +168,9 @@ def test_the_hub_is_fetched_from_the_dataset_that_the_benchmark_names(
     packed(hub / "images.zip")
     with pytest.raises(UsageError, match="is not on the hub"):
         prepare_package(benchmark, Path("hub"), tmp_path / "out")
-    object.__setattr__(
-        benchmark, "hub", (str(hub), "rows.json")
-    )  # a local directory is used as it is
+    # a local directory is used as it is
+    data = replace(benchmark.data, hub=(str(hub), "rows.json"))
+    benchmark = replace(benchmark, data=data)
     assert prepare_package(benchmark, Path("hub"), tmp_path / "out").manifest.source.kind == "hub"
 
 

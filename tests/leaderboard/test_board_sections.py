@@ -310,12 +310,16 @@ def test_kinds_of_error_are_in_a_table_a_figure_latex_and_json(
 
 def test_every_declared_rate_is_named_by_a_group_and_shown_by_a_plain_layout() -> None:
     for benchmark in all_benchmarks().values():
-        declared = {rate.name for rate in benchmark.errors.rates} if benchmark.errors else set()
+        declared = (
+            {rate.name for rate in benchmark.scoring.errors.rates}
+            if benchmark.scoring.errors
+            else set()
+        )
         specs = (
             spec for spec in load_specs().values() if spec.metadata.benchmark == benchmark.name
         )
         assert declared <= {name for spec in specs for name in spec.metadata.pooled}
-    layout, errors = default_layout("mi_cxr"), get_benchmark("mi_cxr").errors
+    layout, errors = default_layout("mi_cxr"), get_benchmark("mi_cxr").scoring.errors
     assert errors is not None
     drawn = {plot.name: plot for plot in layout.plots}["mi-cxr-errors"]
     assert [column.metric for column in drawn.columns] == [rate.name for rate in errors.rates]

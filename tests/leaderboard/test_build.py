@@ -18,7 +18,7 @@ from medtasks.leaderboard.board.models import Described, read_by_model
 from medtasks.leaderboard.board.usage import Price
 from medtasks.leaderboard.schema.board import Board, Refused
 
-from medtasks.catalog.benchmark import BoardLayout, Column
+from medtasks.catalog.board_layout import BoardLayout, Column
 from medtasks.catalog.spec import leaf_tasks
 from medtasks.cli.leaderboard import report
 from medtasks.metrics.streaming import Round, Timeline

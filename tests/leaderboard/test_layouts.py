@@ -21,7 +21,7 @@ from medtasks.benchmarks.layouts import (
 from medtasks.benchmarks.med_cmr.board import MED_CMR
 from medtasks.benchmarks.medstreambench.board import MEDSTREAMBENCH
 from medtasks.benchmarks.mi_cxr.board import MI_CXR
-from medtasks.catalog.benchmark import ALL_GROUPS, BoardLayout, Column, LayoutTable, Plot
+from medtasks.catalog.board_layout import ALL_GROUPS, BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.contents import task_packages
 from medtasks.catalog.registry import Plugin, all_benchmarks
 from medtasks.core.errors import MedtasksError
@@ -44,7 +44,8 @@ def test_every_benchmark_of_ours_has_a_page_or_stands_on_one_and_shows_what_exis
 
 
 @pytest.mark.parametrize(
-    "benchmark", [name for name, one in all_benchmarks().items() if one.figures is not None]
+    "benchmark",
+    [name for name, one in all_benchmarks().items() if one.publication.figures is not None],
 )
 def test_every_published_figure_has_a_column(benchmark: str) -> None:
     columns = list(columns_of(all_layouts()[benchmark]))

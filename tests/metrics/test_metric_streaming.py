@@ -12,7 +12,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from medtasks.catalog.benchmark import Turn
+from medtasks.catalog.items import Turn
 from medtasks.catalog.task_model import Timing
 from medtasks.core.errors import DataError
 from medtasks.metrics import streaming

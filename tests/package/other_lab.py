@@ -36,7 +36,18 @@ FILES = {
         from PIL import Image, ImageDraw
 
         from medtasks.api import (
-            Benchmark, BoardLayout, Column, FilterInfo, MeanMetric, Plugin, Record, Rows, sample_value, sign,
+            Benchmark,
+            BoardLayout,
+            Column,
+            DataSource,
+            FilterInfo,
+            MeanMetric,
+            Plugin,
+            Publication,
+            Record,
+            Rows,
+            sample_value,
+            sign,
         )
 
 
@@ -91,10 +102,23 @@ FILES = {
         PLUGIN = Plugin(
             benchmarks=(
                 Benchmark(
-                    name="otherlab_dots", title="Dots", paper="none", source="drawn", licence="CC0",
-                    prepare="medtasks prepare package otherlab_dots --source DIR", cluster="patient",
-                    visible_fields=frozenset({"question"}), breakdowns={}, documents=documents, record=Dots, read=read,
-                    mini=mini,
+                    name="otherlab_dots",
+                    title="Dots",
+                    publication=Publication(
+                        paper="none",
+                        source="drawn",
+                        licence="CC0",
+                    ),
+                    data=DataSource(
+                        prepare="medtasks prepare package otherlab_dots --source DIR",
+                        record=Dots,
+                        read=read,
+                        documents=documents,
+                        mini=mini,
+                    ),
+                    cluster="patient",
+                    visible_fields=frozenset({"question"}),
+                    breakdowns={},
                 ),
             ),
             filters=(FilterInfo(FirstLineFilter, "1", lambda text: "ok" if text else "empty"),),

@@ -17,7 +17,7 @@ from medtasks.benchmarks.documents import task_documents
 from medtasks.benchmarks.error_kinds import Case, Errors
 from medtasks.benchmarks.med_cmr.error_kinds import ranks_of
 from medtasks.benchmarks.mi_cxr.error_kinds import FAILURES
-from medtasks.catalog.benchmark import Item, SampleView
+from medtasks.catalog.items import Item, SampleView
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError
@@ -39,14 +39,14 @@ def scores_of(
     task: str, documents: Sequence[Document], replies: Sequence[str | Reply], *by: str
 ) -> Scores:
     benchmark = get_benchmark(load_spec(task).metadata.benchmark)
-    assert benchmark.errors is not None
+    assert benchmark.scoring.errors is not None
     pairs = zip(
         documents, [one if isinstance(one, Reply) else Reply(one) for one in replies], strict=True
     )
     samples = scored_samples(
         load_spec(task), [Sample.answered(task, document, (one,)) for document, one in pairs]
     )
-    names = [rate.name for rate in benchmark.errors.rates]
+    names = [rate.name for rate in benchmark.scoring.errors.rates]
     return score_samples(samples, benchmark, by, names)
 
 
@@ -353,21 +353,20 @@ def test_what_shows_a_direction(question: str, options: list[str], ranks: list[i
 
 
 def test_a_case_of_an_undeclared_rate_is_an_error() -> None:
-    benchmark = replace(
-        get_benchmark("mi_cxr"),
-        errors=Errors(
-            (ErrorRate("declared", "Declared", cases="all"),), lambda _: [Case("other", False)]
-        ),
+    errors = Errors(
+        (ErrorRate("declared", "Declared", cases="all"),), lambda _: [Case("other", False)]
     )
+    benchmark = get_benchmark("mi_cxr")
+    benchmark = replace(benchmark, scoring=replace(benchmark.scoring, errors=errors))
     view = SampleView("q", "c", {}, "A", "ok")
     item = Item("q", "c", (view,), {})
     with pytest.raises(DataError, match="'other', expected one of declared"):
-        benchmark.errors.values(benchmark, item)  # type: ignore[union-attr]
+        benchmark.scoring.errors.values(benchmark, item)  # type: ignore[union-attr]
 
 
 def test_every_rate_has_a_signature_of_its_cases() -> None:
     for name in ("kvasir_vqa_x1", "mi_cxr", "med_cmr", "medstreambench"):
-        errors = get_benchmark(name).errors
+        errors = get_benchmark(name).scoring.errors
         assert errors is not None
         assert all("|ratio:of-sums|cases:" in rate.signature for rate in errors.rates)
         assert any(rate.harms for rate in errors.rates)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from made_samples import made_sample
 
-from medtasks.catalog.benchmark import Value
+from medtasks.catalog.items import Value
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import DataError, MedtasksError
@@ -115,9 +115,8 @@ def test_an_item_counts_in_a_part_of_a_group_as_in_its_task(
 def test_runs_are_compared_in_a_part_by_what_their_items_count_in_it(
     samples: dict[str, list[Sample]],
 ) -> None:
-    made = replace(
-        item_table(samples[TASKS[0]], MI_CXR, ["family"]), benchmark=replace(MI_CXR, parts="family")
-    )
+    by_family = replace(MI_CXR, scoring=replace(MI_CXR.scoring, parts="family"))
+    made = replace(item_table(samples[TASKS[0]], MI_CXR, ["family"]), benchmark=by_family)
     found = compare_tables(
         ("one", with_parts(made, "TEL", 0.5)), ("other", with_parts(made, "TEL", 0.25))
     )

@@ -20,7 +20,7 @@ from variant_runs import FAILURE, plain, policy, run_of, scores_of, values
 
 from medtasks.benchmarks.documents import prompt_text, task_documents, task_rows
 from medtasks.benchmarks.variants import joined_items, question_of, varied_rows
-from medtasks.catalog.benchmark import SampleView, Value
+from medtasks.catalog.items import SampleView, Value
 from medtasks.catalog.prompts import template_path
 from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import leaf_tasks, load_spec

@@ -30,8 +30,8 @@ from medtasks.api import (
     sign,
 )
 from medtasks.benchmarks.documents import task_documents
-from medtasks.catalog.benchmark import Joined
 from medtasks.catalog.contents import task_files
+from medtasks.catalog.items import Joined
 from medtasks.catalog.registry import all_benchmarks, get_benchmark
 from medtasks.catalog.spec import load_spec
 from medtasks.core.findings import Finding
@@ -40,6 +40,11 @@ from medtasks.validate.run import validate
 
 MCQ, TEXT, STREAM = "mi_cxr_tel_single", "kvasir_vqa_x1_level1", "medstreambench_proactive"
 Documents = list[dict[str, Any]]
+
+
+def with_rules(benchmark: Benchmark, **changed: Any) -> Benchmark:
+    """The benchmark with other scoring rules."""
+    return replace(benchmark, scoring=replace(benchmark.scoring, **changed))
 
 
 def checked(
@@ -239,7 +244,7 @@ def test_a_join_that_fails() -> None:
         raise RuntimeError(f"{len(views)} are too many")
 
     assert ("MT507", "error") in said(
-        checked(MCQ, benchmark=lambda found: replace(found, join=join))
+        checked(MCQ, benchmark=lambda benchmark: with_rules(benchmark, join=join))
     )
 
 
@@ -248,7 +253,7 @@ def test_errors_whose_cases_depend_on_the_response() -> None:
         return [Case("no_option_rate", False)] * (1 + (item.view.filtered == "A"))
 
     errors = Errors((NO_OPTION,), cases)
-    found = checked(MCQ, benchmark=lambda one: replace(one, errors=errors))
+    found = checked(MCQ, benchmark=lambda benchmark: with_rules(benchmark, errors=errors))
     assert said(found) == {("MT512", "error")}
     assert "no_option_rate has" in found[0].message
 
@@ -260,7 +265,9 @@ def test_errors_that_fail_or_are_not_declared() -> None:
     ):
         errors = Errors((NO_OPTION,), cases)
         assert ("MT507", "error") in said(
-            checked(MCQ, benchmark=lambda one, it=errors: replace(one, errors=it))
+            checked(
+                MCQ, benchmark=lambda benchmark, kinds=errors: with_rules(benchmark, errors=kinds)
+            )
         )
 
 

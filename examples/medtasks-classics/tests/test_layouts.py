@@ -17,7 +17,7 @@ BENCHMARKS = {one.name: one for one in PLUGIN.benchmarks}
 
 
 def records(benchmark: Benchmark, source: Path) -> list:
-    return list(benchmark.read(Release(source, keep=source / "kept")))
+    return list(benchmark.data.read(Release(source, keep=source / "kept")))
 
 
 @pytest.fixture
@@ -27,17 +27,17 @@ def source(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", sorted(BENCHMARKS))
 def test_the_miniature_has_the_published_layout(name: str, source: Path) -> None:
-    BENCHMARKS[name].mini(source)
+    BENCHMARKS[name].data.mini(source)
     found = records(BENCHMARKS[name], source)
     assert len({one.sample_id for one in found}) == len(found) >= 24
     assert len({one.cluster for one in found}) >= 24
     kinds = {kind for one in found for kind in (BENCHMARKS[name].kinds or (lambda _: ()))(one)}
-    assert kinds <= BENCHMARKS[name].published.keys() | {"closed", "open"}
+    assert kinds <= BENCHMARKS[name].counts.published.keys() | {"closed", "open"}
 
 
 @pytest.mark.parametrize("name", sorted(BENCHMARKS))
 def test_the_published_counts_add_up(name: str) -> None:
-    counts = dict(BENCHMARKS[name].published)
+    counts = dict(BENCHMARKS[name].counts.published)
     rows = counts.pop("rows")
     assert sum(counts.values()) in (rows, 0)
 
@@ -117,7 +117,7 @@ def test_mmmu_leaves_out_open_questions_and_counts_them() -> None:
     ],
 )
 def test_a_faulty_row_is_named(benchmark: Benchmark, file: str, field: str, value: object, source: Path) -> None:
-    benchmark.mini(source)
+    benchmark.data.mini(source)
     rows = json.loads((source / file).read_text(encoding="utf-8"))
     rows[1][field] = value
     (source / file).write_text(json.dumps(rows))

@@ -41,11 +41,11 @@ def counts(percent: float, of: int) -> list[int]:
 def test_closed_accuracies_are_whole_numbers_of_answers(benchmark: str, label: str) -> None:
     assert len(counts(printed(benchmark, label, "Closed"), CLOSED[benchmark])) == 1
     if benchmark == "path_vqa":  # without repeated rows it is another set
-        assert counts(printed(benchmark, label, "Closed"), path_vqa.BENCHMARK.published["closed"]) == []
+        assert counts(printed(benchmark, label, "Closed"), path_vqa.BENCHMARK.counts.published["closed"]) == []
 
 
 def test_the_pooled_accuracy_of_vqa_rad_is_weighted_by_questions() -> None:
-    closed, open_ = vqa_rad.BENCHMARK.published["closed"], vqa_rad.BENCHMARK.published["open"]
+    closed, open_ = vqa_rad.BENCHMARK.counts.published["closed"], vqa_rad.BENCHMARK.counts.published["open"]
     pooled = (79.3 * closed + 64.0 * open_) / (closed + open_)  # issue 21 of MedEvalKit
     assert round(pooled, 1) == printed("vqa_rad", "MedGemma-4B-IT") == 72.5
     assert round((79.3 + 64.0) / 2, 1) == 71.7  # the mean of both kinds, which it is not
@@ -53,7 +53,7 @@ def test_the_pooled_accuracy_of_vqa_rad_is_weighted_by_questions() -> None:
 
 @pytest.mark.parametrize("label", ["GPT-4o", "Gemini-2.0-Flash", "Qwen2.5-VL-72B"])
 def test_the_accuracy_of_medxpertqa_is_pooled_over_both_kinds(label: str) -> None:
-    published = medxpertqa.BENCHMARK.published
+    published = medxpertqa.BENCHMARK.counts.published
     kinds = ("Reasoning", "Understanding")
     values = [printed("medxpertqa_mm", label, kind) for kind in kinds]
     ((first,), (second,)) = (counts(value, published[kind]) for value, kind in zip(values, kinds, strict=True))
@@ -62,7 +62,7 @@ def test_the_accuracy_of_medxpertqa_is_pooled_over_both_kinds(label: str) -> Non
 
 
 def test_o1_was_asked_fewer_questions_of_medxpertqa() -> None:
-    published = medxpertqa.BENCHMARK.published
+    published = medxpertqa.BENCHMARK.counts.published
     assert counts(52.78, published["Reasoning"]) == counts(65.45, published["Understanding"]) == []
     assert counts(52.78, 144) == [76]
     assert counts(65.45, 55) == [36]
@@ -73,6 +73,6 @@ def test_o1_was_asked_fewer_questions_of_medxpertqa() -> None:
 def test_averages_over_benchmarks_are_unweighted(label: str, average: float) -> None:
     values = {name: printed(name, label) for name in LINES}
     assert round(sum(values.values()) / 7, 1) == average
-    rows = {one.name: one.published["rows"] for one in PLUGIN.benchmarks}
+    rows = {one.name: one.counts.published["rows"] for one in PLUGIN.benchmarks}
     pooled = sum(rows[name] * value for name, value in values.items()) / sum(rows[name] for name in values)
     assert pooled > 79  # 88 % of the questions are OmniMedVQA's

@@ -19,7 +19,16 @@ from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 from medtasks.benchmarks.kvasir_vqa_x1.records import KvasirRecord
 from medtasks.benchmarks.kvasir_vqa_x1.transformed import original_name, prepare_transformed
 from medtasks.benchmarks.rows import Rows
-from medtasks.catalog.benchmark import ABSTENTION, Benchmark, Document, shipped
+from medtasks.catalog.benchmark import (
+    ABSTENTION,
+    Benchmark,
+    DataSource,
+    Document,
+    Publication,
+    RecordCounts,
+    ScoringRules,
+    shipped,
+)
 from medtasks.catalog.registry import Plugin
 from medtasks.core.errors import DataError
 from medtasks.data.prepare_commands import prepare_command
@@ -92,10 +101,26 @@ def _prepare_mini_transformed(source: Path, out: Path) -> Prepared:
 BENCHMARK = Benchmark(
     name="kvasir_vqa_x1",
     title="Kvasir-VQA-x1",
-    paper="arXiv 2506.09958",
-    source="SimulaMet/Kvasir-VQA-x1",
-    licence="CC BY-NC 4.0",
-    prepare="medtasks prepare kvasir_vqa_x1 --source hub",
+    publication=Publication(
+        paper="arXiv 2506.09958",
+        source="SimulaMet/Kvasir-VQA-x1",
+        licence="CC BY-NC 4.0",
+        bibliography=Path(__file__).with_name("paper.bib"),
+        figures=Path(__file__).with_name("published.csv"),
+    ),
+    data=DataSource(
+        prepare="medtasks prepare kvasir_vqa_x1 --source hub",
+        record=KvasirRecord,
+        documents=documents,
+        command=prepare_command(
+            prepare_kvasir,
+            "fetching and verifying pictures",
+            "medtasks prepare kvasir_vqa_x1 --source hub",
+        ),
+        mini=shipped(__file__),
+        prepare_mini=lambda source, out: prepare_kvasir(str(source), out, mini=True),
+        doubt=contradiction,
+    ),
     cluster="image",
     visible_fields=frozenset({"question"}),
     breakdowns={
@@ -103,41 +128,36 @@ BENCHMARK = Benchmark(
         # a class named twice in one row is one aspect
         "question_class": lambda view: tuple(sorted(set(view.document["question_class"]))),
     },
-    parts="question_class",
-    errors=ERRORS,
-    documents=documents,
-    record=KvasirRecord,
-    doubt=contradiction,
-    mini=shipped(__file__),
-    prepare_mini=lambda source, out: prepare_kvasir(str(source), out, mini=True),
-    command=prepare_command(
-        prepare_kvasir,
-        "fetching and verifying pictures",
-        "medtasks prepare kvasir_vqa_x1 --source hub",
+    scoring=ScoringRules(
+        errors=ERRORS,
+        parts="question_class",
+        levels=("kvasir_vqa_x1_level1", "kvasir_vqa_x1_level2", "kvasir_vqa_x1_level3"),
     ),
-    kinds=lambda record: (f"level{record.complexity}",),
-    published={
-        "rows": 16022,
-        "level1": 5548,
-        "level2": 5261,
-        "level3": 5213,
-    },  # rows scored in table 6
-    figures=Path(__file__).with_name("published.csv"),
-    bibliography=Path(__file__).with_name("paper.bib"),
-    levels=("kvasir_vqa_x1_level1", "kvasir_vqa_x1_level2", "kvasir_vqa_x1_level3"),
+    counts=RecordCounts(
+        kinds=lambda record: (f"level{record.complexity}",),
+        published={
+            "rows": 16022,
+            "level1": 5548,
+            "level2": 5261,
+            "level3": 5213,
+        },  # rows scored in table 6
+    ),
 )
 
 TRANSFORMED = replace(
     BENCHMARK,
     name="kvasir_vqa_x1_transformed",
     title="Kvasir-VQA-x1, transformed",
-    prepare="medtasks prepare kvasir_vqa_x1_transformed",
-    prepare_mini=_prepare_mini_transformed,
-    command=prepare_command(
-        prepare_transformed, "perturbing pictures", "medtasks prepare kvasir_vqa_x1_transformed"
+    publication=replace(BENCHMARK.publication, figures=None),
+    data=replace(
+        BENCHMARK.data,
+        prepare="medtasks prepare kvasir_vqa_x1_transformed",
+        prepare_mini=_prepare_mini_transformed,
+        command=prepare_command(
+            prepare_transformed, "perturbing pictures", "medtasks prepare kvasir_vqa_x1_transformed"
+        ),
     ),
-    figures=None,
-    levels=(),
+    scoring=replace(BENCHMARK.scoring, levels=()),
 )
 
 PLUGIN = Plugin(benchmarks=(BENCHMARK, TRANSFORMED), metrics=ERRORS.rates, layouts=(KVASIR_VQA_X1,))

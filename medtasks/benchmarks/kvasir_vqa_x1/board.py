@@ -16,7 +16,7 @@ from medtasks.benchmarks.layout_parts import (
     tables_of,
     tasks,
 )
-from medtasks.catalog.benchmark import BoardLayout, Column, LayoutTable, Plot
+from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
 
 _KVASIR = "kvasir_vqa_x1"
 _TRANSFORMED = "kvasir_vqa_x1_transformed"

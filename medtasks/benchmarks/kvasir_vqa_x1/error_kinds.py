@@ -17,7 +17,7 @@ from typing import Any
 from medtasks.answers.presence import VERSION, Said, bare_answer, count_of, said_of
 from medtasks.benchmarks.error_kinds import Case, Errors
 from medtasks.benchmarks.kvasir_vqa_x1.records import VOCABULARY, class_of
-from medtasks.catalog.benchmark import Item
+from medtasks.catalog.items import Item
 from medtasks.metrics.item_metrics import ErrorRate
 
 _LABELS = {

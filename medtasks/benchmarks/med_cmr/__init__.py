@@ -21,13 +21,14 @@ from medtasks.benchmarks.rows import Rows
 from medtasks.catalog.benchmark import (
     ABSTENTION,
     Benchmark,
+    DataSource,
     Document,
-    Item,
-    SampleView,
-    Value,
-    by_fields,
+    Publication,
+    RecordCounts,
+    ScoringRules,
     shipped,
 )
+from medtasks.catalog.items import Item, SampleView, Value, by_fields
 from medtasks.catalog.registry import Plugin
 from medtasks.data.prepare_commands import prepare_command
 from medtasks.metrics.base import Array, means
@@ -118,10 +119,23 @@ def _gold_options(sample: SampleView) -> tuple[str, ...]:
 BENCHMARK = Benchmark(
     name="med_cmr",
     title="Med-CMR",
-    paper="arXiv 2512.00818",
-    source="aaassddaadf/Med-CMR",
-    licence="Apache-2.0",
-    prepare="medtasks prepare med_cmr --source hub",
+    publication=Publication(
+        paper="arXiv 2512.00818",
+        source="aaassddaadf/Med-CMR",
+        licence="Apache-2.0",
+        bibliography=Path(__file__).with_name("paper.bib"),
+        figures=Path(__file__).with_name("published.csv"),
+    ),
+    data=DataSource(
+        prepare="medtasks prepare med_cmr --source hub",
+        record=MedCmrRecord,
+        documents=documents,
+        command=prepare_command(
+            prepare_med_cmr, "verifying pictures", "medtasks prepare med_cmr --source dataset.zip"
+        ),
+        mini=shipped(__file__),
+        prepare_mini=lambda source, out: prepare_med_cmr(str(source), out, mini=True),
+    ),
     cluster="image",
     visible_fields=frozenset({"question", "choices"}),
     breakdowns={
@@ -129,30 +143,25 @@ BENCHMARK = Benchmark(
         "gold_option": _gold_options,
     },
     options=OPTIONS,
-    pooled={"accuracy_dimension_mean": _dimension_mean},
-    errors=ERRORS,
-    documents=documents,
-    record=MedCmrRecord,
-    mini=shipped(__file__),
-    prepare_mini=lambda source, out: prepare_med_cmr(str(source), out, mini=True),
-    command=prepare_command(
-        prepare_med_cmr, "verifying pictures", "medtasks prepare med_cmr --source dataset.zip"
+    scoring=ScoringRules(
+        pooled={"accuracy_dimension_mean": _dimension_mean},
+        errors=ERRORS,
     ),
-    kinds=lambda record: (record.format, f"{record.format}_{record.dimension}"),
-    published={  # rows of the release; the paper has one open row less
-        "rows": 20654,
-        "mcq": 16655,
-        "mcq_sod": 1024,
-        "mcq_fdd": 711,
-        "mcq_su": 371,
-        "mcq_tp": 336,
-        "mcq_cr": 1922,
-        "mcq_ltg": 11582,
-        "mcq_msi": 709,
-        "open": 3999,
-    },
-    figures=Path(__file__).with_name("published.csv"),
-    bibliography=Path(__file__).with_name("paper.bib"),
+    counts=RecordCounts(
+        kinds=lambda record: (record.format, f"{record.format}_{record.dimension}"),
+        published={  # rows of the release; the paper has one open row less
+            "rows": 20654,
+            "mcq": 16655,
+            "mcq_sod": 1024,
+            "mcq_fdd": 711,
+            "mcq_su": 371,
+            "mcq_tp": 336,
+            "mcq_cr": 1922,
+            "mcq_ltg": 11582,
+            "mcq_msi": 709,
+            "open": 3999,
+        },
+    ),
 )
 
 PLUGIN = Plugin(

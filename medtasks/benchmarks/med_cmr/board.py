@@ -15,7 +15,7 @@ from medtasks.benchmarks.layout_parts import (
     tasks,
 )
 from medtasks.benchmarks.med_cmr.error_kinds import ERRORS
-from medtasks.catalog.benchmark import BoardLayout, Column, LayoutTable, Plot
+from medtasks.catalog.board_layout import BoardLayout, Column, LayoutTable, Plot
 
 _MCQ = "med_cmr_mcq"
 _OPEN = "med_cmr_open"

@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from medtasks.benchmarks.error_kinds import Case, Errors
-from medtasks.catalog.benchmark import Item
+from medtasks.catalog.items import Item
 from medtasks.data.sources import read_table
 from medtasks.metrics.item_metrics import NO_OPTION, UNANSWERED, ErrorRate
 

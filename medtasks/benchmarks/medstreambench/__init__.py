@@ -34,11 +34,15 @@ from medtasks.benchmarks.medstreambench.turns import (
 from medtasks.benchmarks.rows import Rows
 from medtasks.catalog.benchmark import (
     Benchmark,
+    DataSource,
     Document,
-    by_fields,
-    round_items,
+    Publication,
+    RecordCounts,
+    ScoringRules,
+    StreamRules,
     shipped,
 )
+from medtasks.catalog.items import by_fields, round_items
 from medtasks.catalog.records import letters_and_digits
 from medtasks.catalog.registry import Plugin
 from medtasks.core.settings import current_settings
@@ -223,10 +227,27 @@ def _kinds(record: MedStreamRecord) -> Iterator[str]:
 BENCHMARK = Benchmark(
     name="medstreambench",
     title="MedStreamBench",
-    paper="arXiv 2607.01751",
-    source="Venn2024/MedStreamBench, media of 22 upstream datasets",
-    licence="Apache-2.0 (records); media: upstream terms",
-    prepare="medtasks prepare medstreambench --source hub --media DIR",
+    publication=Publication(
+        paper="arXiv 2607.01751",
+        source="Venn2024/MedStreamBench, media of 22 upstream datasets",
+        licence="Apache-2.0 (records); media: upstream terms",
+        bibliography=Path(__file__).with_name("paper.bib"),
+        figures=Path(__file__).with_name("published.csv"),
+    ),
+    data=DataSource(
+        prepare="medtasks prepare medstreambench --source hub --media DIR",
+        record=MedStreamRecord,
+        documents=documents,
+        command=prepare_command(
+            prepare_medstream,
+            "verifying media",
+            "medtasks prepare medstreambench --source hub --media /data/media",
+        ),
+        mini=shipped(__file__),
+        prepare_mini=lambda source, out: prepare_medstream(
+            str(source / "records"), source / "media", out, mini=True
+        ),
+    ),
     cluster="video",
     visible_fields=frozenset(
         {
@@ -251,39 +272,34 @@ BENCHMARK = Benchmark(
         "label_source",
         task="source_task",
     ),
-    join=lambda samples: round_items(samples, lambda rounds: round_values(rounds, turn_of_sample)),
-    timeline=turn_of_sample,
-    sampled_frames=True,
-    pooled={
-        OVERALL_TABLE4.name: table4_value,
-        OVERALL_TABLE4_EQ10.name: table4_value,
-        "content_fallback": lambda item: item.values.get("content_fallback"),
-        "responsiveness_stream_length": lambda item: item.values.get(
-            "responsiveness_stream_length"
+    scoring=ScoringRules(
+        join=lambda samples: round_items(
+            samples, lambda rounds: round_values(rounds, turn_of_sample)
         ),
-        "overall_stream_length": lambda item: item.values.get("overall_stream_length"),
-        ALERT_DELAY.name: alert_delay,
-    },
-    errors=ERRORS,
-    to_judge={"medstream_rubric": is_open, "medstream_closed_fallback": is_mismatch},
-    documents=documents,
-    record=MedStreamRecord,
-    coverage=lambda record: (
-        None if record.degenerate else (record.dataset, f"medstreambench_{record.subtask}")
+        pooled={
+            OVERALL_TABLE4.name: table4_value,
+            OVERALL_TABLE4_EQ10.name: table4_value,
+            "content_fallback": lambda item: item.values.get("content_fallback"),
+            "responsiveness_stream_length": lambda item: item.values.get(
+                "responsiveness_stream_length"
+            ),
+            "overall_stream_length": lambda item: item.values.get("overall_stream_length"),
+            ALERT_DELAY.name: alert_delay,
+        },
+        errors=ERRORS,
+        to_judge={"medstream_rubric": is_open, "medstream_closed_fallback": is_mismatch},
     ),
-    mini=shipped(__file__),
-    prepare_mini=lambda source, out: prepare_medstream(
-        str(source / "records"), source / "media", out, mini=True
+    counts=RecordCounts(
+        kinds=_kinds,
+        published={"rows": 5419, "single_turn": 4663, "streaming": 756, "rounds": 3369},
+        coverage=lambda record: (
+            None if record.degenerate else (record.dataset, f"medstreambench_{record.subtask}")
+        ),
     ),
-    command=prepare_command(
-        prepare_medstream,
-        "verifying media",
-        "medtasks prepare medstreambench --source hub --media /data/media",
+    stream=StreamRules(
+        timeline=turn_of_sample,
+        sampled_frames=True,
     ),
-    kinds=_kinds,
-    published={"rows": 5419, "single_turn": 4663, "streaming": 756, "rounds": 3369},
-    figures=Path(__file__).with_name("published.csv"),
-    bibliography=Path(__file__).with_name("paper.bib"),
 )
 
 PLUGIN = Plugin(

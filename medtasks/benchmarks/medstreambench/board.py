@@ -12,7 +12,7 @@ from medtasks.benchmarks.layout_parts import (
     tables_of,
     tasks,
 )
-from medtasks.catalog.benchmark import BoardLayout, Column, Plot
+from medtasks.catalog.board_layout import BoardLayout, Column, Plot
 
 _STREAM = "medstreambench"
 _FUTURE, _PROACTIVE = f"{_STREAM}_future_streaming", f"{_STREAM}_proactive"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from medtasks.benchmarks.error_kinds import Case, Errors
-from medtasks.catalog.benchmark import Item, Value
+from medtasks.catalog.items import Item, Value
 from medtasks.metrics.facts import MetricFacts
 from medtasks.metrics.item_metrics import ErrorRate, item_mean
 from medtasks.metrics.streaming import DUE, EXPECTED_TIME, TOLERANCE

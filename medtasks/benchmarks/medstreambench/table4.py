@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from medtasks.catalog.benchmark import Item, Value
+from medtasks.catalog.items import Item, Value
 from medtasks.metrics.base import Array, means
 from medtasks.metrics.facts import MetricFacts
 from medtasks.metrics.item_metrics import CLOSED, ItemScore, sum_in_order

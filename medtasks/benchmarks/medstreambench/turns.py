@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from medtasks.answers.alert_state import parse_alert
 from medtasks.answers.answerability import UNANSWERABLE, answerability_status
 from medtasks.benchmarks.medstreambench.records import ABSTENTIONS
-from medtasks.catalog.benchmark import SampleView, Turn, Value
+from medtasks.catalog.items import SampleView, Turn, Value
 from medtasks.metrics.closed_answer import closed_answer_matches
 from medtasks.metrics.streaming import FALLBACK, OPEN
 

@@ -28,7 +28,16 @@ from medtasks.benchmarks.mi_cxr.records import (
     prepare_mi_cxr,
 )
 from medtasks.benchmarks.rows import Rows
-from medtasks.catalog.benchmark import Benchmark, Document, SampleView, by_fields, shipped
+from medtasks.catalog.benchmark import (
+    Benchmark,
+    DataSource,
+    Document,
+    Publication,
+    RecordCounts,
+    ScoringRules,
+    shipped,
+)
+from medtasks.catalog.items import SampleView, by_fields
 from medtasks.catalog.registry import Plugin
 from medtasks.core.errors import DataError
 from medtasks.data.prepare_commands import prepare_command
@@ -196,11 +205,31 @@ def _right_option(sample: SampleView) -> tuple[str, ...]:
 BENCHMARK = Benchmark(
     name="mi_cxr",
     title="MI-CXR",
-    paper="arXiv 2605.15574",
-    source="micxr_test.jsonl of the authors' repository (steve9712/MI-CXR on the hub), images of "
-    "MIMIC-CXR-JPG 2.1.0",
-    licence="PhysioNet credentialed access (images and rows)",
-    prepare="medtasks prepare mi_cxr --rows micxr_test.jsonl --images MIMIC-CXR-JPG-ROOT",
+    publication=Publication(
+        paper="arXiv 2605.15574",
+        source="micxr_test.jsonl of the authors' repository (steve9712/MI-CXR on the hub), images of "
+        "MIMIC-CXR-JPG 2.1.0",
+        licence="PhysioNet credentialed access (images and rows)",
+        bibliography=Path(__file__).with_name("paper.bib"),
+        figures=Path(__file__).with_name("published.csv"),
+    ),
+    data=DataSource(
+        prepare="medtasks prepare mi_cxr --rows micxr_test.jsonl --images MIMIC-CXR-JPG-ROOT",
+        record=MiCxrRecord,
+        documents=documents,
+        command=prepare_command(
+            prepare_mi_cxr,
+            "verifying pictures",
+            "medtasks prepare mi_cxr --rows micxr_test.jsonl --images /data/mimic-cxr-jpg",
+        ),
+        mini=shipped(__file__),
+        prepare_mini=lambda source, out: prepare_mi_cxr(
+            [source / "micxr_test.jsonl", source / "micxr_icr_variant.jsonl"],
+            source,
+            out,
+            mini=True,
+        ),
+    ),
     cluster="patient",
     visible_fields=frozenset({"question", "choices", "demonstration"}),
     breakdowns={
@@ -209,23 +238,14 @@ BENCHMARK = Benchmark(
     },
     options=OPTIONS,
     null_option=NULL_OPTION,
-    errors=ERRORS,
-    documents=documents,
-    record=MiCxrRecord,
-    mini=shipped(__file__),
-    prepare_mini=lambda source, out: prepare_mi_cxr(
-        [source / "micxr_test.jsonl", source / "micxr_icr_variant.jsonl"], source, out, mini=True
+    scoring=ScoringRules(
+        errors=ERRORS,
     ),
-    command=prepare_command(
-        prepare_mi_cxr,
-        "verifying pictures",
-        "medtasks prepare mi_cxr --rows micxr_test.jsonl --images /data/mimic-cxr-jpg",
+    counts=RecordCounts(
+        kinds=lambda record: (record.qtype,),
+        published={"rows": 5311},
+        apart="icr_variant",
     ),
-    kinds=lambda record: (record.qtype,),
-    published={"rows": 5311},
-    apart="icr_variant",
-    figures=Path(__file__).with_name("published.csv"),
-    bibliography=Path(__file__).with_name("paper.bib"),
 )
 
 PLUGIN = Plugin(benchmarks=(BENCHMARK,), metrics=(Cider(), *ERRORS.rates), layouts=(MI_CXR,))

@@ -15,7 +15,7 @@ from medtasks.benchmarks.layout_parts import (
     tasks,
 )
 from medtasks.benchmarks.mi_cxr.error_kinds import ERRORS, FAILURES
-from medtasks.catalog.benchmark import BoardLayout, Column, Plot
+from medtasks.catalog.board_layout import BoardLayout, Column, Plot
 
 _CXR = "mi_cxr"
 _FAMILIES = {_CXR: "Overall", "mi_cxr_tel": "TEL", "mi_cxr_icr": "ICR", "mi_cxr_gts": "GTS"}

@@ -18,7 +18,7 @@ from typing import Any
 
 from medtasks.benchmarks.error_kinds import Case, Errors
 from medtasks.benchmarks.mi_cxr.records import NULL_OPTION, OPTIONS
-from medtasks.catalog.benchmark import Item
+from medtasks.catalog.items import Item
 from medtasks.metrics.item_metrics import NO_OPTION, UNANSWERED, ErrorRate
 
 FAILURES = {

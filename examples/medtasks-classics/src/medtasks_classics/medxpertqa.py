@@ -14,7 +14,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from zipfile import ZipFile
 
-from medtasks.api import Benchmark, Release, Rows, by_fields, text_field, texts_by_key, wrong
+from medtasks.api import (
+    Benchmark,
+    DataSource,
+    Publication,
+    RecordCounts,
+    Release,
+    Rows,
+    by_fields,
+    text_field,
+    texts_by_key,
+    wrong,
+)
 
 from medtasks_classics.shared import LETTERS, SHAPES, Choice, choice_question, drawings
 
@@ -68,19 +79,25 @@ rows = Rows(NAME, lambda row: True)
 BENCHMARK = Benchmark(
     name=NAME,
     title="MedXpertQA MM",
-    paper="arXiv 2501.18362",
-    source="TsinghuaC3I/MedXpertQA",
-    licence="MIT",
-    prepare="medtasks prepare package medxpertqa_mm --source hub",
+    publication=Publication(
+        paper="arXiv 2501.18362",
+        source="TsinghuaC3I/MedXpertQA",
+        licence="MIT",
+        figures=Path(__file__).parent / "published" / "medxpertqa_mm.csv",
+    ),
+    data=DataSource(
+        prepare="medtasks prepare package medxpertqa_mm --source hub",
+        record=Choice,
+        read=read,
+        hub=("TsinghuaC3I/MedXpertQA", "MM/test.jsonl", "images.zip"),
+        mini=mini,
+    ),
     cluster="image",
     visible_fields=frozenset({"question", "choices"}),
     breakdowns=by_fields("question_type", "task", "body_system"),
     options=OPTIONS,
-    record=Choice,
-    read=read,
-    hub=("TsinghuaC3I/MedXpertQA", "MM/test.jsonl", "images.zip"),
-    mini=mini,
-    kinds=lambda record: (record.question_type,),
-    published={"rows": 2000, "Reasoning": 1446, "Understanding": 554},
-    figures=Path(__file__).parent / "published" / "medxpertqa_mm.csv",
+    counts=RecordCounts(
+        kinds=lambda record: (record.question_type,),
+        published={"rows": 2000, "Reasoning": 1446, "Understanding": 554},
+    ),
 )

@@ -16,7 +16,17 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from medtasks.api import Benchmark, Release, Rows, by_fields, text_field, wrong
+from medtasks.api import (
+    Benchmark,
+    DataSource,
+    Publication,
+    RecordCounts,
+    Release,
+    Rows,
+    by_fields,
+    text_field,
+    wrong,
+)
 
 from medtasks_classics.shared import LETTERS, Choice, choice_question, drawings
 
@@ -76,19 +86,25 @@ rows = Rows(NAME, lambda row: True, unusable=lambda row: "" if any(row["choices"
 BENCHMARK = Benchmark(
     name=NAME,
     title="MMMU, Health & Medicine (validation)",
-    paper="arXiv 2311.16502",
-    source="MMMU/MMMU",
-    licence="Apache-2.0",
-    prepare="medtasks prepare package mmmu_medical --source hub",
+    publication=Publication(
+        paper="arXiv 2311.16502",
+        source="MMMU/MMMU",
+        licence="Apache-2.0",
+        figures=Path(__file__).parent / "published" / "mmmu_medical.csv",
+    ),
+    data=DataSource(
+        prepare="medtasks prepare package mmmu_medical --source hub",
+        record=Choice,
+        read=read,
+        hub=("MMMU/MMMU", *(f"{subject}/validation-*.parquet" for subject in SUBJECTS)),
+        mini=mini,
+    ),
     cluster="image",
     visible_fields=frozenset({"question", "choices"}),
     breakdowns=by_fields("subject", "difficulty"),
     options=LETTERS,
-    record=Choice,
-    read=read,
-    hub=("MMMU/MMMU", *(f"{subject}/validation-*.parquet" for subject in SUBJECTS)),
-    mini=mini,
-    kinds=lambda record: (record.subject,),
-    published={"rows": 150, **{subject.replace("_", " "): 30 for subject in SUBJECTS}},
-    figures=Path(__file__).parent / "published" / "mmmu_medical.csv",
+    counts=RecordCounts(
+        kinds=lambda record: (record.subject,),
+        published={"rows": 150, **{subject.replace("_", " "): 30 for subject in SUBJECTS}},
+    ),
 )

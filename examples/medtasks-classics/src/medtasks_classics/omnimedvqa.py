@@ -17,7 +17,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from zipfile import ZipFile
 
-from medtasks.api import Benchmark, Release, Rows, by_fields, distinct, text_field, wrong
+from medtasks.api import (
+    Benchmark,
+    DataSource,
+    Publication,
+    RecordCounts,
+    Release,
+    Rows,
+    by_fields,
+    distinct,
+    text_field,
+    wrong,
+)
 
 from medtasks_classics.shared import LETTERS, Choice, choice_question, drawings
 
@@ -74,26 +85,32 @@ rows = Rows(NAME, lambda row: True)
 BENCHMARK = Benchmark(
     name=NAME,
     title="OmniMedVQA (open access)",
-    paper="arXiv 2402.09181",
-    source="foreverbeliever/OmniMedVQA",
-    licence="of each source dataset",
-    prepare="medtasks prepare package omnimedvqa --source hub",
+    publication=Publication(
+        paper="arXiv 2402.09181",
+        source="foreverbeliever/OmniMedVQA",
+        licence="of each source dataset",
+        figures=Path(__file__).parent / "published" / "omnimedvqa.csv",
+    ),
+    data=DataSource(
+        prepare="medtasks prepare package omnimedvqa --source hub",
+        record=Choice,
+        read=read,
+        hub=("foreverbeliever/OmniMedVQA", "OmniMedVQA.zip"),
+        mini=mini,
+    ),
     cluster="image",
     visible_fields=frozenset({"question", "choices"}),
     breakdowns=by_fields("modality", "question_type"),
     options=OPTIONS,
-    record=Choice,
-    read=read,
-    hub=("foreverbeliever/OmniMedVQA", "OmniMedVQA.zip"),
-    mini=mini,
-    kinds=lambda record: (record.question_type,),
-    published={
-        "rows": 88996,
-        "Disease Diagnosis": 55387,
-        "Anatomy Identification": 16448,
-        "Modality Recognition": 11565,
-        "Other Biological Attributes": 3498,
-        "Lesion Grading": 2098,
-    },
-    figures=Path(__file__).parent / "published" / "omnimedvqa.csv",
+    counts=RecordCounts(
+        kinds=lambda record: (record.question_type,),
+        published={
+            "rows": 88996,
+            "Disease Diagnosis": 55387,
+            "Anatomy Identification": 16448,
+            "Modality Recognition": 11565,
+            "Other Biological Attributes": 3498,
+            "Lesion Grading": 2098,
+        },
+    ),
 )

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from medtasks.api import Benchmark, Release, Rows, distinct
+from medtasks.api import Benchmark, DataSource, Publication, RecordCounts, Release, Rows, distinct
 
 from medtasks_classics.shared import Question, drawings, hub_questions
 
@@ -42,18 +42,24 @@ open_ = Rows(NAME, lambda row: not row["closed"])
 BENCHMARK = Benchmark(
     name=NAME,
     title="PathVQA",
-    paper="arXiv 2003.10286",
-    source="flaviagiammarino/path-vqa",
-    licence="MIT (pictures: their publishers)",
-    prepare="medtasks prepare package path_vqa --source hub",
+    publication=Publication(
+        paper="arXiv 2003.10286",
+        source="flaviagiammarino/path-vqa",
+        licence="MIT (pictures: their publishers)",
+        figures=Path(__file__).parent / "published" / "path_vqa.csv",
+    ),
+    data=DataSource(
+        prepare="medtasks prepare package path_vqa --source hub",
+        record=Question,
+        read=read,
+        hub=("flaviagiammarino/path-vqa", FILES),
+        mini=mini,
+    ),
     cluster="image",
     visible_fields=frozenset({"question"}),
     breakdowns={},
-    record=Question,
-    read=read,
-    hub=("flaviagiammarino/path-vqa", FILES),
-    mini=mini,
-    kinds=lambda record: ("closed" if record.closed else "open",),
-    published={"rows": 6719, "closed": 3362, "open": 3357},
-    figures=Path(__file__).parent / "published" / "path_vqa.csv",
+    counts=RecordCounts(
+        kinds=lambda record: ("closed" if record.closed else "open",),
+        published={"rows": 6719, "closed": 3362, "open": 3357},
+    ),
 )

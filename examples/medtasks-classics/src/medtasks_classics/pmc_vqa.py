@@ -14,7 +14,16 @@ import re
 from pathlib import Path
 from zipfile import ZipFile
 
-from medtasks.api import Benchmark, Release, Rows, distinct, text_field
+from medtasks.api import (
+    Benchmark,
+    DataSource,
+    Publication,
+    RecordCounts,
+    Release,
+    Rows,
+    distinct,
+    text_field,
+)
 
 from medtasks_classics.shared import LETTERS, Choice, choice_question, drawings, row_id
 
@@ -51,18 +60,24 @@ rows = Rows(NAME, lambda row: True)
 BENCHMARK = Benchmark(
     name=NAME,
     title="PMC-VQA",
-    paper="arXiv 2305.10415",
-    source="xmcmic/PMC-VQA",
-    licence="CC-BY-SA",
-    prepare="medtasks prepare package pmc_vqa --source hub",
+    publication=Publication(
+        paper="arXiv 2305.10415",
+        source="xmcmic/PMC-VQA",
+        licence="CC-BY-SA",
+        figures=Path(__file__).parent / "published" / "pmc_vqa.csv",
+    ),
+    data=DataSource(
+        prepare="medtasks prepare package pmc_vqa --source hub",
+        record=Choice,
+        read=read,
+        hub=("xmcmic/PMC-VQA", "test_clean.csv", "images.zip"),
+        mini=mini,
+    ),
     cluster="figure",
     visible_fields=frozenset({"question", "choices"}),
     breakdowns={},
     options=OPTIONS,
-    record=Choice,
-    read=read,
-    hub=("xmcmic/PMC-VQA", "test_clean.csv", "images.zip"),
-    mini=mini,
-    published={"rows": 2000},
-    figures=Path(__file__).parent / "published" / "pmc_vqa.csv",
+    counts=RecordCounts(
+        published={"rows": 2000},
+    ),
 )

@@ -15,7 +15,17 @@ from collections.abc import Callable
 from pathlib import Path
 from zipfile import ZipFile
 
-from medtasks.api import Benchmark, Release, Rows, by_fields, distinct, text_field
+from medtasks.api import (
+    Benchmark,
+    DataSource,
+    Publication,
+    RecordCounts,
+    Release,
+    Rows,
+    by_fields,
+    distinct,
+    text_field,
+)
 
 from medtasks_classics.shared import Question, drawings, short_question
 
@@ -79,21 +89,27 @@ def benchmark(language: str, **published: int) -> Benchmark:
     return Benchmark(
         name=f"slake_vqa_{language}",
         title=f"SLAKE ({language})",
-        paper="arXiv 2102.09542",
-        source="BoKelvin/SLAKE",
-        licence="CC-BY-4.0",
-        prepare=f"medtasks prepare package slake_vqa_{language} --source hub",
+        publication=Publication(
+            paper="arXiv 2102.09542",
+            source="BoKelvin/SLAKE",
+            licence="CC-BY-4.0",
+            language=language,
+            figures=Path(__file__).parent / "published" / "slake_vqa_en.csv" if language == "en" else None,
+        ),
+        data=DataSource(
+            prepare=f"medtasks prepare package slake_vqa_{language} --source hub",
+            record=Question,
+            read=reader(language),
+            hub=("BoKelvin/SLAKE", "test.json", "imgs.zip"),
+            mini=mini,
+        ),
         cluster="image",
         visible_fields=frozenset({"question"}),
         breakdowns=by_fields("organ", "modality", "question_type"),
-        record=Question,
-        read=reader(language),
-        hub=("BoKelvin/SLAKE", "test.json", "imgs.zip"),
-        mini=mini,
-        language=language,
-        kinds=lambda record: ("closed" if record.closed else "open",),
-        published=published,
-        figures=Path(__file__).parent / "published" / "slake_vqa_en.csv" if language == "en" else None,
+        counts=RecordCounts(
+            kinds=lambda record: ("closed" if record.closed else "open",),
+            published=published,
+        ),
     )
 
 

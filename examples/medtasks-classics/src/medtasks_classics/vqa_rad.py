@@ -18,7 +18,19 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from medtasks.api import Benchmark, Release, Rows, SampleView, UsageError, by_fields, distinct, text_field
+from medtasks.api import (
+    Benchmark,
+    DataSource,
+    Publication,
+    RecordCounts,
+    Release,
+    Rows,
+    SampleView,
+    UsageError,
+    by_fields,
+    distinct,
+    text_field,
+)
 
 from medtasks_classics.shared import Question, drawings, hub_questions, short_question
 
@@ -79,18 +91,24 @@ open_ = Rows(NAME, lambda row: not row["closed"])
 BENCHMARK = Benchmark(
     name=NAME,
     title="VQA-RAD",
-    paper="doi 10.1038/sdata.2018.251",
-    source="osf.io/89kps, or flaviagiammarino/vqa-rad",
-    licence="CC0-1.0",
-    prepare="medtasks prepare package vqa_rad --source hub",
+    publication=Publication(
+        paper="doi 10.1038/sdata.2018.251",
+        source="osf.io/89kps, or flaviagiammarino/vqa-rad",
+        licence="CC0-1.0",
+        figures=Path(__file__).parent / "published" / "vqa_rad.csv",
+    ),
+    data=DataSource(
+        prepare="medtasks prepare package vqa_rad --source hub",
+        record=Question,
+        read=read,
+        hub=("flaviagiammarino/vqa-rad", "data/test-*.parquet"),
+        mini=mini,
+    ),
     cluster="image",
     visible_fields=frozenset({"question"}),
     breakdowns={**by_fields("organ", "answer_type"), "question_type": question_types},
-    record=Question,
-    read=read,
-    hub=("flaviagiammarino/vqa-rad", "data/test-*.parquet"),
-    mini=mini,
-    kinds=lambda record: ("closed" if record.closed else "open",),
-    published={"rows": 451, "closed": 251, "open": 200},
-    figures=Path(__file__).parent / "published" / "vqa_rad.csv",
+    counts=RecordCounts(
+        kinds=lambda record: ("closed" if record.closed else "open",),
+        published={"rows": 451, "closed": 251, "open": 200},
+    ),
 )
