@@ -1,32 +1,14 @@
 """METEOR as NLTK computes it, on NLTK's Treebank word tokens: what HF ``evaluate`` calls
 ``meteor``.
-
-WordNet 3.0 is found and read on this machine, offline: NLTK's data, or Debian's package, which
-NLTK's reader does not take. That reader also loads the whole dictionary for the few hundred words
-that responses have, so words are looked up here, in the files. NLTK itself is imported as cheaply
-as it can be, and its directories are searched without it: the import takes longer than scoring a
-few hundred answers.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import json
-import os
 import re
-import sys
-import threading
-import zipfile
 from collections.abc import Callable
 from functools import cache, lru_cache
-from itertools import islice
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
-from medtasks.core.cache import cache_root
-from medtasks.core.files import file_state, replaced, short_hash
 from medtasks.metrics.base import (
     Array,
     MeanMetric,
@@ -38,6 +20,8 @@ from medtasks.metrics.base import (
     tokens_of,
 )
 from medtasks.metrics.facts import MetricFacts
+from medtasks.metrics.nltk_library import find_nltk_data, import_nltk
+from medtasks.metrics.wordnet import VERSION, corpus, fingerprint, synonyms
 
 ALPHA, BETA, GAMMA = 0.9, 3.0, 0.5
 NO_SPLITTER = (
@@ -77,15 +61,19 @@ class Meteor(MeanMetric):
         """Parameters, tokens, sentence splitter, library, dictionary (``wordnet:absent`` without
         one).
         """
-        choices = {
-            "alpha": ALPHA,
-            "beta": BETA,
-            "gamma": GAMMA,
-            "tok": "treebank",
-            "split": sentence_splitter(),
-        }
-        found = "absent" if self.unavailable() is not None else f"{VERSION}-{fingerprint()}"
-        return sign(self.name, **choices, nltk=package_version("nltk"), wordnet=found)
+        dictionary = "absent"
+        if self.unavailable() is None:
+            dictionary = f"{VERSION}-{fingerprint()}"
+        return sign(
+            self.name,
+            alpha=ALPHA,
+            beta=BETA,
+            gamma=GAMMA,
+            tok="treebank",
+            split=sentence_splitter(),
+            nltk=package_version("nltk"),
+            wordnet=dictionary,
+        )
 
     def unavailable(self) -> str | None:
         """Why WordNet 3.0 cannot be read, with the commands that fix it."""
@@ -103,32 +91,64 @@ class Meteor(MeanMetric):
         return None if is_split else f"{self.name}: {NO_SPLITTER}"
 
     def table(self, pairs: Pairs) -> Array:
-        """``(METEOR, 1)``; raises `MetricUnavailableError` without WordNet: no other score is given
-        under this name.
+        """``(METEOR, 1)`` of each pair.
+
+        Raises:
+            MetricUnavailableError: there is no WordNet; no other score is given under this name.
         """
         corpus()  # an absent dictionary is an error even for pairs that would not look a word up
         predictions, references = tokens_of(pairs, word_tokens)
         stem = _stem()
         stems = {stem(word.lower()) for tokens in references for word in tokens}
+        dictionary = _Dictionary(stems)
+        score_pair = import_nltk().translate.meteor_score.single_meteor_score  # lower-cases words
+        scores: list[float] = []
+        for prediction, reference in zip(predictions, references, strict=True):
+            score = score_pair(
+                reference,
+                prediction,
+                stemmer=SimpleNamespace(stem=stem),
+                wordnet=dictionary,
+                alpha=ALPHA,
+                beta=BETA,
+                gamma=GAMMA,
+            )
+            scores.append(score)
+        return mean_table(scores)
 
-        @cache
-        def synsets(
-            word: str,
-        ) -> list[_Synset]:  # as one, because NLTK only forms the union of their lemma names
-            return [_Synset(map(_Lemma, stems & synonyms(word)))]
 
-        single = import_nltk().translate.meteor_score.single_meteor_score  # lower-cases words
-        choices: dict[str, Any] = {"alpha": ALPHA, "beta": BETA, "gamma": GAMMA}
-        choices |= {
-            "stemmer": SimpleNamespace(stem=stem),
-            "wordnet": SimpleNamespace(synsets=synsets),
-        }
-        return mean_table(
-            [
-                single(one, other, **choices)
-                for one, other in zip(references, predictions, strict=True)
-            ]
-        )
+@cache
+def _stem() -> Callable[[str], str]:
+    """NLTK's Porter stemmer, which keeps the stems of the latest words."""
+    return lru_cache(maxsize=2**17)(import_nltk().PorterStemmer().stem)
+
+
+class _Dictionary:
+    """What NLTK's METEOR asks of its WordNet reader, answered by our own.
+
+    Its synonyms are those among ``stems``, those of the words to match.
+    """
+
+    def __init__(self, stems: set[str]) -> None:
+        self._stems = stems
+        self._synsets: dict[str, list[_Synset]] = {}
+
+    def synsets(self, word: str) -> list[_Synset]:
+        """All synsets of a word as one, since NLTK only forms the union of their lemma names."""
+        if word not in self._synsets:
+            names = self._stems & synonyms(word)
+            self._synsets[word] = [_Synset(map(_Lemma, names))]
+        return self._synsets[word]
+
+
+class _Synset(list["_Lemma"]):
+    def lemmas(self) -> list[_Lemma]:
+        return self
+
+
+class _Lemma(str):
+    def name(self) -> str:
+        return self
 
 
 def word_tokens(text: str) -> list[str]:
@@ -152,193 +172,3 @@ def sentence_splitter() -> str:
     except LookupError:
         return "none"
     return "punkt_tab"
-
-
-class _Lemma(str):
-    def name(self) -> str:
-        return self
-
-
-class _Synset(list[_Lemma]):
-    def lemmas(self) -> list[_Lemma]:
-        return self
-
-
-@cache
-def _stem() -> Callable[[str], str]:
-    return lru_cache(maxsize=2**17)(import_nltk().PorterStemmer().stem)
-
-
-# --- WordNet, and what else is in NLTK's data ---
-
-VERSION = "3.0"
-DEBIAN_DIRECTORY = Path("/usr/share/wordnet")
-FIX = "run `medtasks fetch wordnet`, or `apt-get install wordnet-base`"
-
-PARTS_OF_SPEECH = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
-"""With NLTK's codes."""
-FILES = tuple(
-    name for part in PARTS_OF_SPEECH for name in (f"data.{part}", f"index.{part}", f"{part}.exc")
-)
-
-
-def corpus() -> Any:
-    """The directory of WordNet 3.0, a `pathlib.Path` or, in an archive, a `zipfile.Path`.
-
-    NLTK's data (unpacked or zip) come before Debian's package. Raises `MetricUnavailableError` if
-    there is none, it is incomplete, or of another version.
-    """
-    found = _corpus()
-    if isinstance(found, str):
-        raise MetricUnavailableError(found)
-    return found
-
-
-@cache
-def _corpus() -> Any:
-    """`corpus`, or why there is none; cached, so that scoring does not touch the disk."""
-    found: Any = find_nltk_data("corpora/wordnet") or DEBIAN_DIRECTORY
-    if not found.is_dir():
-        return f"WordNet {VERSION} is not on this machine; {FIX}"
-    missing = [name for name in FILES if not (found / name).is_file()]
-    if missing:
-        return f"{found} is not a complete WordNet dictionary ({missing[0]} is missing); {FIX}"
-    with (found / "data.adj").open("r", encoding="utf-8") as lines:
-        match = re.search(r"WordNet (\d+(?:\.\d+)?) Copyright", "".join(islice(lines, 40)))
-    version = match[1] if match else "of unknown version"
-    if version != VERSION:
-        return f"{found} contains WordNet {version}, expected {VERSION}; {FIX}"
-    return found
-
-
-@lru_cache(maxsize=2**17)
-def synonyms(word: str) -> frozenset[str]:
-    """The single-word lemma names of every synset of ``word``, as NLTK's reader finds them (case as
-    in WordNet).
-    """
-    word, names = word.lower(), set()
-    substitutions = (
-        import_nltk().corpus.reader.wordnet.WordNetCorpusReader.MORPHOLOGICAL_SUBSTITUTIONS
-    )
-    for part, code in PARTS_OF_SPEECH.items():
-        irregular, index, data = _read(corpus(), part)
-        # base forms: irregular ones as listed, others by NLTK's suffix rules (morphy)
-        bases = irregular.get(word)
-        if bases is None:
-            bases = [
-                word.removesuffix(old) + new
-                for old, new in substitutions[code]
-                if word.endswith(old)
-            ]
-        for form in (word, *bases):
-            _, _, count, *fields = index.get(form, "- - 0").split()
-            for offset in map(int, fields[len(fields) - int(count) :]):
-                names.update(_lemmas(data[offset : data.index(b"|", offset)].decode().split()))
-    return frozenset(
-        name.partition("(")[0] for name in names if "_" not in name
-    )  # adjectives: asleep(p)
-
-
-@cache
-def _read(corpus: Any, part: str) -> tuple[dict[str, list[str]], dict[str, str], bytes]:
-    """Of a part of speech: the base forms of irregular words, the line of each lemma in the index,
-    and the synsets.
-    """
-    irregular = {form: bases for form, *bases in map(str.split, _lines(corpus, f"{part}.exc"))}
-    index = {
-        line[: line.index(" ")]: line for line in _lines(corpus, f"index.{part}") if line[0] != " "
-    }
-    return irregular, index, (corpus / f"data.{part}").read_bytes()
-
-
-@cache
-def fingerprint() -> str:
-    """Eight hex digits over what METEOR reads: the words of every synset, and the irregular forms.
-
-    Glosses, byte offsets and packaging are ignored, so copies that score alike have the same
-    fingerprint. It is kept in the user's cache for files of the same sizes and times: reading them
-    takes 0.5 s.
-    """
-    found = corpus()
-    files = (
-        [found / name for name in FILES] if isinstance(found, Path) else [Path(found.root.filename)]
-    )
-    kept = (
-        cache_root()
-        / "wordnet"
-        / short_hash(json.dumps([file_state(file.stat()) for file in files]))
-    )
-    with contextlib.suppress(OSError):
-        return kept.read_text()
-    digest = hashlib.sha256()
-    for part in PARTS_OF_SPEECH:
-        fields = (
-            line.split("|", 1)[0].split()
-            for line in _lines(found, f"data.{part}")
-            if not line.startswith(" ")
-        )
-        synsets = sorted(" ".join([entry[2], *sorted(_lemmas(entry))]) for entry in fields)
-        irregular = sorted(line.strip() for line in _lines(found, f"{part}.exc"))
-        digest.update("\n".join([part, *synsets, *irregular]).encode())
-    with contextlib.suppress(OSError):  # a home directory that cannot be written
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with replaced(kept) as partial:
-            partial.write_text(digest.hexdigest()[:8])
-    return digest.hexdigest()[:8]
-
-
-def _lines(corpus: Any, name: str) -> list[str]:
-    text: str = (corpus / name).read_text(encoding="utf-8")
-    return text.splitlines()
-
-
-def _lemmas(fields: list[str]) -> list[str]:
-    """The lemma names in a line of a data file, where each is followed by a number."""
-    return fields[4 : 4 + 2 * int(fields[3], 16) : 2]
-
-
-def import_nltk() -> Any:
-    """NLTK; without SciPy and scikit-learn, which are most of the import, unless another thread may
-    be importing them. They only serve its collocations, parsers and classifiers.
-    """
-    alone = "nltk" not in sys.modules and threading.active_count() == 1
-    hidden = [
-        name for name in ("scipy", "scipy.stats", "sklearn") if alone and name not in sys.modules
-    ]
-    for name in hidden:
-        sys.modules[name] = None  # type: ignore[assignment]  # its import fails, which NLTK expects
-    try:
-        import nltk
-    finally:
-        for name in hidden:
-            del sys.modules[name]
-    return nltk
-
-
-def nltk_folders() -> list[Path]:
-    """Where NLTK looks for data: ``nltk.data.path`` if NLTK is imported, else what it will be
-    (nltk.org/data.html).
-    """
-    data = sys.modules.get("nltk.data")
-    if data is not None:
-        return [Path(str(folder)) for folder in data.path]
-    named = [folder for folder in os.environ.get("NLTK_DATA", "").split(os.pathsep) if folder]
-    system = [
-        f"{root}/{part}/nltk_data" for part in ("share", "lib") for root in ("/usr", "/usr/local")
-    ]
-    own = [f"{sys.prefix}/{part}nltk_data" for part in ("", "share/", "lib/")]
-    return [Path(folder).expanduser() for folder in (*named, "~/nltk_data", *own, *system)]
-
-
-@cache  # so that samples that cannot be scored do not touch the disk either
-def find_nltk_data(name: str) -> Path | zipfile.Path | None:
-    """The directory ``name``, such as ``corpora/wordnet``, unpacked or in an archive of that name;
-    None without one.
-    """
-    for folder in (folder / name for folder in nltk_folders()):
-        archive = folder.with_name(f"{folder.name}.zip")
-        if folder.is_dir():
-            return folder
-        if archive.is_file():
-            return zipfile.Path(archive, f"{folder.name}/")
-    return None

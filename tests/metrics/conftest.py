@@ -9,8 +9,9 @@ import nltk
 import pytest
 from tiny_wordnet import LEXNAMES
 
-from medtasks.metrics import meteor
-from medtasks.metrics.meteor import Meteor, find_nltk_data
+from medtasks.metrics.meteor import Meteor
+from medtasks.metrics.nltk_library import find_nltk_data
+from medtasks.metrics.wordnet import corpus
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +23,7 @@ def real_wordnet(tmp_path_factory: pytest.TempPathFactory) -> None:
     if reason is None:
         if find_nltk_data("corpora/wordnet") is None:
             data = tmp_path_factory.mktemp("nltk_data")
-            copy = shutil.copytree(meteor.corpus(), data / "corpora" / "wordnet")
+            copy = shutil.copytree(corpus(), data / "corpora" / "wordnet")
             (copy / "lexnames").write_text(LEXNAMES)
             nltk.data.path.append(str(data))
         return

@@ -15,7 +15,7 @@ from nltk.corpus import wordnet as nltk_wordnet
 from nltk.tokenize import word_tokenize
 from nltk.translate.meteor_score import single_meteor_score
 
-from medtasks.metrics import meteor
+from medtasks.metrics import wordnet
 from medtasks.metrics.meteor import Meteor, sentence_splitter, word_tokens
 from medtasks.metrics.registry import lexical_statistics
 
@@ -60,14 +60,14 @@ def test_threads_agree_with_one_thread() -> None:
         name for name in islice(nltk_wordnet.all_lemma_names(), 0, None, 300) if name.isalpha()
     ]
     script = (
-        "from concurrent.futures import ThreadPoolExecutor; from medtasks.metrics import meteor\n"
+        "from concurrent.futures import ThreadPoolExecutor; from medtasks.metrics import wordnet\n"
         f"import sys; sys.setswitchinterval(1e-6); words = {words!r}\n"
-        "with ThreadPoolExecutor(8) as pool: print(list(map(sorted, pool.map(meteor.synonyms, words))))"
+        "with ThreadPoolExecutor(8) as pool: print(list(map(sorted, pool.map(wordnet.synonyms, words))))"
     )
     fresh = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
-    assert fresh.stdout.strip() == str([sorted(meteor.synonyms(word)) for word in words])
+    assert fresh.stdout.strip() == str([sorted(wordnet.synonyms(word)) for word in words])
 
 
 def test_signature_records_parameters_splitter_and_dictionary() -> None:

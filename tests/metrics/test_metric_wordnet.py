@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from itertools import islice
@@ -17,15 +18,16 @@ import pytest
 from nltk.corpus import wordnet as nltk_wordnet
 from tiny_wordnet import write_tiny_wordnet
 
-from medtasks.metrics import meteor
+from medtasks.metrics import wordnet
 from medtasks.metrics.base import MetricUnavailableError
 from medtasks.metrics.meteor import Meteor
+from medtasks.metrics.nltk_library import find_nltk_data, nltk_folders
 from medtasks.metrics.registry import LEXICAL, lexical_statistics
 
 
 def search_anew() -> None:
     """A process looks for the dictionary once."""
-    for cached in (meteor.find_nltk_data, meteor._corpus, meteor.synonyms, meteor.fingerprint):
+    for cached in (find_nltk_data, wordnet.find_corpus, wordnet.synonyms, wordnet.fingerprint):
         cached.cache_clear()
 
 
@@ -36,7 +38,7 @@ def bare(
     """A machine without any WordNet, unless the test takes this machine's."""
     if "real_wordnet" not in request.fixturenames:
         monkeypatch.setattr(nltk.data, "path", [])
-        monkeypatch.setattr(meteor, "DEBIAN_DIRECTORY", tmp_path / "absent")
+        monkeypatch.setattr(wordnet, "DEBIAN_DIRECTORY", tmp_path / "absent")
     search_anew()
     yield
     search_anew()
@@ -52,9 +54,9 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, version: str = "3.0")
 def test_a_dictionary_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, monkeypatch)
     assert Meteor().unavailable() is None
-    assert meteor.synonyms("polyps") == {"polyp", "growth"}
-    assert meteor.synonyms("saw") == {"see", "observe"}
-    assert meteor.synonyms("unheard") == frozenset()
+    assert wordnet.synonyms("polyps") == {"polyp", "growth"}
+    assert wordnet.synonyms("saw") == {"see", "observe"}
+    assert wordnet.synonyms("unheard") == frozenset()
     # one chunk of three matched words: two synonyms and one exact
     assert Meteor().statistics("crimson growth here", "red polyp here").tolist() == pytest.approx(
         [1 - 0.5 / 27, 1]
@@ -73,7 +75,7 @@ def test_words_are_looked_up_as_nltk_does() -> None:
         *no_words,
     ]:
         names = {name for synset in nltk_wordnet.synsets(word) for name in synset.lemma_names()}
-        assert meteor.synonyms(word) == {name for name in names if "_" not in name}
+        assert wordnet.synonyms(word) == {name for name in names if "_" not in name}
 
 
 def test_without_wordnet_meteor_is_left_out_with_the_commands_that_fix_it() -> None:
@@ -89,12 +91,12 @@ def test_without_wordnet_meteor_is_left_out_with_the_commands_that_fix_it() -> N
 def test_an_nltk_folder_is_used_before_debians_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(meteor, "DEBIAN_DIRECTORY", write_tiny_wordnet(tmp_path / "debian"))
-    assert meteor.corpus() == tmp_path / "debian"
-    assert meteor.synonyms("polyps") == {"polyp", "growth"}
+    monkeypatch.setattr(wordnet, "DEBIAN_DIRECTORY", write_tiny_wordnet(tmp_path / "debian"))
+    assert wordnet.corpus() == tmp_path / "debian"
+    assert wordnet.synonyms("polyps") == {"polyp", "growth"}
     folder = install(tmp_path / "nltk_data", monkeypatch)
-    assert Path(str(meteor.corpus())) == folder
-    assert meteor.synonyms("polyps") == {"polyp", "growth"}
+    assert Path(str(wordnet.corpus())) == folder
+    assert wordnet.synonyms("polyps") == {"polyp", "growth"}
 
 
 def test_an_incomplete_dictionary_or_another_version_is_refused(
@@ -113,7 +115,7 @@ def test_the_fingerprint_follows_the_words_not_the_glosses(
     def changed(name: str, old: str = "", new: str = "") -> str:
         data = install(tmp_path / name, monkeypatch) / "data.noun"
         data.write_text(data.read_text().replace(old, new))
-        return meteor.fingerprint()
+        return wordnet.fingerprint()
 
     first = changed("nothing")
     assert changed("glosses", "a gloss", "A gloss") == first
@@ -128,7 +130,7 @@ def test_the_directories_are_nltks(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     anew = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(anew)
     monkeypatch.delitem(sys.modules, "nltk.data")  # as before NLTK is imported
-    assert sorted(map(str, meteor.nltk_folders())) == sorted(anew.path)
+    assert sorted(map(str, nltk_folders())) == sorted(anew.path)
     assert str(tmp_path / "a") in anew.path
 
 
@@ -136,10 +138,22 @@ def test_an_archive_is_read_like_a_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = install(tmp_path, monkeypatch)
-    unpacked = meteor.fingerprint()
+    unpacked = wordnet.fingerprint()
     shutil.make_archive(str(folder), "zip", folder.parent, "wordnet")
     shutil.rmtree(folder)
     search_anew()
-    assert meteor.synonyms("polyps") == {"polyp", "growth"}
-    assert meteor.fingerprint() == unpacked
-    assert meteor.find_nltk_data("corpora/other") is None
+    assert wordnet.synonyms("polyps") == {"polyp", "growth"}
+    assert wordnet.fingerprint() == unpacked
+    assert find_nltk_data("corpora/other") is None
+
+
+def test_nltk_is_imported_without_what_scoring_does_not_use() -> None:
+    script = (
+        "import sys; from medtasks.metrics.nltk_library import import_nltk; import_nltk()\n"
+        "print([name for name in ('scipy', 'sklearn') if name in sys.modules])\n"
+        "import scipy.stats, sklearn"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert loaded.stdout.strip() == "[]"

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from medtasks.metrics.base import MeanMetric, package_version, sign
 from medtasks.metrics.facts import MetricFacts
-from medtasks.metrics.meteor import import_nltk
+from medtasks.metrics.nltk_library import import_nltk
 
 MAX_ORDER = 4
 SIGMA = 6.0
