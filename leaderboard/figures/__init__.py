@@ -1,3 +1,1 @@
-"""Figures of a board: what they show (`plots`), their shapes, and as files (`draw`, which imports
-matplotlib).
-"""
+"""Figures of a board: what they show (`plots`), and their files (`draw`, which imports matplotlib)."""

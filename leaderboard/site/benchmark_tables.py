@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..board.model_order import model_order
 from ..board.tables import without_empty
-from ..figures.plots import model_order
 from ..schema import board as schema
 from ..schema.numbers import shown_name
 from .tables import ColumnView, subtitles, why_none

@@ -15,7 +15,8 @@ from medtasks.runs.signature import parse_signature
 from ..board.floors import floors_text
 from ..board.model_traits import billions_of
 from ..board.usage import amount
-from ..figures.shapes import LOOKS, Look, time_axis
+from ..figures.axes import time_axis
+from ..figures.looks import LOOKS, Look
 from ..schema.board import Board, BoardColumn, BoardModel, LetterCounts, Timeline, Unit
 from ..schema.numbers import UNIT_LABELS, direction, exact, interval, number
 from .downloads import size_text

@@ -12,8 +12,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from medtasks.core.text import visible
 from medtasks.runs.replies import RunUsage
 
+from ..board.model_order import model_order
 from ..board.usage import measured
-from ..figures.plots import figures_of, model_order
+from ..figures.plots import figures_of
 from ..schema.board import (
     BenchmarkBoard,
     Board,

@@ -28,7 +28,8 @@ from medtasks.runs.manifest import RunManifest
 from medtasks.runs.samples import Sample
 from medtasks.scoring.run_record import read_manifest
 
-from ..figures.plots import Figure, figure_files, figures_of
+from ..figures.figure import Figure
+from ..figures.plots import figure_files, figures_of
 from ..intake.collect import Progress
 from ..intake.remove_rows import layout_of
 from ..publish import board_of

@@ -26,7 +26,7 @@ from medtasks.metrics.streaming import timelines
 from medtasks.runs.samples import Sample
 
 from ..exports.tables import csv_field
-from ..figures.shapes import time_axis
+from ..figures.axes import time_axis
 from ..schema.board import Board, Timeline
 from ..site.html_filters import question_text
 from ..site.pages import page_environment

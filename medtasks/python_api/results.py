@@ -23,7 +23,8 @@ from medtasks.leaderboard.board.usage import Price
 from medtasks.leaderboard.exports.latex_tables import as_latex
 from medtasks.leaderboard.exports.methods import methods_latex, methods_markdown, references_of
 from medtasks.leaderboard.exports.tables import as_markdown
-from medtasks.leaderboard.figures.plots import Figure, figures_of
+from medtasks.leaderboard.figures.figure import Figure
+from medtasks.leaderboard.figures.plots import figures_of
 from medtasks.leaderboard.intake.collect import collect
 from medtasks.leaderboard.rank.compare import compare_runs
 from medtasks.leaderboard.rank.comparison import Comparison

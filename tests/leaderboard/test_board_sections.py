@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 from invented_runs import MODELS, START, Invented, make_run, write_runs
+from medtasks.leaderboard.figures.plane import Plane
 from medtasks.leaderboard.figures.plots import figures_of
-from medtasks.leaderboard.figures.shapes import Plane
 from medtasks.leaderboard.publish import publish
 from medtasks.leaderboard.schema.board import (
     BenchmarkBoard,
@@ -260,11 +260,11 @@ def test_accuracy_by_confidence_and_coverage_is_drawn_and_exported(
         assert len(plane.curves) == 2
         assert all(
             0 <= point.x <= 100 and 0 <= point.y <= 100
-            for _, _, points in plane.curves
-            for point in points
+            for curve in plane.curves
+            for point in curve.points
         )
     ((point,),) = (
-        points for label, _, points in figures["reliability"].shape.curves if "Sure" in label
+        curve.points for curve in figures["reliability"].shape.curves if "Sure" in curve.label
     )
     assert point.x > 94  # it is always sure
     assert point.y < point.x  # and right less often, so below the diagonal

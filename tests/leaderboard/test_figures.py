@@ -19,10 +19,16 @@ import matplotlib
 import pytest
 from boards import board, changed, hostile_board, large_board, write_exports
 from matplotlib.figure import Figure
-from medtasks.leaderboard.figures.draw import DARK, draw_all, drawing, images
-from medtasks.leaderboard.figures.plots import Figure as Plotted
+from medtasks.leaderboard.figures.axes import time_axis
+from medtasks.leaderboard.figures.bars import BarChart
+from medtasks.leaderboard.figures.draw import draw_all
+from medtasks.leaderboard.figures.drawing.images import images
+from medtasks.leaderboard.figures.drawing.style import DARK, drawing
+from medtasks.leaderboard.figures.figure import Figure as Plotted
+from medtasks.leaderboard.figures.labels import distinct, short
+from medtasks.leaderboard.figures.looks import LOOKS
 from medtasks.leaderboard.figures.plots import figures_of
-from medtasks.leaderboard.figures.shapes import LOOKS, Blocks, Radar, distinct, short, time_axis
+from medtasks.leaderboard.figures.radar import Radar
 from medtasks.leaderboard.schema.board import Board, BoardPlot
 from medtasks.leaderboard.schema.numbers import shown
 from medtasks.leaderboard.site.pages import pages_of
@@ -155,17 +161,18 @@ def test_bars_and_dumbbells_have_the_boards_values_on_an_axis_with_zero(
         if plot.against
         else [(key,) for key in plot.columns]
     )
-    for keys, block in zip(pairs, shape.blocks, strict=True):
-        axis, zero = block.axis, percent(block.axis.place(0.0))
-        for line in block.lines:
-            values = [cells[line.label][key].value for key in keys]
-            assert line.values == pytest.approx([100 * one for one in values])
-            scales = [(percent(axis.place(one)) - zero) / one for one in line.values]
-            scales += [percent(axis.width(one)) / one for one in line.values]
+    for keys, group in zip(pairs, shape.groups, strict=True):
+        axis, zero = group.axis, percent(group.axis.place(0.0))
+        for mark in group.bars if kind == "bars" else group.dumbbells:
+            drawn_values = [mark.value] if kind == "bars" else [mark.first, mark.second]
+            values = [cells[mark.label][key].value for key in keys]
+            assert drawn_values == pytest.approx([100 * one for one in values])
+            scales = [(percent(axis.place(one)) - zero) / one for one in drawn_values]
+            scales += [percent(axis.width(one)) / one for one in drawn_values]
             assert scales == pytest.approx([100 / (axis.high - axis.low)] * len(scales), rel=1e-2)
             if kind == "bars":
-                assert line.text.rstrip("*") == shown(values[0], "fraction")
-                assert line.text in plain.texts(KINDS[kind])
+                assert mark.text.rstrip("*") == shown(values[0], "fraction")
+                assert mark.text in plain.texts(KINDS[kind])
 
 
 def test_bars_say_what_is_best_and_what_chance_is(plain: Drawn) -> None:
@@ -193,10 +200,10 @@ def test_bars_are_drawn_with_the_highest_floor_and_name_the_others() -> None:
     tables = tuple(changed if one is table else one for one in benchmark.tables)
     filled = benchmark.model_copy(update={"tables": tables})
     bars = figures_of(made, filled)["families"]
-    assert {block.note for block in bars.shape.blocks} == {
+    assert {group.note for group in bars.shape.groups} == {
         "dashed: best blind run 31.0; chance 20.0, always C 22.8"
     }
-    assert {block.chance for block in bars.shape.blocks} == {31.0}
+    assert {group.floor.level for group in bars.shape.groups} == {31.0}
 
 
 def test_a_score_against_cost_takes_what_most_models_have(plain: Drawn) -> None:
@@ -230,7 +237,7 @@ def test_an_incomplete_score_against_cost_is_marked() -> None:
 
     figure = figure_of(one_plot(KINDS["cost"], change=change))
     assert figure.incomplete
-    assert [label for label, _, _ in figure.shape.curves][:2] == ["Aurora-VL 72B*", "Birch Flash"]
+    assert [curve.label for curve in figure.shape.curves][:2] == ["Aurora-VL 72B*", "Birch Flash"]
 
 
 def test_a_dumbbell_shows_the_difference_of_two_fractions_or_of_one_and_points(
@@ -257,7 +264,7 @@ def test_a_dumbbell_shows_the_difference_of_two_fractions_or_of_one_and_points(
             with_cell("aurora-72b", f"{task}.rougeL", value=value, low=None, high=None)(benchmark)
 
     figure = figure_of(one_plot(KINDS["paired"], change=change))
-    assert figure.shape.blocks[0].lines[0].text == "+12.5"
+    assert figure.shape.groups[0].dumbbells[0].difference == "+12.5"
     pair = "Level 1 (pond_vqa_level1) minus Level 1 (pond_vqa_transformed_level1)"
     assert f"{pair}: Aurora-VL 72B +12.5" in figure.alt
 
@@ -398,7 +405,7 @@ def test_the_best_rank_has_the_lightest_colour(plain: Drawn) -> None:
 
 def test_points_are_within_the_plane(plain: Drawn) -> None:
     shape = plain.figures[KINDS["cost"]].shape
-    points = [point for _, _, of_model in shape.curves for point in of_model]
+    points = [point for curve in shape.curves for point in curve.points]
     assert len(points) == len(shape.curves) > 0
     assert all(
         0 <= shape.x(one.x) <= 320 and 0 <= shape.y(one.y) <= 220 and one.radius > 0
@@ -407,7 +414,7 @@ def test_points_are_within_the_plane(plain: Drawn) -> None:
     assert all(0 <= shape.x(value) <= 320 for value, _ in shape.across.ticks)
 
 
-@pytest.mark.parametrize(("models", "shape"), [(1, Blocks), (2, Blocks), (3, Radar)])
+@pytest.mark.parametrize(("models", "shape"), [(1, BarChart), (2, BarChart), (3, Radar)])
 def test_a_radar_is_for_three_models_or_more(models: int, shape: type) -> None:
     def keep(fields: dict[str, Any]) -> None:
         for content in fields["tables"]:
@@ -418,13 +425,14 @@ def test_a_radar_is_for_three_models_or_more(models: int, shape: type) -> None:
 
 def test_a_radar_has_an_axis_for_each_column(plain: Drawn) -> None:
     shape = plain.figures[KINDS["radar"]].shape
-    axes = shape.labels
-    assert len(axes) == len(plain.figures[KINDS["radar"]].plot.columns)
-    assert axes[0][:2] == (0.0, -140.0)  # upwards
-    path, dots = shape.path((None, *(shape.rim for _ in axes[1:])))
-    assert dots == [(x, y) for x, y, *_ in axes[1:]]
+    spokes = shape.spokes
+    assert len(spokes) == len(plain.figures[KINDS["radar"]].plot.columns)
+    assert (spokes[0].x, spokes[0].y) == (0.0, -140.0)  # upwards
+    values = [None, *(shape.rim for _ in spokes[1:])]
+    assert shape.dots(values) == [(spoke.x, spoke.y) for spoke in spokes[1:]]
+    path = shape.path(values)
     # a missing value is a gap: neither the first nor the last point is joined across it
-    assert (path.count("M"), path.count("L")) == (1, len(axes) - 2)
+    assert (path.count("M"), path.count("L")) == (1, len(spokes) - 2)
 
 
 def test_rounds_lie_in_the_order_of_their_times() -> None:
@@ -465,8 +473,8 @@ def test_at_most_eight_models_but_all_on_a_heat_map() -> None:
     best = [made.models[one.model].name for one in made.benchmarks[0].rankings[0].ranked]
     radar, heat = (figure_of(one_plot(KINDS[kind], made)) for kind in ("radar", "heatmap"))
     assert (radar.title, heat.title) == ("Classes of level 1 (8 of 31 models)", "Rank by class")
-    assert [label for label, _, _ in radar.shape.curves] == best[:8]
-    assert [label for label, _ in heat.shape.rows] == best
+    assert [curve.label for curve in radar.shape.curves] == best[:8]
+    assert [row.label for row in heat.shape.rows] == best
 
 
 NAMES = ["$x_1$ \\alpha", "_hidden", "a" * 200, "evil\u202egpj.exe\x07", "<b>&amp;</b>", "模型 é"]

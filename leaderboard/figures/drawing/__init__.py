@@ -1,0 +1,1 @@
+"""Figures drawn by matplotlib: the style that all share, each kind of shape, and image files."""

@@ -1,0 +1,152 @@
+"""Scores as figures draw them: numbers on an axis, with labels and a summary in words."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ..schema.board import BoardColumn, Cell
+from ..schema.numbers import UNITS, direction, shown, shown_interval
+from .axes import Axis
+from .looks import Look
+
+_ROOM = 0.16
+"""Room for a number beyond the longest bar, as a share of the range of values."""
+_PERCENT_END = 118.0
+"""End of an axis in percent: no tick follows that of 100, but a number has room."""
+_UNIT_WORDS = {
+    "fraction": "percent",
+    "points": "points (0 to 100)",
+    "seconds": "seconds",
+    "score": "score",
+}
+
+
+@dataclass(frozen=True)
+class DrawnScore:
+    """A model's score in one column.
+
+    ``ends`` are those of its interval. ``text`` is its number, starred if the score is
+    ``incomplete``, and ``words`` are the model and its score in a sentence; both are empty without
+    a value.
+    """
+
+    label: str
+    look: Look
+    value: float | None = None
+    ends: tuple[float, float] | None = None
+    text: str = ""
+    words: str = ""
+    incomplete: bool = False
+
+    @property
+    def complete_value(self) -> float | None:
+        """The value; None if it is incomplete, so that it is not compared with others."""
+        return None if self.incomplete else self.value
+
+
+@dataclass(frozen=True)
+class ColumnScores:
+    """A column of the board with the score of each model of a figure."""
+
+    column: BoardColumn
+    scores: Sequence[DrawnScore]
+
+
+def drawn_score(label: str, look: Look, column: BoardColumn, cell: Cell | None) -> DrawnScore:
+    """The score in a cell of ``column``; without a value if there is no cell, or none in it."""
+    if cell is None or cell.value is None:
+        return DrawnScore(label, look)
+    star = "*" if cell.incomplete else ""
+    text = f"{shown(cell.value, column.unit)}{star}"
+    words = f"{label} {text}"
+    ends = None
+    if cell.low is not None and cell.high is not None:
+        ends = (scaled(cell.low, column), scaled(cell.high, column))
+        words += f" ({shown_interval(cell, column.unit)})"
+    value = scaled(cell.value, column)
+    return DrawnScore(label, look, value, ends, text, words, cell.incomplete)
+
+
+def scaled(value: float, column: BoardColumn) -> float:
+    """``value`` as drawn: fractions in percent, all others unchanged."""
+    return 100.0 * value if column.unit == "fraction" else value
+
+
+def summary(column_scores: ColumnScores) -> str:
+    """A column's best and last model with their numbers; of a signed column, lowest and highest.
+
+    Incomplete scores are considered only if there are no others.
+    """
+    column = column_scores.column
+    valued = [score for score in column_scores.scores if score.value is not None]
+    if not valued:
+        return f"{column.label}: no value"
+    candidates = [score for score in valued if not score.incomplete] or valued
+    best_is_highest = column.higher_is_better and not column.signed
+    candidates.sort(key=lambda score: score.value or 0.0, reverse=best_is_highest)
+    first, last = candidates[0], candidates[-1]
+    unit = "" if column.unit in ("points", "score") else f" {UNITS[column.unit]}"
+    tied = sum(score.text == first.text for score in candidates)
+    if tied == len(candidates):
+        which = "all" if tied > 1 else first.label
+        return f"{column.label}: {which} {first.text}{unit}"
+    more = f" (and {tied - 1} more)" if tied > 1 else ""
+    first_words = f"{first.words}{unit}{more}"
+    last_words = f"{last.words}{unit}"
+    if column.signed:
+        return f"{column.label}, {direction(column)}: from {first_words} to {last_words}"
+    return f"{column.label}: best {first_words}, last {last_words}"
+
+
+def scale_of(column: BoardColumn) -> str:
+    """The scale of a column: percent and points share one."""
+    return "percent" if column.unit in ("fraction", "points") else column.unit
+
+
+def axis_title(columns: Iterable[BoardColumn]) -> str:
+    """The units of the columns: ``percent or points (0 to 100)``."""
+    units = {column.unit for column in columns}
+    return " or ".join(words for unit, words in _UNIT_WORDS.items() if unit in units)
+
+
+@dataclass(frozen=True)
+class AxisContent:
+    """What is drawn along an axis: numbers of one column, or of two that share its scale."""
+
+    columns: Sequence[BoardColumn]
+    numbers: Sequence[float | None]
+
+    @property
+    def scale(self) -> str:
+        return scale_of(self.columns[0])
+
+
+def shared_axes(contents: Sequence[AxisContent]) -> list[Axis]:
+    """The axis of each content; contents of one scale share an axis and can be compared."""
+    by_scale: dict[str, list[AxisContent]] = defaultdict(list)
+    for content in contents:
+        by_scale[content.scale].append(content)
+    axes = {scale: _axis(scale, sharing) for scale, sharing in by_scale.items()}
+    return [axes[content.scale] for content in contents]
+
+
+def _axis(scale: str, contents: Sequence[AxisContent]) -> Axis:
+    """An axis that includes 0 and all numbers, with room for text at the end of the longest bar."""
+    columns: list[BoardColumn] = []
+    numbers = [0.0]
+    for content in contents:
+        columns += content.columns
+        numbers += [number for number in content.numbers if number is not None]
+    low, high = min(numbers), max(numbers)
+    if low == high:
+        high = 1.0
+    room = _ROOM * (high - low)
+    high += room
+    if low < 0:
+        low -= room
+    if scale == "percent":
+        low = max(low, -_PERCENT_END)
+        high = min(high, _PERCENT_END)
+    return Axis(axis_title(columns), low, high)
