@@ -6,7 +6,6 @@ import atexit
 import gc
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +13,24 @@ import typer
 
 import medtasks
 from medtasks.catalog.contents import raised_at
-from medtasks.cli import compare, console, demo, judge, leaderboard, run, score, setup, tasks
+from medtasks.cli import (
+    compare,
+    console,
+    demo,
+    doctor,
+    export,
+    fetch,
+    judge,
+    leaderboard,
+    packages,
+    plan,
+    prepare,
+    run,
+    score,
+    tasks,
+    view,
+)
+from medtasks.cli.help import PlainGroup
 from medtasks.core.errors import (
     INTERRUPTED,
     MedtasksError,
@@ -25,11 +41,19 @@ from medtasks.core.errors import (
 
 app = typer.Typer(
     name="medtasks",
+    cls=PlainGroup,
     help="Medical vision-language benchmarks as task plug-ins for lmms-eval.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+for module in (tasks, plan, run, score, compare, judge, view, packages, doctor, fetch, demo):
+    app.add_typer(module.app)
+app.add_typer(prepare.app, name="prepare")
+app.add_typer(leaderboard.app, name="leaderboard")
+app.add_typer(export.app, name="export")
+
+STOPPED = "stopped; finished work is kept: run the same command again to continue"
 
 
 def _print_version(asked: bool) -> None:
@@ -51,35 +75,6 @@ def options(
     del version  # its callback has ended the program
 
 
-COMMANDS: dict[str, Callable[..., None]] = {
-    "path": tasks.path,
-    "list": tasks.list_tasks,
-    "show": tasks.show,
-    "plan": compare.plan,
-    "run": run.run,
-    "score": score.score,
-    "compare": compare.compare,
-    "judge": judge.judge,
-    "view": leaderboard.view,
-    "new": tasks.new,
-    "validate": tasks.validate,
-    "doctor": setup.doctor,
-    "fetch": setup.fetch,
-    "demo": demo.demo,
-}
-for name, command in COMMANDS.items():
-    app.command(name, context_settings=run.PASSED_ON if name == "run" else None)(command)
-for name, group in {
-    "prepare": setup.app,
-    "leaderboard": leaderboard.app,
-    "export": leaderboard.exports,
-}.items():
-    app.add_typer(group, name=name)
-
-
-STOPPED = "stopped; finished work is kept: run the same command again to continue"
-
-
 def main() -> None:
     """Run the command line. Exit codes: 0 done, 1 the command failed, 2 wrong usage, 130
     interrupted.
@@ -91,7 +86,7 @@ def main() -> None:
     _open_closed_streams()
     try:
         with interrupts_arrive():
-            console.plain_help(typer.main.get_command(app))()
+            typer.main.get_command(app)()
     except MedtasksError as error:
         console.fail(error)
         sys.exit(2 if isinstance(error, UsageError) else 1)

@@ -1,4 +1,4 @@
-"""``medtasks compare`` and ``plan``: differences of runs, and those that can be detected."""
+"""``medtasks compare``: differences of two runs, or of several pairs."""
 
 from __future__ import annotations
 
@@ -8,26 +8,51 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from medtasks.cli.console import Json, Prices, progress, table, write, write_json
+from medtasks.cli.console import progress, table, write, write_json
+from medtasks.cli.help import PlainCommand
+from medtasks.cli.options import Json, Prices
 from medtasks.core.errors import UsageError
 from medtasks.core.text import grouped_notes, p_text, printable
 
 if TYPE_CHECKING:
     from medtasks.leaderboard.rank.several_pairs import LeaningTest
     from medtasks.leaderboard.verify.scored_run import ScoredRun
+    from medtasks.runs.replies import Usage
 
 
+app = typer.Typer()
+
+
+@app.command("compare", cls=PlainCommand)
 def compare(
-    first: Annotated[Path | None, typer.Argument(show_default=False)] = None,
-    second: Annotated[Path | None, typer.Argument(show_default=False)] = None,
-    pairs: Annotated[list[str] | None, typer.Option(metavar="BASE:TUNED")] = None,
-    task: str | None = None,
-    metric: str | None = None,
+    first: Annotated[
+        Path | None,
+        typer.Argument(
+            show_default=False,
+            help="A run's directory (…_medtasks), or one that contains it.",
+        ),
+    ] = None,
+    second: Annotated[
+        Path | None, typer.Argument(show_default=False, help="Another run's directory.")
+    ] = None,
+    pairs: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="BASE:TUNED",
+            help="Two runs' directories; repeat it. Sign test and Wilcoxon's test over all pairs "
+            "and a group's tasks.",
+        ),
+    ] = None,
+    task: Annotated[str | None, typer.Option(help="Only this task or group.")] = None,
+    metric: Annotated[str | None, typer.Option(help="Only this metric.")] = None,
     prices: Prices = None,
     as_json: Json = False,
 ) -> None:
     """Compare two runs: differences item by item, 95 % intervals, corrected tests, and what both
     used.
+
+    Example:
+        medtasks compare results/A/TIME_medtasks results/B/TIME_medtasks --task mi_cxr
     """
     if pairs:
         if first is not None or prices is not None:
@@ -38,35 +63,57 @@ def compare(
         return
     if first is None or second is None:
         raise UsageError("expected two directories of runs, or --pairs BASE:TUNED; give them.")
+    _compare_two((first, second), task, metric, prices, as_json=as_json)
+
+
+def _compare_two(
+    folders: tuple[Path, Path],
+    task: str | None,
+    metric: str | None,
+    prices: Path | None,
+    *,
+    as_json: bool,
+) -> None:
     from medtasks.leaderboard.board.models import read_by_model
-    from medtasks.leaderboard.board.usage import Price, amount, measured, used_by
+    from medtasks.leaderboard.board.usage import Price, used_by
     from medtasks.leaderboard.rank.compare import compare_runs
 
-    known_prices = {} if prices is None else read_by_model(prices, Price)
-    runs = _read_runs((first, second))
+    price_of_model = {} if prices is None else read_by_model(prices, Price)
+    first, second = read_runs(folders)
     with progress("comparing") as bar:
-        comparison = compare_runs(*runs, task=task, metric=metric, progress=bar)
-    used = [used_by(run, known_prices, task) for run in runs]
+        comparison = compare_runs(first, second, task=task, metric=metric, progress=bar)
+    used = [used_by(run, price_of_model, task) for run in (first, second)]
     if as_json:
-        usage: dict[str, Any] = {}
-        for place, (run_usage, cost) in zip(("first", "second"), used, strict=True):
-            usage[place] = run_usage.model_dump(mode="json")
-            if cost is not None:
-                usage[place]["cost"] = cost
-        write_json({**vars(comparison), "usage": usage})
+        write_json({**vars(comparison), "usage": _usage_in_json(used)})
         return
-    for letter, run in zip("AB", runs, strict=True):
+    for letter, run in (("A", first), ("B", second)):
         name = run.public.model_facts.get("name", run.model)
         write(f"{letter}: {printable(f'{name} ({run.public.folder})')}")
     write("")
     table(comparison.table.columns, comparison.table.rows)
     write("\n".join(comparison.table.notes))
-    usage_rows = []
+    _show_usage(used)
+
+
+def _usage_in_json(used: Sequence[tuple[Usage, float | None]]) -> dict[str, Any]:
+    """What each of two runs used, with its cost if it is known."""
+    usage: dict[str, Any] = {}
+    for place, (run_usage, cost) in zip(("first", "second"), used, strict=True):
+        usage[place] = run_usage.model_dump(mode="json")
+        if cost is not None:
+            usage[place]["cost"] = cost
+    return usage
+
+
+def _show_usage(used: Sequence[tuple[Usage, float | None]]) -> None:
+    from medtasks.leaderboard.board.usage import amount, measured
+
+    rows = []
     for quantity, values in measured(used):
-        usage_rows.append((quantity.label, quantity.unit, *map(amount, values)))
-    if usage_rows:
+        rows.append((quantity.label, quantity.unit, *map(amount, values)))
+    if rows:
         write("")
-        table(("usage", "unit", "A", "B"), usage_rows)
+        table(("usage", "unit", "A", "B"), rows)
 
 
 def _compare_pairs(
@@ -75,8 +122,10 @@ def _compare_pairs(
     from medtasks.leaderboard.rank.several_pairs import compare_pairs
 
     names = [_two_directories(pair) for pair in pairs]
-    distinct = list(dict.fromkeys(name for pair in names for name in pair))
-    runs = dict(zip(distinct, _read_runs(map(Path, distinct)), strict=True))
+    distinct: dict[str, None] = {}
+    for base, tuned in names:
+        distinct[base] = distinct[tuned] = None
+    runs = dict(zip(distinct, read_runs(map(Path, distinct)), strict=True))
     paired_runs = [(runs[base], runs[tuned]) for base, tuned in names]
     with progress("comparing") as bar:
         tests = compare_pairs(paired_runs, group=group, metric=metric, progress=bar)
@@ -153,49 +202,11 @@ def _notes_on_differences(tests: Sequence[LeaningTest]) -> list[tuple[str, str]]
     return notes
 
 
-def _read_runs(folders: Iterable[Path]) -> list[ScoredRun]:
+def read_runs(folders: Iterable[Path]) -> list[ScoredRun]:
+    """The scored runs in these directories, read while a bar is shown."""
     from medtasks.leaderboard.verify.scored_run import scored_run
     from medtasks.runs.find import finished_run
     from medtasks.scoring.run_cache import user_store
 
     with progress("reading results"):
         return [scored_run(finished_run(folder), user_store()) for folder in folders]
-
-
-def plan(
-    task: Annotated[str, typer.Argument(show_default=False)],
-    pilot: list[Path] | None = None,
-    metric: str | None = None,
-    score: Annotated[float | None, typer.Option(min=0, max=1)] = None,
-    icc: Annotated[float, typer.Option(min=0, max=1)] = 0.1,
-    difference: Annotated[float | None, typer.Option(min=0)] = None,
-    share: list[float] | None = None,
-    as_json: Json = False,
-) -> None:
-    """Show the minimum detectable differences of subsets, before inference is paid for."""
-    from medtasks.leaderboard.rank.planning import SHARES, plan_task
-
-    runs = _read_runs(pilot) if pilot else []
-    shares = share or SHARES
-    planned = plan_task(
-        task, metric, runs, score=score, icc=icc, difference=difference, shares=shares
-    )
-    if as_json:
-        needed = None
-        if difference is not None:
-            needed = {"difference": difference, "clusters": planned.needed}
-        fields = {
-            "task": planned.task,
-            "metric": planned.metric,
-            "unit": planned.unit,
-            "basis": planned.basis,
-            "left_out": planned.left_out,
-            "subsets": planned.subsets,
-            "needed": needed,
-        }
-        write_json(fields)
-        return
-    write(*(f"left out: {printable(reason)}" for reason in planned.left_out))
-    write(f"{planned.table.title}\n")
-    table(planned.table.columns, planned.table.rows)
-    write("\n" + "\n".join(planned.table.notes))

@@ -8,77 +8,112 @@ import json
 import os
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
 
 from medtasks.catalog.contents import task_packages
 from medtasks.cli.console import progress, table, write
+from medtasks.cli.help import PlainCommand
 from medtasks.core.cache import cache_root
 from medtasks.core.settings import using
 
 if TYPE_CHECKING:
     from medtasks.leaderboard.schema.board import Board
+    from medtasks.leaderboard.site.charts import Chart
+
+
+class Model(NamedTuple):
+    """A back-end and its arguments."""
+
+    backend: str
+    arguments: str
+
 
 # on tasks that it was not trained on it would not stop by itself
 _TINY = "pretrained=tiny,device=cpu,max_new_tokens=32"
 MODELS = {
-    "tiny": ("medtasks_vlm", _TINY),
-    "tiny_blind": ("medtasks_vlm", f"{_TINY},blind=true"),
-    "oracle": ("medtasks_baseline", "policy=oracle"),
-    "noisy_oracle": ("medtasks_baseline", "policy=noisy_oracle,accuracy=0.95,seed=1"),
-    "uniform": ("medtasks_baseline", "policy=uniform,seed=0"),
+    "tiny": Model("medtasks_vlm", _TINY),
+    "tiny_blind": Model("medtasks_vlm", f"{_TINY},blind=true"),
+    "oracle": Model("medtasks_baseline", "policy=oracle"),
+    "noisy_oracle": Model("medtasks_baseline", "policy=noisy_oracle,accuracy=0.95,seed=1"),
+    "uniform": Model("medtasks_baseline", "policy=uniform,seed=0"),
 }
-"""Back-end and arguments by directory."""
+"""The models that are evaluated, by the directory of their results."""
+COLUMNS_OF_TABLE = 2
+"""Scores beside each other that fit 80 columns."""
+
+app = typer.Typer()
 
 
-def demo(out: Path = Path("medtasks-demo")) -> None:
+@app.command("demo", cls=PlainCommand)
+def demo(
+    out: Annotated[Path, typer.Option(help="Directory for results and logs.")] = Path(
+        "medtasks-demo"
+    ),
+) -> None:
     """Evaluate a tiny vision-language model, with and without pictures, and three baselines on the
     miniature data.
+
+    Example:
+        medtasks demo --out medtasks-demo
     """
     os.environ["MEDTASKS_DATA"] = "mini"
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     _write_filled(
-        "medtasks demo: four benchmarks in miniature, asked of a tiny vision-language model that learned from other "
-        "drawings, of the same model without the pictures, and of three baselines. A stub that compares words judges "
-        "the open answers."
+        "medtasks demo: four benchmarks in miniature, asked of a tiny vision-language model that "
+        "learned from other drawings, of the same model without the pictures, and of three "
+        "baselines. A stub that compares words judges the open answers."
     )
     out.mkdir(parents=True, exist_ok=True)
-    from medtasks.judge.stub import MODEL, StubJudge
+    from medtasks.judge.stub import StubJudge
 
     with StubJudge() as stub, progress("starting") as bar:
-        # a user's own key must not be sent to the stub
-        judge = {"model": MODEL, "base_url": stub.url, "api_key_env": "MEDTASKS_STUB_KEY"}
-        settings = {"judges": [judge], "store": str((out / "verdicts.sqlite").absolute())}
-        (out / "judge.yaml").write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
-        for number, (name, (backend, arguments)) in enumerate(MODELS.items()):
+        judge_file = _write_judge_file(out, stub.url)
+        for number, (name, model) in enumerate(MODELS.items()):
             bar(number, len(MODELS))
-            write(f"  running {name}: {backend}, {arguments} …")
+            write(f"  running {name}: {model.backend}, {model.arguments} …")
             (out / name).mkdir(exist_ok=True)
-            with (
-                _harness_output_in(out / name / "harness.log"),
-                using(judge=str(out / "judge.yaml")),
-            ):
+            log = out / name / "harness.log"
+            with _harness_output_in(log), using(judge=str(judge_file)):
                 from medtasks.harness import run_tasks
 
-                run_tasks(backend, arguments, groups(), out / name)
+                run_tasks(model.backend, model.arguments, groups(), out / name)
         bar(len(MODELS), len(MODELS))
     from medtasks.leaderboard.publish import publish
 
-    runs = [out / name for name in MODELS]
-    title = "medtasks demonstration"
-    _report(
-        publish(runs, out / "leaderboard", title=title, demonstration=True, cache=cache_root()), out
+    board = publish(
+        [out / name for name in MODELS],
+        out / "leaderboard",
+        title="medtasks demonstration",
+        demonstration=True,
+        cache=cache_root(),
     )
+    _report(board, out)
+
+
+def _write_judge_file(out: Path, url: str) -> Path:
+    """Write a file for ``--judge`` with the stub at ``url`` as the only judge."""
+    from medtasks.judge.stub import MODEL
+
+    # a user's own key must not be sent to the stub
+    judge = {"model": MODEL, "base_url": url, "api_key_env": "MEDTASKS_STUB_KEY"}
+    settings = {"judges": [judge], "store": str((out / "verdicts.sqlite").absolute())}
+    path = out / "judge.yaml"
+    path.write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
+    return path
 
 
 def groups() -> list[str]:
     """The main groups of our benchmarks."""
-    ours = [
-        package.module for package in task_packages() if package.ours and any(package.task_files())
-    ]
-    return [module.rpartition(".")[2] for module in ours]
+    names = []
+    for package in task_packages():
+        if package.ours and any(package.task_files()):
+            names.append(package.module.rpartition(".")[2])
+    return names
 
 
 @contextmanager
@@ -97,44 +132,16 @@ def _harness_output_in(log: Path) -> Iterator[None]:
 
 
 def _report(board: Board, out: Path) -> None:
-    from medtasks.leaderboard.board.media_gain import GAINS
-    from medtasks.leaderboard.schema.numbers import interval, number, shown_name
+    """Print the headline scores, what they show, and where the results are."""
     from medtasks.leaderboard.site.charts import overview_charts
 
-    shown = overview_charts(board)
-    scores: list[
-        dict[str, str]
-    ] = []  # of each chart, by model, best first, and below it that of its blind run
-    gains = []
-    for chart in shown:
-        column = chart.ranking.column
-        cells = {
-            shown_name(board, row.model, row.blind): row.cells[column.key] for row in chart.rows
-        }
-        scores.append(
-            {
-                name: f"{number(cell.value, column.unit)} [{interval(cell.low, cell.high, column.unit)}]"
-                for name, cell in cells.items()
-                if cell.value is not None
-            }
-        )
-        blind = (row for one in chart.benchmark.tables if one.name == GAINS for row in one.rows)
-        for gain in filter(None, (row.cells.get(f"{column.key}.gain") for row in blind)):
-            if gain.value is not None:
-                ends = interval(gain.low, gain.high, column.unit)
-                gains.append(
-                    f"{number(gain.value, column.unit)} points ({ends}) on {chart.benchmark.title}"
-                )
-    names = dict.fromkeys(name for own in scores for name in own)
-    for start in range(0, len(shown), 2):  # two beside each other fit 80 columns
-        pair, columns = shown[start : start + 2], scores[start : start + 2]
-        rows = [["", *(one.ranking.column.label for one in pair)]]
-        rows += [[name, *(own.get(name, "no value") for own in columns)] for name in names]
-        title = "" if start else "\nHeadline scores in %, with 95 % confidence intervals"
-        table(("", *(one.benchmark.title for one in pair)), rows, title)
+    charts = overview_charts(board)
+    _show_scores(board, charts)
     write("")
-    for one in shown:
-        _write_filled(f"{one.benchmark.title}: {one.finding}", "  ")
+    gains: list[str] = []
+    for chart in charts:
+        _write_filled(f"{chart.benchmark.title}: {chart.finding}", "  ")
+        gains += _gains_by_pictures(chart)
     _write_filled(f"What the pictures add to tiny: {', '.join(gains)}.", "  ")
     write(
         "\nMiniature data: a demonstration, not a benchmark result.\n"
@@ -143,6 +150,58 @@ def _report(board: Board, out: Path) -> None:
         "Next, with real data: medtasks prepare --help\n"
         "and your model: lmms-eval --model medtasks_vlm --model_args pretrained=MODEL --tasks TASK"
     )
+
+
+def _show_scores(board: Board, charts: Sequence[Chart]) -> None:
+    """Tables of the headline scores, a row for each model: best first, and each blind run below the
+    run of its model.
+    """
+    columns = [_scores_by_model(board, chart) for chart in charts]
+    names: dict[str, None] = {}
+    for scores in columns:
+        names.update(dict.fromkeys(scores))
+    for start in range(0, len(charts), COLUMNS_OF_TABLE):
+        part = slice(start, start + COLUMNS_OF_TABLE)
+        rows = [["", *(chart.ranking.column.label for chart in charts[part])]]
+        for name in names:
+            rows.append([name, *(scores.get(name, "no value") for scores in columns[part])])
+        headings = ("", *(chart.benchmark.title for chart in charts[part]))
+        title = "" if start else "\nHeadline scores in %, with 95 % confidence intervals"
+        table(headings, rows, title)
+
+
+def _scores_by_model(board: Board, chart: Chart) -> dict[str, str]:
+    """The scores of a chart with their intervals, by the name of the model."""
+    from medtasks.leaderboard.schema.numbers import interval, number, shown_name
+
+    column = chart.ranking.column
+    scores = {}
+    for row in chart.rows:
+        cell = row.cells[column.key]
+        if cell.value is not None:
+            ends = interval(cell.low, cell.high, column.unit)
+            name = shown_name(board, row.model, row.blind)
+            scores[name] = f"{number(cell.value, column.unit)} [{ends}]"
+    return scores
+
+
+def _gains_by_pictures(chart: Chart) -> list[str]:
+    """How many points better models are with pictures than without."""
+    from medtasks.leaderboard.board.media_gain import GAINS
+    from medtasks.leaderboard.schema.numbers import interval, number
+
+    column = chart.ranking.column
+    gains = []
+    for board_table in chart.benchmark.tables:
+        if board_table.name != GAINS:
+            continue
+        for row in board_table.rows:
+            gain = row.cells.get(f"{column.key}.gain")
+            if gain is not None and gain.value is not None:
+                points = number(gain.value, column.unit)
+                ends = interval(gain.low, gain.high, column.unit)
+                gains.append(f"{points} points ({ends}) on {chart.benchmark.title}")
+    return gains
 
 
 def _write_filled(text: str, indent: str = "") -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from medtasks.cli.console import bars, table, write
+from medtasks.cli.help import PlainCommand
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.core.text import counted
 
@@ -19,77 +20,147 @@ if TYPE_CHECKING:
     from medtasks.judge.client import Spent
     from medtasks.judge.judge_run import Judged
     from medtasks.judge.judging_report import Progress
-    from medtasks.judge.settings import JudgeConfig
+    from medtasks.judge.settings import JudgeConfig, JudgeSettings
+    from medtasks.runs.agreement_report import AgreementReport
     from medtasks.runs.manifest import RunManifest
 
-LONGEST_LINE = 2**26  # bytes of a line in an export
+LONGEST_LINE = 2**26
+"""Bytes of a line in an export."""
 
 
+app = typer.Typer()
+
+
+@app.command("judge", cls=PlainCommand)
 def judge(
-    results: Annotated[Path, typer.Argument(show_default=False)],
-    judges: Annotated[list[str], typer.Option("--judge", show_default=False)],
-    rubrics: Annotated[list[str] | None, typer.Option("--rubric")] = None,
-    combine: str | None = None,
-    threshold: float | None = None,
-    human: Path | None = None,
-    max_requests: Annotated[int | None, typer.Option(min=0)] = None,
-    max_tokens: Annotated[int | None, typer.Option(min=0)] = None,
-    store: Path | None = None,
-    again: bool = False,
-    export: Path | None = None,
+    results: Annotated[
+        Path,
+        typer.Argument(show_default=False, help="A result directory (…_medtasks), or its parent."),
+    ],
+    judges: Annotated[
+        list[str],
+        typer.Option(
+            "--judge",
+            show_default=False,
+            help="A YAML file, or model=NAME,base_url=http://…/v1; can be repeated.",
+        ),
+    ],
+    rubrics: Annotated[
+        list[str] | None,
+        typer.Option("--rubric", help="Rubric (default: each task's first); can be repeated."),
+    ] = None,
+    combine: Annotated[
+        str | None,
+        typer.Option(help="How to combine several judges by aspect: majority or mean."),
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(help="Coverage below which a score is marked incomplete (0.99)."),
+    ] = None,
+    human: Annotated[
+        Path | None,
+        typer.Option(help="CSV of human annotations to compare the judges with."),
+    ] = None,
+    max_requests: Annotated[
+        int | None, typer.Option(min=0, help="Maximum number of requests to each judge.")
+    ] = None,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(min=0, help="Maximum number of tokens for each judge, including prompts."),
+    ] = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(help="Verdict store (default: in the user's cache directory)."),
+    ] = None,
+    again: Annotated[
+        bool,
+        typer.Option(
+            help="Ask again where the stored answer is unusable: invalid, refused or cut off."
+        ),
+    ] = False,
+    export: Annotated[
+        Path | None,
+        typer.Option(help="Write every verdict with prompt and raw answer to this JSONL file."),
+    ] = None,
 ) -> None:
-    """Judge a run's responses; stored verdicts are not asked for again."""
+    """Judge a run's responses; stored verdicts are not asked for again.
+
+    Example:
+        medtasks judge results/MODEL/TIME_medtasks
+            --judge model=Qwen3-235B,base_url=http://127.0.0.1:8000/v1
+    """
     from medtasks.core.files import held
-    from medtasks.harness.results import renew_numbers
-    from medtasks.judge.judge_run import is_judged, judge_all
     from medtasks.judge.settings import read_judges
-    from medtasks.judge.verdict_export import export_verdicts
-    from medtasks.leaderboard.verify.scored_run import scored_run
     from medtasks.runs.find import one_run
-    from medtasks.runs.samples import without_garbage_collection
-    from medtasks.scoring.run_cache import user_store
-    from medtasks.scoring.run_record import as_data_error, read_manifest, read_run
-    from medtasks.scoring.summary import summary
-    from medtasks.scoring.verified_runs import is_known_as_scored, with_documents_of_data
+    from medtasks.scoring.run_record import as_data_error
 
     if export is not None:
         _require_place(export)
     if human is not None and len(rubrics or ()) != 1:
         raise UsageError("--human needs exactly one rubric; name it with --rubric.")
-    named = tuple(rubrics) if rubrics else None
-    config = read_judges(judges, combine=combine, threshold=threshold, store=store, rubrics=named)
+    names = tuple(rubrics) if rubrics else None
+    config = read_judges(judges, combine=combine, threshold=threshold, store=store, rubrics=names)
     config = _limited(config, max_requests, max_tokens)
-    results = one_run(results)
-    with (
-        held(results, "judged"),
-        as_data_error(results),
-    ):  # the scores are read first and replaced at the end
-        known = None
-        if read_manifest(results).judge and not human and not export:
-            with suppress(MedtasksError):  # its verdicts cannot be read: they are made again
-                known = scored_run(results, user_store(), own=True)
-        if known is not None and is_judged(known, config):
-            renew_numbers(results, known)  # unless the last command did
-            write(summary(known, results))
-            write("  nothing is left to ask: every response has a verdict of these judges")
+    folder = one_run(results)
+    # held: the scores are read first and replaced at the end
+    with held(folder, "judged"), as_data_error(folder):
+        if human is None and export is None and _show_if_judged(folder, config):
             return
-        as_scored = is_known_as_scored(results, user_store())
-        with without_garbage_collection(afterwards=False):
-            manifest, submitted = read_run(results)
-            samples = with_documents_of_data(manifest, submitted)
-            del submitted
-        with _progress(config) as progress:
-            judged = judge_all(
-                samples, config, manifest, human=human, again=again, progress=progress
-            )
-        del samples  # `judged` has copies of them
-        if export is not None:
-            lines = export_verdicts(judged, config, export)
-            write(f"  {counted(lines, 'response')} exported, judged and unjudged: {export}")
-        if judged.report:
-            _replace_scores(results, manifest, judged, keep=as_scored)
+        judged = _judge_run(folder, config, human, export, again=again)
     if judged.error is not None:
         raise judged.error
+
+
+def _show_if_judged(folder: Path, config: JudgeConfig) -> bool:
+    """Print the scores of a run whose every response has a verdict of these judges; return whether
+    it is such a run.
+    """
+    from medtasks.harness.results import renew_numbers
+    from medtasks.judge.judge_run import is_judged
+    from medtasks.leaderboard.verify.scored_run import scored_run
+    from medtasks.scoring.run_cache import user_store
+    from medtasks.scoring.run_record import read_manifest
+    from medtasks.scoring.summary import summary
+
+    if not read_manifest(folder).judge:
+        return False
+    try:
+        run = scored_run(folder, user_store(), own=True)
+    except MedtasksError:  # its verdicts cannot be read: they are made again
+        return False
+    if not is_judged(run, config):
+        return False
+    renew_numbers(folder, run)  # unless the last command did
+    write(summary(run, folder))
+    write("  nothing is left to ask: every response has a verdict of these judges")
+    return True
+
+
+def _judge_run(
+    folder: Path, config: JudgeConfig, human: Path | None, export: Path | None, *, again: bool
+) -> Judged:
+    """Judge a run, export the verdicts, and replace the run's scores."""
+    from medtasks.judge.judge_run import judge_all
+    from medtasks.judge.verdict_export import export_verdicts
+    from medtasks.runs.samples import without_garbage_collection
+    from medtasks.scoring.run_cache import user_store
+    from medtasks.scoring.run_record import read_run
+    from medtasks.scoring.verified_runs import is_known_as_scored, with_documents_of_data
+
+    as_scored = is_known_as_scored(folder, user_store())
+    with without_garbage_collection(afterwards=False):
+        manifest, submitted = read_run(folder)
+        samples = with_documents_of_data(manifest, submitted)
+        del submitted
+    with _progress(config) as progress:
+        judged = judge_all(samples, config, manifest, human=human, again=again, progress=progress)
+    del samples  # `judged` has copies of them
+    if export is not None:
+        lines = export_verdicts(judged, config, export)
+        write(f"  {counted(lines, 'response')} exported, judged and unjudged: {export}")
+    if judged.report:
+        _replace_scores(folder, manifest, judged, keep=as_scored)
+    return judged
 
 
 def _require_place(export: Path) -> None:
@@ -106,8 +177,11 @@ def _require_place(export: Path) -> None:
 
 def _limited(config: JudgeConfig, max_requests: int | None, max_tokens: int | None) -> JudgeConfig:
     """The panel with these limits in the budget of every judge."""
-    limits = {"max_requests": max_requests, "max_tokens": max_tokens}
-    limits = {name: limit for name, limit in limits.items() if limit is not None}
+    limits: dict[str, int] = {}
+    if max_requests is not None:
+        limits["max_requests"] = max_requests
+    if max_tokens is not None:
+        limits["max_tokens"] = max_tokens
     judges = {}
     for name, settings in config.judges.items():
         budget = settings.budget.model_copy(update=limits)
@@ -120,7 +194,6 @@ def _replace_scores(results: Path, manifest: RunManifest, judged: Judged, *, kee
     agree. Unless ``keep``, its other scores are the directory's, and nothing is put into the
     cache."""
     from medtasks.harness.results import renew_numbers
-    from medtasks.judge.agreement import COLUMNS, rows
     from medtasks.runs.samples import without_garbage_collection
     from medtasks.scoring.run_cache import user_store
     from medtasks.scoring.run_record import RunRecord, replace_run
@@ -139,17 +212,26 @@ def _replace_scores(results: Path, manifest: RunManifest, judged: Judged, *, kee
     write("\n".join(judged.report))
     for name, facts in judged.facts.items():
         if facts.agreement is not None:
-            # measures of raters without common units are only in the manifest
-            shown = [row for row in rows(facts.agreement) if row[COLUMNS.index("units")] != "0"]
-            if shown:
-                table(COLUMNS, shown, title=f"\n{name}: agreement")
+            _show_agreement(name, facts.agreement)
+
+
+def _show_agreement(rubric: str, agreement: AgreementReport) -> None:
+    """A table of the raters who share units; the manifest has the others, too."""
+    from medtasks.judge.agreement import COLUMNS, rows
+
+    with_units = [row for row in rows(agreement) if row[COLUMNS.index("units")] != "0"]
+    if with_units:
+        table(COLUMNS, with_units, title=f"\n{rubric}: agreement")
 
 
 def _is_export(path: Path) -> bool:
+    """Whether a file is empty, or its first line has the fields of an export."""
     with path.open("rb") as stream:
-        first = stream.readline(LONGEST_LINE)
+        line = stream.readline(LONGEST_LINE)
+    if not line:
+        return True
     try:
-        return not first or {"rubric", "judge", "answers"} <= set(json.loads(first))
+        return {"rubric", "judge", "answers"} <= set(json.loads(line))
     except (ValueError, TypeError, RecursionError):
         return False
 
@@ -165,31 +247,41 @@ def _progress(config: JudgeConfig) -> Iterator[Progress]:
 
     from medtasks.judge.judging_report import plain_progress
 
-    plain, shown = (
-        plain_progress(),
-        bars(TextColumn("{task.fields[rate]}"), TextColumn("{task.fields[tokens]}")),
-    )
+    print_line = plain_progress()
+    drawn = bars(TextColumn("{task.fields[rate]}"), TextColumn("{task.fields[tokens]}"))
     tasks: dict[tuple[str, str], TaskID] = {}
 
     def update(
         rubric: str, judge: str, done: int, total: int, spent: Spent, trouble: str | None
     ) -> None:
         if trouble is not None:
-            plain(rubric, judge, done, total, spent, trouble)  # above the bars
+            print_line(rubric, judge, done, total, spent, trouble)  # above the bars
         if (rubric, judge) not in tasks:
-            tasks[rubric, judge] = shown.add_task(
-                f"{rubric}, {judge}", total=total, rate="", tokens=""
-            )
+            label = f"{rubric}, {judge}"
+            tasks[rubric, judge] = drawn.add_task(label, total=total, rate="", tokens="")
         task = tasks[rubric, judge]
-        speed = shown.tasks[shown.task_ids.index(task)].speed
-        tokens = ""
-        if spent.answered:
-            share = (total - done) / spent.answered
-            tokens = f"{spent.tokens:,} tokens, about {round(spent.tokens * share):,} more"
-            cost = config.judges[judge].cost(spent.prompt_tokens, spent.completion_tokens)
-            tokens += "" if cost is None else f"; cost {cost:,.2f}, about {cost * share:,.2f} more"
-        rate = "waiting" if trouble is not None else "" if speed is None else f"{speed:.0f}/s"
-        shown.update(task, completed=done, total=total, rate=rate, tokens=tokens)
+        speed = drawn.tasks[drawn.task_ids.index(task)].speed
+        rate = ""
+        if trouble is not None:
+            rate = "waiting"
+        elif speed is not None:
+            rate = f"{speed:.0f}/s"
+        tokens = _tokens_and_cost(spent, config.judges[judge], remaining=total - done)
+        drawn.update(task, completed=done, total=total, rate=rate, tokens=tokens)
 
-    with shown:
-        yield plain if shown.disable else update
+    with drawn:
+        yield print_line if drawn.disable else update
+
+
+def _tokens_and_cost(spent: Spent, settings: JudgeSettings, *, remaining: int) -> str:
+    """What was spent, and about how much the ``remaining`` questions will take; empty without an
+    answer.
+    """
+    if not spent.answered:
+        return ""
+    share = remaining / spent.answered
+    text = f"{spent.tokens:,} tokens, about {round(spent.tokens * share):,} more"
+    cost = settings.cost(spent.prompt_tokens, spent.completion_tokens)
+    if cost is None:
+        return text
+    return f"{text}; cost {cost:,.2f}, about {cost * share:,.2f} more"

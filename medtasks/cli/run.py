@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import typer
 
-PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
-"""Context settings of the command: all of its options are lmms-eval's."""
+from medtasks.cli.help import PlainCommand
+
+app = typer.Typer()
 
 
+@app.command(
+    "run",
+    cls=PlainCommand,
+    # all options of the command are lmms-eval's
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)
 def run(context: typer.Context) -> None:
-    """Run tasks with a model: the options of lmms-eval, checked before it is loaded."""
+    """Run tasks with a model: the options of lmms-eval, checked before it is loaded.
+
+    Example:
+        medtasks run --model medtasks_vlm --model_args pretrained=MODEL --tasks med_cmr_mcq
+            --output_path results
+    """
     from medtasks.harness.command_line import run_harness
 
     run_harness(context.args)

@@ -2,72 +2,92 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from medtasks.cli.console import Json, table, write, write_json
+from medtasks.cli.console import write, write_json
+from medtasks.cli.help import PlainCommand
+from medtasks.cli.options import Json
+from medtasks.cli.score_tables import show_changes, show_diagnostics, show_level_gaps, show_paired
 from medtasks.core.errors import MedtasksError, UsageError
-from medtasks.core.text import (
-    counted,
-    first_names,
-    grouped_notes,
-    p_text,
-    printable,
-    signed_interval,
-)
+from medtasks.core.text import counted, first_names, printable
 
 if TYPE_CHECKING:
     from medtasks.importers.imported_run import PredictionFile
-    from medtasks.leaderboard.verify.scored_run import ScoredRun
     from medtasks.runs.manifest import RubricFacts
-    from medtasks.scoring.comparisons import Paired
-    from medtasks.scoring.run_record import Change, RunRecord
 
-MOST_CHANGES = 20
-"""The number of changed samples that are listed."""
-_SHARES = {
-    "not extracted": "extraction_failures",
-    "by text": "read_by_text",
-    "named in prose": "named_in_prose",
-    "letter bias": "letter_bias",
-    "null chosen wrongly": "false_abstention",
-    "null missed": "false_commitment",
-}
-"""Fields of a task's diagnostics by the heading of their column."""
+app = typer.Typer()
 
 
+@app.command("score", cls=PlainCommand)
 def score(
-    results: Annotated[Path, typer.Argument(show_default=False)],
-    layout: Annotated[str | None, typer.Option("--from")] = None,
-    task: str | None = None,
-    column: list[str] | None = None,
-    model: str = "unknown",
-    verdicts_of: str | None = None,
-    epoch: Annotated[int | None, typer.Option(min=1)] = None,
-    against: Path | None = None,
-    out: Path | None = None,
+    results: Annotated[
+        Path,
+        typer.Argument(
+            show_default=False,
+            help="A run's directory (…_medtasks), or one that contains it, or a file of "
+            "predictions made elsewhere.",
+        ),
+    ],
+    layout: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            help="Layout of a prediction file: ms-swift, jsonl, json, csv, parquet, lmms-eval, "
+            "vlmevalkit or inspect (default: recognised by its content).",
+        ),
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option(help="Task or group that the predictions are for.")
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(help="FIELD=COLUMN, e.g. response=model_output; can be repeated."),
+    ] = None,
+    model: Annotated[
+        str, typer.Option(help="Name of the model that made the predictions.")
+    ] = "unknown",
+    verdicts_of: Annotated[
+        str | None,
+        typer.Option(help="Import the verdicts in a prediction file, as those of this judge."),
+    ] = None,
+    epoch: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Score this epoch, in a log of Inspect or lmms-eval with several responses to a "
+            "question.",
+        ),
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(help="Another run's directory, for a paired comparison."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the scored run into this new directory.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Score a result directory again, or predictions made elsewhere, without a model.
 
     With --json, the content of scores.json, with the changes in a finished run, or the counts of
     predictions.
+
+    Examples:
+        medtasks score results/MODEL/TIME_medtasks
+        medtasks score predictions.jsonl --from ms-swift --task kvasir_vqa_x1 --model NAME
+            --out scored
     """
     from medtasks.runs.samples import without_garbage_collection
 
     if layout is None and (results.is_dir() or not results.exists()):
-        if task is not None or column or verdicts_of is not None or epoch is not None:
-            if not results.exists():
-                raise UsageError(f"{results}: no such file; give a file of predictions.")
-            raise UsageError(
-                "--task, --column, --verdicts-of and --epoch are for prediction files; leave them "
-                "out for a run."
-            )
+        for_predictions = (task, column or None, verdicts_of, epoch)
+        if any(value is not None for value in for_predictions):
+            _refuse_options_of_predictions(results)
         with without_garbage_collection(afterwards=False):
             _score_again(results, against, out, as_json)
         return
@@ -83,6 +103,15 @@ def score(
     file = PredictionFile(results, layout, task, columns, model, verdicts_of, epoch)
     with without_garbage_collection(afterwards=False):
         _score_file(file, out, as_json)
+
+
+def _refuse_options_of_predictions(results: Path) -> NoReturn:
+    if not results.exists():
+        raise UsageError(f"{results}: no such file; give a file of predictions.")
+    raise UsageError(
+        "--task, --column, --verdicts-of and --epoch are for prediction files; leave them "
+        "out for a run."
+    )
 
 
 # --- predictions ---
@@ -203,10 +232,10 @@ def _score_again(folder: Path, against: Path | None, out: Path | None, as_json: 
         return
     write(summary(run, out, keep="--out"))
     write(*(f"  {printable(note)}" for note in again.notes))
-    _show_diagnostics(run)
-    _show_level_gaps(run)
-    _show_paired(paired)
-    _show_changes(again)
+    show_diagnostics(run)
+    show_level_gaps(run)
+    show_paired(paired)
+    show_changes(again)
 
 
 def _score_unfinished(folder: Path, out: Path | None, as_json: bool) -> None:
@@ -222,87 +251,3 @@ def _score_unfinished(folder: Path, out: Path | None, as_json: bool) -> None:
         write_json(run.results)
     else:
         write(summary(run, out, keep="--out"))
-
-
-def _show_diagnostics(run: RunRecord) -> None:
-    from medtasks.scoring.summary import in_order
-
-    names = list(in_order(run))
-    columns = []
-    for heading, field in _SHARES.items():
-        if any(getattr(run.diagnostics[name], field) is not None for name in names):
-            columns.append(heading)
-    rows = []
-    for name in names:
-        diagnostics = run.diagnostics[name]
-        row = [name, f"{diagnostics.responses:,}"]
-        for heading in columns:
-            share = getattr(diagnostics, _SHARES[heading])
-            row.append("" if share is None else f"{share:.1%}")
-        rows.append(tuple(row))
-    table(("task", "responses", *columns), rows, title="\nDiagnostics")
-
-
-def _show_level_gaps(run: RunRecord) -> None:
-    if not run.level_gaps:
-        return
-    rows = []
-    warnings: dict[str, None] = {}
-    for name, gap in run.level_gaps.items():
-        level, against = name.partition(":")[0].split(" - ")
-        ends = signed_interval(gap.interval)
-        rows.append((level, against, gap.metric, f"{gap.difference:+.3f}", ends))
-        if gap.warning is not None:
-            warnings[f"  warning: {gap.warning}"] = None
-    columns = ("level", "against", "metric", "difference", "95 % interval")
-    table(columns, rows, title="\nComplexity levels")
-    write(*warnings)
-
-
-def _show_paired(paired: Mapping[str, Paired]) -> None:
-    disjoint = [f"{pair.first} and {pair.second}" for pair in paired.values() if not pair.items]
-    if disjoint:
-        write(f"  not compared, because they share no item: {first_names(disjoint)}")
-    rows = []
-    notes: dict[tuple[str, str], None] = {}
-    for name, pair in paired.items():
-        for metric, difference in pair.metrics.items():
-            row = (
-                pair.first,
-                pair.second,
-                f"{difference.items:,}",
-                metric,
-                f"{difference.difference:+.3f}",
-                signed_interval(difference.interval),
-                p_text(difference.p_value),
-            )
-            rows.append(row)
-            for text in (difference.warning, difference.reason):
-                if text is not None:
-                    notes[f"warning: {text}", name] = None
-    if rows:
-        columns = ("run", "against", "items", "metric", "difference", "95 % interval", "p")
-        table(columns, rows, title="\nThe same questions, answered in two ways")
-        write(
-            "  p: cluster sign-flip test, uncorrected; `medtasks compare` corrects for the number "
-            "of tests"
-        )
-        write(*grouped_notes(notes))
-
-
-def _show_changes(run: ScoredRun) -> None:
-    """What differs from the scores in the directory."""
-    changes: Sequence[Change] = run.changes
-    if not changes:
-        write("  no score has changed")
-        return
-    counts = Counter((change.task, change.what) for change in changes)
-    for (task, what), count in sorted(counts.items()):
-        write(f"  {task}: {what} changed in {counted(count, 'sample')}")
-    rows = []
-    for change in changes[:MOST_CHANGES]:
-        before, after = str(change.before), str(change.after)
-        rows.append((change.task, change.sample_id, change.what, before, after))
-    table(("task", "sample", "what", "before", "now"), rows)
-    if len(changes) > MOST_CHANGES:
-        write(f"  and {len(changes) - MOST_CHANGES:,} more; --json prints all")

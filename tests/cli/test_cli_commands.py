@@ -17,7 +17,7 @@ from release_rows import write_med_cmr_archive, write_mini
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.contents import task_directory
 from medtasks.catalog.spec import load_specs
-from medtasks.cli.setup import data_checks
+from medtasks.cli.doctor import data_checks
 
 
 def test_path_prints_the_task_folder(medtasks: Any) -> None:
@@ -86,17 +86,6 @@ def test_a_narrow_terminal_splits_neither_names_nor_numbers(
         assert "0.123 [0.100, 0.150]" in shown
 
 
-def test_every_command_has_examples_and_no_python_types_in_its_help(medtasks: Any) -> None:
-    from medtasks.cli.console import TEXTS
-
-    assert medtasks("--version").stdout.startswith("medtasks ")
-    for name in TEXTS:
-        shown = medtasks(*name.split(), "--help").stdout
-        assert "Example" in shown, name
-        assert "<str>" not in shown, name
-        assert all(len(line) <= 80 for line in shown.partition("Example")[0].splitlines()), name
-
-
 def commands(command: Any, above: str = "") -> Iterator[tuple[str, Any]]:
     """Every command by its name below ``medtasks``."""
     for child in command.commands.values():
@@ -104,26 +93,37 @@ def commands(command: Any, above: str = "") -> Iterator[tuple[str, Any]]:
         yield from commands(child, name) if hasattr(child, "commands") else [(name, child)]
 
 
-def test_the_command_line_has_the_texts_examples_and_reference_that_are_written() -> None:
+def command_line() -> Any:
     import typer
 
     from medtasks.cli.app import app
-    from medtasks.cli.console import TEXTS, plain_help
 
-    whole: Any = plain_help(typer.main.get_command(app))
-    found = dict(commands(whole))
-    assert sorted(found) == sorted(TEXTS)
-    for name, command in found.items():
-        helps = {param.help for param in command.params}
-        assert None not in helps, name
-        assert set(TEXTS[name].get("options", {}).values()) <= helps, name
-        for line in TEXTS[name]["examples"]:
+    return typer.main.get_command(app)
+
+
+def test_every_command_has_examples_and_no_python_types_in_its_help(medtasks: Any) -> None:
+    assert medtasks("--version").stdout.startswith("medtasks ")
+    for name, _ in commands(command_line()):
+        shown = medtasks(*name.split(), "--help").stdout
+        assert "Example" in shown, name
+        assert "<str>" not in shown, name
+        assert all(len(line) <= 80 for line in shown.partition("Example")[0].splitlines()), name
+
+
+def test_every_option_has_a_help_and_every_example_fits_its_command() -> None:
+    for name, command in commands(command_line()):
+        assert None not in {param.help for param in command.params}, name
+        for line in map(str.strip, command.epilog.splitlines()):
             if line.startswith("medtasks "):
                 assert command.make_context(name, shlex.split(line)[1 + len(name.split()) :]), line
+
+
+def test_the_reference_lists_the_commands() -> None:
     page = Path(__file__).parents[2] / "docs" / "cli.md"
     listed = re.findall(
         r"^\| `medtasks (\w+)` \| (.*) \|$", page.read_text(encoding="utf-8"), re.MULTILINE
     )
+    whole = command_line()
     assert listed == [(name, command.short_help) for name, command in whole.commands.items()]
 
 

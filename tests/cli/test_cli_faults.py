@@ -127,7 +127,7 @@ def test_an_interrupt_before_the_command_ends_with_130(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("medtasks.cli.console.plain_help", interrupted)
+    monkeypatch.setattr("typer.main.get_command", interrupted)
     done = medtasks("list")
     assert (done.returncode, done.stderr.partition(";")[0]) == (130, "medtasks: stopped")
 

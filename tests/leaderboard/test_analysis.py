@@ -23,6 +23,7 @@ import medtasks
 from medtasks.benchmarks.documents import task_documents
 from medtasks.cli import compare as compare_commands
 from medtasks.cli import leaderboard as leaderboard_commands
+from medtasks.cli import plan as plan_commands
 from medtasks.cli import score as score_commands
 from medtasks.cli.app import app
 from medtasks.core.cache import cache_root
@@ -58,7 +59,7 @@ def test_every_name_of_the_package_is_there_and_in_the_stub() -> None:
     [
         (medtasks.score, score_commands.score, {"predictions"}, {"columns": "column"}),
         (medtasks.compare, compare_commands.compare, {"progress"}, {}),
-        (medtasks.plan, compare_commands.plan, set(), {"pilots": "pilot", "shares": "share"}),
+        (medtasks.plan, plan_commands.plan, set(), {"pilots": "pilot", "shares": "share"}),
         (medtasks.board, leaderboard_commands.build, {"runs", "layouts"}, {}),
     ],
     ids=["score", "compare", "plan", "board"],

@@ -12,6 +12,7 @@ import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from jinja2 import Environment, StrictUndefined
 
@@ -20,12 +21,18 @@ from medtasks.catalog.registry import plugin_of
 from medtasks.core.errors import UsageError
 from medtasks.harness.task_names import harness_names
 
-_PACKAGE = re.compile(
-    r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
-)  # a valid name by the packaging standards
+_PACKAGE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+"""A valid name by the packaging standards."""
 _BENCHMARK = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
-_MOST = 40
-_TAKEN = frozenset({"lmms_eval", "medtasks", "test", "tests"})
+_LONGEST_NAME = 40
+_RESERVED_MODULES = frozenset({"lmms_eval", "medtasks", "test", "tests"})
+
+
+class PackageNames(NamedTuple):
+    """The name that a package is imported by, and the name of its benchmark."""
+
+    module: str
+    benchmark: str
 
 
 def write_package(
@@ -34,9 +41,22 @@ def write_package(
     """Write an installable package of tasks into ``folder`` and return its files; raises
     `UsageError` if a name cannot be used, or the directory is not empty.
     """
-    module, benchmark = names_of(name, benchmark)
+    names = names_of(name, benchmark)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder}: is not empty; name an empty or new directory with --out.")
+    # all are rendered before the first is written
+    texts = {
+        **_rendered("common", name, variant, names),
+        **_rendered(variant, name, variant, names),
+    }
+    for path, text in texts.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, encoding="utf-8", newline="\n")
+    return tuple(folder / path for path in sorted(texts))
+
+
+def _rendered(part: str, package: str, variant: str, names: PackageNames) -> dict[str, str]:
+    """The texts of the files in ``files/<part>`` by path below the new package's directory."""
     environment = Environment(
         variable_start_string="<<",
         variable_end_string=">>",
@@ -49,60 +69,74 @@ def write_package(
         keep_trailing_newline=True,
         autoescape=False,  # source files, not HTML
     )
-    named = {"package": name, "module": module, "benchmark": benchmark, "variant": variant}
-    title = benchmark.replace("_", " ").capitalize()
-    texts: dict[str, str] = {}  # all are rendered before the first is written
-    for part in ("common", variant):
-        root = Path(__file__).parent / "files" / part
-        for source in root.rglob("*.j2"):
-            path = source.relative_to(root).as_posix().removesuffix(".j2")
-            path = path.replace("__module__", module).replace("__benchmark__", benchmark)
-            template = environment.from_string(source.read_text(encoding="utf-8"))
-            texts[path] = template.render(named, title=title)
-    for path, text in texts.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text, encoding="utf-8", newline="\n")
-    return tuple(folder / path for path in sorted(texts))
+    fields = {
+        "package": package,
+        "module": names.module,
+        "benchmark": names.benchmark,
+        "variant": variant,
+        "title": names.benchmark.replace("_", " ").capitalize(),
+    }
+    root = Path(__file__).parent / "files" / part
+    texts: dict[str, str] = {}
+    for source in root.rglob("*.j2"):
+        path = source.relative_to(root).as_posix().removesuffix(".j2")
+        path = path.replace("__module__", names.module)
+        path = path.replace("__benchmark__", names.benchmark)
+        template = environment.from_string(source.read_text(encoding="utf-8"))
+        texts[path] = template.render(fields)
+    return texts
 
 
-def names_of(package: str, benchmark: str | None = None) -> tuple[str, str]:
+def names_of(package: str, benchmark: str | None = None) -> PackageNames:
     """The name that the package called ``package`` is imported by, and that of its benchmark, by
     default the same; raises `UsageError` if one is not valid, or in use.
 
     >>> names_of("Acme-Bench")
-    ('acme_bench', 'acme_bench')
+    PackageNames(module='acme_bench', benchmark='acme_bench')
     """
-    if not _PACKAGE.fullmatch(package) or len(package) > _MOST:
+    module = _module_name(package)
+    name = module if benchmark is None else benchmark
+    _check_benchmark_name(name)
+    return PackageNames(module, name)
+
+
+def _module_name(package: str) -> str:
+    """The name that a package is imported by, which no installed module has."""
+    if not _PACKAGE.fullmatch(package) or len(package) > _LONGEST_NAME:
         raise UsageError(
-            f"package name {package!r}: expected at most {_MOST} letters, digits, '-', '_' and '.', "
-            "beginning and ending with a letter or digit, such as acme-bench; choose another."
+            f"package name {package!r}: expected at most {_LONGEST_NAME} letters, digits, '-', "
+            "'_' and '.', beginning and ending with a letter or digit, such as acme-bench; choose "
+            "another."
         )
     module = re.sub(r"[-_.]+", "_", package).lower()
     if not module.isidentifier() or keyword.iskeyword(module):
         raise UsageError(
-            f"package name {package!r} would be imported as {module}, which cannot be a module's name; begin with a "
-            "letter, and avoid Python's keywords."
+            f"package name {package!r} would be imported as {module}, which cannot be a module's "
+            "name; begin with a letter, and avoid Python's keywords."
         )
-    installed = find_spec(module)  # without an origin, it is just a directory of that name
-    exists = installed is not None and installed.origin is not None
-    if exists or module in _TAKEN or module in sys.stdlib_module_names:
+    spec = find_spec(module)
+    exists = spec is not None and spec.origin is not None  # else it is only a directory
+    if exists or module in _RESERVED_MODULES or module in sys.stdlib_module_names:
         raise UsageError(
             f"package name {package!r} would be imported as {module}, which exists; choose another."
         )
-    chosen = module if benchmark is None else benchmark
-    if not _BENCHMARK.fullmatch(chosen) or len(chosen) > _MOST:
+    return module
+
+
+def _check_benchmark_name(name: str) -> None:
+    """Refuse a name that is not valid, or that a task, group or benchmark has."""
+    if not _BENCHMARK.fullmatch(name) or len(name) > _LONGEST_NAME:
         raise UsageError(
-            f"benchmark name {chosen!r}: expected at most {_MOST} lower-case letters and digits, words joined by '_', "
-            "such as acme_dots; choose another with --benchmark."
+            f"benchmark name {name!r}: expected at most {_LONGEST_NAME} lower-case letters and "
+            "digits, words joined by '_', such as acme_dots; choose another with --benchmark."
         )
-    taken = "lmms-eval, and --tasks would run that one" if chosen in harness_names() else ""
-    for other in task_packages():
-        if chosen in {path.stem for path in other.task_files()} | {
-            one.name for one in plugin_of(other).benchmarks
-        }:
-            taken = other.known_as
-    if taken:
+    owner = "lmms-eval, and --tasks would run that one" if name in harness_names() else ""
+    for package in task_packages():
+        names = {path.stem for path in package.task_files()}
+        names.update(benchmark.name for benchmark in plugin_of(package).benchmarks)
+        if name in names:
+            owner = package.known_as
+    if owner:
         raise UsageError(
-            f"benchmark name {chosen!r} is taken by {taken}; choose another with --benchmark."
+            f"benchmark name {name!r} is taken by {owner}; choose another with --benchmark."
         )
-    return module, chosen

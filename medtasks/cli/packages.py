@@ -1,0 +1,99 @@
+"""``medtasks new`` and ``validate``: packages of tasks, begun and checked."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from medtasks.catalog.contents import without_warnings
+from medtasks.cli.console import progress, table, write, write_json
+from medtasks.cli.help import PlainCommand
+from medtasks.cli.options import Json
+from medtasks.core.findings import COLUMNS, as_rows, failed, summary
+from medtasks.core.text import counted
+
+app = typer.Typer()
+
+
+@app.command("new", cls=PlainCommand)
+def new(
+    package: Annotated[str, typer.Argument(help="Name of the new package, such as acme-bench.")],
+    variant: Annotated[
+        Literal["mcq", "open", "streaming"],
+        typer.Option(
+            help="mcq: option letters; open: free answers and a judge; streaming: asked repeatedly."
+        ),
+    ] = "mcq",
+    out: Annotated[
+        Path | None, typer.Option(help="Directory, empty or new (default: PACKAGE).")
+    ] = None,
+    benchmark: Annotated[
+        str | None, typer.Option(help="Name of benchmark and group (default: the module's).")
+    ] = None,
+) -> None:
+    """Write a package with a benchmark of your own: tasks, prompt, loader, miniature data, tests,
+    README.
+
+    Example:
+        medtasks new my-benchmark --variant open
+    """
+    from medtasks.cli.scaffold import names_of, write_package
+
+    names = names_of(package, benchmark)
+    folder = out or Path(package)
+    files = write_package(folder, package, variant, benchmark=benchmark)
+    write(*(f"  {file}" for file in files))
+    write(
+        f"wrote {package}. Next:\n"
+        f"  pip install -e '{folder}[test]'\n"
+        f"  MEDTASKS_DATA=mini medtasks validate {names.benchmark}\n"
+        f"  (cd {folder} && python -m pytest)\n"
+        f"  MEDTASKS_DATA=mini python -m lmms_eval --model medtasks_baseline "
+        f"--model_args policy=oracle --tasks {names.benchmark} --output_path results"
+    )
+
+
+@app.command("validate", cls=PlainCommand)
+def validate(
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Packages, benchmarks, tasks, groups, files or directories "
+            "(default: all that is prepared)."
+        ),
+    ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option(help="Do not decode pictures and frames, and do not check how scores behave."),
+    ] = False,
+    strict: Annotated[bool, typer.Option(help="Exit with 1 for warnings as well.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Check task files, templates, prepared data (hidden fields, media, answers, windows), and how
+    scores behave.
+
+    Examples:
+        medtasks validate mi_cxr
+        medtasks validate path/to/tasks --json
+    """
+    from medtasks.validate import run
+
+    names = what or ()
+    if any(Path(name).exists() for name in names):
+        notice = "medtasks: importing what the files name, from installed packages only"
+        print(notice, file=sys.stderr, flush=True)
+    # without warnings: the findings cover what packages lack
+    with without_warnings(), progress("checking tasks") as bar:
+        report = run.validate(names, quick=quick, progress=bar)
+    if as_json:
+        write_json({"data": report.data, "tasks": report.tasks})
+    else:
+        if report.all:
+            table(COLUMNS, as_rows(report.all))
+        data = f" and the data of {', '.join(report.data)}" if report.data else ""
+        write(f"{counted(report.files, 'task file')}{data}: {summary(report.all)}")
+    if failed(report.all, strict):
+        raise typer.Exit(1)
