@@ -14,7 +14,7 @@ from medtasks.runs.samples import lacks_texts
 from medtasks.runs.signature import changed_options
 from medtasks.scoring.scores import COVERAGE
 from medtasks.scoring.verification import is_miniature
-from medtasks.validate.rendered import leaks
+from medtasks.validate.leaks import leaks
 
 from ..verify.coverage import release_coverage, released_share
 from ..verify.protocols import protocols_today

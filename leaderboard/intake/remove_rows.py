@@ -20,7 +20,7 @@ from medtasks.runs.samples import Sample
 from medtasks.scoring.run_record import RunRecord, as_data_error, read_run, write_run
 from medtasks.scoring.scored_samples import kept_confidences
 from medtasks.scoring.scores import Scores
-from medtasks.validate.rendered import texts_in
+from medtasks.validate.leaks import texts_in
 
 _LONGEST = 40
 

@@ -20,7 +20,7 @@ from medtasks.catalog.registry import all_benchmarks
 from medtasks.core.errors import DataError, MediaError, MedtasksError, NotPreparedError, UsageError
 from medtasks.data.prepared import open_directory
 from medtasks.data.store import open_prepared
-from medtasks.validate.documents import check_data
+from medtasks.validate.prepared_data import check_data
 
 ROWS = [
     kvasir_row(img_id=f"img{number}", question=f"How many polyps in {number}?")

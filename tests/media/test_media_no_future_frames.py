@@ -27,7 +27,8 @@ from medtasks.catalog.spec import TaskSource
 from medtasks.core.findings import Finding
 from medtasks.data.prepared import fingerprint
 from medtasks.data.store import open_prepared
-from medtasks.validate.documents import MediaCheck, TaskReport
+from medtasks.validate.prepared_data import MediaCheck
+from medtasks.validate.report import TaskReport
 
 TEMPLATE = "medstreambench/window.j2"
 VIDEOS = {

@@ -27,8 +27,10 @@ from medtasks.catalog.spec import TaskSource, load_spec
 from medtasks.core.findings import Finding
 from medtasks.data.prepared import fingerprint
 from medtasks.data.store import open_prepared
-from medtasks.validate.documents import MediaCheck, TaskReport
-from medtasks.validate.run import check_rows, validate
+from medtasks.validate.checks import check_rows
+from medtasks.validate.prepared_data import MediaCheck
+from medtasks.validate.report import TaskReport
+from medtasks.validate.run import validate
 
 Documents = list[dict[str, Any]]
 Change = Callable[[Documents], Documents | None]

@@ -35,7 +35,8 @@ from medtasks.catalog.items import Joined
 from medtasks.catalog.registry import all_benchmarks, get_benchmark
 from medtasks.catalog.spec import load_spec
 from medtasks.core.findings import Finding
-from medtasks.validate.behaviour import check_behaviour, policy_answers
+from medtasks.validate.behaviour import check_behaviour
+from medtasks.validate.policy_answers import policy_answers
 from medtasks.validate.run import validate
 
 MCQ, TEXT, STREAM = "mi_cxr_tel_single", "kvasir_vqa_x1_level1", "medstreambench_proactive"

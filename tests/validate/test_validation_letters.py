@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from medtasks.validate.rendered import without_letter
+from medtasks.validate.prompts import without_letter
 
 DOCUMENT = {"choices": {"A": "Left lung", "B": "right lung", "C": "<5 mm, both sides"}}
 

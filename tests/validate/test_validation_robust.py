@@ -14,8 +14,8 @@ from seeded_bench import codes
 from medtasks.catalog.spec import parse_yaml
 from medtasks.core.errors import UsageError
 from medtasks.core.findings import COLUMNS, RULES, Finding, Place, as_rows, failed, finding, summary
-from medtasks.validate.rendered import read_template
 from medtasks.validate.run import validate
+from medtasks.validate.templates import read_template
 
 TASK = Path("task.yaml")
 RELAXED = settings(

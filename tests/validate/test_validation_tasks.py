@@ -17,9 +17,10 @@ from medtasks.catalog.registry import get_benchmark
 from medtasks.catalog.spec import TaskSource
 from medtasks.catalog.task_model import GroupFile, TaskFile
 from medtasks.core.findings import Finding
-from medtasks.validate.documents import TaskReport
+from medtasks.validate.report import TaskReport
 from medtasks.validate.run import validate
-from medtasks.validate.tasks import Files, check_description
+from medtasks.validate.task_files import FileIndex
+from medtasks.validate.tasks import check_description
 
 
 @pytest.fixture
@@ -48,8 +49,8 @@ def test_a_shared_part_that_cannot_be_read_is_a_defect_alone(tasks: Path) -> Non
 
 
 def test_a_benchmark_is_the_one_that_a_file_names_whatever_its_directory(tasks: Path) -> None:
-    files, path = Files(), tasks.rename(tasks.with_name("renamed")) / "mi_cxr_tel_single.yaml"
-    files.known["mi_cxr_tel_single"] = path
+    files, path = FileIndex(), tasks.rename(tasks.with_name("renamed")) / "mi_cxr_tel_single.yaml"
+    files.paths["mi_cxr_tel_single"] = path
     assert files.benchmark_of("mi_cxr_tel_single") == "mi_cxr"
 
 

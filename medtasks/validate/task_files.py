@@ -1,0 +1,154 @@
+"""The task and group files that are checked, and which of them a command line selects."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from medtasks.catalog.contents import kind_of, task_files, task_packages
+from medtasks.catalog.registry import all_benchmarks, plugin_of
+from medtasks.catalog.spec import read_installed, read_task
+from medtasks.core.errors import MedtasksError, NotPreparedError, UsageError
+from medtasks.core.schema import suggestion
+from medtasks.data.store import open_prepared
+
+
+class FileIndex:
+    """Task and group files by name, at first those installed; each file is read once."""
+
+    def __init__(self) -> None:
+        self.paths = dict(task_files())
+        installed = set(self.paths.values())
+        self.read = functools.cache(
+            lambda path: read_installed(path) if path in installed else read_task(path)
+        )
+
+    def benchmark_of(self, name: str) -> str:
+        """The benchmark that a task or group names or, if the file is too faulty to name one, its
+        directory.
+        """
+        path = self.paths[name]
+        metadata = self.read(path).content.get("metadata")
+        benchmark = metadata.get("benchmark") if isinstance(metadata, dict) else None
+        if isinstance(benchmark, str):
+            return benchmark
+        if kind_of(path) == "group":
+            return path.parent.parent.name
+        return path.parent.name
+
+    def with_members(self, names: Iterable[str]) -> list[str]:
+        """The tasks and groups ``names``, and those in the groups, at any depth; files may be
+        faulty.
+        """
+        reached = dict.fromkeys(name for name in names if name in self.paths)
+        waiting = list(reached)
+        while waiting:
+            members = self.read(self.paths[waiting.pop(0)]).content.get("task")
+            for member in members if isinstance(members, list) else ():
+                is_known = isinstance(member, str) and member in self.paths
+                if is_known and member not in reached:
+                    reached[member] = None
+                    waiting.append(member)
+        return list(reached)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The benchmarks whose prepared data are checked, the files found at a path, and all files."""
+
+    benchmarks: list[str]
+    files_at_paths: list[Path]
+    files: list[Path]
+
+
+def select(what: Sequence[str], index: FileIndex) -> Selection:
+    """What the names and paths ``what`` select; without any, everything that is prepared.
+
+    Files at a path join the ``index``, in place of installed ones of their name.
+    """
+    names = _without_packages(what)
+    is_all_files = bool(what) and all(Path(name).is_file() for name in what)
+    # files alone need no other file to be read
+    owners = {} if is_all_files else {name: index.benchmark_of(name) for name in index.paths}
+    benchmarks = [name for name in names if name in all_benchmarks() or name in owners.values()]
+    if not what:
+        benchmarks = _prepared_benchmarks()
+    paths = [name for name in names if name not in benchmarks and name not in index.paths]
+    files_at_paths = [file for path in paths for file in files_at(Path(path), index)]
+    tasks = [name for name, benchmark in owners.items() if benchmark in benchmarks]
+    tasks += [name for name in names if name in index.paths]
+    installed = [index.paths[name] for name in index.with_members(tasks)]
+    index.paths |= {path.stem: path for path in files_at_paths if not is_shared(path)}
+    return Selection(
+        benchmarks=[name for name in benchmarks if name in all_benchmarks()],
+        files_at_paths=files_at_paths,
+        files=list(dict.fromkeys([*files_at_paths, *installed])),
+    )
+
+
+def _without_packages(what: Iterable[str]) -> list[str]:
+    """The names ``what``, with the benchmarks of a package in place of its name."""
+    packages = {}
+    for package in task_packages():
+        if not package.ours:
+            packages[package.distribution] = packages[package.module] = package
+    names = []
+    for name in what:
+        benchmarks = plugin_of(packages[name]).benchmarks if name in packages else ()
+        if benchmarks:
+            names += [benchmark.name for benchmark in benchmarks]
+        else:
+            names.append(name)
+    return names
+
+
+def _prepared_benchmarks() -> list[str]:
+    """The benchmarks with prepared data; raises `NotPreparedError` if there are none."""
+    prepared = []
+    for name in all_benchmarks():
+        try:
+            open_prepared(name)
+        except NotPreparedError:
+            continue
+        except (MedtasksError, OSError):  # the checks report why the data cannot be opened
+            pass
+        prepared.append(name)
+    if not prepared:
+        raise NotPreparedError("no benchmark is prepared; run: medtasks prepare --help")
+    return prepared
+
+
+def is_shared(path: Path) -> bool:
+    """Whether a file is a part that others include."""
+    return path.name.startswith("_")
+
+
+def files_at(path: Path, index: FileIndex) -> list[Path]:
+    """The task files at a path: those below ``tasks`` directories or, if there are none, all but
+    rubrics.
+    """
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        near = suggestion(path, [*index.paths, *all_benchmarks()])
+        raise UsageError(
+            f"{path}: no such file or directory{near}; name a task, a task file or their directory."
+        )
+    in_tasks, elsewhere = [], []
+    for file in sorted(path.rglob("*.y*ml")):
+        folders = file.relative_to(path).parts[:-1]
+        is_hidden = any(name.startswith(".") for name in folders)
+        if file.suffix not in (".yaml", ".yml") or is_hidden or not file.is_file():
+            continue
+        if "tasks" in (path.resolve().name, *folders):
+            in_tasks.append(file)
+        elif "rubrics" not in folders:
+            elsewhere.append(file)
+    files = in_tasks or elsewhere
+    if not files:
+        raise UsageError(
+            f"{path}: contains no task file; name the directory of the benchmark's YAML files."
+        )
+    return files
