@@ -43,7 +43,7 @@ from medtasks.core.yaml_files import MarkedLoader
 
 _MERGE = "tag:yaml.org,2002:merge"
 _TEXT = "tag:yaml.org,2002:str"
-_CODES = {"extra_forbidden": "MT107", "missing": "MT110", "literal_error": "MT112"}
+_CODES = {"extra_forbidden": "MT107", "missing": "MT110"}
 _UNREADABLE = {"MT101", "MT102", "MT104", "MT105"}
 
 

@@ -47,9 +47,8 @@ _RULES = (
     Rule("MT105", "error", "circular include", "break the cycle"),
     Rule("MT106", "error", "name differs from the file's", "rename one"),
     Rule("MT107", "error", "unknown key", "correct or remove it"),
-    Rule("MT109", "error", "value has the wrong type or is out of range", "correct the value"),
+    Rule("MT109", "error", "value is not allowed", "correct the value"),
     Rule("MT110", "error", "required key is missing", "add it"),
-    Rule("MT112", "error", "value is not allowed", "correct the value"),
     Rule("MT113", "error", "settings contradict each other"),
     Rule("MT114", "error", "duplicate entry", "correct the value"),
     Rule("MT115", "error", "task in groups/, or group outside of it"),
@@ -120,9 +119,7 @@ _RULES = (
     Rule("MT305", "error", "duplicate sample id", "number them"),
     Rule("MT306", "warning", "duplicate record", "remove one"),
     Rule("MT307", "error", "answer is not among the options", "fix the record"),
-    Rule("MT308", "error", "answer is empty", "fix the record"),
-    Rule("MT311", "error", "fewer than two options", "fix the record"),
-    Rule("MT312", "error", "all options are equal", "fix the record"),
+    Rule("MT311", "error", "fewer than two different options", "fix the record"),
     Rule("MT313", "warning", "options are nearly equal", "check that only one is correct"),
     Rule(
         "MT314", "warning", "correct answers favour a position", "shuffle the options, or report it"
@@ -154,8 +151,12 @@ _RULES = (
         "oracle does not reach the top score",
         "check filter, targets and `ideal_response`",
     ),
-    Rule("MT502", "error", "score does not separate answers from none", "check metric and answers"),
-    Rule("MT503", "error", "shuffled answers score no lower", "check `process_results`"),
+    Rule(
+        "MT502",
+        "error",
+        "score does not separate right answers from wrong ones",
+        "check metric, answers and `process_results`",
+    ),
     Rule("MT504", "error", "value is out of the metric's range", "fix the metric"),
     Rule("MT507", "error", "scoring fails", "fix the code that scores it"),
     Rule(

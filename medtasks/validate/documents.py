@@ -44,8 +44,7 @@ def _check_fields(document: Document, report: TaskReport) -> None:
         fault = _field_fault(document, field)
         if fault:
             expected = "a list of files" if field == "media" else "text"
-            codes = {("media", "empty"): "MT317", ("target", "empty"): "MT308"}
-            code = codes.get((field, fault), "MT304")
+            code = "MT317" if (field, fault) == ("media", "empty") else "MT304"
             report.on_document(code, document, f"`{field}` is {fault}, expected {expected}", field)
 
 

@@ -69,7 +69,7 @@ def _check_texts(
     elif len(options) > 1 and len(set(texts.values())) == 1:
         text = next(iter(texts.values()))
         message = f"all options are {shown(text)}, expected different ones"
-        report.on_document("MT312", document, message)
+        report.on_document("MT311", document, message)
     else:
         _check_near_duplicates(document, texts, report)
 

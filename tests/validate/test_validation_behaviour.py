@@ -124,7 +124,7 @@ def letters(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
 
 
 IN_PROCESS_RESULTS: dict[str, tuple[Callable[..., Any], set[str]]] = {
-    "always_right": (lambda doc, _: accuracy(doc, 1.0, 1.0), {"MT502", "MT503"}),
+    "always_right": (lambda doc, _: accuracy(doc, 1.0, 1.0), {"MT502"}),
     "another_field": (
         lambda doc, results: accuracy(doc, float(results[0] == doc["question"]), 1.0),
         {"MT501"},
@@ -371,7 +371,7 @@ IN_METRICS: dict[Exact, set[tuple[str, str]]] = {
     wrong(
         "overflowing", lambda said, gold: np.array([float(said == gold), 1.0, np.inf]), width=3
     ): {("MT504", "error")},
-    wrong("polite", lambda _, __: np.array([1.0, 1.0])): {("MT502", "error"), ("MT503", "error")},
+    wrong("polite", lambda _, __: np.array([1.0, 1.0])): {("MT502", "error")},
     wrong("brittle", unreadable): {("MT509", "error")},
     wrong("unscored", score=divided): {("MT507", "error")},
 }

@@ -114,7 +114,7 @@ RECORD_DEFECTS: list[tuple[str, str, Change, str]] = [
         lambda rows: [row for row in rows if row["qtype"] == "icr_multi_abn"],
         MCQ,
     ),
-    ("blank answer", "MT308", _first(answer=""), KVASIR),
+    ("blank answer", "MT304", _first(answer=""), KVASIR),
 ]
 
 DOCUMENT_DEFECTS: list[tuple[str, str, Change, str]] = [
@@ -132,12 +132,12 @@ DOCUMENT_DEFECTS: list[tuple[str, str, Change, str]] = [
     ),
     ("target is an option's text", "MT307", _first(target="T1 → T2"), MCQ),
     ("target of a list of options", "MT307", _every(target="something else"), PRESENT),
-    ("blank target", "MT308", _first(target="  "), MCQ),
+    ("blank target", "MT304", _first(target="  "), MCQ),
     ("question is nothing", "MT304", _first(question=None), KVASIR),
     ("blank question", "MT304", _first(question=" "), MCQ),
     ("no options", "MT311", _first(choices={}), MCQ),
     ("only one option", "MT311", _first(choices={"E": "none"}), MCQ),
-    ("all options equal", "MT312", _first(choices=dict.fromkeys("ABCDE", "no change")), MCQ),
+    ("all options equal", "MT311", _first(choices=dict.fromkeys("ABCDE", "no change")), MCQ),
     ("options differ in case", "MT313", _choices(A="Left lung", B="left  lung"), MCQ),
     ("options differ in marks", "MT313", _choices(A=LONG, B=f"{LONG}."), MCQ),
     ("right answer is always A", "MT314", _many(lambda _: {"target": "A"}), MCQ),
