@@ -49,7 +49,7 @@ from medtasks.data.sources import read_jsonl
 from medtasks.metrics.base import MeanMetric, Metric, MetricUnavailableError, sign
 from medtasks.metrics.facts import MetricFacts
 from medtasks.metrics.item_metrics import NO_OPTION, ErrorRate
-from medtasks.metrics.streaming import round_values
+from medtasks.metrics.stream_values import round_values
 
 __all__ = [
     "ALL_GROUPS",

@@ -11,8 +11,8 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 
 from medtasks.metrics.facts import Unit as Unit
-from medtasks.metrics.streaming import Round as Round
-from medtasks.metrics.streaming import Timeline as Timeline
+from medtasks.metrics.timelines import Round as Round
+from medtasks.metrics.timelines import Timeline as Timeline
 from medtasks.runs.replies import RunUsage, Usage
 from medtasks.scoring.scores import Reliability
 

@@ -11,7 +11,7 @@ import numpy as np
 from medtasks.catalog.spec import load_spec
 from medtasks.core.files import canonical_json, short_hash
 from medtasks.metrics.base import Array
-from medtasks.metrics.streaming import Timeline
+from medtasks.metrics.timelines import Timeline
 from medtasks.runs.signature import parse_signature
 from medtasks.scoring.item_table import ItemTable
 from medtasks.scoring.scores import Scores

@@ -22,7 +22,7 @@ from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.spec import TaskSpec, load_spec
 from medtasks.core.errors import MedtasksError, UsageError, first_line
 from medtasks.core.files import canonical_json
-from medtasks.metrics.streaming import timelines
+from medtasks.metrics.timelines import timelines
 from medtasks.runs.samples import Sample
 
 from ..exports.tables import csv_field

@@ -16,7 +16,7 @@ from medtasks.benchmarks.pair_entries import BatchResponses, Entry, PairEntries,
 from medtasks.catalog.items import Turn, Value
 from medtasks.metrics.base import MetricUnavailableError, corpus_score
 from medtasks.metrics.registry import get_metric
-from medtasks.metrics.streaming import item_values
+from medtasks.metrics.stream_values import item_values
 
 
 def responses_of(results: Sequence[str | Sequence[str]]) -> list[str]:

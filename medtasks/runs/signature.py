@@ -50,7 +50,7 @@ _MADE_OF = {
     **dict.fromkeys(_OVERALL, ("content_open",)),
     "content_fallback": ("content_open", "content_closed_fallback"),
 }
-"""Metrics that include judged ones (`medtasks.metrics.streaming`). If all open answers of a model
+"""Metrics that include judged ones (`medtasks.metrics.stream_values`). If all open answers of a model
 are decided by rule, its score includes no verdict, but it was judged like the others.
 """
 

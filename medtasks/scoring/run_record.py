@@ -35,7 +35,7 @@ from medtasks.core.files import (
 )
 from medtasks.core.schema import first_problem
 from medtasks.core.strict_json import model_from_json
-from medtasks.metrics.streaming import Timeline
+from medtasks.metrics.timelines import Timeline
 from medtasks.runs.manifest import RunManifest, versions
 from medtasks.runs.samples import Sample, SampleFile, SampleLines
 from medtasks.scoring.comparisons import (

@@ -17,7 +17,7 @@ import numpy as np
 from medtasks.benchmarks.variants import joined_items
 from medtasks.catalog.spec import leaf_tasks, load_spec, load_specs
 from medtasks.core.errors import DataError, UsageError
-from medtasks.metrics.streaming import Timeline, timelines
+from medtasks.metrics.timelines import Timeline, timelines
 from medtasks.runs.manifest import RunManifest, created_at
 from medtasks.runs.samples import Sample, SampleFile, SampleLines
 from medtasks.runs.signature import signatures

@@ -49,7 +49,7 @@ from medtasks.core.settings import current_settings
 from medtasks.data.media.windows import thin
 from medtasks.data.prepare_commands import prepare_command
 from medtasks.data.sources import read_table
-from medtasks.metrics.streaming import round_values
+from medtasks.metrics.stream_values import round_values
 
 SINGLE_TURN_METRICS = ("content", "content_closed", "overall")
 STREAMING_METRICS = (

@@ -13,7 +13,7 @@ from medtasks.answers.answerability import UNANSWERABLE, answerability_status
 from medtasks.benchmarks.medstreambench.records import ABSTENTIONS
 from medtasks.catalog.items import SampleView, Turn, Value
 from medtasks.metrics.closed_answer import closed_answer_matches
-from medtasks.metrics.streaming import FALLBACK, OPEN
+from medtasks.metrics.stream_values import FALLBACK, OPEN
 
 
 class _Judgement(NamedTuple):

@@ -1,0 +1,87 @@
+"""Timelines: a model's responses to streaming items over time, as a leaderboard shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from medtasks.catalog.items import Item, SampleView, Turn
+from medtasks.core.redaction import shown
+from medtasks.core.schema import Frozen
+from medtasks.metrics.stream_values import stream_of
+from medtasks.metrics.streaming import expected_time, tolerance
+
+MOST_TIMELINES = 12
+"""Items shown per task, the first by id."""
+LONGEST_RESPONSE = 400
+"""Characters of a response."""
+
+
+class Round(Frozen):
+    """One round of a streaming item; ``said`` is the extracted response."""
+
+    time: float
+    answerable: bool
+    positive: bool
+    valid: bool
+    content: float | None
+    said: str
+
+
+class Timeline(Frozen):
+    """One model's responses to a streaming item; times are in the item's unit (seconds or
+    frames).
+    """
+
+    model: str
+    task: str
+    item: str
+    query_time: float
+    expected_time: float | None
+    tolerance: float
+    rounds: tuple[Round, ...]
+
+
+def timelines(
+    task: str, items: Sequence[Item], turn_of: Callable[[SampleView], Turn]
+) -> tuple[Timeline, ...]:
+    """The first `MOST_TIMELINES` streaming items; ``expected_time`` and ``tolerance`` are those
+    used for the scores.
+    """
+    first: list[Timeline] = []
+    for item in sorted(items, key=lambda item: item.item_id):
+        turns = [turn_of(sample) for sample in item.samples]
+        if turns[0].streaming:
+            first.append(_timeline(task, item, turns))
+        if len(first) == MOST_TIMELINES:
+            break
+    return tuple(first)
+
+
+def _timeline(task: str, item: Item, turns: Sequence[Turn]) -> Timeline:
+    stream = stream_of(turns, task)
+    rounds = []
+    for turn, sample in zip(turns, item.samples, strict=True):
+        rounds.append(_round(turn, sample))
+    return Timeline(
+        model="",  # a board knows its name
+        task=task,
+        item=item.item_id,
+        query_time=stream.query_time,
+        expected_time=expected_time(stream),
+        tolerance=tolerance(stream),
+        rounds=tuple(rounds),
+    )
+
+
+def _round(turn: Turn, sample: SampleView) -> Round:
+    response = shown(sample.filtered)
+    if len(response) > LONGEST_RESPONSE:
+        response = response[:LONGEST_RESPONSE] + "…"
+    return Round(
+        time=turn.time,
+        answerable=turn.answerable,
+        positive=turn.positive,
+        valid=not turn.invalid,
+        content=turn.content,
+        said=response,
+    )
