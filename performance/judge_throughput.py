@@ -46,7 +46,7 @@ def questions(count: int) -> list[Any]:
 
 
 def _verdict() -> str:
-    from medtasks.catalog.rubric import load_rubric
+    from medtasks.catalog.rubric_files import load_rubric
 
     aspects = load_rubric("med_cmr_open").aspects
     return json.dumps(
@@ -89,7 +89,8 @@ def stub(latency: float) -> Iterator[str]:
 
 def request_body(number: int | str) -> dict[str, Any]:
     """A request as ours sends it."""
-    from medtasks.catalog.rubric import judge_prompt, load_rubric, verdict_schema
+    from medtasks.catalog.judge_prompt import judge_prompt, verdict_schema
+    from medtasks.catalog.rubric_files import load_rubric
 
     rubric, (question,) = load_rubric("med_cmr_open"), questions(1)
     prompt = judge_prompt(rubric, question.document, question.response)
@@ -162,7 +163,7 @@ def plain_openai(url: str, count: int, concurrency: int, *, aiohttp: bool) -> No
 
 def ours(url: str, count: int, concurrency: int) -> None:
     """Judge new questions into a new store."""
-    from medtasks.catalog.rubric import load_rubric
+    from medtasks.catalog.rubric_files import load_rubric
     from medtasks.judge.client import JudgeClient
     from medtasks.judge.pipeline import judge_questions
     from medtasks.judge.settings import JudgeSettings

@@ -14,7 +14,8 @@ from random import Random
 
 from pydantic import TypeAdapter, ValidationError
 
-from medtasks.catalog.rubric import Aspect, aspects_of
+from medtasks.catalog.judge_prompt import aspects_of
+from medtasks.catalog.rubric import Aspect
 from medtasks.core.errors import DataError, reading
 from medtasks.core.schema import Frozen, first_problem
 from medtasks.core.strict_json import require_distinct_keys

@@ -10,7 +10,7 @@ from medtasks.benchmarks.layout_parts import HEADLINE, columns_of
 from medtasks.catalog.board_layout import ALL_GROUPS, BoardLayout, Column, LayoutTable, Plot
 from medtasks.catalog.contents import LeftOut, TaskPackage
 from medtasks.catalog.registry import plugin_of
-from medtasks.catalog.rubric import load_rubric
+from medtasks.catalog.rubric_files import load_rubric
 from medtasks.catalog.spec import leaf_tasks, load_spec
 from medtasks.core.errors import MedtasksError, first_line
 from medtasks.core.schema import unknown

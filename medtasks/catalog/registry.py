@@ -234,7 +234,7 @@ def _refuse_taken(package: TaskPackage, plugin: Plugin) -> None:
             )
     if not plugin.metrics:  # then the rubrics need not be read
         return
-    from medtasks.catalog.rubric import score_owners
+    from medtasks.catalog.rubric_files import score_owners
 
     owners = score_owners() | {
         metric.name: owner for owner, other in earlier for metric in other.metrics

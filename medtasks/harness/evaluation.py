@@ -23,7 +23,7 @@ from lmms_eval.filters import build_filter_ensemble
 from lmms_eval.utils import create_iterator
 
 from medtasks.benchmarks.documents import SYSTEM_IN_TEXT
-from medtasks.catalog.rubric import load_rubric
+from medtasks.catalog.rubric_files import load_rubric
 from medtasks.catalog.spec import TaskSpec, leaf_tasks, load_spec
 from medtasks.core.cache import cache_root
 from medtasks.core.errors import MedtasksError, UsageError, first_line

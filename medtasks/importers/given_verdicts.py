@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from medtasks.catalog.rubric import Rubric, load_rubric
+from medtasks.catalog.rubric import Rubric
+from medtasks.catalog.rubric_files import load_rubric
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import UsageError
 from medtasks.importers.predictions import Prediction

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from medtasks.catalog.prompts import template_hash
-from medtasks.catalog.rubric import Rubric, load_rubric
+from medtasks.catalog.rubric import Rubric
+from medtasks.catalog.rubric_files import load_rubric
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import MedtasksError, UsageError
 from medtasks.core.settings import using

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from medtasks.catalog.judge_prompt import aspects_of
 from medtasks.catalog.records import Where, wrong
-from medtasks.catalog.rubric import Aspect, Rubric, aspects_of
+from medtasks.catalog.rubric import Aspect, Rubric
 from medtasks.core.errors import DataError
 from medtasks.core.schema import shown
 from medtasks.core.text import first_names

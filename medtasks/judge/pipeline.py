@@ -15,7 +15,8 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from medtasks.catalog.rubric import Rubric, judge_prompt, rubric_hash, verdict_schema
+from medtasks.catalog.judge_prompt import judge_prompt, verdict_schema
+from medtasks.catalog.rubric import Rubric, rubric_hash
 from medtasks.core.errors import DataError, MediaError, UsageError
 from medtasks.judge.client import JudgeClient, Spent, Unanswered
 from medtasks.judge.endpoint import Messages

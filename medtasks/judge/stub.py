@@ -27,7 +27,7 @@ from typing import Annotated, Any
 import typer
 from aiohttp import web
 
-from medtasks.catalog.rubric import DELIMITER
+from medtasks.catalog.neutral_text import DELIMITER
 from medtasks.runs.verdict import STUB
 
 MODEL = STUB  # a request may name any

@@ -11,7 +11,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from medtasks.catalog.rubric import Aspect, Rubric, aspects_of
+from medtasks.catalog.judge_prompt import aspects_of
+from medtasks.catalog.rubric import Aspect, Rubric
 from medtasks.judge.json_in_text import Invalid, objects_in, whole_object
 from medtasks.runs.verdict import Verdict
 
@@ -28,7 +29,7 @@ def parse_verdict(
 
     Raises:
         DataError: the document does not define the aspects
-            (:func:`medtasks.catalog.rubric.aspects_of`).
+            (:func:`medtasks.catalog.judge_prompt.aspects_of`).
     """
     aspects = aspects_of(rubric, document)
     if not text.strip():

@@ -12,7 +12,7 @@ import numpy as np
 
 from medtasks.catalog.contents import OURS, once
 from medtasks.catalog.registry import Plugin, package_metrics
-from medtasks.catalog.rubric import score_owners, usable_rubrics
+from medtasks.catalog.rubric_files import score_owners, usable_rubrics
 from medtasks.catalog.spec import load_specs
 from medtasks.core.errors import UsageError
 from medtasks.core.schema import unknown

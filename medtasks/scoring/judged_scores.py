@@ -9,7 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import fsum
 from typing import Any, NamedTuple, TypeAlias
 
-from medtasks.catalog.rubric import Rubric, aspects_of, load_rubric, rubric_hash
+from medtasks.catalog.judge_prompt import aspects_of
+from medtasks.catalog.rubric import Rubric, rubric_hash
+from medtasks.catalog.rubric_files import load_rubric
 from medtasks.catalog.spec import TaskSpec
 from medtasks.catalog.statuses import FAILED
 from medtasks.core.files import canonical_json, short_hash

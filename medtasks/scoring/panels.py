@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from math import fsum
 from typing import Any
 
-from medtasks.catalog.rubric import Aspect, Rubric, aspects_of, total
+from medtasks.catalog.judge_prompt import aspects_of
+from medtasks.catalog.rubric import Aspect, Rubric
+from medtasks.catalog.rubric_totals import total
 from medtasks.core.errors import MedtasksError
 from medtasks.runs.verdict import Rule
 

@@ -17,7 +17,8 @@ import numpy as np
 from medtasks.benchmarks.documents import asked_prompt, task_rows
 from medtasks.catalog.benchmark import Document
 from medtasks.catalog.registry import get_benchmark
-from medtasks.catalog.rubric import load_rubric, rubric_files, rubric_hash
+from medtasks.catalog.rubric import rubric_hash
+from medtasks.catalog.rubric_files import load_rubric, rubric_files
 from medtasks.catalog.spec import load_spec
 from medtasks.catalog.statuses import FAILED
 from medtasks.core.errors import (

@@ -11,7 +11,9 @@ from typing import Any
 
 from medtasks.benchmarks.documents import WITHHELD, first_prompt, prompt_text
 from medtasks.catalog.benchmark import Benchmark
-from medtasks.catalog.rubric import Rubric, judge_prompt, load_rubric
+from medtasks.catalog.judge_prompt import judge_prompt
+from medtasks.catalog.rubric import Rubric
+from medtasks.catalog.rubric_files import load_rubric
 from medtasks.catalog.task_model import TaskFile
 from medtasks.core.errors import MedtasksError, first_line
 from medtasks.core.findings import Place

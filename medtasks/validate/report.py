@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from medtasks.catalog.spec import TaskSource
+from medtasks.catalog.task_source import TaskSource
 from medtasks.core.findings import Finding, Place, finding
 from medtasks.core.text import shortened
 

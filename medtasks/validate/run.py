@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from medtasks.catalog.contents import TaskPackage, owner_of
-from medtasks.catalog.spec import read_task
+from medtasks.catalog.task_source import read_task
 from medtasks.core.findings import Finding, Place, failed, finding
 from medtasks.data.progress import Progress
 from medtasks.validate.causes import merge_by_cause

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from medtasks.catalog.contents import kind_of, task_files, task_packages
 from medtasks.catalog.registry import all_benchmarks, plugin_of
-from medtasks.catalog.spec import read_installed, read_task
+from medtasks.catalog.spec import read_installed
+from medtasks.catalog.task_source import read_task
 from medtasks.core.errors import MedtasksError, NotPreparedError, UsageError
 from medtasks.core.schema import suggestion
 from medtasks.data.store import open_prepared

@@ -25,7 +25,7 @@ from medtasks.benchmarks.kvasir_vqa_x1.prepare import prepare_kvasir
 from medtasks.benchmarks.med_cmr.records import FILES, prepare_med_cmr
 from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.benchmarks.mi_cxr.records import prepare_mi_cxr
-from medtasks.catalog.rubric import read_rubric, rubric_files
+from medtasks.catalog.rubric_files import read_rubric, rubric_files
 from medtasks.core.errors import MediaError, MedtasksError
 from medtasks.data.media.images import index_media
 from medtasks.data.media.pictures import decode_image

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from medtasks.catalog.registry import get_benchmark
-from medtasks.catalog.rubric import load_rubric
+from medtasks.catalog.rubric_files import load_rubric
 from medtasks.catalog.spec import load_spec
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "fidelity.md"

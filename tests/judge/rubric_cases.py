@@ -6,7 +6,9 @@ import functools
 from typing import Any
 
 from medtasks.benchmarks.documents import task_documents
-from medtasks.catalog.rubric import Rubric, aspects_of, load_rubric
+from medtasks.catalog.judge_prompt import aspects_of
+from medtasks.catalog.rubric import Rubric
+from medtasks.catalog.rubric_files import load_rubric
 
 TASKS = {
     "kvasir_aspects": ("kvasir_vqa_x1_level2", "mini0003-415c7d22"),

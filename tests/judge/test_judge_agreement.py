@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from medtasks.catalog.rubric import load_rubric
+from medtasks.catalog.rubric_files import load_rubric
 from medtasks.judge.agreement import COLUMNS, agreement_report, rows
 from medtasks.runs.agreement_report import AgreementReport
 from medtasks.stats.agreement import (

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rubric_cases import TASKS, case
 
-from medtasks.catalog.rubric import Aspect, aspects_of, total
+from medtasks.catalog.judge_prompt import aspects_of
+from medtasks.catalog.rubric import Aspect
+from medtasks.catalog.rubric_totals import total
 from medtasks.core.errors import MedtasksError
 from medtasks.runs.verdict import Rule
 from medtasks.scoring.panels import bounds, combine

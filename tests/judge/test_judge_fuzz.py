@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from mutations import mutated
 
-from medtasks.catalog.rubric import aspects_of, load_rubric
+from medtasks.catalog.judge_prompt import aspects_of
+from medtasks.catalog.rubric_files import load_rubric
 from medtasks.judge.endpoint import Endpoint
 from medtasks.judge.json_in_text import Invalid
 from medtasks.judge.reply import Ending, FailedAttempt, JudgeAnswer

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from medtasks.catalog.rubric import load_rubric
+from medtasks.catalog.rubric_files import load_rubric
 from medtasks.core.errors import DataError
 from medtasks.judge.labels import HUMAN, Labels, read_labels
 

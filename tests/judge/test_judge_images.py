@@ -14,7 +14,9 @@ from rubric_cases import case
 from test_judge_pipeline import Verdicts
 from test_judge_pipeline import judge as judge_all
 
-from medtasks.catalog.rubric import Rubric, judge_prompt, load_rubric
+from medtasks.catalog.judge_prompt import judge_prompt
+from medtasks.catalog.rubric import Rubric
+from medtasks.catalog.rubric_files import load_rubric
 from medtasks.core.errors import MediaError
 from medtasks.judge.pipeline import ImageSource, Question, user_message
 from medtasks.judge.stub import StubJudge

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rubric_cases import TASKS, case
 
-from medtasks.catalog.rubric import DELIMITER, MARK, delimited, judge_prompt, neutral
+from medtasks.catalog.judge_prompt import judge_prompt
+from medtasks.catalog.neutral_text import DELIMITER, MARK, delimited, neutral
 
 HONEST = "One round nodule in the left upper lung."
 CODE = "0123456789abcdef" * 2

@@ -17,7 +17,9 @@ import pytest
 from faulty_judge import FaultyJudge
 
 from medtasks.benchmarks.documents import task_documents
-from medtasks.catalog.rubric import Rubric, load_rubric, total
+from medtasks.catalog.rubric import Rubric
+from medtasks.catalog.rubric_files import load_rubric
+from medtasks.catalog.rubric_totals import total
 from medtasks.core.errors import UsageError
 from medtasks.judge.client import JudgeClient, Spent
 from medtasks.judge.json_in_text import Invalid

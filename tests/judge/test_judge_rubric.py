@@ -14,17 +14,11 @@ from jsonschema import Draft202012Validator
 from rubric_cases import TASKS, best, case
 
 from medtasks.benchmarks.documents import task_documents
+from medtasks.catalog.judge_prompt import aspects_of, judge_prompt, verdict_schema
 from medtasks.catalog.prompts import template_variables
-from medtasks.catalog.rubric import (
-    aspects_of,
-    judge_prompt,
-    load_rubric,
-    read_rubric,
-    rubric_files,
-    rubric_hash,
-    total,
-    verdict_schema,
-)
+from medtasks.catalog.rubric import rubric_hash
+from medtasks.catalog.rubric_files import load_rubric, read_rubric, rubric_files
+from medtasks.catalog.rubric_totals import total
 from medtasks.core.errors import DataError, MedtasksError, UsageError
 from medtasks.judge.verdict_parsing import parse_verdict
 from medtasks.runs.verdict import Verdict

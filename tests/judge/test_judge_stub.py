@@ -16,7 +16,8 @@ import pytest
 from openai.types.chat import ChatCompletion
 from rubric_cases import TASKS, case
 
-from medtasks.catalog.rubric import aspects_of, delimited, judge_prompt, verdict_schema
+from medtasks.catalog.judge_prompt import aspects_of, judge_prompt, verdict_schema
+from medtasks.catalog.neutral_text import delimited
 from medtasks.judge.stub import StubJudge, rule_based
 from medtasks.judge.verdict_parsing import parse_verdict
 from medtasks.runs.verdict import Verdict

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks.catalog.rubric import load_rubric, verdict_schema
+from medtasks.catalog.judge_prompt import verdict_schema
+from medtasks.catalog.rubric_files import load_rubric
 from medtasks.judge.json_in_text import Invalid
 from medtasks.judge.verdict_parsing import parse_verdict, repair_request
 from medtasks.runs.verdict import Verdict

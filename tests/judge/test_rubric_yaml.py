@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from medtasks.catalog.rubric import read_rubric
+from medtasks.catalog.rubric_files import read_rubric
 from medtasks.core.errors import MedtasksError
 
 RUBRIC = """# closed answers

@@ -23,7 +23,7 @@ from medtasks.benchmarks.documents import doc_to_messages, doc_to_visual
 from medtasks.benchmarks.medstreambench import documents
 from medtasks.benchmarks.medstreambench.prepare import prepare_medstream
 from medtasks.benchmarks.medstreambench.records import MedStreamRecord
-from medtasks.catalog.spec import TaskSource
+from medtasks.catalog.task_source import TaskSource
 from medtasks.core.findings import Finding
 from medtasks.data.prepared import fingerprint
 from medtasks.data.store import open_prepared

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from medtasks.benchmarks.documents import doc_to_messages, task_documents
+from medtasks.catalog.judge_prompt import judge_prompt
 from medtasks.catalog.prompts import overlay_diff, template_hash, template_source
-from medtasks.catalog.rubric import judge_prompt, load_rubric, rubric_hash
+from medtasks.catalog.rubric import rubric_hash
+from medtasks.catalog.rubric_files import load_rubric
 from medtasks.catalog.spec import load_spec
 from medtasks.core.errors import UsageError
 

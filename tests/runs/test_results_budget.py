@@ -83,7 +83,7 @@ def test_a_copy_of_a_sample_has_no_names_of_fields() -> None:
 SCORED = """
 import json, sys
 from medtasks.cli.app import main
-from medtasks.catalog.spec import parse_yaml
+from medtasks.catalog.marked_yaml import parse_yaml
 try:
     main()
 except SystemExit as end:

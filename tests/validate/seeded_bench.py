@@ -23,7 +23,8 @@ import pytest
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.contents import task_directory
 from medtasks.catalog.registry import get_benchmark
-from medtasks.catalog.spec import TaskSource, load_spec
+from medtasks.catalog.spec import load_spec
+from medtasks.catalog.task_source import TaskSource
 from medtasks.core.findings import Finding
 from medtasks.data.prepared import fingerprint
 from medtasks.data.store import open_prepared

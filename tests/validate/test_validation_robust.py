@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from seeded_bench import codes
 
-from medtasks.catalog.spec import parse_yaml
+from medtasks.catalog.marked_yaml import parse_yaml
 from medtasks.core.errors import UsageError
 from medtasks.core.findings import COLUMNS, RULES, Finding, Place, as_rows, failed, finding, summary
 from medtasks.validate.run import validate
@@ -83,7 +83,7 @@ def test_random_bytes_as_a_task_file(tmp_path: Path, content: bytes) -> None:
 @given(YAML_LIKE)
 @RELAXED
 def test_yaml_like_text(text: str) -> None:
-    _, _, defects = parse_yaml(text, TASK)
+    defects = parse_yaml(text, TASK).defects
     assert all(1 <= (one.line or 0) <= text.count("\n") + 2 for one in defects)
 
 
@@ -116,22 +116,22 @@ def test_odd_template_names(name: str) -> None:
 
 
 def test_control_characters_are_one_defect() -> None:
-    assert [(one.code, one.line) for one in parse_yaml("task: new\nmetadata: \x01", TASK)[2]] == [
-        ("MT101", 2)
-    ]
+    assert [
+        (one.code, one.line) for one in parse_yaml("task: new\nmetadata: \x01", TASK).defects
+    ] == [("MT101", 2)]
 
 
 def test_deeply_nested_yaml_and_templates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [one.code for one in parse_yaml("[" * 20_000, TASK)[2]] == ["MT101"]
+    assert [one.code for one in parse_yaml("[" * 20_000, TASK).defects] == ["MT101"]
     (tmp_path / "deep.j2").write_text("{{ " + "(" * 20_000 + ")" * 20_000 + " }}")
     monkeypatch.setenv("MEDTASKS_TEMPLATES", str(tmp_path))
     assert codes(read_template("deep.j2", Place(tmp_path, 1))[1]) == {"MT202"}
 
 
 def test_merge_keys_are_read_as_the_harness_reads_them() -> None:
-    content, lines, _ = parse_yaml("base: &base {a: 1, b: 2}\nown:\n  <<: *base\n  b: 3\n", TASK)
-    assert content == {"base": {"a": 1, "b": 2}, "own": {"a": 1, "b": 3}}
-    assert lines["own", "b"] == 4
+    marked = parse_yaml("base: &base {a: 1, b: 2}\nown:\n  <<: *base\n  b: 3\n", TASK)
+    assert marked.content == {"base": {"a": 1, "b": 2}, "own": {"a": 1, "b": 3}}
+    assert marked.lines["own", "b"] == 4
 
 
 def test_a_file_that_cannot_be_read_is_a_finding(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from seeded_bench import codes, copy_tasks, of_documents
 from medtasks.benchmarks.documents import task_documents
 from medtasks.catalog.benchmark import DataSource, Publication
 from medtasks.catalog.registry import get_benchmark
-from medtasks.catalog.spec import TaskSource
 from medtasks.catalog.task_model import GroupFile, TaskFile
+from medtasks.catalog.task_source import TaskSource
 from medtasks.core.findings import Finding
 from medtasks.validate.report import TaskReport
 from medtasks.validate.run import validate
