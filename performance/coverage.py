@@ -24,7 +24,7 @@ from coverage_report import Section, print_sections
 
 from medtasks.metrics.base import Array, MeanMetric
 from medtasks.stats.bootstrap import TAILS, joint_resamples
-from medtasks.stats.intervals import share_ends
+from medtasks.stats.proportions import share_ends
 
 LEAST, LEAST_ON_AVERAGE, WIDEST = 0.92, 0.945, 1.05
 """Bounds: coverage of every cell, coverage on average, and width relative to percentiles."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from medtasks.stats.paired import few_clusters
+from medtasks.stats.cautions import few_clusters
 
 from ..schema.board import BoardColumn, BoardModel, Cell, Ranking
 from ..schema.numbers import DIFFERENCES, number

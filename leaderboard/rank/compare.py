@@ -14,7 +14,7 @@ from medtasks.metrics.registry import unit_of
 from medtasks.runs.signature import differences, has_unknown_prompts
 from medtasks.scoring.columns import without_value
 from medtasks.scoring.comparisons import compare_statistics
-from medtasks.stats.paired import detectable_difference
+from medtasks.stats.student import detectable_difference
 
 from ..verify.entries import Entry
 from ..verify.scored_run import ScoredRun

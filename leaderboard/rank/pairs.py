@@ -10,6 +10,8 @@ from medtasks.metrics.base import Array
 from medtasks.metrics.registry import facts_of
 from medtasks.scoring.columns import without_value
 from medtasks.stats import paired
+from medtasks.stats.cautions import comparison_warning
+from medtasks.stats.holm import holm
 
 from ..schema.board import Pair
 
@@ -67,10 +69,10 @@ def _discordant_counts(first: Array, second: Array) -> tuple[int, int] | None:
 
 def with_holm(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
     """The pairs with p-values corrected over all of them, and with their warnings."""
-    adjusted = paired.holm([pair.p_value for pair in pairs])
+    adjusted = holm([pair.p_value for pair in pairs])
     tests = sum(p is not None for p in adjusted)
     corrected = []
     for pair, p in zip(pairs, adjusted, strict=True):
-        warning = paired.comparison_warning(pair.clusters, pair.cautions, tests)
+        warning = comparison_warning(pair.clusters, pair.cautions, tests)
         corrected.append(pair.model_copy(update={"p_holm": p, "warning": warning}))
     return tuple(corrected)

@@ -18,7 +18,8 @@ from medtasks.core.errors import NoRowsError, UsageError
 from medtasks.core.settings import Subset
 from medtasks.core.text import TextTable
 from medtasks.metrics.registry import unit_of
-from medtasks.stats.paired import LEAST_CLUSTERS, LEVEL, POWER, student_quantile
+from medtasks.stats.sign_flips import LEAST_CLUSTERS, LEVEL
+from medtasks.stats.student import POWER, student_quantile
 
 from ..schema.board import Unit
 from ..schema.numbers import UNITS, number

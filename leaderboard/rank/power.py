@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from medtasks.metrics.base import Array
-from medtasks.stats.paired import LEAST_CLUSTERS, LEVEL, POWER, student_quantile
-from medtasks.stats.sign_flips import sign_flip_p
+from medtasks.stats.sign_flips import LEAST_CLUSTERS, LEVEL, sign_flip_p
+from medtasks.stats.student import POWER, student_quantile
 
 Sizes = npt.NDArray[np.int64]
 """Items by cluster."""

@@ -18,7 +18,9 @@ from medtasks.metrics.registry import get_metric
 from medtasks.scoring.columns import Mask, without_value
 from medtasks.stats import paired
 from medtasks.stats.bootstrap import cluster_totals, joint_resamples
+from medtasks.stats.cautions import few_clusters
 from medtasks.stats.ranks import compact_letters, rank_intervals, with_tied_ranks
+from medtasks.stats.student import detectable_difference
 
 from ..schema.board import BoardColumn, Pair, Ranked, Ranking
 from .pairs import pair_of, with_holm
@@ -181,7 +183,7 @@ def _detectable_difference(pairs: Sequence[Pair]) -> float | None:
     for pair in pairs:
         # pairs that never differ have no standard error
         if pair.standard_error:
-            least = paired.detectable_difference(pair.standard_error, pair.clusters)
+            least = detectable_difference(pair.standard_error, pair.clusters)
             if least is not None:
                 differences.append(least)
     return statistics.median(differences) if differences else None
@@ -191,7 +193,7 @@ def _ranking_warning(clusters: int, pairs: Sequence[Pair]) -> str | None:
     """The warning about few clusters, else each caution with the number of its pairs."""
     if not pairs:
         return None
-    few = paired.few_clusters(clusters, len(pairs))
+    few = few_clusters(clusters, len(pairs))
     if few is not None:
         return few
     counts = Counter(caution for pair in pairs for caution in pair.cautions)

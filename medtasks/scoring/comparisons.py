@@ -21,7 +21,8 @@ from medtasks.scoring.item_table import ItemTable
 from medtasks.scoring.run_tables import RunTables
 from medtasks.scoring.scores import Letters, Scores
 from medtasks.stats.bootstrap import Clusters
-from medtasks.stats.paired import PairedDifference, clustered_score, few_clusters, paired_difference
+from medtasks.stats.cautions import few_clusters
+from medtasks.stats.paired import PairedDifference, clustered_score, paired_difference
 
 
 class Paired(BaseModel, frozen=True):

@@ -17,7 +17,7 @@ from medtasks.metrics.registry import bounds_of
 from medtasks.scoring.columns import Column, ItemState, Rows
 from medtasks.scoring.scores import MetricScore, Repeats
 from medtasks.stats.intervals import ClusteredItems, Interval, score_interval
-from medtasks.stats.paired import student_interval
+from medtasks.stats.student import student_interval
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from medtasks.runs.manifest import WARNED_SHARE, RunManifest
 from medtasks.scoring.judged_scores import judges_of
 from medtasks.scoring.run_record import RunRecord
 from medtasks.scoring.scores import MetricScore, Scores, ScoreState, coverage_text
-from medtasks.stats.paired import FEW_CLUSTERS
+from medtasks.stats.cautions import FEW_CLUSTERS
 
 NARROWEST, USUAL, WIDEST = 80, 100, 120
 """Columns: what the command line's texts are made for at least and at most, and without a

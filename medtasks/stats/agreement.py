@@ -1,5 +1,7 @@
-"""Agreement between raters (judges, humans) beyond chance, with intervals from a cluster
-bootstrap.
+"""Agreement between raters (judges, humans) beyond chance, with intervals from a cluster bootstrap.
+
+scipy and nltk have some of these coefficients. They are computed here because items have counts:
+a resample only changes how often each distinct column of ratings is taken.
 """
 
 from __future__ import annotations
@@ -7,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from medtasks.core.schema import Frozen
+from medtasks.core.text import counted
+from medtasks.metrics.base import Array
 from medtasks.stats.bootstrap import TAILS, cluster_draws
 
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -23,10 +26,10 @@ ONE_CATEGORY = "all ratings are of one category, so agreement beyond chance is u
 
 @dataclass(frozen=True)
 class Ratings:
-    """Ratings of items, as positions in the sorted ``scale``: ``codes`` ``(raters, items)`` are -1
-    for a missing one.
+    """Ratings of items by several raters.
 
-    ``counts`` says how often each item is taken.
+    ``codes`` ``(raters, items)`` are positions in the sorted ``scale``, -1 for a missing rating;
+    ``counts`` ``(items,)`` says how often each item is taken.
     """
 
     codes: Integers
@@ -36,11 +39,14 @@ class Ratings:
     @classmethod
     def of(cls, rows: Sequence[Sequence[float | None]]) -> Ratings:
         """Each rater's scores of the same items, all on one scale; None for a missing rating."""
-        scale = tuple(sorted({score for row in rows for score in row if score is not None}))
-        position: dict[float | None, int] = {None: -1} | {
-            score: number for number, score in enumerate(scale)
-        }
-        codes = np.array([[position[score] for score in row] for row in rows], dtype=np.int64)
+        scores: set[float] = set()
+        for row in rows:
+            scores.update(score for score in row if score is not None)
+        scale = tuple(sorted(scores))
+        positions: dict[float | None, int] = {None: -1}
+        for position, score in enumerate(scale):
+            positions[score] = position
+        codes = np.array([[positions[score] for score in row] for row in rows], dtype=np.int64)
         return cls(codes, scale, np.ones(codes.shape[1], dtype=np.int64))
 
     @property
@@ -48,12 +54,17 @@ class Ratings:
         return int(self.counts.sum())
 
     def per_item(self) -> Integers:
-        """How many raters gave each score, ``(items, scores)``."""
-        numbers = np.zeros((len(self.counts), len(self.scale)), dtype=np.int64)
+        """How many raters gave each score to each item, ``(items, scores)``."""
+        raters = np.zeros((len(self.counts), len(self.scale)), dtype=np.int64)
         for codes in self.codes:
             rated = np.flatnonzero(codes >= 0)
-            numbers[rated, codes[rated]] += 1
-        return numbers
+            raters[rated, codes[rated]] += 1
+        return raters
+
+    def totals(self) -> Integers:
+        """How often each score was given, ``(scores,)``."""
+        totals: Integers = np.einsum("i,ic->c", self.counts, self.per_item())
+        return totals
 
 
 Statistic = Callable[[Ratings], "float | str"]
@@ -62,7 +73,8 @@ Statistic = Callable[[Ratings], "float | str"]
 
 def raw_agreement(ratings: Ratings) -> float:
     """Share of items to which two raters gave the same score."""
-    return int(ratings.counts[ratings.codes[0] == ratings.codes[1]].sum()) / ratings.items
+    first, second = ratings.codes
+    return int(ratings.counts[first == second].sum()) / ratings.items
 
 
 def cohen_kappa(ratings: Ratings, *, quadratic: bool = False) -> float | str:
@@ -73,11 +85,15 @@ def cohen_kappa(ratings: Ratings, *, quadratic: bool = False) -> float | str:
     the scale, so an unused level still counts as a step.
     """
     size = len(ratings.scale)
-    table = np.zeros((size, size), dtype=np.int64)
-    np.add.at(table, tuple(ratings.codes), ratings.counts)
-    distances = _squared(ratings.scale) if quadratic else 1 - np.eye(size)
-    chance = _sum(distances * np.multiply.outer(table.sum(axis=1), table.sum(axis=0)))
-    return 1 - ratings.items * _sum(distances * table) / chance if chance else ONE_CATEGORY
+    observed = np.zeros((size, size), dtype=np.int64)
+    np.add.at(observed, tuple(ratings.codes), ratings.counts)
+    first_totals, second_totals = observed.sum(axis=1), observed.sum(axis=0)
+    expected = np.multiply.outer(first_totals, second_totals)  # times the number of items
+    weights = _squared_distances(ratings.scale) if quadratic else 1 - np.eye(size)
+    chance = _exact_sum(weights * expected)
+    if not chance:
+        return ONE_CATEGORY
+    return 1 - ratings.items * _exact_sum(weights * observed) / chance
 
 
 def fleiss_kappa(ratings: Ratings) -> float | str:
@@ -88,11 +104,13 @@ def fleiss_kappa(ratings: Ratings) -> float | str:
     shares (Fleiss 1971). Computed on integers as ``1 - (1 - P) / (1 - P_e)``.
     """
     raters, per_item = len(ratings.codes), ratings.per_item()
-    disagreeing = int(np.sum(ratings.counts * (raters**2 - np.sum(per_item**2, axis=1))))
-    used = [int(number) for number in np.einsum("i,ic->c", ratings.counts, per_item)]
+    disagreeing_pairs = raters**2 - np.sum(per_item**2, axis=1)  # (items,), each pair twice
+    disagreeing = int(np.sum(ratings.counts * disagreeing_pairs))
     total = ratings.items * raters
-    chance = total**2 - sum(number**2 for number in used)
-    return 1 - disagreeing * total / ((raters - 1) * chance) if chance else ONE_CATEGORY
+    chance = total**2 - sum(int(count) ** 2 for count in ratings.totals())
+    if not chance:
+        return ONE_CATEGORY
+    return 1 - disagreeing * total / ((raters - 1) * chance)
 
 
 def krippendorff_alpha(ratings: Ratings, level: Literal["nominal", "ordinal"]) -> float | str:
@@ -104,48 +122,69 @@ def krippendorff_alpha(ratings: Ratings, level: Literal["nominal", "ordinal"]) -
     Squared differences: 1 (nominal), or that of the mid-ranks among the ratings (ordinal). Memory
     grows with the square of the number of distinct scores.
     """
+    totals = ratings.totals()
+    squared_differences = 1 - np.eye(len(totals))
+    if level == "ordinal":
+        squared_differences = _squared_distances(_doubled_mid_ranks(totals))
+    chance = _exact_sum(squared_differences * np.multiply.outer(totals, totals))
+    if not chance:
+        return ONE_CATEGORY
+    observed = _exact_sum(squared_differences * _coincidences(ratings))
+    return 1 - (int(totals.sum()) - 1) * observed / chance
+
+
+def _coincidences(ratings: Ratings) -> Array:
+    """The coincidence matrix ``(scores, scores)``: pairs of ratings of one item, each with the
+    weight 1 / (ratings of the item - 1).
+    """
     per_item = ratings.per_item()
     rated = per_item.sum(axis=1)
-    observed = np.zeros((len(ratings.scale),) * 2)
-    for number in np.unique(
-        rated
-    ):  # integers within each number of raters, so that item order cannot matter
-        rows, times = per_item[rated == number], ratings.counts[rated == number]
-        pairs = np.einsum("i,ic,ik->ck", times, rows, rows) - np.diag(
-            np.einsum("i,ic->c", times, rows)
-        )
-        observed += pairs / (number - 1)
-    used = np.einsum("i,ic->c", ratings.counts, per_item)
-    squared = 1 - np.eye(len(used)) if level == "nominal" else _squared(2 * np.cumsum(used) - used)
-    chance = _sum(squared * np.multiply.outer(used, used))
-    return 1 - (int(used.sum()) - 1) * _sum(squared * observed) / chance if chance else ONE_CATEGORY
+    coincidences = np.zeros((len(ratings.scale),) * 2)
+    # integers within each number of raters, so that item order cannot matter
+    for raters in np.unique(rated):
+        rows, counts = per_item[rated == raters], ratings.counts[rated == raters]
+        pairs = np.einsum("i,ic,ik->ck", counts, rows, rows)
+        with_itself = np.diag(np.einsum("i,ic->c", counts, rows))
+        coincidences += (pairs - with_itself) / (raters - 1)
+    return coincidences
 
 
 def spearman(ratings: Ratings) -> float | str:
     """Spearman's rank correlation of two raters who rated every item: Pearson's of the mid-ranks
     (Spearman 1904).
 
-    As ``scipy.stats.spearmanr``, but on integers (doubled, centred ranks), so that no order changes
-    the last digit.
+    As ``scipy.stats.spearmanr``, but with counts, and on integers (doubled, centred ranks), so that
+    no order changes the last digit.
     """
-    items, ranks = ratings.items, []
+    items, counts = ratings.items, ratings.counts
     if items < 2:
-        return f"{items} item{'s' * (items != 1)} rated by both, a correlation needs at least 2"
-    for codes in ratings.codes:
-        used = np.zeros(len(ratings.scale), dtype=np.int64)
-        np.add.at(used, codes, ratings.counts)
-        ranks.append((2 * np.cumsum(used) - used - items)[codes])
-    one, two = ranks
-    spread = int(np.sum(ratings.counts * one**2)) * int(np.sum(ratings.counts * two**2))
-    if not spread:
+        return f"{counted(items, 'item')} rated by both, a correlation needs at least 2"
+    first, second = (_centred_ranks(codes, ratings) for codes in ratings.codes)
+    first_squares = int(np.sum(counts * first**2))
+    second_squares = int(np.sum(counts * second**2))
+    if not first_squares * second_squares:
         return "a rater gave every item the same rating, so ranks cannot be compared"
-    shared = int(np.sum(ratings.counts * one * two))
-    return math.copysign(math.sqrt(shared**2 / spread), shared)
+    products = int(np.sum(counts * first * second))
+    squared_correlation = products**2 / (first_squares * second_squares)
+    return math.copysign(math.sqrt(squared_correlation), products)
+
+
+def _centred_ranks(codes: Integers, ratings: Ratings) -> Integers:
+    """Twice the mid-rank ``(items,)`` of each rating of a rater, minus its mean."""
+    totals = np.zeros(len(ratings.scale), dtype=np.int64)
+    np.add.at(totals, codes, ratings.counts)
+    centred: Integers = (_doubled_mid_ranks(totals) - ratings.items)[codes]
+    return centred
+
+
+def _doubled_mid_ranks(totals: Integers) -> Integers:
+    """Twice the mid-rank of each score (from 0), ``(scores,)``, if given so often: an integer."""
+    return 2 * np.cumsum(totals) - totals
 
 
 class Coefficient(Frozen):
     """A measure of agreement of so many items, and its percentile interval; what is undefined is
-    None, for the given ``reason``.
+    None, and ``reason`` says why.
     """
 
     value: float | None = None
@@ -173,41 +212,43 @@ def agreement_interval(
     A percentile interval is not centred: if the coefficient is strongly biased (few clusters,
     values near 1) it may be entirely on one side of the value.
     """
-    codes, kind_of = np.unique(ratings.codes, axis=1, return_inverse=True)
-
-    def value_of(weights: npt.NDArray[np.float64] | None) -> float | str:
-        counts = np.bincount(kind_of, weights=weights, minlength=codes.shape[1]).astype(np.int64)
-        return statistic(replace(ratings, codes=codes, counts=counts))
-
-    value, items = value_of(None), ratings.items
+    items = ratings.items
+    codes, column_of = np.unique(ratings.codes, axis=1, return_inverse=True)
+    columns = codes.shape[1]
+    distinct = replace(ratings, codes=codes, counts=np.bincount(column_of, minlength=columns))
+    value = statistic(distinct)
     if isinstance(value, str):
         return Coefficient(units=items, reason=value)
-    made = partial(Coefficient, value=value, units=items)
     names, cluster_of = np.unique([*clusters], return_inverse=True)
     if len(names) < 2:
-        return made(reason=f"found {len(names)} cluster, an interval needs at least 2")
-    drawn = [
-        value_of(row[cluster_of])
-        for block in cluster_draws(len(names), resamples, seed)
-        for row in block
-    ]
-    defined = [one for one in drawn if not isinstance(one, str)]
-    if len(defined) < resamples:
-        return made(
-            reason=f"the agreement is undefined in {resamples - len(defined)} of {resamples} resamples"
-        )
-    low, high = np.quantile(defined, TAILS).tolist()
-    return made(low=low, high=high)
+        reason = f"found {len(names)} cluster, an interval needs at least 2"
+        return Coefficient(value=value, units=items, reason=reason)
+    resampled = []
+    for drawn in cluster_draws(len(names), resamples, seed):
+        for cluster_counts in drawn:
+            item_counts = cluster_counts[cluster_of]
+            counts = np.bincount(column_of, weights=item_counts, minlength=columns)
+            coefficient = statistic(replace(distinct, counts=counts.astype(np.int64)))
+            if not isinstance(coefficient, str):
+                resampled.append(coefficient)
+    undefined = resamples - len(resampled)
+    if undefined:
+        reason = f"the agreement is undefined in {undefined} of {resamples} resamples"
+        return Coefficient(value=value, units=items, reason=reason)
+    low, high = np.quantile(resampled, TAILS).tolist()
+    return Coefficient(value=value, low=low, high=high, units=items)
 
 
-def _squared(scale: Sequence[float] | Integers) -> npt.NDArray[np.float64]:
-    """Squared distances on a scale, as shares of the largest."""
-    numbers = np.array(scale, dtype=np.float64)
-    distances = np.subtract.outer(numbers, numbers)
-    squared: npt.NDArray[np.float64] = (distances / (distances.max() or 1)) ** 2
+def _squared_distances(scale: Sequence[float] | Integers) -> Array:
+    """Squared distances ``(scores, scores)`` on a scale, as shares of the largest."""
+    positions = np.array(scale, dtype=np.float64)
+    distances = np.subtract.outer(positions, positions)
+    squared: Array = (distances / (distances.max() or 1)) ** 2
     return squared
 
 
-def _sum(values: npt.NDArray[np.float64]) -> float:
-    """Correctly rounded, so that the order of raters and scores does not matter."""
+def _exact_sum(values: Array) -> float:
+    """The sum of all values, correctly rounded, so that the order of raters and scores does not
+    matter.
+    """
     return math.fsum(values.ravel())

@@ -6,6 +6,7 @@ import functools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -14,8 +15,10 @@ import numpy.typing as npt
 from medtasks.core.errors import UsageError
 from medtasks.metrics.base import Array, check_finite, segment_sums, whole_columns
 
-BLOCK = 2**20  # drawn counts in memory at a time
-STACK = 512  # columns of statistics multiplied at a time
+BLOCK = 2**20
+"""Drawn counts in memory at a time."""
+STACK = 512
+"""Columns of statistics multiplied at a time."""
 
 Score: TypeAlias = Callable[[Array], Array]
 """``(..., width) -> (...)``, as `medtasks.metrics.base.Metric.score`."""
@@ -23,10 +26,10 @@ Rows: TypeAlias = npt.NDArray[np.int64]
 Clusters: TypeAlias = Sequence[str] | Rows
 """For each sample its cluster: names, or numbers from 0 in the order of names."""
 
-
 CONFIDENCE = 0.95
 """Two-sided level of all intervals."""
 TAILS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
+"""Probabilities below the low and the high end of an interval."""
 
 
 def cluster_totals(statistics: Array, clusters: Clusters) -> Array:
@@ -43,8 +46,8 @@ def cluster_totals(statistics: Array, clusters: Clusters) -> Array:
 
 
 def cluster_codes(statistics: Array, clusters: Clusters) -> tuple[Array, Rows]:
-    """The statistics as an array, and the number of each row's cluster; errors are those of
-    :func:`cluster_totals`.
+    """The statistics ``(n, width)`` as an array, and the number ``(n,)`` of each row's cluster;
+    errors are those of :func:`cluster_totals`.
     """
     statistics = np.asarray(statistics, dtype=np.float64)
     if isinstance(clusters, np.ndarray):
@@ -53,9 +56,8 @@ def cluster_codes(statistics: Array, clusters: Clusters) -> tuple[Array, Rows]:
         number = {name: code for code, name in enumerate(sorted(set(clusters)))}
         codes = np.array([number[name] for name in clusters], dtype=np.int64)
     if statistics.ndim != 2 or len(statistics) != len(codes):
-        raise UsageError(
-            f"{len(codes)} cluster names for statistics of shape {statistics.shape}, expected (n, width)"
-        )
+        names = f"{len(codes)} cluster names"
+        raise UsageError(f"{names} for statistics of shape {statistics.shape}, expected (n, width)")
     check_finite(statistics)
     return statistics, codes
 
@@ -67,14 +69,35 @@ def clustered_standard_error(statistics: Array, clusters: Clusters) -> float | N
     m·N_c)²) / N`` over the k clusters (Cochran 1977, section 6). Errors are those of
     :func:`cluster_totals`.
     """
-    sums = cluster_totals(statistics, clusters)
-    count = len(sums)
-    samples = math.fsum(sums[:, 1])
+    cluster_sums, cluster_counts = cluster_totals(statistics, clusters).T
+    count = len(cluster_sums)
+    samples = math.fsum(cluster_counts)
     if count < 2 or samples <= 0:
         return None
-    mean = math.fsum(sums[:, 0]) / samples
-    residuals = math.fsum((sums[:, 0] - mean * sums[:, 1]) ** 2)
-    return math.sqrt(count / (count - 1) * residuals) / samples
+    mean = math.fsum(cluster_sums) / samples
+    residuals = cluster_sums - mean * cluster_counts
+    squares = math.fsum(residuals**2)
+    return math.sqrt(count / (count - 1) * squares) / samples
+
+
+@dataclass(frozen=True)
+class _Stack:
+    """Tables of one score and width side by side, ``(clusters, entries · width)``: their resamples
+    are scored in one call.
+    """
+
+    entries: list[int]
+    tables: Array
+    score: Score
+
+    def scores(self, drawn: Array) -> Array:
+        """Scores ``(entries, resamples)`` of drawn counts ``(resamples, clusters)``."""
+        shape = (len(drawn), len(self.entries), -1)
+        totals = _products(drawn, self.tables).reshape(shape)
+        # a copy, so that a score sees the same memory layout as if it were drawn alone
+        rows = np.ascontiguousarray(totals.swapaxes(0, 1))
+        scores = self.score(rows.reshape(len(self.entries) * len(drawn), -1))
+        return scores.reshape(len(self.entries), len(drawn))
 
 
 def joint_resamples(
@@ -91,51 +114,54 @@ def joint_resamples(
     the clusters' summed statistics, and its score is ``score`` of the totals (Davison and Hinkley
     1997, section 3.8). The draws depend on the number of clusters, resamples and seed alone.
     """
-    found = np.full((len(entries), resamples), np.nan)
-    count = len(entries[0][0]) if entries else 0
-    if count < 2:
-        return found
+    scores = np.full((len(entries), resamples), np.nan)
+    clusters = len(entries[0][0]) if entries else 0
+    if clusters < 2:
+        return scores
+    stacks = _stacked(entries)
+    begin = 0
+    for drawn in cluster_draws(clusters, resamples, seed):
+        end = begin + len(drawn)
+        for stack in stacks:
+            scores[stack.entries, begin:end] = stack.scores(drawn)
+        begin = end
+    return scores
+
+
+def _stacked(entries: Sequence[tuple[Array, Score]]) -> list[_Stack]:
+    """The entries in stacks of at most `STACK` columns, each of one score and width."""
     alike: dict[tuple[Score, int], list[int]] = defaultdict(list)
     for number, (table, score) in enumerate(entries):
         alike[score, table.shape[1]].append(number)
-    stacks = []  # tables of one score and width side by side: their resamples are scored in one call
+    stacks = []
     for (score, width), numbers in alike.items():
         most = max(1, STACK // width)
-        for part in (numbers[first : first + most] for first in range(0, len(numbers), most)):
-            stacks.append((np.hstack([entries[number][0] for number in part]), part, score))
-    begin = 0
-    for drawn in cluster_draws(count, resamples, seed):
-        end = begin + len(drawn)
-        for stacked, tables, score in stacks:
-            products = _products(drawn, stacked).reshape(len(drawn), len(tables), -1)
-            # a copy, so that a score sees the same memory layout as if it were drawn alone
-            rows = np.ascontiguousarray(products.swapaxes(0, 1)).reshape(
-                len(tables) * len(drawn), -1
-            )
-            found[tables, begin:end] = score(rows).reshape(len(tables), len(drawn))
-        begin = end
-    return found
+        for first in range(0, len(numbers), most):
+            members = numbers[first : first + most]
+            tables = np.hstack([entries[number][0] for number in members])
+            stacks.append(_Stack(members, tables, score))
+    return stacks
 
 
 def _products(drawn: Array, table: Array) -> Array:
-    """``drawn @ table``, the same on every machine.
+    """``drawn @ table`` ``(resamples, columns)``, the same on every machine.
 
     BLAS multiplies the columns of whole numbers, whose sums are exact in any order. The others are
     left to einsum; its order of summation does not depend on the number of threads, but it does on
     whether there is a single column, and on whether rows are contiguous.
     """
-    found = np.zeros((len(drawn), table.shape[1]))
-    used = table.any(axis=0)  # histograms are mostly empty
-    whole = whole_columns(table) & used
-    found[:, whole] = drawn @ table[:, whole]
-    rest = np.ascontiguousarray(table[:, used & ~whole])
-    if rest.shape[1] == 1:
-        rest = np.hstack([rest, rest])
-    if rest.shape[1]:
-        found[:, used & ~whole] = np.einsum("rk,kw->rw", drawn, rest)[
-            :, : np.count_nonzero(used & ~whole)
-        ]
-    return found
+    products = np.zeros((len(drawn), table.shape[1]))
+    is_used = table.any(axis=0)  # histograms are mostly empty
+    is_whole = whole_columns(table) & is_used
+    products[:, is_whole] = drawn @ table[:, is_whole]
+    is_fraction = is_used & ~is_whole
+    fractions = np.ascontiguousarray(table[:, is_fraction])
+    columns = fractions.shape[1]
+    if columns == 1:
+        fractions = np.hstack([fractions, fractions])
+    if columns:
+        products[:, is_fraction] = np.einsum("rk,kw->rw", drawn, fractions)[:, :columns]
+    return products
 
 
 def cluster_draws(count: int, resamples: int, seed: int) -> Iterator[Array]:
@@ -143,20 +169,19 @@ def cluster_draws(count: int, resamples: int, seed: int) -> Iterator[Array]:
     if count * resamples <= BLOCK:
         yield _drawn_once(count, resamples, seed).astype(np.float64)
         return
-    generator, chances = np.random.Generator(np.random.PCG64(seed)), np.full(count, 1 / count)
+    generator = np.random.Generator(np.random.PCG64(seed))
+    chances = np.full(count, 1 / count)
     block = max(1, BLOCK // count)
     for begin in range(0, resamples, block):
-        yield generator.multinomial(count, chances, min(block, resamples - begin)).astype(
-            np.float64
-        )
+        drawn = generator.multinomial(count, chances, min(block, resamples - begin))
+        yield drawn.astype(np.float64)
 
 
 @functools.lru_cache(maxsize=128)
 def _drawn_once(count: int, resamples: int, seed: int) -> npt.NDArray[np.unsignedinteger]:
-    """Cached in the smallest integer type, because a leaderboard has many runs of the same
-    tasks.
+    """The draws ``(resamples, clusters)`` in the smallest integer type, cached because a
+    leaderboard has many runs of the same tasks.
     """
-    drawn = np.random.Generator(np.random.PCG64(seed)).multinomial(
-        count, np.full(count, 1 / count), resamples
-    )
+    generator = np.random.Generator(np.random.PCG64(seed))
+    drawn = generator.multinomial(count, np.full(count, 1 / count), resamples)
     return drawn.astype(np.min_scalar_type(int(drawn.max(initial=0))))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, product
 from string import ascii_lowercase
 
@@ -25,19 +25,20 @@ def rank_intervals(scores: Array, *, higher_is_better: bool = True) -> list[tupl
     ``scores`` ``(models, resamples)`` are those of `joint_resamples`. A model without a finite
     score in every resample is not ranked (None) and takes no place.
     """
-    defined = np.asarray(np.isfinite(scores).all(axis=1))
+    is_ranked = np.asarray(np.isfinite(scores).all(axis=1))
     signed = scores if higher_is_better else -scores
-    found: list[tuple[int, int] | None] = []
-    for own, ranked in zip(signed, defined.tolist(), strict=True):
-        if not ranked:
-            found.append(None)
+    ranked_scores = signed[is_ranked]
+    intervals: list[tuple[int, int] | None] = []
+    for number, model_scores in enumerate(signed):
+        if not is_ranked[number]:
+            intervals.append(None)
             continue
-        first = 1 + np.count_nonzero(signed[defined] > own, axis=0)
-        last = np.count_nonzero(signed[defined] >= own, axis=0)
-        best = np.quantile(first, TAILS[0], method="lower")
-        worst = np.quantile(last, 1 - TAILS[0], method="higher")
-        found.append((int(best), int(worst)))
-    return found
+        first_places = 1 + np.count_nonzero(ranked_scores > model_scores, axis=0)
+        last_places = np.count_nonzero(ranked_scores >= model_scores, axis=0)
+        best = np.quantile(first_places, TAILS[0], method="lower")
+        worst = np.quantile(last_places, 1 - TAILS[0], method="higher")
+        intervals.append((int(best), int(worst)))
+    return intervals
 
 
 def with_tied_ranks(
@@ -82,35 +83,61 @@ def compact_letters(
     """
     place = {name: number for number, name in enumerate(order)}
     near = [set(range(len(order))) - {number} for number in range(len(order))]
-    for one, two in different:
-        near[place[one]].discard(place[two])
-        near[place[two]].discard(place[one])
-    uncovered = [set(others) for others in near]  # without a common letter yet
-    letters = [[number] for number, others in enumerate(near) if not others]
+    for first, second in different:
+        near[place[first]].discard(place[second])
+        near[place[second]].discard(place[first])
+    groups = _without_covered(_grown_groups(near), len(order))
+    letters: dict[str, list[str]] = {name: [] for name in order}
+    for group, letter in zip(groups, _letters(), strict=False):
+        for number in group:
+            letters[order[number]].append(letter)
+    return {name: tuple(letters[name]) for name in order}
+
+
+def _grown_groups(near: Sequence[set[int]]) -> list[list[int]]:
+    """Groups of models that do not differ from each other, and have every such pair in common.
+
+    ``near`` has for each model those that do not differ from it; one without any is a group of its
+    own.
+    """
+    uncovered = [set(neighbours) for neighbours in near]  # pairs without a group yet
+    groups = [[number] for number, neighbours in enumerate(near) if not neighbours]
     for first in range(len(near)):
         while uncovered[first]:
-            group = [first, min(uncovered[first])]
-            candidates = near[group[0]] & near[group[1]]
+            second = min(uncovered[first])
+            group = [first, second]
+            candidates = near[first] & near[second]
             while candidates:
                 group.append(min(candidates))
                 candidates &= near[group[-1]]
             for number in group:
                 uncovered[number].difference_update(group)
-            letters.append(sorted(group))
-    shared = np.zeros((len(order), len(order)), dtype=np.int64)  # letters in common
-    for group in letters:
+            groups.append(sorted(group))
+    return groups
+
+
+def _without_covered(groups: Iterable[list[int]], models: int) -> list[list[int]]:
+    """The groups in order, without those whose every pair is in another group that is kept; the
+    last are dropped first.
+    """
+    shared = np.zeros((models, models), dtype=np.int64)  # groups in common
+    for group in groups:
         shared[np.ix_(group, group)] += 1
     kept = []
-    for group in sorted(letters, reverse=True):
-        if (shared[np.ix_(group, group)] > 1).all():
-            shared[np.ix_(group, group)] -= 1
+    for group in sorted(groups, reverse=True):
+        pairs = np.ix_(group, group)
+        if (shared[pairs] > 1).all():
+            shared[pairs] -= 1
         else:
             kept.append(group)
-    labels = (
-        "".join(label) for length in count(1) for label in product(ascii_lowercase, repeat=length)
-    )
-    named = list(zip(reversed(kept), labels, strict=False))
-    return {name: tuple(label for group, label in named if place[name] in group) for name in order}
+    return kept[::-1]
+
+
+def _letters() -> Iterator[str]:
+    """``a`` to ``z``, then ``aa``, ``ab`` and so on."""
+    for length in count(1):
+        for letters in product(ascii_lowercase, repeat=length):
+            yield "".join(letters)
 
 
 def normalised_ranks(
@@ -121,12 +148,15 @@ def normalised_ranks(
 
     As in a published heat map (arXiv 2506.09958). A lone value has 0; None stays None.
     """
-    known = [value for value in values if value is not None]
+    ranked = [value for value in values if value is not None]
+    sign = 1 if higher_is_better else -1
+    last = max(len(ranked) - 1, 1)
     ranks: list[float | None] = []
     for value in values:
         if value is None:
             ranks.append(None)
             continue
-        better = sum(other > value if higher_is_better else other < value for other in known)
-        ranks.append((better + (known.count(value) - 1) / 2) / max(len(known) - 1, 1))
+        better = sum(sign * rival > sign * value for rival in ranked)
+        ties = ranked.count(value) - 1
+        ranks.append((better + ties / 2) / last)
     return ranks

@@ -12,6 +12,10 @@ import numpy.typing as npt
 
 from medtasks.metrics.base import Array
 
+LEVEL = 0.05
+"""A difference is significant if its p-value is at most this."""
+LEAST_CLUSTERS = 6
+"""The smallest number of clusters with which a difference can be significant at `LEVEL`."""
 POINTS = 2**13
 """Sums of one half of the clusters in memory: every test of up to 26 differing clusters is
 exact.
@@ -77,67 +81,94 @@ def signed_rank_p(differences: Array) -> float:
 
 
 def exact_share(sizes: Array, times: npt.NDArray[np.int64], observed: float) -> float | None:
-    """The share from all sums of two halves of the clusters; None if there are too many."""
-    from scipy.special import gammaln
+    """The share of sign assignments that reach ``|Σ| >= observed``; None if there are too many.
 
+    The clusters are split into two halves; every sum of one half is combined with the sums of the
+    other that reach far enough, which are found by bisection (Horowitz and Sahni 1974).
+
+    Args:
+        sizes: the distinct sizes ``(sizes,)`` of the differences.
+        times: how many differences ``(sizes,)`` are of each size.
+        observed: the size of the observed sum.
+    """
     if np.log2(times + 1.0).sum() > 2 * math.log2(POINTS):
         return None
-    sums, chances = [np.zeros(1), np.zeros(1)], [np.ones(1), np.ones(1)]
+    sums = [np.zeros(1), np.zeros(1)]
+    chances = [np.ones(1), np.ones(1)]
     for place in np.argsort(-times, kind="stable").tolist():
         size, count = float(sizes[place]), int(times[place])
         half = int(len(sums[0]) > len(sums[1]))
         if len(sums[half]) * (count + 1) > POINTS:
             return None
         flipped = np.arange(count + 1)
-        if count <= 50:
-            coins = np.array([math.comb(count, number) for number in flipped.tolist()]) / 2.0**count
-        else:
-            ways = gammaln(count + 1) - gammaln(flipped + 1) - gammaln(count - flipped + 1)
-            coins = np.exp(ways - count * math.log(2))
         sums[half] = np.add.outer(sums[half], size * (count - 2 * flipped)).ravel()
-        chances[half] = np.multiply.outer(chances[half], coins).ravel()
+        chances[half] = np.multiply.outer(chances[half], _coin_chances(count)).ravel()
     order = np.argsort(sums[1], kind="stable")
-    tail = np.append(np.cumsum(chances[1][order][::-1])[::-1], 0.0)
+    sums_reached = sums[1][order]
+    chance_from = np.append(np.cumsum(chances[1][order][::-1])[::-1], 0.0)
     slack = 10.0**-FLIP_DIGITS * float((sizes * times).sum())  # ties stay ties despite rounding
-    reached = np.searchsorted(sums[1][order], observed - slack - sums[0])
-    return 2 * float((chances[0] * tail[reached]).sum())
+    firsts = np.searchsorted(sums_reached, observed - slack - sums[0])
+    return 2 * float((chances[0] * chance_from[firsts]).sum())
+
+
+def _coin_chances(count: int) -> Array:
+    """The chances ``(count + 1,)`` of 0, 1, … heads in ``count`` throws of a coin."""
+    from scipy.special import gammaln
+
+    heads = np.arange(count + 1)
+    if count <= 50:
+        ways = [math.comb(count, number) for number in heads.tolist()]
+        return np.array(ways) / 2.0**count
+    log_ways = gammaln(count + 1) - gammaln(heads + 1) - gammaln(count - heads + 1)
+    chances: Array = np.exp(log_ways - count * math.log(2))
+    return chances
 
 
 def saddlepoint_share(sizes: Array, times: npt.NDArray[np.int64], observed: float) -> float:
-    """The approximate share, from the sum's cumulant generating function ``Σ log cosh(t ·
-    size)``.
+    """The approximate share of sign assignments that reach ``|Σ| >= observed``.
+
+    With the cumulant generating function ``K(t) = Σ log cosh(t·size)``, the saddlepoint s solves
+    ``K'(s) = observed``, and one tail is ``1 - Φ(w) + φ(w)·(1/u - 1/w)`` with ``w = sqrt(2·(s ·
+    observed - K(s)))`` and ``u = s·sqrt(K''(s))`` (Lugannani and Rice 1980; Robinson 1982). The
+    arguments are those of `exact_share`.
     """
     from scipy.special import ndtr
 
     if observed >= (1 - 10.0**-FLIP_DIGITS) * float((sizes * times).sum()):
         return 0.0  # all clusters agree: the smallest possible p-value
     steps = sizes / sizes[0]
-    if (np.abs(steps - np.round(steps)) < 1e-6 * steps).all():
-        observed -= float(
-            sizes[0]
-        )  # sums lie on a grid, two of the smallest apart: continuity correction
+    is_grid = bool((np.abs(steps - np.round(steps)) < 1e-6 * steps).all())
+    if is_grid:  # sums are two of the smallest sizes apart: continuity correction
+        observed -= float(sizes[0])
     if observed <= 0:
         return 1.0
     spread = math.sqrt(float((times * sizes**2).sum()))
     size, target = sizes / spread, observed / spread
+    point = _saddlepoint(size, times, target)
+    tilts = point * size
+    decay = np.exp(-2 * tilts)  # log cosh and 1 / cosh², which would overflow, are made of it
+    cumulant = float((times * (tilts + np.log1p(decay) - math.log(2))).sum())
+    curvature = float((times * size**2 * 4 * decay / (1 + decay) ** 2).sum())
+    root = math.sqrt(max(0.0, 2 * (point * target - cumulant)))
+    slope = point * math.sqrt(curvature)
+    tail = float(ndtr(-root))
+    if root > 1e-3:  # below, both terms are the same number, whose difference is rounding
+        density = math.exp(-(root**2) / 2) / math.sqrt(2 * math.pi)
+        tail += density * (1 / slope - 1 / root)
+    return 2 * tail
+
+
+def _saddlepoint(size: Array, times: npt.NDArray[np.int64], target: float) -> float:
+    """The root t of ``Σ size·tanh(t·size) = target``, by Newton's method.
+
+    The function is concave, so from the left each step stays left of the root.
+    """
     point = 0.0
-    for _ in range(
-        200
-    ):  # Newton's steps on a concave function from the left: each stays left of the root
+    for _ in range(200):
         bend = np.tanh(point * size)
         slope = float((times * size**2 * (1 - bend**2)).sum())
         step = (target - float((times * size * bend).sum())) / slope
         point += step
         if step <= 1e-10 * point:
             break
-    pulled = point * size
-    decay = np.exp(-2 * pulled)
-    cumulant = float((times * (pulled + np.log1p(decay) - math.log(2))).sum())
-    curve = float(
-        (times * size**2 * 4 * decay / (1 + decay) ** 2).sum()
-    )  # 1 / cosh², which would overflow
-    signed, bent = math.sqrt(max(0.0, 2 * (point * target - cumulant))), point * math.sqrt(curve)
-    beyond = float(ndtr(-signed))
-    if signed > 1e-3:  # below, both terms are the same number, whose difference is rounding
-        beyond += math.exp(-(signed**2) / 2) / math.sqrt(2 * math.pi) * (1 / bent - 1 / signed)
-    return 2 * beyond
+    return point

@@ -32,7 +32,7 @@ from medtasks.metrics.registry import get_metric, unit_of
 from medtasks.scoring.comparisons import Paired, same_tasks
 from medtasks.scoring.run_record import write_run
 from medtasks.scoring.verified_runs import scored_record
-from medtasks.stats.paired import detectable_difference
+from medtasks.stats.student import detectable_difference
 
 CAREFUL = Invented("lab/Careful-7B", "noisy_oracle", seed=1, accuracy=0.8)
 GUESS = Invented("lab/<b>Guess</b>-1B", "uniform", seed=3)

@@ -16,7 +16,8 @@ from medtasks.leaderboard.schema.board import BoardColumn, BoardModel, Cell, Pai
 from statsmodels.stats.multitest import multipletests
 
 from medtasks.metrics.registry import get_metric
-from medtasks.stats.paired import clustered_score, detectable_difference, paired_difference
+from medtasks.stats.paired import clustered_score, paired_difference
+from medtasks.stats.student import detectable_difference
 
 MODELS = {
     name: right(share, seed)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from medtasks.stats.paired import detectable_difference, holm, student_interval
+from medtasks.stats.holm import holm
 from medtasks.stats.sign_flips import sign_flip_p
+from medtasks.stats.student import detectable_difference, student_interval
 
 
 @pytest.mark.parametrize("values", [[0.3, 0.31, 0.35], [0.0, 1.0], [0.25, 0.2, 0.3, 0.27, 0.21]])

@@ -22,10 +22,9 @@ from medtasks.stats.intervals import (
     WILSON,
     ClusteredItems,
     Interval,
-    intraclass_correlation,
     score_interval,
-    student,
 )
+from medtasks.stats.proportions import intraclass_correlation, student
 
 MEAN = get_metric("accuracy").score
 

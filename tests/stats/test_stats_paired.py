@@ -16,7 +16,8 @@ from scipy import stats as scipy_stats
 from medtasks.metrics.base import corpus_score
 from medtasks.metrics.registry import get_metric, lexical_statistics
 from medtasks.stats.bootstrap import cluster_totals, joint_resamples
-from medtasks.stats.paired import PairedDifference, clustered_score, few_clusters, paired_difference
+from medtasks.stats.cautions import few_clusters
+from medtasks.stats.paired import PairedDifference, clustered_score, paired_difference
 
 MEAN = get_metric("accuracy").score
 CLUSTERS = [f"image{i // 5:02d}" for i in range(200)]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks.stats.paired import holm
+from medtasks.stats.holm import holm
 from medtasks.stats.ranks import compact_letters, normalised_ranks, rank_intervals, with_tied_ranks
 from medtasks.stats.sign_flips import sign_flip_p
 
